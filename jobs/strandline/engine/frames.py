@@ -1,4 +1,4 @@
-"""Results at hand: small ones on the driver, their whole numbers as they are; large ones kept."""
+"""Results that are computed once: small ones on the driver, large ones kept by the engine."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from strandline.engine.whole_numbers import to_pandas
 
 
 class Executor(Protocol):
-    """What the engine's plans ask of a session's engine, besides the DataFrame API."""
+    """What the engine's plans need from a session beside the DataFrame API."""
 
     @property
     def writes_json_as_spark(self) -> bool:
-        """Whether `to_json` gives the texts that Apache Spark's gives."""
+        """Whether `to_json` writes the same text as Apache Spark."""
 
     def computed(self, rows: DataFrame) -> DataFrame:
         """The rows, computed once and kept as long as the session lives."""
@@ -33,12 +33,12 @@ _EXECUTORS: dict[SparkSession, Executor] = {}
 
 
 def introduce(spark: SparkSession, executor: Executor) -> None:
-    """Make the engine of a session known to the plans that it will compute."""
+    """Register the executor of a session, for the plans that the session will compute."""
     _EXECUTORS[spark] = executor
 
 
 def executor_of(spark: SparkSession) -> Executor:
-    """The engine of a session that was introduced."""
+    """The registered executor of a session."""
     return _EXECUTORS[spark]
 
 
@@ -48,27 +48,33 @@ def computed(rows: DataFrame) -> DataFrame:
 
 
 def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """A small table of this process as a DataFrame; of an empty one a client needs the types."""
+    """A small Arrow table as a DataFrame.
+
+    Spark Connect cannot infer the types of an empty table, so the schema is given.
+    """
     return spark.createDataFrame(table, schema=from_arrow_schema(table.schema))
 
 
 def long(value: int) -> Column:
-    """A whole number as a BIGINT, however small it is.
+    """A whole number as a BIGINT column, however small it is.
 
-    A small one alone is an INT, and not every engine gives a CASE the wider type of its branches.
+    Spark types a small literal as INT, and not every engine widens the branches of a CASE.
     """
     return F.lit(value).cast("bigint")
 
 
 def up_to_here(window: WindowSpec) -> WindowSpec:
-    """The rows of a window in their order up to each row; without a frame peers would be in it."""
+    """The frame from the first row up to the current one, by rows.
+
+    Peers of the current row are not in it.
+    """
     return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
 def with_nulls_for(other: DataFrame, rows: DataFrame) -> DataFrame:
-    """Rows with the columns that only another DataFrame has; they are null, of its types.
+    """Rows with the columns that only another DataFrame has, null and of that DataFrame's types.
 
-    Unlike `union_by_name` it gives every engine the type of a struct.
+    Unlike `union_by_name`, this gives a struct column its type on every engine.
     """
     names = {name.lower() for name in rows.columns}
     lacking = [field for field in other.schema.fields if field.name.lower() not in names]
@@ -76,14 +82,17 @@ def with_nulls_for(other: DataFrame, rows: DataFrame) -> DataFrame:
 
 
 def fields_of(rows: DataFrame, struct: str) -> list[Column]:
-    """The fields of a struct as columns; `select("struct.*")` is not known to every engine."""
+    """The fields of a struct as columns; not every engine supports `select("struct.*")`."""
     kind = rows.schema[struct].dataType
     names = kind.names if isinstance(kind, T.StructType) else []
     return [F.col(struct)[name].alias(name) for name in names]
 
 
 def union_by_name(first: DataFrame, *others: DataFrame) -> DataFrame:
-    """The rows of all; a column that only some have is null in the others, and no struct."""
+    """The union of DataFrames by column name.
+
+    A missing column is null, and must not be a struct.
+    """
     both = first
     for other in others:
         both = both.unionByName(other, allowMissingColumns=True)
@@ -92,21 +101,21 @@ def union_by_name(first: DataFrame, *others: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True)
 class PerIdentity:
-    """Rows that depend on what identifies records, and so orders those of equal position.
+    """Rows that depend on the expression that identifies records, which breaks ties of position.
 
     Attributes:
-        make: makes them; called once for each identity.
+        make: computes the rows for an identity; called once for each identity.
     """
 
     make: Callable[[Column], DataFrame]
     _made: dict[str, DataFrame] = field(default_factory=dict, repr=False)
 
     def any_or(self, identity: Column) -> DataFrame:
-        """Those of the identity that was asked for first; of the given one, if none was."""
+        """The rows of the first identity that was asked for; if there is none, of the given one."""
         return next(iter(self._made.values())) if self._made else self(identity)
 
     def __call__(self, identity: Column) -> DataFrame:
-        """Those of an identity."""
+        """The rows of an identity."""
         by = str(identity)
         if by not in self._made:
             self._made[by] = self.make(identity)
@@ -119,7 +128,7 @@ def all_of(conditions: Iterable[Column]) -> Column:
 
 
 def first_of_cases(cases: Iterable[tuple[Column, Column]], otherwise: Column) -> Column:
-    """The value of the first condition that holds; side by side, for a client nests only few."""
+    """The value of the first condition that holds; one flat CASE, as a client nests only a few."""
     chosen: Column | None = None
     for condition, value in cases:
         chosen = (F if chosen is None else chosen).when(condition, value)

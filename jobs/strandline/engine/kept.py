@@ -1,4 +1,4 @@
-"""What has arrived for windows that stay as they are published: all of it is late for them."""
+"""Records that arrived for windows which stay as published: all of them are late."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def late_for_kept(
     rules: PipelineSpec,
     source_columns: SourceColumns,
 ) -> DataFrame:
-    """The records that arrived for windows which stay as they are, as quarantine rows.
+    """The records that arrived for windows which stay as published, as quarantine rows.
 
-    Each has the watermark that the rules of these windows give at its arrival; at least the one
+    Each has the watermark at its arrival by the settings of these windows; at least the watermark
     that closes the window, as a record may have landed long after its arrival.
 
     Args:
         records: the landing as `read_records` reads it.
         arrived: the well-formed records that arrived.
         days: their arrival days.
-        calendar: that their newest windows are in.
+        calendar: the calendar that contains their newest windows.
         slots: these windows.
-        rules: the pipeline by the rules of these windows.
+        rules: the pipeline with the settings of these windows.
         source_columns: the landing table's own columns.
     """
     history, spark = calendar.history, records.sparkSession
@@ -62,7 +62,7 @@ def late_for_kept(
 
 
 def _as_slots(calendar: Calendar) -> dict[str, Column]:
-    """Where records of sessions stand, each as if it were one by itself."""
+    """The columns of a session's slot for each record, as if it were a session by itself."""
     ended_at = F.lit(None).cast("bigint")
     for closure in calendar.clock.closures:
         inside = starts_in(F.col(c.TS), closure.windows)
@@ -76,7 +76,10 @@ def _as_slots(calendar: Calendar) -> dict[str, Column]:
 
 
 def _ahead(lead_ms: int) -> Column:
-    """The watermark that a smaller bound would have given; none stays none."""
+    """The watermark that a bound smaller by some ms would have given.
+
+    MIN and MAX stay as they are.
+    """
     watermark = F.col(c.WATERMARK)
     is_one = (watermark != long(MIN_WATERMARK)) & (watermark != long(MAX_WATERMARK))
     return F.when(is_one, watermark + long(lead_ms)).otherwise(watermark)

@@ -1,4 +1,4 @@
-"""What a run does in one way for windows on a grid, and in another for sessions."""
+"""What a run does differently for windows on a grid and for sessions."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from strandline.spec.pipeline import PipelineSpec
 
 @dataclass(frozen=True)
 class WindowKind(ABC):
-    """How the windows of a pipeline stand to the slots of its calendar.
+    """How the windows of a pipeline relate to the slots of its calendar.
 
     Attributes:
         spec: the pipeline.
-        cross_slots: whether a window may reach from the slot that it starts in into later ones.
-            Then what it accepted is counted for each slot beside the windows.
+        cross_slots: whether a window may extend from the slot that it starts in into later ones.
+            Then accepted records are counted for each slot in addition to the windows.
         needs_probe_order: whether every rebuild depends on the order in which channels are probed.
-            Of windows on a grid only the watermarks that their firings report do.
+            For windows on a grid only the watermarks that firings report do.
     """
 
     spec: PipelineSpec
@@ -49,32 +49,32 @@ class WindowKind(ABC):
     @property
     @abstractmethod
     def rebuilt_by(self) -> type[Rebuild]:
-        """The form of their rebuild."""
+        """The class that rebuilds them."""
 
     @abstractmethod
     def whole_slots(self, within: TimeRange) -> TimeRange:
-        """The range that is rebuilt where a range is asked for."""
+        """The range that is rebuilt for a requested range."""
 
     @abstractmethod
     def counts_in(self, within: TimeRange) -> Column:
-        """Whether a record that no window accepted counts in a range."""
+        """Whether a record that no window accepted belongs to a range."""
 
     @abstractmethod
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
-        """Where the windows begin that a watermark does not leave as they are.
+        """The start of the first window that a watermark does not make final.
 
         Args:
             records: gives the landing as `read_records` reads it.
             history: everything observed below the horizon.
-            until_ms: records that arrived before it count.
-            watermark_ms: as it stood when all that was final had been published.
+            until_ms: only records that arrived before it count.
+            watermark_ms: the watermark when everything final had been published.
         """
 
     @abstractmethod
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
-        """The largest watermark of which it is sure that it has not closed a slot's windows.
+        """The largest watermark that has certainly not closed any window of a slot.
 
         Args:
             slot_end_ms: the end of the slot.
@@ -90,7 +90,7 @@ class GridWindows(WindowKind):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets or by a replay."""
+        """By sets, or by a replay."""
         return ReplayedWindows if self.spec.is_replayed else GridRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
@@ -104,7 +104,7 @@ class GridWindows(WindowKind):
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
-        """By the grid alone: no record is looked at."""
+        """By the grid alone: no record is read."""
         return history.grid.first_not_final(watermark_ms)
 
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
@@ -117,23 +117,23 @@ class GlobalWindows(GridWindows):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets or by a replay."""
+        """By sets, or by a replay."""
         return ReplayedOfAllTime if self.spec.is_replayed else GridRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
-        """Everything, whatever is asked for; its end is an instant that can be named."""
+        """All time, whatever the requested range; its end is one that can be written as a date."""
         return TimeRange(EVERYTHING.start_ms, EVERYTHING.end_ms - 1)
 
 
 class SessionWindows(WindowKind):
-    """Sessions: they begin and end anywhere, and the calendar's slots are apart from them."""
+    """Sessions: they begin and end anywhere, independently of the calendar's slots."""
 
     cross_slots = True
     needs_probe_order = True
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets or by a replay."""
+        """By sets, or by a replay."""
         return ReplayedSessions if self.spec.is_replayed else SessionRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
@@ -154,7 +154,10 @@ class SessionWindows(WindowKind):
         return first_not_final(records(), history, until_ms=until_ms, watermark_ms=watermark_ms)
 
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
-        """What ended with the slots before was closed with these; nothing more is sure."""
+        """The watermark that closed the slots before; for a first slot MIN_WATERMARK.
+
+        Sessions that ended with the slots before were closed with them; nothing more is certain.
+        """
         if closed_until_ms is None:
             return MIN_WATERMARK
         return closed_until_ms - 1 + self.spec.allowed_lateness
@@ -167,18 +170,18 @@ class JoinedWithin(SessionWindows):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """As pairs, in place of windows."""
+        """By pairs instead of windows."""
         return PairsOfRange
 
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
-        """The slot of the watermark: whatever is not late pairs at its time or later."""
+        """The slot of the watermark: a record that is not late forms pairs at its time or later."""
         reached = np.array([max(watermark_ms, LEAST_INSTANT_MS)])
         return max(int(history.grid.newest_starts(reached)[0]), LEAST_INSTANT_MS)
 
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
-        """One less than the end of the slot: then its last record would be late."""
+        """One less than the end of the slot: only then would the slot's last record be late."""
         return slot_end_ms - 1
 
 

@@ -1,7 +1,7 @@
-"""When the watermark without a bound reached the thresholds that decide which setting loses what.
+"""When a watermark with bound 0 reached the thresholds that decide which records a setting loses.
 
-They are the last millisecond of each window plus each total lateness on offer: a narrow aggregation
-of the landing finds them. `losses_by` counts by them what each total loses.
+The thresholds are the last millisecond of each window plus each total lateness on offer. One narrow
+aggregation of the landing finds them; `losses_by` counts with them what each total loses.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ MOST_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Offer:
-    """The totals on offer for a pipeline, and the windows that they are asked for.
+    """The total latenesses on offer for a pipeline, and the range of windows to evaluate.
 
     Attributes:
         spec: the pipeline, with windows on a grid without gaps.
-        within: the windows that start in it.
-        unit_ms: what all totals but the one in force are multiples of.
+        within: the range of window starts.
+        unit_ms: every total except the one in force is a multiple of it.
         totals_ms: bound plus allowed lateness, ascending.
     """
 
@@ -53,15 +53,15 @@ class Offer:
 
     @property
     def grid(self) -> Grid:
-        """Of the pipeline's windows."""
+        """The grid of the pipeline's windows."""
         return Grid.of(self.spec)
 
     @property
     def without_bound(self) -> PipelineSpec:
-        """A pipeline whose thresholds are those asked for, by a watermark without a bound.
+        """The pipeline with bound 0 whose thresholds are those of the totals on offer.
 
-        Its windows are a unit long, so that one ends wherever a total other than the one in force
-        may put a threshold; that one is its allowed lateness.
+        Its windows are one unit long, so that one ends wherever a total may put a threshold; the
+        total in force is its allowed lateness.
         """
         grid = self.grid
         offset_ms = (grid.offset_ms + grid.size_ms) % self.unit_ms
@@ -83,9 +83,9 @@ class Offer:
 
     @property
     def watermarks(self) -> TimeRange:
-        """Event times between which the watermark's progress decides about records of the range.
+        """Event times of records by which the watermark's progress decides about the range.
 
-        Earlier ones reach no threshold that is asked for, later ones all of them.
+        Earlier records reach none of its thresholds, later ones reach them all.
         """
         latest_ms = self.event_times.end_ms + self.totals_ms[-1] + 2
         return TimeRange(_inside(self.within.start_ms - self.unit_ms - 1), _inside(latest_ms))
@@ -93,12 +93,12 @@ class Offer:
 
 @dataclass(frozen=True)
 class Reached:
-    """When the watermark without a bound closes windows, by each total lateness on offer.
+    """When a watermark with bound 0 closes windows, for each total lateness on offer.
 
     Attributes:
         slots_ms: the starts of the windows that have a record, ascending.
-        seen_from: for each of them and each total the first instant whose records are lost.
-        happened_ms: the millisecond at which that is so; NaN: not before the horizon.
+        seen_from: for each window and each total, the first instant whose records are lost.
+        happened_ms: the millisecond of the close; NaN: not before the horizon.
     """
 
     slots_ms: npt.NDArray[np.int64]
@@ -107,13 +107,13 @@ class Reached:
 
 
 def observe_without_bound(records: DataFrame, offer: Offer, axis: Axis, horizon_ms: int) -> History:
-    """The history of a watermark without a bound, as far as it decides about a range.
+    """The history of a watermark with bound 0, as far as it decides about a range.
 
     Args:
         records: the pipeline's landing as `read_records` reads it, all arrival days, duplicates
             marked, known at the horizon.
-        offer: what is asked.
-        axis: of the instants.
+        offer: the totals and the windows.
+        axis: the axis of instants.
         horizon_ms: arrivals and ticks before it are known.
 
     Raises:
@@ -138,7 +138,7 @@ def observe_without_bound(records: DataFrame, offer: Offer, axis: Axis, horizon_
 
 
 def reached(history: History, offer: Offer, horizon_ms: int) -> Reached:
-    """When the watermark without a bound closes each window of the range by each total."""
+    """When a watermark with bound 0 closes each window of the range, by each total."""
     slots_ms = _slots(history, offer)
     totals_ms = np.asarray(offer.totals_ms, dtype=np.int64)
     thresholds = (slots_ms + offer.grid.size_ms - 1)[:, None] + totals_ms[None, :]
@@ -163,7 +163,7 @@ def _slots(history: History, offer: Offer) -> npt.NDArray[np.int64]:
 
 
 def _candidate(spec: PipelineSpec) -> Column:
-    """What a record offers to a watermark without a bound."""
+    """The candidate of each record for a watermark with bound 0."""
     watermark = spec.watermark
     if watermark.candidate is not None:
         return candidate_of(watermark.candidate, F.col(c.TS))
@@ -173,7 +173,7 @@ def _candidate(spec: PipelineSpec) -> Column:
 
 
 def _placed(records: DataFrame, offer: Offer) -> DataFrame:
-    """The records in windows of a unit, their event times and candidates cut to a range."""
+    """The records in windows of one unit, with event times and candidates clipped to the range."""
     grid, times = Grid.of(offer.without_bound), offer.watermarks
 
     def cut(name: str) -> Column:
@@ -187,5 +187,5 @@ def _placed(records: DataFrame, offer: Offer) -> DataFrame:
 
 
 def _inside(instant_ms: int) -> int:
-    """An instant, or the nearest one of the years 0001 to 9999."""
+    """An instant, clipped to the years 0001 to 9999."""
     return min(max(instant_ms, LEAST_INSTANT_MS), END_OF_INSTANTS_MS - 1)

@@ -1,8 +1,8 @@
-"""Who loses records: the loss curve of all, and of each channel, key and day, the worst first.
+"""Which records are lost: the loss curve of all, and of each channel, key and day, worst first.
 
-Most records are lost by no total on offer. How many there are of each day and channel is observed
-already, and of each key is a plain count: only the lost ones are looked at one total after another.
-Counts are exact at the totals on offer, and not given between them.
+Most records are lost at no total on offer. Their numbers by day and channel are already observed,
+and by key are a plain count; only the lost records are evaluated total by total. Counts are exact
+at the totals on offer, and not known between them.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _EVERY, _LOST = "_strandline_every", "_strandline_lost_"
 
 @dataclass(frozen=True)
 class Losses:
-    """How many records of a range there are, and how many of them the totals on offer lose.
+    """The number of records of a range, and how many of them are lost at each total on offer.
 
     Attributes:
         totals_ms: on offer, ascending.
         records: RECORDS of each DAY and CHANNEL.
         of_keys: RECORDS of each key, by the engine's key columns.
-        lost: RECORDS that some total loses, by DAY, CHANNEL, the key columns and LOST_BY.
+        lost: RECORDS lost at any total, by DAY, CHANNEL, the key columns and LOST_BY.
     """
 
     totals_ms: tuple[int, ...]
@@ -57,7 +57,7 @@ class Losses:
 
     @property
     def computed(self) -> Losses:
-        """The same, read from the landing once."""
+        """The same, with the landing read once."""
         return replace(self, of_keys=computed(self.of_keys), lost=computed(self.lost))
 
     @property
@@ -70,12 +70,12 @@ class Losses:
         return curve_of(self.totals_ms, [kept, *lost])
 
     def worst(self, names: Sequence[str], *, at_ms: int, most: int) -> Parts:
-        """The loss curves of the parts that lose most, and how many parts there are.
+        """The loss curves of the parts that lose most records, and the number of parts.
 
         Args:
             names: the columns that name a part: DAY, CHANNEL or all key columns.
             at_ms: the total at which parts are compared: by the records that they lose.
-            most: so many parts are given.
+            most: the largest number of parts to return.
         """
         place_of = self.totals_ms.index(at_ms)
         every, of_lost = F.col(_EVERY), F.col(c.RECORDS)
@@ -104,13 +104,13 @@ class Losses:
         return found, self._many(names)
 
     def _many(self, names: Sequence[str]) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         if set(names) <= set(self.records.columns):
             return len(self.records[[*names]].drop_duplicates())
         return self.of_keys.count()
 
     def _all_by(self, names: Sequence[str]) -> DataFrame:
-        """RECORDS of each part, or of parts of it."""
+        """RECORDS by part; a part may have several rows."""
         if not set(names) <= set(self.records.columns):
             return self.of_keys
         sums = self.records.groupby([*names], as_index=False)[[c.RECORDS]].sum()
@@ -120,12 +120,12 @@ class Losses:
 def losses_of(
     records: DataFrame, history: History, offer: Offer, closes: Reached, horizon_ms: int
 ) -> Losses:
-    """What the totals on offer lose.
+    """How many records each total on offer loses.
 
     Args:
         records: as `observe_without_bound` takes them.
-        history: the one that it gives.
-        offer: what is asked.
+        history: the history that it returns.
+        offer: the totals and the windows.
         closes: when each total closes each window.
         horizon_ms: arrivals before it are known.
     """
@@ -149,9 +149,10 @@ def _within(placed: DataFrame, offer: Offer) -> DataFrame:
 
 
 def _lost(placed: DataFrame, offer: Offer, closes: Reached, axis: Axis) -> DataFrame:
-    """The records of the range that some total loses, with DAY and LOST_BY.
+    """The records of the range that are lost at any total, with DAY and LOST_BY.
 
-    They are found by the smallest total first: the others of a slot go along with few records.
+    The smallest total is tested first; only the few records that it loses are joined with the
+    others.
     """
     slots = {c.SLOT: pa.array(closes.slots_ms, pa.int64())}
     names = [f"{_CLOSE}{place}" for place in range(len(offer.totals_ms))]
@@ -166,12 +167,12 @@ def _lost(placed: DataFrame, offer: Offer, closes: Reached, axis: Axis) -> DataF
 
 
 def _loses(close: str) -> Column:
-    """Whether a record has arrived when its window was closed already, by a column of CLOSE."""
+    """Whether a record arrived after its window had closed, by a column of CLOSE."""
     return F.col(c.INSTANT) >= F.col(close)
 
 
 def _observed(history: History, offer: Offer) -> pd.DataFrame:
-    """RECORDS of each DAY and CHANNEL of the range: a cell lies in one window."""
+    """RECORDS of each DAY and CHANNEL of the range; a cell lies in one window."""
     days = history.days.of_events(offer.event_times)
     cells = history.timeline.cells(CellQuery(days, columns=("channel", "least_ts_ms", "records")))
     slots_ms = offer.grid.newest_starts(cells["least_ts_ms"].to_numpy(dtype="int64"))

@@ -1,4 +1,4 @@
-"""Timelines made of another one."""
+"""Timelines that wrap another one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strandline.engine.timeline import Timeline
 
 @dataclass(frozen=True)
 class OverTimeline:
-    """What a timeline made of another one has from it as it is.
+    """A timeline that passes on the parts of another one which it does not change.
 
     Attributes:
         timeline: the other one.

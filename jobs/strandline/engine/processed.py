@@ -1,4 +1,4 @@
-"""Windows whose content a function of the user's own gives: one call a firing, in the workers."""
+"""Windows whose content a user's function computes: one call for each firing, in the workers."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _RECORD, _FIRING = "_strandline_record", "_strandline_called_for"
 
 @dataclass(frozen=True)
 class ProcessedRebuild(OverReplay):
-    """A rebuild whose firings hand their records to a function."""
+    """A rebuild that passes the records of each firing to a function."""
 
     def windows(self) -> DataFrame:
-        """Those of `replay`, with what the function returned for their last firing."""
+        """The windows of `replay`, with what the function returned for their last firing."""
         spec, rows = self.history.spec, self.replay.windows()
         last = self._returned(identity(spec, self.source_columns))
         last = last.withColumnRenamed(NUMBER, "firings")
@@ -51,7 +51,7 @@ class ProcessedRebuild(OverReplay):
 
     @cached_property
     def _returned(self) -> PerIdentity:
-        """What the function returned for the firings that are kept, by `window_key` and NUMBER."""
+        """What the function returned for each reported firing, by `window_key` and NUMBER."""
         return PerIdentity(self._call)
 
     def _call(self, identity: Column) -> DataFrame:
@@ -81,7 +81,7 @@ class ProcessedRebuild(OverReplay):
         return (*position_of(self.history.spec), c.RECORD_ID)
 
     def _records_and_firings(self, identity: Column) -> DataFrame:
-        """The rows of `Calls`: records, and the firings that a function is called for."""
+        """The input rows of `Calls`: records, and the firings to call the function for."""
         spec, replay = self.history.spec, self.replay
         record = F.struct(*map(quoted, self.source_columns.names)).alias(_RECORD)
         records = replay.records_of(identity)
@@ -93,7 +93,7 @@ class ProcessedRebuild(OverReplay):
 
 
 def _called_for() -> Column:
-    """A firing of `ReplayedRebuild.reported` as `Calls.firing`, and its number in its window."""
+    """A firing of `ReplayedRebuild.reported` as `Calls.firing`, with its number in its window."""
     place = F.col(PLACE)
     return F.struct(
         F.col(c.FIRING).alias("number"),

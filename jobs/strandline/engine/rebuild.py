@@ -28,15 +28,15 @@ def close(
     clock: Clock,
     scope: Scope,
 ) -> Rebuild:
-    """Close the slots of a scope: where their windows fire and close as of the clock.
+    """The rebuild of a scope, with the slots of its windows: when they fire and close.
 
     Args:
         spark: the session.
         records: the landing as `read_records` reads it; only the days that are needed are read.
         source_columns: the landing table's own columns.
         history: everything observed below the clock's horizon.
-        clock: what the run knows.
-        scope: what it rebuilds.
+        clock: the horizon and the inputs that have ended.
+        scope: the windows to rebuild.
     """
     clock = history.crossings.without_dropped_end(clock)
     fresh = OlderWindows()

@@ -1,4 +1,4 @@
-"""What a run rebuilds, and the tables of every rebuild."""
+"""The scope of a rebuild, and the tables that every rebuild has."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from strandline.model.lateness import MIN_WATERMARK
 
 @dataclass(frozen=True)
 class Scope:
-    """What a run rebuilds.
+    """The windows and late records that a run rebuilds.
 
     Attributes:
-        windows: the windows that start in it, and the late records of these windows; of sessions
-            the late records with an event time in it.
-        older_since_ms: also the late records of older windows that arrived from here on; a
-            midnight. None: of none.
-        older_before_ms: the older windows are those that start before this; None: before the range.
+        windows: the range of window starts, with the late records of these windows; for sessions,
+            with the late records whose event time lies in it.
+        older_since_ms: a midnight; the late records of older windows that arrived since then are
+            included. None: none of older windows.
+        older_before_ms: older windows start before this; None: before the range.
         older_too: starts of further older windows whose late records are listed again.
-        kept: where windows start that stay as they are published, of the range or older: they and
-            the records whose newest window is one of them are left out.
+        kept: ranges of starts of windows, in the range or older, that stay as they are published:
+            these windows and the records whose newest window is one of them are left out.
     """
 
     windows: TimeRange
@@ -60,7 +60,7 @@ class Scope:
 
     @property
     def rebuilt(self) -> list[TimeRange]:
-        """The parts of the range that are not kept; an empty one, where all of it is."""
+        """The parts of the range that are not kept; one empty range, if all of it is kept."""
         parts = [self.windows]
         for within in self.kept:
             parts = [part for one in parts for part in one.outside(within)]
@@ -68,20 +68,19 @@ class Scope:
 
     @property
     def older_end_ms(self) -> int:
-        """The older windows start before this."""
+        """The instant before which the older windows start."""
         return self.windows.start_ms if self.older_before_ms is None else self.older_before_ms
 
 
 @dataclass(frozen=True)
 class Rebuild(ABC):
-    """One rebuild, its parts still unevaluated but for the slots.
+    """A rebuild, whose DataFrames are not evaluated yet; its slots are.
 
     Attributes:
-        calendar: of all that the scope asks for.
+        calendar: the calendar of everything in the scope.
         slots: the slots of the range (`Calendar.slots`), on the driver.
-        older: the older slots that the scope's late records belong to, likewise.
-        older_records: how many records have an older slot as their newest window, and have
-            arrived since.
+        older: the older slots that the scope's late records belong to, on the driver.
+        older_records: the number of new arrivals whose newest window is an older slot.
     """
 
     spark: SparkSession
@@ -97,7 +96,7 @@ class Rebuild(ABC):
 
     @classmethod
     def over(cls, other: Rebuild, **own: Any) -> Self:
-        """A rebuild of the same scope over another one: its fields, and those that are given."""
+        """A rebuild of the same scope on top of another one: its fields, and the given ones."""
         common = {of.name: getattr(other, of.name) for of in fields(Rebuild)}
         return cls(**{**common, **own})
 
@@ -107,7 +106,7 @@ class Rebuild(ABC):
 
     @abstractmethod
     def held(self) -> DataFrame:
-        """The windows that the state still holds: `open`, or `fired` and not yet closed."""
+        """The windows still in state: `open`, or `fired` and not yet closed."""
 
     @abstractmethod
     def accepted_by_slot(self) -> DataFrame:
@@ -121,7 +120,7 @@ class Rebuild(ABC):
 
     @abstractmethod
     def late(self) -> DataFrame:
-        """The records of the scope that no window took, as quarantine rows."""
+        """The records of the scope that no window accepted, as quarantine rows."""
 
     @abstractmethod
     def firings(self, identity: Column) -> DataFrame:
@@ -141,7 +140,7 @@ class Rebuild(ABC):
         return self._watermark_at(self.history.axis.never)
 
     def watermark_before_end(self) -> int:
-        """The same of records whose input goes on, where that of others ends at the horizon."""
+        """The combined watermark at the horizon just before the input ends there."""
         return self._watermark_at(self.history.axis.end - 1)
 
     def _watermark_at(self, instant: int) -> int:
@@ -164,7 +163,10 @@ class Rebuild(ABC):
 
     @cached_property
     def _partials(self) -> dict[str, Partial] | None:
-        """The aggregates in two steps; None: one of them cannot be put together from parts."""
+        """The aggregates in two steps.
+
+        None: at least one cannot be computed from partial aggregates.
+        """
         return in_two_steps(self.records, self.history.spec, self._kinds)
 
     @cached_property

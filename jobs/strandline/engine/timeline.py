@@ -1,7 +1,7 @@
-"""What was observed of arrival days, and how a run asks for it: facts whole, cells in slices.
+"""The observations of arrival days, and the queries that a run makes: facts whole, cells in slices.
 
 Facts of (day, channel), (day, event date) and (day, reason) are few: they are read for all days.
-Cells are many: of them a run asks for those of some days, slots and thresholds, and never for all.
+Cells are many: a run queries those of some days, slots and thresholds, and never all.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ MALFORMED_COLUMNS = ("arrival_date", "reason", "records", "last_arrival_ms")
 
 @dataclass(frozen=True)
 class CellQuery:
-    """Which cells of a timeline are asked for, and which of their columns.
+    """A query for cells of a timeline.
 
     Attributes:
         days: arrival days.
@@ -79,30 +79,34 @@ class CellQuery:
 
 
 class Timeline(Protocol):
-    """What was observed of the arrival days below a horizon."""
+    """The observations of the arrival days below a horizon."""
 
     @property
     def channel_days(self) -> pd.DataFrame:
-        """What each channel did on each day; columns `CHANNEL_COLUMNS`.
+        """Facts of each (arrival date, channel); columns `CHANNEL_COLUMNS`.
 
         `settled_ms`: the largest candidate emitted by the midnight that ends the day; `pending_ms`:
-        the largest that the next tick will emit; null: none. `first_*`: its first record.
-        `last_arrival_ms`: its last arrival; `arrival_hours`: the hours of the day in which it had
-        any, a bit each. A timeline from before these were kept has null.
+        the largest one that the next tick will emit; null: none. `first_*`: the first record.
+        `last_arrival_ms`: the last arrival; `arrival_hours`: a bit for each hour of the day with an
+        arrival; both are null in a timeline of an older version.
         """
 
     @property
     def day_map(self) -> pd.DataFrame:
-        """The well-formed records of each (arrival date, event date); columns `DAY_COLUMNS`.
+        """Facts of the well-formed records of each (arrival date, event date).
 
-        `largest_end_ms`: of sessions with gaps of their own the end of the last one by itself.
+        Columns `DAY_COLUMNS`.
+
+        `largest_end_ms`: for sessions with a gap of each record, the latest end of a record's own
+        session.
         """
 
     @property
     def malformed(self) -> pd.DataFrame:
-        """The malformed rows of each (arrival date, reason); those without a day have none.
+        """The number of malformed rows of each (arrival date, reason).
 
-        `last_arrival_ms`: the last of their arrivals that lies in its day; null: none does.
+        The date is null for rows without one. `last_arrival_ms`: the last arrival that lies in its
+        day; null: none does.
         """
 
     def cells(self, asked: CellQuery) -> pd.DataFrame:
@@ -111,7 +115,10 @@ class Timeline(Protocol):
 
 @dataclass(frozen=True)
 class Observed:
-    """A timeline in memory: the cells of some days (columns `CELL_COLUMNS`), malformed ones too."""
+    """A timeline in memory.
+
+    The cells of some days (columns `CELL_COLUMNS`), including malformed ones.
+    """
 
     every: pd.DataFrame
 
@@ -127,7 +134,7 @@ class Observed:
 
     @cached_property
     def day_map(self) -> pd.DataFrame:
-        """See `Timeline`."""
+        """The cells of well-formed records that a query selects."""
         return day_map_of(self.well_formed)
 
     @cached_property
@@ -157,10 +164,10 @@ class Observed:
 
 
 class Fresh(Timeline, Protocol):
-    """What was observed just now, and is yet to be written."""
+    """New observations, not yet written."""
 
     def tables_of(self, days: Collection[date]) -> Iterable[pa.Table]:
-        """All cells of some days, malformed ones too, by day, slot and threshold."""
+        """All cells of some days, including malformed ones, by day, slot and threshold."""
 
 
 @dataclass(frozen=True)
@@ -191,13 +198,13 @@ class Together:
 
 
 def together(*parts: pd.DataFrame) -> pd.DataFrame:
-    """The rows of some tables of the same columns."""
+    """The concatenated rows of tables with the same columns."""
     there = [part for part in parts if len(part)]
     return pd.concat(there, ignore_index=True) if there else parts[0]
 
 
 def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:
-    """The cells that `observe` counted, under the timeline's names."""
+    """The cells counted by `observe`, with the timeline's column names."""
     first = observed[c.FIRST_INSTANT]
     known = [None if pd.isna(instant) else int(instant) for instant in first]
     return pd.DataFrame(
@@ -228,7 +235,7 @@ def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:
 
 
 def channel_days_of(well_formed: pd.DataFrame) -> pd.DataFrame:
-    """The facts of each (arrival date, channel) that some well-formed cells have."""
+    """The facts of each (arrival date, channel) in some well-formed cells."""
     # a first record that has no sequence of its own has none that counts
     in_order = well_formed.sort_values(["first_arrival_ms", "first_sequence"])
     pending = well_formed["pending"].fillna(False).astype(bool)
@@ -246,7 +253,7 @@ def channel_days_of(well_formed: pd.DataFrame) -> pd.DataFrame:
 
 
 def day_map_of(well_formed: pd.DataFrame) -> pd.DataFrame:
-    """The facts of each (arrival date, event date) that some well-formed cells have."""
+    """The facts of each (arrival date, event date) in some well-formed cells."""
     return (
         well_formed.groupby(["arrival_date", "event_date"])
         .agg(
@@ -261,7 +268,7 @@ def day_map_of(well_formed: pd.DataFrame) -> pd.DataFrame:
 
 
 def malformed_of(cells: pd.DataFrame) -> pd.DataFrame:
-    """The malformed rows of each (arrival date, reason) that some cells have."""
+    """The number of malformed rows of each (arrival date, reason) in some cells."""
     bad = cells[cells["reason"].notna()]
     by_reason = bad.groupby(["arrival_date", "reason"], dropna=False)
     counted = by_reason.agg(records=("records", "sum"), last_arrival_ms=("last_arrival_ms", "max"))
@@ -269,12 +276,12 @@ def malformed_of(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def empty_cells() -> pd.DataFrame:
-    """No cell."""
+    """A table of cells without rows."""
     return pd.DataFrame(columns=[*CELL_COLUMNS])
 
 
 def instants_of(rows: pd.DataFrame, axis: Axis) -> np.ndarray:
-    """The first instants of some rows, which have `first_arrival_ms` and `first_sequence`."""
+    """The first instants of rows with `first_arrival_ms` and `first_sequence`."""
     arrivals = rows["first_arrival_ms"].astype("int64").to_numpy()
     if not axis.sequenced:
         return arrivals

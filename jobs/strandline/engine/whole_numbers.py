@@ -1,4 +1,4 @@
-"""Rows of whole numbers in pandas, some of them null; without Spark."""
+"""Nullable integer columns in pandas, without Spark."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _KINDS = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
 def to_pandas(rows: pa.Table) -> pd.DataFrame:
-    """Arrow's rows, their integers as `Int64`: of some that are null pandas would make floats.
+    """Arrow rows in pandas with integers as `Int64`: pandas would turn nullable ones into floats.
 
-    A watermark can lie anywhere in a long (event time less a bound of up to 64 bits), and floats
-    are exact to 2^53.
+    A watermark can be any long (event time minus a bound of up to 64 bits), and floats are exact
+    only up to 2^53.
     """
     whole: pd.DataFrame = rows.to_pandas(types_mapper=_KINDS.get)
     return whole
 
 
 def any_bit(bits: pd.Series[int], groups: pd.Series[int]) -> pd.Series[int]:
-    """The bits that any value of a group has, group by group; null: none has one.
+    """The bitwise OR of the values of each group; null: no bit is set.
 
     `groups`: the number of the group of each value, -1 for none.
     """

@@ -1,4 +1,4 @@
-"""Windows over two inputs whose firings hold pairs: each left record beside each right one.
+"""Windows over two inputs whose firings contain pairs: each left record with each right one.
 
 Flink: `JoinedStreams`, a co-group whose function loops over both sides.
 """
@@ -28,7 +28,7 @@ from strandline.tables import INPUT
 
 @dataclass(frozen=True)
 class WindowPairsRebuild(OverReplay):
-    """A rebuild of windows whose results are pairs; the replay is of the records of both sides."""
+    """A rebuild of windows whose results are pairs, on top of the replay of both sides' records."""
 
     def windows(self) -> DataFrame:
         """The windows, with the result of their last firing.
@@ -47,7 +47,7 @@ class WindowPairsRebuild(OverReplay):
         return both.withColumns({name: F.coalesce(name, none) for name in ("records", "firings")})
 
     def _last(self, results: DataFrame) -> DataFrame:
-        """Of each window the last firing, with how many there were, and when the first one was."""
+        """The last firing of each window, with the number of firings and the time of the first."""
         spec = self.history.spec
         window = window_key(spec)
         first_at = F.min("fired_at").over(Window.partitionBy(*window))
@@ -56,11 +56,11 @@ class WindowPairsRebuild(OverReplay):
         return last.select(*window, *map(quoted, spec.aggregates), "records", "fired_at", firings)
 
     def firings(self, identity: Column) -> DataFrame:
-        """The firings with a pair, each with what is counted of its pairs."""
+        """The firings with a pair, each with the aggregates of its pairs."""
         return self._results(identity).drop(_NTH, *self._which)
 
     def pairs(self, windows: DataFrame) -> DataFrame:
-        """See `Rebuild`: a session that a later one covers is no window."""
+        """See `Rebuild`; a session that a later one covers is not among the windows."""
         spec, window = self.history.spec, window_key(self.history.spec)
         by = identity(spec, self.source_columns)
         last = last_firings(self._results(by), spec).join(windows, window, "left_semi")
@@ -83,9 +83,9 @@ class WindowPairsRebuild(OverReplay):
 
     @property
     def _among_equals(self) -> list[Column]:
-        """What pairs whose records have the same ids go by: their times, and then whole rows.
+        """The order of pairs whose records have the same ids: by times, then by whole rows.
 
-        Where whole rows identify records, those of one id are equal in all.
+        If whole rows identify records, records with one id are equal.
         """
         if not self.history.spec.ids_of_sides:
             return [F.lit(0)]
@@ -98,7 +98,7 @@ class WindowPairsRebuild(OverReplay):
 
     @property
     def _columns_of_sides(self) -> dict[str, dict[str, str]]:
-        """The landing columns of each side, with their names among those of both."""
+        """The landing columns of each side, with their names in the table of both."""
         sides = {name: self.source_columns.of_side(name) for name in SIDES}
         return {
             name: {own: of_both for own, of_both in columns.items() if own != INPUT}
@@ -107,11 +107,11 @@ class WindowPairsRebuild(OverReplay):
 
     @cached_property
     def _results(self) -> PerIdentity:
-        """The firings that hold a pair, with `_which`, once."""
+        """The firings with a pair, and the columns `_which`, computed once."""
         return PerIdentity(self._compute)
 
     def _compute(self, identity: Column) -> DataFrame:
-        """What is counted of the pairs of each firing that has some; `records` are the pairs."""
+        """The aggregates of the pairs of each firing that has any; `records` counts the pairs."""
         spec, firing = self.history.spec, self._firing
         fired = self.replay.fired(identity)
         held = self.replay.records_in(fired, identity)
@@ -131,12 +131,12 @@ class WindowPairsRebuild(OverReplay):
 
     @property
     def _which(self) -> list[str]:
-        """A firing of the replay, and where its window starts and ends."""
+        """The columns of a firing of the replay, with the start and end of its window."""
         return [*self._firing, c.START, c.END]
 
     @property
     def _columns_of_a_pair(self) -> list[Column]:
-        """The landing columns of both records, under their side's name."""
+        """The landing columns of both records, prefixed by side."""
         return [
             F.col(_SIDES[name])[of_both].alias(of_side(name, own))
             for name, columns in self._columns_of_sides.items()
@@ -153,9 +153,9 @@ _SIDES = {name: f"_strandline_side_{name}" for name in SIDES}
 
 
 def _by_numbers_of_results(results: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Firings that name those whose place they take: by their new numbers, if these held pairs.
+    """Firings, with the firings that they replace by their new numbers, if these had pairs.
 
-    Sessions alone do: an earlier firing under another start or end is one that they cover.
+    Needed for sessions alone: a session replaces earlier firings with other starts or ends.
     """
     keys, firing = list(spec.source.key), [*window_key(spec), _NTH]
     edges = ("window_start", "window_end")
@@ -174,10 +174,10 @@ def _by_numbers_of_results(results: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def _beside_each_other(held: DataFrame, firing: list[str]) -> DataFrame:
-    """Each left record of a firing beside each right one: the columns of the firing, `_SIDES`.
+    """Each left record of a firing with each right one: the columns of the firing, `_SIDES`.
 
     Args:
-        held: records, once for each firing that holds them.
+        held: records, once for each firing that contains them.
         firing: the columns that identify a firing.
     """
     left, right = (

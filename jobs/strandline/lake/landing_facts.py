@@ -57,7 +57,7 @@ class _File(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """A hash of its path and its deleted rows."""
+        """Its path, with the number and the digest of its deleted rows."""
         if self.deleted is None:
             return f"{self.path}|0"
         return f"{self.path}|{self.deleted.rows}|{self.deleted.digest}"

@@ -56,6 +56,7 @@ class Ledger:
         """The ledger of a pipeline."""
         self.store = store
         self._table: DeltaTable | None = None
+        self._version: int | None = None
         self._read: frozenset[str] = frozenset()
         self._state = PipelineState()
         self._one_thread = RLock()  # no two may use the open table at once
@@ -68,8 +69,9 @@ class Ledger:
         """
         with self._one_thread:
             table = self._newest()
-            if table is not None:
+            if table is not None and table.version() != self._version:
                 self._read_on(table, frozenset(paths_of(table)))
+                self._version = table.version()
             return self._state
 
     def entries(self) -> list[Entry]:

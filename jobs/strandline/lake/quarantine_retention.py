@@ -1,4 +1,4 @@
-"""Quarantined rows of arrival days that have long gone by."""
+"""The removal of old quarantined rows by their arrival day."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from strandline.tables import QUARANTINE
 
 
 def older_rows(store: Store, source: Source, first: date | None) -> int:
-    """How many quarantined rows arrived before a day; None: none has to go.
+    """The number of quarantined rows that arrived before a day; None if there is none.
 
     Raises:
-        InputError: no column of the quarantine has the arrival of a row.
+        InputError: no column of quarantine has the arrival day of a row.
     """
     table = store.table(QUARANTINE.name)
     if table is None or first is None or not table.file_uris():
@@ -31,7 +31,7 @@ def older_rows(store: Store, source: Source, first: date | None) -> int:
 
 
 def drop_older(store: Store, source: Source, first: date | None) -> None:
-    """Delete the quarantined rows that arrived before a day, in one commit; none if there is none.
+    """Delete the quarantined rows that arrived before a day, in at most one commit.
 
     Call it under the lock.
 
@@ -49,7 +49,7 @@ def _before(name: str, first: date) -> str:
 
 
 def _arrival(table: DeltaTable, source: Source, pipeline: str) -> str:
-    """The column of the quarantine that holds the day, or the instant, at which a row arrived."""
+    """The column of quarantine with the arrival day, or the arrival time, of a row."""
     there = columns_of(table)
     for asked in filter(None, (source.arrival_date, source.arrival_time)):
         name = f"source_{asked}" if asked.lower() in QUARANTINE.columns else asked

@@ -1,4 +1,4 @@
-"""Published tables that belong together, for readers: at the versions that the ledger names.
+"""A consistent read of published tables, at the versions that the ledger names.
 
 ```python
 from strandline.lake.read import published_tables
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 LEDGER = "runs"
 READABLE = (*PUBLISHED, LEDGER)
-"""The tables that a reader may name."""
+"""The tables that can be read."""
 _BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True)
 class TablesTogether:
-    """The tables of a pipeline as they stood once a step of the ledger was written.
+    """The tables of a pipeline at the versions after a step of the ledger.
 
     Attributes:
-        store: the tables, read at the versions of that step.
+        store: the tables at these versions.
         step: the step.
-        state: of the pipeline, by its ledger as it is now.
+        state: the pipeline's current state.
     """
 
     store: Store
@@ -57,14 +57,14 @@ class TablesTogether:
 
     @property
     def notice(self) -> str | None:
-        """The notice of an unfinished publish, of which nothing is in these tables; or None."""
+        """The notice of an unfinished publication, whose rows are not in these tables; or None."""
         return _notice_of(self.state.unfinished)
 
     def columns(self, name: str, chosen: Sequence[str] | None = None) -> pa.Schema:
-        """The columns of a table; `chosen`: these of them.
+        """The columns of a table, or the `chosen` columns.
 
         Raises:
-            InputError: there is no such table, or no such column.
+            InputError: the table or a column does not exist.
         """
         there = columns_of(self._table(name))
         for column in chosen or ():
@@ -75,10 +75,10 @@ class TablesTogether:
         )
 
     def dataset(self, name: str) -> ds.Dataset:
-        """A table for Arrow.
+        """A table as an Arrow dataset.
 
         Raises:
-            InputError: there is no such table, or this version of it is not there any more.
+            InputError: the table does not exist, or this version has been cleaned up.
         """
         table = self._table(name)
         rows = dataset_of(table)
@@ -87,7 +87,7 @@ class TablesTogether:
         return rows.filter(ds.field("position") <= self.step.position)
 
     def frame(self, spark: SparkSession, name: str) -> DataFrame:
-        """A table for Spark.
+        """A table as a Spark DataFrame.
 
         Raises:
             InputError: as for `dataset`.
@@ -101,15 +101,15 @@ class TablesTogether:
     def batches(
         self, name: str, columns: Sequence[str] | None = None, days: Days | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a table, a few at a time, in the order of their days.
+        """The rows of a table in batches, in the order of their days.
 
         Args:
-            name: of the table.
-            columns: some of its columns; None: all.
-            days: only rows of these days; None: of all.
+            name: the table's name.
+            columns: names of columns; None: all columns.
+            days: the days to read; None: all days.
 
         Raises:
-            InputError: as for `dataset`; or files of this version have been vacuumed.
+            InputError: as for `dataset`, or files of this version have been vacuumed.
         """
         rows, wanted = self.dataset(name), None
         if name != LEDGER:
@@ -149,16 +149,16 @@ class TablesTogether:
 def published_tables(
     lake: Lake | str, pipeline: str, *, run: str | None = None, as_of_ledger: int | None = None
 ) -> TablesTogether:
-    """The tables of a pipeline that belong together: of its last published state, or an older one.
+    """The tables of a pipeline after its last publication, or after an older one.
 
     Args:
-        lake: its root.
-        pipeline: its name.
-        run: the tables as this run has published them.
-        as_of_ledger: as of this position of the ledger.
+        lake: the lake's root.
+        pipeline: the pipeline's name.
+        run: the run after which to read the tables.
+        as_of_ledger: the position of the ledger at which to read the tables.
 
     Raises:
-        InputError: nothing is published, or was by then, or the run has published nothing.
+        InputError: nothing was published by then, or the run has published nothing.
     """
     store = (Lake.at(lake) if isinstance(lake, str) else lake).pipeline(pipeline)
     if run is not None and as_of_ledger is not None:
@@ -171,7 +171,7 @@ def published_tables(
 
 
 def _whole_of(state: PipelineState, run: str | None) -> Entry | None:
-    """The last step that names the versions of all tables; `run`: the last of a run."""
+    """The last step, or the last step of a run, that names the versions of all tables."""
     if run is None:
         return state.whole[-1] if state.whole else None
     done = (step for step in reversed(state.runs.get(run, ())) if step.step in WHOLE)
@@ -179,12 +179,12 @@ def _whole_of(state: PipelineState, run: str | None) -> Entry | None:
 
 
 def tables_shown(ledger: Ledger) -> tuple[Store, str | None]:
-    """The tables as they stand, without what an unfinished publish has brought.
+    """The current tables without the rows of an unfinished publication.
 
-    Beside `published_tables` these hold the malformed rows that were observed since.
+    Other than `published_tables` they include malformed rows that were observed later.
 
     Returns:
-        The tables; and the notice of an unfinished publish, None: there is none.
+        The tables; and the notice of an unfinished publication, or None.
     """
     state = ledger.state()
     unfinished = state.unfinished

@@ -1,4 +1,4 @@
-"""Small reads of a Delta table without a JVM: which of its files, and what of their rows."""
+"""Reads of Delta tables without a JVM, with conditions on files and rows."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
-    """A small table, to be read without a JVM.
+    """A table as an Arrow dataset.
 
     Args:
-        table: as it was opened.
-        files: a condition in SQL: files that by their log entry cannot hold a row that meets it
-            are left out, the rows of the others are not looked at. Where a table has many files
-            it saves milliseconds for each. None: all files.
+        table: the open table.
+        files: a condition in SQL; files that by their statistics contain no such row are skipped,
+            which saves milliseconds for each file. The rows of other files are not filtered. None:
+            all files.
     """
     import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas, which few commands need
 
@@ -50,14 +50,14 @@ def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
 
 
 def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.Dataset:
-    """A table that is partitioned by a date alone, of which a reader wants some days.
+    """A table that is partitioned by a date, as a dataset for a read of some days.
 
-    Of each file nothing is known but its date, so that a table of many files is opened at once.
+    It uses only the dates of files, and no statistics, so that a table of many files opens quickly.
 
     Args:
-        table: as it was opened.
-        partition: the column of the date.
-        schema: the columns to read; one that a file lacks is null in it.
+        table: the open table.
+        partition: the partition column.
+        schema: the columns to read; a column that a file does not have is null.
     """
     import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas, which few commands need
 
@@ -80,12 +80,12 @@ def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.D
 def rows_of(
     dataset: ds.Dataset, wanted: pc.Expression | None = None, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """The rows of a dataset some at a time, few of them read ahead; first a table without any.
+    """The rows of a dataset in batches with little read-ahead, after a first table without rows.
 
     Args:
         dataset: the files.
-        wanted: of their rows these alone; None: all.
-        columns: of their columns these alone; None: all.
+        wanted: a condition on the rows; None: all rows.
+        columns: the names of columns; None: all columns.
     """
     scanner = dataset.scanner(
         columns=columns, filter=wanted, batch_size=2**16, batch_readahead=2, fragment_readahead=1
@@ -99,7 +99,7 @@ def rows_of(
 def rows_in_days(
     table: DeltaTable, partition: str, days: Collection[date | None]
 ) -> Iterator[pa.Table]:
-    """The rows of some partitions of a table, some at a time; first a table without any."""
+    """The rows of some partitions of a table in batches, after a first table without rows."""
     day, known = pc.field(partition), [day for day in days if day is not None]
     wanted = day.isin(pa.array(known, pa.date32()))
     wanted |= day.is_null() if None in days else pc.scalar(False)
@@ -107,19 +107,19 @@ def rows_in_days(
 
 
 def in_days(partition: str, days: Collection[date | None]) -> str:
-    """Some partitions in SQL, as delta-rs reads it."""
+    """A condition for some partitions in delta-rs' SQL."""
     named = ", ".join(f"'{day.isoformat()}'" for day in days if day is not None)
     inside = f'"{partition}" IN ({named})' if named else "false"
     return f'{inside} OR "{partition}" IS NULL' if None in days else inside
 
 
 def columns_of(table: DeltaTable) -> pa.Schema:
-    """The columns of a table, as a dataset of it has them."""
+    """The columns of a table as in its dataset."""
     return pa.schema(table.schema().to_arrow())
 
 
 def holds(table: DeltaTable, rows: pc.Expression, files: str | None = None) -> bool:
-    """Whether a table has any such row; `files`: in which files they may be (`dataset_of`)."""
+    """Whether a table has a row that meets a condition; `files`: see `dataset_of`."""
     if not table.file_uris():
         return False
     found = dataset_of(table, files).scanner(columns=[], filter=rows).head(1)
@@ -127,7 +127,7 @@ def holds(table: DeltaTable, rows: pc.Expression, files: str | None = None) -> b
 
 
 def started_in(name: str, within: TimeRange) -> pc.Expression:
-    """The rows of a published table whose window or slot starts, or which arrived, in a range."""
+    """A condition for rows of a published table that belong to a range by their start instant."""
     first, end = (
         pa.scalar(ms * 1000, pa.timestamp("us", tz="UTC"))
         for ms in (within.start_ms, min(within.end_ms, END_OF_INSTANTS_MS - 1))
@@ -136,26 +136,26 @@ def started_in(name: str, within: TimeRange) -> pc.Expression:
 
 
 def files_started_in(name: str, within: TimeRange) -> str:
-    """The files that may hold such rows (`dataset_of`)."""
+    """A condition for files that may contain such rows (`dataset_of`)."""
     first_ms = max(within.start_ms, EVERYTHING.start_ms)
     last_ms = min(within.end_ms, EVERYTHING.end_ms) - 1
     return f"\"{name}\" BETWEEN '{text_of(first_ms)}' AND '{text_of(max(first_ms, last_ms))}'"
 
 
 def paths_of(table: DeltaTable) -> list[str]:
-    """The files of a table, below its root."""
+    """The paths of a table's files, below its root."""
     return list(pa.table(table.get_add_actions())["path"].to_pylist())
 
 
 def dataset_of_files(table: DeltaTable, paths: Sequence[str], schema: pa.Schema) -> ds.Dataset:
-    """Some files of a table that is not partitioned; a column that one lacks is null in it."""
+    """Some files of an unpartitioned table as a dataset; columns missing in a file are null."""
     import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas, which few commands need
 
     return ds.dataset(list(paths), schema=schema, format="parquet", filesystem=files_of(table))
 
 
 def files_at(place: str) -> fs.FileSystem:
-    """The file system whose root is a place, be it a folder or of an object store."""
+    """The Arrow file system of a place: a folder, or a prefix of an object store."""
     folder = path_of(place)
     if folder is None:
         return fs.PyFileSystem(ObjectFiles(place))
@@ -163,7 +163,7 @@ def files_at(place: str) -> fs.FileSystem:
 
 
 def emptied(place: str) -> fs.FileSystem:
-    """The file system of a place, once everything that lay there is gone."""
+    """The file system of a place, after removing everything in it."""
     folder, files = path_of(place), files_at(place)
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -176,7 +176,7 @@ def emptied(place: str) -> fs.FileSystem:
 
 
 def parquet_files(files: fs.FileSystem, folder: str) -> dict[str, int]:
-    """The bytes of the files below a folder; what an engine notes beside them is left out."""
+    """The bytes of the Parquet files below a folder, by path; an engine's markers are ignored."""
     below_it = fs.FileSelector(folder, allow_not_found=True, recursive=True)
     sizes = {
         one.path.lstrip("/"): one.size
@@ -191,21 +191,21 @@ def parquet_files(files: fs.FileSystem, folder: str) -> dict[str, int]:
 
 
 def files_of(table: DeltaTable) -> fs.FileSystem:
-    """The file system whose root is the table's."""
+    """The file system with the table's root as its root."""
     return files_at(table.table_uri)
 
 
 def paths_below(table: DeltaTable, uris: Sequence[str]) -> set[str]:
-    """Files of a table, below its root, by what delta-rs names them."""
+    """The paths of a table's files, below its root, by delta-rs' names of the files."""
     return {below(table.table_uri, uri) for uri in uris}
 
 
 def is_whole(then: DeltaTable, now: DeltaTable) -> bool:
-    """Whether an earlier version of a table can be read: none of its files has been removed.
+    """Whether an earlier version of a table can still be read: none of its files was removed.
 
     Args:
         then: the earlier version.
-        now: the newest one; its files are there.
+        now: the newest version, whose files exist.
     """
     others = sorted({unquote(path) for path in {*paths_of(then)} - {*paths_of(now)}})
     found = files_of(then).get_file_info(others) if others else []
@@ -213,10 +213,10 @@ def is_whole(then: DeltaTable, now: DeltaTable) -> bool:
 
 
 def _local_files(table: DeltaTable) -> fs.FileSystem | None:
-    """A folder through Arrow's own file system; None: the table lies elsewhere.
+    """A local folder as Arrow's own file system; None if the table is not on this machine.
 
-    Through that of delta-rs its reading threads call into Python, and one that does so while the
-    process ends would abort it.
+    With delta-rs' file system, Arrow's reading threads would call into Python, and a thread that
+    does so while the process ends would abort it.
     """
     folder = path_of(table.table_uri)
     return None if folder is None else fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())

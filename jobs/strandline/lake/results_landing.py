@@ -1,4 +1,4 @@
-"""What has landed for a pipeline that reads another one's results: those, as last published."""
+"""The landing of a pipeline over results: the last published results of the other pipeline."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from strandline.spec.chained import ResultsSpec
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsLanding(TableLanding):
-    """The results of another pipeline, by the day of their firing.
+    """The results of another pipeline, with the day of their firing as arrival day.
 
     Attributes:
         spec: the pipeline.
-        results: the log of them.
-        upstream: what had landed for the other pipeline as it published them.
+        results: the log of the results.
+        upstream: the other pipeline's landing at their publication.
     """
 
     spec: ResultsSpec
@@ -45,10 +45,10 @@ class ResultsLanding(TableLanding):
     upstream: Landing
 
     def by_log(self, log: LandingLog) -> ResultsLanding:
-        """See `Landing.by_log`; with what had landed for the other pipeline by then.
+        """See `Landing.by_log`; with the other pipeline's landing at that publication.
 
         Raises:
-            TypeError: it is not the log of results.
+            TypeError: it is not a log of results.
         """
         if not isinstance(log, ResultsLog):
             msg = f"{self.spec.pipeline} reads results"
@@ -70,14 +70,15 @@ class ResultsLanding(TableLanding):
 
     @property
     def ready_ms(self) -> int:
-        """See `Landing.ready_ms`; days that the other pipeline has not published are not over."""
+        """See `Landing.ready_ms`; at most the midnight up to which the other has published."""
         return min(super().ready_ms, self.results.known_until_ms)
 
     @cached_property
     def facts(self) -> dict[date | None, DayFacts]:
-        """See `Landing.facts`; a day's watermark comes of what the other pipeline has landed.
+        """See `Landing.facts`; they combine a day's results with the rows of the other landing.
 
-        Where rows of a day have gone since, as by retention, of what it has observed.
+        These rows decide the watermark. For days whose rows have been removed since, as by
+        retention, the facts are those that the other pipeline has observed.
         """
         fired, before = super().facts, {**self.upstream.facts, **self._facts_of_gone}
         days = {*fired, *(day for day in before if day is not None)}
@@ -85,9 +86,9 @@ class ResultsLanding(TableLanding):
 
     @property
     def _facts_of_gone(self) -> dict[date | None, DayFacts]:
-        """What the other pipeline has observed of days whose rows have gone: it goes by that still.
+        """The facts that the other pipeline has observed, of days whose rows have been removed.
 
-        Results are another matter: those that have gone are no results any more.
+        The other pipeline's timeline still has these days. Removed results do not count any more.
         """
         if isinstance(self.upstream, ResultsLanding):
             return {}
@@ -110,12 +111,12 @@ class ResultsLanding(TableLanding):
 
     @property
     def table_id(self) -> str:
-        """See `Landing.table_id`; with that of what has landed for the other pipeline."""
+        """See `Landing.table_id`; with the id of the other pipeline's landing table."""
         return id_of_two(self.log.table_id, self.upstream.table_id)
 
     @property
     def landed_days(self) -> LandedDays:
-        """See `TableLanding`; by files, as the watermark comes of those that have landed."""
+        """See `TableLanding`; by the files of the other pipeline's landing."""
         return LandedDays(self.begun)
 
     def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
@@ -129,26 +130,26 @@ class ResultsLanding(TableLanding):
         return on_days(read_records(near, self.spec, axis), days or (), self.every_day)
 
     def axis(self, state: PipelineState) -> Axis:
-        """See `Landing.axis`; by the clock of the other pipeline."""
+        """See `Landing.axis`; with the clock of the other pipeline."""
         return self.upstream.axis(self.results.state)
 
     def changes(self, known: KnownDays) -> LandingChanges:
-        """See `Landing.changes`; nobody has taken away what is no longer a result.
+        """See `Landing.changes`; a result that does not exist any more is not a missing row.
 
-        Facts of results are of more than the one table that `first_id` names.
+        `first_id` is ignored, since these facts are of more than one table.
         """
         return super().changes(replace(known, first_id=None)).without_losses
 
     @property
     def recomputes_changes(self) -> bool:
-        """See `Landing`; where a changed result changes its own slots alone, these are rebuilt."""
+        """See `Landing`; False if a changed result only changes its own slots."""
         return not self.spec.by_slots
 
     def horizon(self, axis: Axis, as_of_ms: int | None, published_ms: int | None) -> int:
-        """See `Landing.horizon`; without one that is asked for, all that is known.
+        """See `Landing.horizon`; by default that of the other pipeline's publication.
 
         Raises:
-            InputError: the other pipeline is not known up to there.
+            InputError: the other pipeline is not published up to the requested horizon.
         """
         known_ms = self.results.horizon_ms
         if as_of_ms is not None and as_of_ms > known_ms:

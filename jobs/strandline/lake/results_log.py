@@ -1,4 +1,4 @@
-"""The log of what a pipeline has landed that reads another one's results."""
+"""The log of a pipeline's landing that consists of another pipeline's results."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 
 _READ = ("firings", "windows")
-"""The tables of the other pipeline that its results are read from."""
+"""The tables of the other pipeline from which results are read."""
 
 
 def log_of(lake: Lake, spec: PipelineSpec) -> LandingLog | None:
-    """The log of a pipeline's landing table; None: only a catalog knows where it lies.
+    """The log of a pipeline's landing; None if only a catalog knows the table's location.
 
     Raises:
-        InputError: there is no such table, or the pipeline before has published nothing.
-        RetryableError: the pipeline before has not yet run by its present rules.
+        InputError: the table does not exist, or the other pipeline has published nothing.
+        RetryableError: the other pipeline has not yet run by its current rules.
     """
     if isinstance(spec, ResultsSpec):
         return ResultsLog.published(lake, spec)
@@ -45,11 +45,11 @@ def log_of(lake: Lake, spec: PipelineSpec) -> LandingLog | None:
 
 @dataclass(frozen=True)
 class ResultsLog(LandingLog):
-    """The log of the other pipeline's table `firings`, as it was last published.
+    """The log of the other pipeline's table `firings` after a publication.
 
     Attributes:
-        tables: of the other pipeline, those that belong together.
-        state: what its ledger comes to up to there.
+        tables: the other pipeline's tables after the publication.
+        state: the other pipeline's state after the publication.
     """
 
     tables: TablesTogether
@@ -57,11 +57,11 @@ class ResultsLog(LandingLog):
 
     @classmethod
     def published(cls, lake: Lake, spec: ResultsSpec) -> ResultsLog:
-        """That of the newest results.
+        """The log of the newest results.
 
         Raises:
             InputError: nothing is published.
-            RetryableError: what is published is of other rules than the pipeline now has.
+            RetryableError: the results are published by other rules than the pipeline now has.
         """
         upstream = spec.upstream
         place = f"{spec.pipeline}: source.pipeline"
@@ -80,20 +80,21 @@ class ResultsLog(LandingLog):
 
     @property
     def input_id(self) -> str:
-        """See `LandingLog`; whatever is published makes another input of it: its watermark too."""
+        """See `LandingLog`; every publication makes another input, since it moves the watermark."""
         return f"{self.table_id}@{self.tables.step.position}"
 
     @property
     def known_until_ms(self) -> int:
-        """The midnight up to which all results are published; the first of all instants: none."""
+        """The midnight up to which all results are published; the smallest instant if none is."""
         reached_ms = self.state.frontier_ms
         return LEAST_INSTANT_MS if reached_ms is None else reached_ms
 
     @property
     def horizon_ms(self) -> int:
-        """The instant up to which all results are known: that midnight, or of a run over them all.
+        """The instant up to which all results are known.
 
-        A run over a part of them may know more, of that part alone.
+        It is the midnight `known_until_ms`, or the horizon of a run over all results. A run over a
+        part of them may have a later horizon, which counts for this part only.
         """
         dates = sorted(str(day)[:10] for day in self.files.get("partition.window_date", ()))
         if not dates:
@@ -103,9 +104,9 @@ class ResultsLog(LandingLog):
         return self.known_until_ms if known_ms is None else max(self.known_until_ms, known_ms)
 
     def at(self, version: int) -> ResultsLog | None:
-        """See `LandingLog`: with all tables of the last step of the ledger that had this version.
+        """See `LandingLog`: all tables after the last step of the ledger with this version.
 
-        `version`: of the table `firings`.
+        `version` is of the table `firings`.
         """
         versions = {(step.versions or {}).get("firings"): step for step in self.state.whole}
         then = versions.get(version)
@@ -122,7 +123,7 @@ class ResultsLog(LandingLog):
         return ResultsLog(self.uri, table, TablesTogether(store, then, state), state)
 
     def readable_at(self, version: int) -> ResultsLog | None:
-        """See `LandingLog`; of `windows` as well, which has the windows of results."""
+        """See `LandingLog`; also of the table `windows`."""
         then = self.at(version)
         if then is None:
             return None
@@ -136,7 +137,7 @@ class ResultsLog(LandingLog):
         return then if whole else None
 
     def source_log(self, log: LandingLog) -> LandingLog:
-        """The log of the other pipeline's own landing table, as it was when it published last."""
+        """The log of the other pipeline's landing table at its last publication."""
         runs = (run for run in reversed(self.state.in_force) if run.landing_version is not None)
         last = next(runs, None)
         if last is None or last.landing_version in {None, log.version}:
@@ -148,10 +149,10 @@ class ResultsLog(LandingLog):
 
 
 def known_over(state: PipelineState, results: TimeRange) -> int | None:
-    """The horizon as of which all results of a range stand in the tables; None: there is none.
+    """The horizon as of which all results of a range are published; None if there is none.
 
-    It is that of the newest run over the whole range; or of a run since over a part of it, if that
-    knows less. A run that was taken back counts for nothing.
+    It is the horizon of the newest run over the whole range, or of a later run over a part of it if
+    that is earlier. Reverted runs do not count.
     """
     known_ms = END_OF_INSTANTS_MS
     for run in reversed(state.published_into(results)):

@@ -1,6 +1,6 @@
-"""A condition on a row, as somebody types it: parsed, checked node by node, and rewritten.
+"""A user's condition on a row, which is parsed, checked node by node, and rewritten.
 
-Only the rewritten text reaches a query: the query's own parser cannot read more into it.
+Only the rewritten text reaches a query, so that it cannot contain more than was checked.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _MOST_SIGNS = 10_000
 
 
 def condition_on_row(text: str) -> str:
-    """A condition in SQL, rewritten: columns, literals, operators and some functions of them.
+    """A condition rewritten in SQL, of columns, literals, operators and some functions.
 
     Examples:
         >>> condition_on_row("device='d-1'")
         "device = 'd-1'"
 
     Raises:
-        InputError: it is empty, no condition, asks another table, or compares no column.
+        InputError: it is empty, not a condition, reads another table, or has no column.
     """
     if len(text) > _MOST_SIGNS:
         raise _refused(f"it has more than {_MOST_SIGNS:,} signs")
@@ -64,7 +64,7 @@ def condition_on_row(text: str) -> str:
 
 
 def _problems(tree: exp.Expr) -> Iterator[str]:
-    """The parts of a condition that are neither columns nor literals nor known operators."""
+    """The parts of a condition that are not allowed."""
     for node in tree.walk():
         if node.comments:
             yield "it holds a comment"

@@ -1,6 +1,6 @@
-"""Which values are the same: of keys, so that two rows are one; of other columns: no change.
+"""The equality of values, in keys and in other columns of a diff.
 
-As Spark compares them: nulls are the same, so is what is no number, and 0.0 is -0.0.
+It is Spark's: null equals null, NaN equals NaN, and 0.0 equals -0.0.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 TOLERANCE = 1e-9
-"""Sums in another order differ, relatively, by less."""
+"""The relative difference of floating-point numbers below which they are equal.
+
+Sums of the same numbers in another order differ by less.
+"""
 
 
 def comparable(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values of a flat type that are equal, or both null, just where the given ones are the same.
+    """Values of a flat type that are equal, or both null, exactly if the given ones are equal.
 
-    Numbers in structs, lists and maps are the same if they are equal.
+    Numbers in structs, lists and maps are compared without tolerance.
     """
     kind = values.type
     if pa.types.is_nested(kind):
@@ -32,7 +35,7 @@ def comparable(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def differ(some: pa.ChunkedArray, others: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Pair by pair whether two values differ; numbers by more than `TOLERANCE`."""
+    """For each pair of values whether they differ; numbers differ by more than `TOLERANCE`."""
     some, others = comparable(some), comparable(others)
     neither = pc.and_(pc.is_null(some), pc.is_null(others)).to_numpy()
     equal: npt.NDArray[np.bool_] = pc.equal(some, others).fill_null(False).to_numpy() | neither
@@ -52,7 +55,7 @@ def _near(some: pa.ChunkedArray, others: pa.ChunkedArray) -> npt.NDArray[np.bool
 
 
 def _plain(value: Any) -> Any:
-    """A nested value in which equal numbers have one text; a map keeps the order of its entries."""
+    """A nested value with equal texts for equal numbers; a map keeps the order of its entries."""
     match value:
         case float():
             return value + 0.0

@@ -1,10 +1,11 @@
-"""Columns that are about to be published, held against their table: nothing is cast in silence."""
+"""The fit of staged columns with their table; a lossy cast is an error."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NoReturn
 
 import pyarrow as pa
@@ -30,14 +31,14 @@ _ARROW = {
 
 @dataclass(frozen=True)
 class Fit:
-    """How the columns of staged rows and those of their table come together.
+    """The combination of the columns of staged rows and of their table.
 
     Attributes:
-        schema: what the table is to hold: its own columns, then the new ones, each with the type
-            that both sides fit into.
-        widened: the names of the columns whose type in the table has to grow.
+        schema: the table's new schema: its columns, then new columns, each with a type that both
+            sides fit into.
+        widened: the names of the table's columns that must be widened.
         new: the names of the columns that the table does not have yet.
-        names: the name that each staged column has in the table.
+        names: the name in the table of each staged column.
     """
 
     schema: T.StructType
@@ -47,35 +48,35 @@ class Fit:
 
     @property
     def second(self) -> dict[str, T.StructField]:
-        """The columns of the table that hold a staged column of another name, by that name."""
+        """The table's second columns, by the name of the staged column whose values they have."""
         return {
             name: self.schema[of_table]
             for name, of_table in self.names.items()
             if _is_second_of(name, self.schema[of_table])
         }
 
-    @property
+    @cached_property
     def arrow(self) -> pa.Schema:
-        """The columns of the table in Arrow's terms."""
+        """The new schema as an Arrow schema."""
         return arrow_of(self.schema)
 
     @property
     def not_staged(self) -> list[str]:
-        """The columns of the table of which the staged rows say nothing."""
-        said = {*self.names.values(), *self._without_value()}
+        """The columns of the table that staged rows do not have."""
+        said = {*self.names.values(), *self._without_value}
         return [name for name in self.schema.names if name not in said]
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """Staged rows by the names and in the types of the table; its order of columns.
+        """Staged rows with the names, types and order of the table's columns.
 
-        Of the columns of the table that hold one source column all but one are null. A column that
-        the rows do not have is left out, one that no table has (`OP`) is the first.
+        Of a source column and its second columns all but one are null. A column that the rows do
+        not have is missing; `OP`, which no table has, is the first column.
         """
         there = {key_of(self.names.get(name, name)): name for name in rows.column_names}
-        return self._fitted(rows, there, nulls=self._without_value())
+        return self._fitted(rows, there, nulls=self._without_value)
 
     def of_published(self, rows: pa.Table) -> pa.Table:
-        """Published rows in the types of the table."""
+        """Published rows with the types of the new schema."""
         return self._fitted(rows, {key_of(name): name for name in rows.column_names})
 
     def _fitted(
@@ -91,14 +92,17 @@ class Fit:
                 fitted[field.name] = pa.nulls(len(rows), field.type)
         return pa.table(fitted)
 
+    @cached_property
     def _without_value(self) -> list[str]:
-        """The columns of the table that hold another type of a staged column."""
+        """The table's columns for other types of a staged column, which are null in its rows."""
+        held_by: dict[str, set[str]] = {}
+        for name, of_table in self.names.items():
+            held_by.setdefault(key_of(name), set()).add(of_table)
         return [
             field.name
             for field in self.schema.fields
-            for name, of_table in self.names.items()
-            if field.name != of_table
-            and (key_of(field.name) == key_of(name) or _is_second_of(name, field))
+            for source in {key_of(field.name), _source_of_second(field)}
+            if held_by.get(source, set()) - {field.name}
         ]
 
 
@@ -108,21 +112,21 @@ def fit(
     place: str,
     target: PublishedTable | None = None,
 ) -> Fit:
-    """How staged columns fit into those of their table.
+    """The fit of staged columns with their table.
 
-    Names are compared as Spark compares them, without case; types may grow on either side (whole
-    numbers, floating-point numbers, decimals, and fields of structs that are new), nothing else.
-    A source column whose new type its own column cannot take without loss has a second one,
-    `<name>__<type>`; it may also grow from whole numbers into fractions.
+    Names are compared without case, as in Spark. Types may be widened on either side (whole
+    numbers, floating-point numbers, decimals, new fields of structs). A source column with a type
+    that cannot be combined without loss gets a second column, `<name>__<type>`; a source column may
+    also be widened from whole numbers to fractions.
 
     Args:
         staged: the columns of the rows to publish.
-        published: those of the table.
-        place: where an error is.
-        target: the table; None: it holds no source rows, and no key is known.
+        published: the columns of the table.
+        place: the place for an error.
+        target: the table's description; None: it has no source rows, and no key is known.
 
     Raises:
-        InputError: a column has another type than its table can give it without loss.
+        InputError: a staged column cannot be combined with the table's without loss.
     """
     columns = {field.name: field for field in published.fields}
     names: dict[str, str] = {}
@@ -154,9 +158,9 @@ def _own(field: T.StructField, columns: Iterable[str]) -> str | None:
 
 
 def second_of(field: T.StructField, staged: T.StructType) -> dict[str, str] | None:
-    """What marks a column that stands beside another staged one in a second type; None: it is none.
+    """The metadata that marks a staged column as a second column; None if it is not one.
 
-    So it is in the rows of two landing tables that have a column in two types.
+    Rows of two landing tables have one if both have a column in different types.
     """
     if INPUT not in staged.names:
         return None
@@ -172,7 +176,7 @@ def _columns_for(
     *,
     by_source: bool,
 ) -> Iterator[T.StructField]:
-    """The columns that can hold a staged one, as they then are: those of its very type first."""
+    """The table's columns, widened if needed, that can hold a staged one; equal types first."""
     names = [field.name, *(mark or {}).values()]
     named = [one for name in names for one in columns.values() if key_of(one.name) == key_of(name)]
     if by_source:
@@ -192,7 +196,7 @@ def _new_column(
     staged: Iterable[str],
     mark: dict[str, str] | None,
 ) -> T.StructField:
-    """The column that a table gets for a staged one; a second one, if its name is in use."""
+    """The new column of a table for a staged one; a second column if its name is in use."""
     kind = field.dataType
     if _own(field, columns) is None:
         return T.StructField(field.name, kind, nullable=True, metadata=mark)
@@ -205,11 +209,16 @@ def _new_column(
 
 
 def _is_second_of(name: str, column: T.StructField) -> bool:
-    return key_of((column.metadata or {}).get(SECOND_OF, "")) == key_of(name)
+    return _source_of_second(column) == key_of(name)
+
+
+def _source_of_second(column: T.StructField) -> str:
+    """The key of the source column of which a column holds a second type; empty: of none."""
+    return key_of((column.metadata or {}).get(SECOND_OF, ""))
 
 
 def schema_of(table: DeltaTable) -> T.StructType:
-    """The columns of a table as Spark names them; needs no JVM."""
+    """The columns of a table as a Spark schema, without a JVM."""
     return T.StructType.fromJson(json.loads(table.schema().to_json()))
 
 
@@ -238,13 +247,13 @@ def _refuse(
 
 
 def arrow_of(columns: T.StructType) -> pa.Schema:
-    """Columns in Arrow's terms; each may be null."""
+    """Columns as an Arrow schema; all are nullable."""
     schema = to_arrow_schema(columns, timezone="UTC")
     return pa.schema([pa.field(field.name, field.type) for field in schema])
 
 
 def with_all_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with just some columns, in their order; what they lack is null."""
+    """Rows with exactly the given columns, in order; missing columns are null."""
     there = {*rows.column_names}
     columns = [
         rows[field.name] if field.name in there else pa.nulls(len(rows), field.type)
@@ -254,12 +263,12 @@ def with_all_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def spark_type(name: str) -> T.DataType:
-    """The type that Delta names so."""
+    """The Spark type with a Delta name."""
     return T.StructField.fromJson(
         {"name": "", "type": name, "nullable": True, "metadata": {}}
     ).dataType
 
 
 def arrow_schema(columns: Mapping[str, str]) -> pa.Schema:
-    """The columns of a table by the names that Delta gives their types."""
+    """The Arrow schema of columns with Delta's names of types."""
     return pa.schema([(name, _ARROW[kind]) for name, kind in columns.items()])

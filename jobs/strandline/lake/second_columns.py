@@ -1,15 +1,15 @@
-"""Second columns of quarantine: of a column whose type has changed in the landing table."""
+"""Second columns of quarantine, for columns whose type has changed in the landing table."""
 
 from __future__ import annotations
 
 from deltalake import DeltaTable
 
 SECOND_OF = "strandline.second_of"
-"""Marks a table's column that holds a source column in a type which that one's own cannot take."""
+"""The metadata key of a second column: its value is the name of the source column."""
 
 
 def second_columns(table: DeltaTable) -> dict[str, list[str]]:
-    """The second columns of a table, by the name of the column in whose place they stand."""
+    """The second columns of a table, by the name of their source column."""
     found: dict[str, list[str]] = {}
     for field in table.schema().fields:
         if of := (field.metadata or {}).get(SECOND_OF):

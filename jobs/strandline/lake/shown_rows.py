@@ -1,6 +1,6 @@
-"""Of a diff the rows that people look at first, as they stand and as they would; how many others.
+"""The rows of a diff that a preview shows, before and after; and the number of other rows.
 
-Rows come some at a time; of all of them only those that are shown are kept.
+Rows are read in batches, and only the shown rows are kept in memory.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ _BEFORE = "_strandline_before_"
 
 @dataclass(frozen=True)
 class Largest:
-    """Rows that change, the largest changes first: what stands, and what would.
+    """The rows with the largest changes, in descending order.
 
     Attributes:
-        before: as published; `after`: as staged, in the same order.
-        in_values: how many rows change in a value by which their size goes, shown or not.
+        before: the published rows.
+        after: the staged rows, in the same order.
+        in_values: the number of all rows with changed values, shown or not.
     """
 
     before: pa.Table
@@ -43,17 +44,17 @@ def largest_updates(
     values: Sequence[str],
     most: int,
 ) -> Largest:
-    """Of the rows that a diff updates those that change most.
+    """The updated rows of a diff with the largest changes.
 
-    A change is as large as the largest of its values: of numbers the difference as a part of the
-    larger one; of a number and nothing, and of whatever else differs, 1.
+    The size of a change is the largest over its values: of two numbers the relative difference to
+    the larger one; 1 for a number and null, and for other values that differ.
 
     Args:
-        updated: these rows, as staged.
-        published: those that the diff was made from, or more of that table; the same columns.
+        updated: the updated rows as staged.
+        published: the published rows, with the same columns; further rows are ignored.
         keys: the columns that identify a row.
-        values: the columns by which the size of a change goes.
-        most: how many rows are kept.
+        values: the columns that decide on the size of a change.
+        most: the number of rows to keep.
     """
     in_values = 0
 
@@ -71,7 +72,7 @@ def largest_updates(
 
 
 def first_rows(rows: Iterable[pa.Table], by: str, keys: Sequence[str], most: int) -> pa.Table:
-    """The rows that have most of a column, those first; `rows`: the first with their columns."""
+    """The rows with the largest values of a column, in descending order."""
     stream = iter(rows)
     first = next(stream)
     flat = [name for name in keys if not pa.types.is_nested(first.schema.field(name).type)]
@@ -85,7 +86,7 @@ def first_rows(rows: Iterable[pa.Table], by: str, keys: Sequence[str], most: int
 def _sized(
     staged: pa.Table, published: pa.Table, keys: Sequence[str], values: Sequence[str]
 ) -> pa.Table:
-    """Each row as staged, as published, and the size of its change."""
+    """The staged rows, the published rows, and the size of each change."""
     pairs = Pairs.of_keys(staged.select(keys), published.select(keys))
     after, before = staged.take(pairs.first), published.take(pairs.second)
     size = np.zeros(len(after))

@@ -1,4 +1,4 @@
-"""Whether a run is a small one, before it starts: by the landing's log and the ledger."""
+"""The estimate of a run's size before it starts, from the landing's log and the ledger."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange, midn
 from strandline.spec.pipeline import PipelineSpec
 
 _SMALL_BYTES = 64 * 2**20
-"""So many are read and rebuilt before a JVM has warmed up."""
+"""The bytes that are read and rebuilt before a JVM has warmed up."""
 _AROUND_MS = 2 * DAY_MS
-"""Most records of a window arrive at most so long before or after it."""
+"""The time before and after a window within which most of its records arrive."""
 
 
 def is_small(
     spec: PipelineSpec, state: PipelineState, log: LandingLog, within: TimeRange | None
 ) -> bool:
-    """Whether a run is over before a JVM would have warmed up.
+    """Whether a run is too short for a JVM to warm up.
 
-    It reads what no run has published yet, and what arrived about its range. A guess: how quick the
-    run is depends on it, and nothing else.
+    It counts the bytes that arrived since the last publication, and around the run's range. The
+    estimate affects speed only.
 
     Args:
         spec: the pipeline.
-        state: what is known of it by its ledger.
-        log: of the landing table.
-        within: the range that is asked for; None: a scheduled run's.
+        state: the pipeline's state.
+        log: the landing table's log.
+        within: the requested range; None: a scheduled run.
     """
     reached_ms = state.frontier_ms
     if reached_ms is None or state.published[-1].timeline_fingerprint != spec.timeline_fingerprint:

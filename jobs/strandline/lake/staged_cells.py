@@ -1,4 +1,4 @@
-"""The cells of many days: from the executors into staging, and read from there in slices."""
+"""The cells of many days, which executors write into staging and the driver reads in slices."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from strandline.lake.staging import Staging
 from strandline.lake.timeline_rows import SCHEMA, cells_wanted
 
 CELLS = "cells"
-"""The part of a staging where they lie."""
+"""The name of the staged part with the cells."""
 _BY_DAY = ds.partitioning(pa.schema([("arrival_date", pa.date32())]), flavor="hive")
 
 
 @dataclass(frozen=True)
 class StagedCells:
-    """What was observed of some days: see `Timeline`; of the cells only the files are held."""
+    """The observation of some days, with its cells in staged files: see `Timeline`."""
 
     channel_days: pd.DataFrame
     day_map: pd.DataFrame
@@ -39,10 +39,10 @@ class StagedCells:
     def written(
         cls, observed: DataFrame, axis: Axis, staging: Staging, *, at_hand: int
     ) -> StagedCells | Observed:
-        """Stage the cells that `observe` counts, each day's by slot and threshold.
+        """Stage the counted cells, sorted by slot and threshold within each day.
 
-        Where they turn out to be `at_hand` at most, they are read back: the driver finds the facts
-        of their days at once, for which Spark would need three jobs.
+        At most `at_hand` cells are read back, so that the driver computes the facts of their days;
+        for more cells Spark computes them by three jobs.
         """
         cells = cell_rows.cell_rows(observed, axis)
         folder, session = staging.uri(CELLS), session_of(staging.spark)
@@ -76,7 +76,7 @@ class StagedCells:
         return to_pandas(self.files.to_table(columns=list(asked.columns), filter=wanted))
 
     def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
-        """See `Fresh`: as the files hold them."""
+        """See `Fresh`: tables in the form of the files."""
         for day in sorted(days):
             of_day = ds.field("arrival_date") == pa.scalar(day, pa.date32())
             for batch in self.files.to_batches(columns=[*CELL_COLUMNS], filter=of_day):

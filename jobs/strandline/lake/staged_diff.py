@@ -1,4 +1,4 @@
-"""A diff of any size: made piece by piece, staged as it is made."""
+"""A diff of any size, which is computed and staged in pieces."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from strandline.tables import PublishedTable
 
 @dataclass(frozen=True)
 class Compared:
-    """Staged rows beside what is published in the same scope.
+    """The inputs of a diff: staged rows, and the published rows of the same scope.
 
     Attributes:
         target: the table.
-        staged: what shall stand, some rows at a time, the first with their columns.
-        published: what stands, in the same way.
-        fitted: how the columns of both come together.
-        keep: whether a published column that is staged no more keeps its values; else they go.
-        may_go: the published rows that are deleted if they are not staged; None: all.
+        staged: batches of the staged rows; the first batch may be empty.
+        published: batches of the published rows; the first batch may be empty.
+        fitted: the fit of staged columns with the table.
+        keep: whether a published column that is not staged any more keeps its values; else it
+            becomes null.
+        may_go: a condition for published rows that are deleted if they are not staged; None: all.
     """
 
     target: PublishedTable
@@ -46,12 +47,12 @@ class Compared:
 
 @dataclass(frozen=True)
 class StagedDiff:
-    """A diff, once it is staged.
+    """A staged diff.
 
     Attributes:
-        part: its rows to insert, update and delete, with `OP`, in the columns of `Fit`.
-        counts: how many they are.
-        names_rows_twice: whether two published rows that it changes are one by their key.
+        part: the staged rows with `OP`, with the columns of `Fit`.
+        counts: the numbers of inserts, updates and deletes.
+        names_rows_twice: whether it changes two published rows with the same key.
     """
 
     part: Part
@@ -60,7 +61,7 @@ class StagedDiff:
 
 
 def stage_diff(staging: Staging, name: str, compared: Compared) -> StagedDiff:
-    """Stage the rows to insert, update and delete as a part of a run; see `diff`."""
+    """Compute a diff and stage it as a part of a run; see `diff`."""
     fields = [T.StructField(OP, T.StringType()), *compared.fitted.schema.fields]
     schema = T.StructType(fields)
     twice = list[bool]()
@@ -76,15 +77,15 @@ def stage_diff(staging: Staging, name: str, compared: Compared) -> StagedDiff:
 
 
 def counts_of(part: Part) -> dict[str, int]:
-    """How many rows a staged diff inserts, updates and deletes."""
+    """The numbers of inserts, updates and deletes of a staged diff."""
     counted = {row[OP]: row[ROWS] for row in counted_by(part, [OP])}
     return {op: counted.get(op, 0) for op in (INSERT, UPDATE, DELETE)}
 
 
 def counted_by(part: Part, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """How many rows of a diff have the same of some columns, among them `OP`: these and `ROWS`.
+    """The number of rows of a diff by the values of some columns and of `OP`, as column `ROWS`.
 
-    A part without `OP` is a diff that inserts all of it.
+    A part without `OP` is a diff that inserts all its rows.
     """
     there = [name for name in columns if name != OP or OP in part.schema.names]
     counted = sums_by(part.rows(columns=there), there).to_pylist()
@@ -92,7 +93,7 @@ def counted_by(part: Part, columns: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def rows_with(part: Part, op: str) -> Iterator[pa.Table]:
-    """The rows of a diff that has some with an operation, some at a time."""
+    """The rows of a diff with an operation, in batches."""
     if OP not in part.schema.names:
         return part.rows()
     return (rows.drop(OP) for rows in part.rows(ds.field(OP) == op))

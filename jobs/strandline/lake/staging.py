@@ -1,4 +1,4 @@
-"""Staging: what a run would publish, as plain Parquet, immutable once it is complete."""
+"""Staging: the rows that a run would publish, as Parquet files that do not change once written."""
 
 from __future__ import annotations
 
@@ -32,58 +32,58 @@ class Staging:
 
     @property
     def root(self) -> str:
-        """Where all parts lie."""
+        """The folder of all parts."""
         return self.store.staging(self.run_id)
 
     def uri(self, part: str) -> str:
-        """Where a part lies."""
+        """The folder of a part."""
         return f"{self.root}/{part}"
 
     def write(self, part: str, rows: DataFrame, *, piece: int = 0) -> DataFrame:
-        """Write a part, or a piece of it, and read back all that is written of it.
+        """Write a part, or a piece of it, and return all its written rows.
 
-        The first piece goes over whatever an earlier attempt left, the others beside it.
+        The first piece replaces the files of an earlier attempt, further pieces are added.
         """
         place = session_of(self.spark).to_write(self.uri(part))
         rows.write.mode("append" if piece else "overwrite").parquet(place)
         return self.read(part, rows.schema)
 
     def together(self, written: Sequence[DataFrame]) -> DataFrame:
-        """A part that was written in several pieces: the last one was read back with all."""
+        """A part that was written in several pieces; the last piece was returned with all rows."""
         return written[-1]
 
     def read(self, part: str, schema: StructType) -> DataFrame:
-        """A staged part, for the engine."""
+        """A staged part as a DataFrame."""
         reader = self.spark.read.schema(schema)
         return session_of(self.spark).parquet(reader, self.uri(part))
 
     def beside(self, name: str) -> Staging:
-        """A part of its own for what is staged of another source; it goes with the rest."""
+        """The staging of another source, in a folder of this staging."""
         return replace(self, run_id=f"{self.run_id}/{name}")
 
     def drop(self) -> None:
-        """Remove all of it, where it lies in a folder."""
+        """Remove the staging, if it is in a local folder."""
         self.store.drop_staging(self.run_id)
 
     def part(
         self, name: str, schema: StructType | None = None, wanted: ds.Expression | None = None
     ) -> Part:
-        """A staged part, for this process.
+        """A staged part, to be read by this process.
 
         Args:
-            name: its name.
-            schema: its columns; None: those of its files, of which there is one.
-            wanted: of its rows these alone; None: all.
+            name: the part's name.
+            schema: its columns; None: the columns of its files.
+            wanted: a condition on its rows; None: all rows.
 
         Raises:
-            OSError: its columns are asked for, and it has no file.
+            OSError: no schema is given, and the part has no file.
         """
         place = self.uri(name)
         schema = _columns_at(place) if schema is None else schema
         return Part(self, name, schema, wanted)
 
     def put(self, part: str, rows: Iterable[pa.Table], *, piece: int = 0) -> Part:
-        """`write` of rows of this process, some of which come at a time, the first with columns."""
+        """Write a part from batches of this process; the first batch may be empty."""
         stream = iter(rows)
         first = next(stream)
         files = files_at(self.uri(part)) if piece else emptied(self.uri(part))
@@ -99,14 +99,14 @@ class Staging:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that a run has staged: read when they are asked for, and without the engine.
+    """A staged part, which is read lazily and without an engine.
 
     Attributes:
-        staging: where they lie.
-        name: of the part.
+        staging: the staging that contains it.
+        name: the part's name.
         schema: its columns.
-        wanted: of its rows these alone; None: all.
-        left_out: the files of the part whose rows are not read.
+        wanted: a condition on its rows; None: all rows.
+        left_out: files of the part that are not read.
     """
 
     staging: Staging
@@ -118,26 +118,26 @@ class Part:
     def rows(
         self, wanted: ds.Expression | None = None, columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """The rows, some at a time; see `rows_of`."""
+        """The rows in batches; see `rows_of`."""
         both = [one for one in (self.wanted, wanted) if one is not None]
         only = None if not both else both[0] if len(both) == 1 else both[0] & both[1]
         return rows_of(self._dataset, only, columns)
 
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self._dataset.count_rows(filter=self.wanted))
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows at once."""
+        """All rows as one table."""
         return pa.concat_tables(self.rows(columns=columns))
 
     def frame(self) -> DataFrame:
-        """The whole part, for the engine."""
+        """The whole part as a DataFrame."""
         return self.staging.read(self.name, self.schema)
 
     @property
     def place(self) -> str:
-        """Where its files lie."""
+        """The folder of its files."""
         return self.staging.uri(self.name)
 
     def files_of_one(self, column: str, types: pa.Schema) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _columns_at(place: str) -> StructType:
 def passing(spark: SparkSession, store: Store, run_id: str) -> Staging:
     """The staging of a dry run, which is removed at its end.
 
-    It lies in the lake only where executors on other machines would not see a folder of this one.
+    It is in the lake only if executors on other machines do not see this machine's folders.
     """
     if session_of(spark).on_one_machine:
         return Temporary(spark, store, run_id, tempfile.mkdtemp(prefix="strandline-"))
@@ -190,17 +190,17 @@ def passing(spark: SparkSession, store: Store, run_id: str) -> Staging:
 
 @dataclass(frozen=True)
 class Temporary(Staging):
-    """Staging in a folder of this machine.
+    """Staging in a local folder.
 
     Attributes:
-        folder: which this run has made.
+        folder: a folder that this run has created.
     """
 
     folder: str
 
     @property
     def root(self) -> str:
-        """Where all parts lie while the run works."""
+        """The folder of all parts."""
         return f"{self.folder}/{self.run_id}"
 
     def drop(self) -> None:

@@ -1,4 +1,4 @@
-"""The state of a pipeline: the steps of its ledger, folded once, in their order."""
+"""The state of a pipeline, folded from the steps of its ledger in their order."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from strandline.lake.taken_back import (
 from strandline.model.intervals import EVERYTHING, TimeRange
 
 WHOLE = ("published", "maintained", "erased")
-"""Steps that are written, under the lock, when every table is whole."""
+"""Steps that are written under the lock when no publication is unfinished."""
 _DATELESS = "arrival day unknown"
-"""How the book of the rows without an arrival day begins."""
+"""The prefix of the book of rows without an arrival day."""
 
 
 @dataclass(frozen=True)
 class UnfinishedPublish:
-    """A publish that began, and neither ended nor was dropped: who takes the lock next ends it.
+    """A publication that has begun, and has neither ended nor been dropped, also if it failed.
 
-    A failure on the way is no end: some tables may be written, and others not.
+    The next process that takes the lock ends it, since it may have written only some tables.
 
     Attributes:
         begun: its step `publishing`.
-        drop: its step `dropping`, from which on it is taken back; None: it is to be finished.
+        drop: its step `dropping`, after which it is taken back; None: it is to be finished.
     """
 
     begun: Entry
@@ -43,19 +43,19 @@ class UnfinishedPublish:
 
     @property
     def run_id(self) -> str:
-        """The run that publishes."""
+        """The id of the publishing run."""
         return self.begun.run_id
 
     @property
     def notice(self) -> str:
-        """What a reader of the tables should know of it."""
+        """A notice for readers of the tables."""
         return (
             f"run {self.run_id} has begun to publish and has not ended: everything is shown as it "
             "was before; the next run finishes what has died"
         )
 
     def after(self, step: Entry) -> UnfinishedPublish | None:
-        """The same once a step is written; None: the step has ended it."""
+        """The publication after a further step; None if the step has ended it."""
         if step.run_id != self.run_id:
             return self
         if step.step == "dropping":
@@ -65,15 +65,15 @@ class UnfinishedPublish:
 
 @dataclass(frozen=True)
 class PipelineState:
-    """What the steps of a ledger come to.
+    """The state of a pipeline after the steps of its ledger.
 
     Attributes:
-        steps: all of them, oldest first.
-        runs: the steps of each run, by its id, in the order of their first steps.
-        published: the published steps, since the tables were last recreated.
-        whole: the steps that name the versions of all tables which belong together, since then.
-        noted: the arrival days to recompute, each with the step that has noted it last.
-        unfinished: a publish that has begun and not ended; None: there is none.
+        steps: all steps, the oldest first.
+        runs: the steps of each run by run id, in the order of their first steps.
+        published: the steps `published` since the tables were last recreated.
+        whole: the steps since then that name consistent versions of all tables.
+        noted: the arrival days to recompute, each with the last step that has noted it.
+        unfinished: the unfinished publication; None: there is none.
     """
 
     steps: Sequence[Entry] = ()
@@ -85,11 +85,11 @@ class PipelineState:
 
     @classmethod
     def of(cls, steps: Iterable[Entry]) -> PipelineState:
-        """The state after some steps, from an empty ledger on."""
+        """The state after some steps of an empty ledger."""
         return cls().after(steps)
 
     def after(self, steps: Iterable[Entry]) -> PipelineState:
-        """The state once some more steps are written."""
+        """The state after further steps."""
         more = tuple(steps)
         runs, noted, unfinished = {**self.runs}, {**self.noted}, self.unfinished
         published, whole = [*self.published], [*self.whole]
@@ -112,21 +112,21 @@ class PipelineState:
         return PipelineState(steps_by_now, runs, tuple(published), tuple(whole), noted, unfinished)
 
     def until(self, position: int) -> PipelineState:
-        """The state just after the step of a position of the ledger was written."""
+        """The state after the step at a position of the ledger."""
         if position >= self.position:
             return self
         return PipelineState.of(step for step in self.steps if step.position <= position)
 
     @property
     def recreating(self) -> PipelineState:
-        """The same for a run that recreates the tables: nothing is published."""
+        """The state for a run that recreates the tables: nothing is published."""
         return replace(self, published=())
 
     def steps_of(self, run_id: str, pipeline: str) -> Sequence[Entry]:
-        """The steps of a run of the pipeline of this name.
+        """The steps of a run; `pipeline` is the pipeline's name, for an error.
 
         Raises:
-            NoSuchRunError: there is no such run.
+            NoSuchRunError: the ledger has no such run.
         """
         steps = self.runs.get(run_id)
         if steps is None:
@@ -135,79 +135,79 @@ class PipelineState:
 
     @property
     def versions(self) -> Mapping[str, int] | None:
-        """The versions of all tables that belong together now; None: nothing is published."""
+        """The current consistent versions of all tables; None if nothing is published."""
         return self.whole[-1].versions if self.whole else None
 
     @property
     def position(self) -> int:
-        """The position of the last step; 0: there is none."""
+        """The position of the last step; 0 if there is none."""
         return self.steps[-1].position if self.steps else 0
 
     @property
     def days_to_recompute(self) -> list[date]:
-        """The arrival days whose changes are still to be published.
+        """The arrival days whose changes are not published yet.
 
-        A run settles the days that it knew of: those noted before the ledger's position that it is
-        based on, and those that it has noted itself.
+        A published run settles the days that were noted before its base position of the ledger, and
+        the days that it has noted itself.
         """
         return sorted(self.noted)
 
     @cached_property
     def taken_back(self) -> Sequence[TakenBack]:
-        """The published steps that a revert has taken back, each with the revert's."""
+        """The published steps that were reverted, each with the published step of its revert."""
         return pairs_taken_back(self.published)
 
     @cached_property
     def in_force(self) -> Sequence[Entry]:
-        """The published steps of runs that no revert has taken back; reverts are none of them."""
+        """The published steps of runs that were not reverted, without the steps of reverts."""
         taken_back = {pair.run.position for pair in self.taken_back}
         published = (entry for entry in self.published if entry.kind != "revert")
         return [entry for entry in published if entry.position not in taken_back]
 
     @cached_property
     def frontier_ms(self) -> int | None:
-        """The midnight up to which all that Flink would have emitted is published."""
+        """The frontier: the midnight up to which everything that Flink would emit is published."""
         return frontier_of(self.published, self.taken_back)
 
     @cached_property
     def closures(self) -> Sequence[Closure]:
-        """The ranges of windows that `--close` keeps closed."""
+        """The ranges of windows that are closed by `--close`."""
         return closures(self.in_force)
 
     @cached_property
     def overridden(self) -> Sequence[OverriddenRange]:
-        """The ranges of windows that are published by the rules of one run alone."""
+        """The ranges of windows that are published with overridden rules."""
         return overridden_ranges(self.in_force)
 
     def closures_in(self, within: TimeRange) -> list[Closure]:
-        """The closures in force of a range."""
+        """The closures in force that overlap a range."""
         return [closure for closure in self.closures if closure.windows.overlaps(within)]
 
     def published_into(self, within: TimeRange) -> list[Entry]:
-        """The published steps in force whose range shares an instant with a range."""
+        """The published steps in force whose range overlaps a range."""
         return [run for run in self.in_force if run.range and run.range.overlaps(within)]
 
     def largest_horizon(self, within: TimeRange = EVERYTHING) -> int | None:
-        """The largest horizon published into any part of a range, by runs in force."""
+        """The largest horizon of runs in force that published into a part of a range."""
         horizons = (run.horizon_ms for run in self.published_into(within))
         return max((ms for ms in horizons if ms is not None), default=None)
 
     def knows_more(self, horizon_ms: int) -> bool:
-        """Whether anything is published as of a later horizon."""
+        """Whether a run in force has a later horizon."""
         largest_ms = self.largest_horizon()
         return largest_ms is not None and largest_ms > horizon_ms
 
     def frontier_within(self, known_until_ms: int | None) -> int | None:
-        """The frontier; no further than to where the source is known (None: anywhere)."""
+        """The frontier, at most up to where the source is known (None: no limit)."""
         return no_further_than(known_until_ms, self.frontier_ms)
 
     def frontier_after(self, run: Entry, completes_ms: int | None) -> int | None:
-        """The frontier once a run is published.
+        """The frontier after the publication of a run.
 
         Args:
-            run: the run; one that reverts another brings back the frontier from before that one, if
-                what has published since stands no further.
-            completes_ms: the midnight up to which the run itself publishes everything.
+            run: the run; a revert restores the frontier from before the reverted run, unless later
+                runs have moved it further.
+            completes_ms: the midnight up to which the run publishes everything.
         """
         if run.kind == "revert":
             done = replace(run, step="published", position=self.position + 1)
@@ -215,10 +215,10 @@ class PipelineState:
         return moved_by(run, self.frontier_ms, completes_ms)
 
     def published_since(self, run: Entry) -> list[Entry]:
-        """The published steps since a run's base that touch slots which the run touches too.
+        """The published steps since a run's base that touch the same slots as the run.
 
-        A run that recreates the tables touches all. And every erasure counts: what the run has
-        read may hold the rows that had to leave.
+        A run that recreates the tables touches all slots. Every erasure counts, too, since the run
+        may have read erased rows.
         """
         return [
             entry
@@ -229,51 +229,51 @@ class PipelineState:
         ]
 
     def steps_of_others(self, base: int, own: Collection[str]) -> list[Entry]:
-        """The steps since a position of the ledger that other runs than one's own have written."""
+        """The steps of other runs since a position of the ledger."""
         return [e for e in self.steps if e.position > base and e.run_id not in own]
 
     def erased_since(self, base: int) -> Entry | None:
-        """The last erasure since a position of the ledger; None: there is none."""
+        """The last erasure since a position of the ledger; None if there is none."""
         since = (entry for entry in reversed(self.steps) if entry.step == "erased")
         return next((entry for entry in since if entry.position > base), None)
 
     def has_step(self, run_id: str, step: str) -> bool:
-        """Whether a run has written a step of a name."""
+        """Whether a run has a step of a name."""
         return any(entry.step == step for entry in self.runs.get(run_id, ()))
 
     @property
     def clock_start_ms(self) -> int | None:
-        """When the job's clock started, as the first observation has fixed it."""
+        """The start of the job's clock, which the first observation has fixed."""
         return next((e.clock_start_ms for e in self.steps if e.clock_start_ms is not None), None)
 
     @property
     def complete_ms(self) -> int | None:
-        """The midnight before which every slot was closed once the last run had published."""
+        """The midnight before which every slot is closed after the last publication."""
         return self.published[-1].complete_ms if self.published else None
 
     @property
     def first_landing_id(self) -> str | None:
-        """The id of the first landing table that a run has read; None: no run has said it."""
+        """The id of the first landing table that a run has read; None if no run has recorded it."""
         return next((entry.landing_id for entry in self.steps if entry.landing_id), None)
 
     @property
     def missing_days(self) -> Sequence[date]:
-        """The arrival days that the last run knew with more rows than the landing table had."""
+        """The arrival days of which the landing table lacked rows at the last run."""
         return next((e.lost for e in reversed(self.steps) if e.lost is not None), ())
 
     @property
     def timeline_rules(self) -> set[str]:
-        """The fingerprints of the rules of the timeline that anything was published by."""
+        """The timeline fingerprints of all publications."""
         return {entry.timeline_fingerprint for entry in self.published}
 
     @property
     def has_upkeep(self) -> bool:
-        """Whether rows may have left by upkeep or erasure."""
+        """Whether rows may have been removed by upkeep or erasure."""
         return any(entry.kind in UPKEEP for entry in self.steps)
 
 
 def rows_without_day(steps: Iterable[Entry]) -> int:
-    """How many rows without an arrival day the last of some steps has read, by its books."""
+    """The number of rows without an arrival day, by the books of the last of some steps."""
     books: Sequence[Mapping[str, Any]] = ()
     for step in steps:
         books = books if step.books is None else step.books
@@ -281,7 +281,7 @@ def rows_without_day(steps: Iterable[Entry]) -> int:
 
 
 def _not_settled_by(run: Entry, noted: Mapping[date, Entry]) -> dict[date, Entry]:
-    """The days to recompute that a published run has left."""
+    """The days to recompute that remain after a published run."""
     settled = set(run.settled or ())
 
     def knew(note: Entry) -> bool:
@@ -291,7 +291,7 @@ def _not_settled_by(run: Entry, noted: Mapping[date, Entry]) -> dict[date, Entry
 
 
 def _shares_slots(published: Entry, run: Entry) -> bool:
-    """Whether a step is a published one, and touches slots that a run touches too."""
+    """Whether a published step touches the same slots as a run."""
     if published.step != "published":
         return False
     if run.recreated or published.recreated:

@@ -1,4 +1,4 @@
-"""Where a pipeline's tables lie, and the small reads and writes that need no JVM."""
+"""The tables of a pipeline in the lake, with reads and writes that need no JVM."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PUBLISHED = ("windows", "firings", "pairs", "quarantine", "completeness")
-"""The tables that runs publish; an interval join has `pairs`, other pipelines the first two."""
+"""The published tables of results; an interval join has `pairs`, other pipelines the first two."""
 RESULTS = ("timeline", *PUBLISHED, "runs")
-"""The tables of pipelines; those that a pipeline has exist after its first run."""
+"""All tables of pipelines; the tables of a pipeline are created by its first run."""
 _CHECKPOINTS = {"delta.checkpointInterval": "10"}
-"""As often as Spark writes them: by default delta-rs leaves up to 100 commits to each opening."""
+"""The commits between checkpoints, as in Spark; delta-rs' default of 100 slows each opening."""
 
 
 _FENCE = "strandline.lock"
-"""The application whose version of a table is the newest term that fenced it."""
+"""The application id of fencing commits, whose version is the number of the term."""
 _TRIES = 20
 
 
 @dataclass(frozen=True)
 class Lake:
-    """A lake root: a folder, or a URI that Spark and delta-rs both read."""
+    """A lake: the root folder or URI of all tables."""
 
     root: str
 
     @classmethod
     def at(cls, root: str) -> Lake:
-        """The lake at a folder (made absolute, also where it is written as a URI) or a URI.
+        """The lake at a folder, which becomes absolute, or at a URI.
 
         Raises:
             InputError: see `place_of`.
@@ -59,26 +59,26 @@ class Lake:
 
     @property
     def folder(self) -> Path | None:
-        """The lake as a local folder; None on an object store."""
+        """The local folder of the lake; None on an object store."""
         return None if is_uri(self.root) else Path(self.root)
 
     def require_reachable(self) -> None:
-        """Ask an object store once, so that what is wrong with it has one clear message.
+        """Check the access to an object store by one request.
 
         Raises:
-            InputError: it has no such bucket, or refuses the credentials.
-            RetryableError: it does not answer.
+            InputError: the bucket does not exist, or the credentials are refused.
+            RetryableError: the store does not answer.
         """
         if self.folder is None:
             require_reachable(self.root)
 
     @staticmethod
     def is_catalog_name(table: str) -> bool:
-        """Whether a source table is named as `catalog.schema.table`."""
+        """Whether a source table has a catalog's name, `catalog.schema.table`."""
         return re.fullmatch(r"\w+\.\w+\.\w+", table) is not None
 
     def resolve(self, table: str) -> str:
-        """The place of a source table: below the root, or where it says if it is absolute.
+        """The place of a source table, which may be relative to the root.
 
         Raises:
             InputError: see `place_of`.
@@ -98,10 +98,10 @@ class Store:
     """The tables of one pipeline.
 
     Attributes:
-        lake: where they lie.
-        pipeline: its name.
-        pinned: the versions at which tables are read; a published one that is not named did not
-            exist then. None: the newest. Whoever writes goes on from the newest all the same.
+        lake: the lake.
+        pipeline: the pipeline's name.
+        pinned: the versions at which tables are read; a published table that is not in it did not
+            exist then. None: the newest versions. Writes always use the newest version.
     """
 
     lake: Lake
@@ -110,11 +110,11 @@ class Store:
 
     @property
     def root(self) -> str:
-        """The place below which everything of the pipeline lies."""
+        """The folder of the pipeline."""
         return f"{self.lake.root}/{self.pipeline}"
 
     def uri(self, table: str) -> str:
-        """The place of one of `RESULTS`."""
+        """The place of a table of `RESULTS`."""
         return f"{self.root}/{table}"
 
     def staging(self, run_id: str) -> str:
@@ -122,11 +122,11 @@ class Store:
         return f"{self.root}/_staging/{run_id}"
 
     def at(self, versions: Mapping[str, int]) -> Store:
-        """The same, where tables are read at these versions; the ledger as it is."""
+        """The store with tables pinned to these versions; the ledger is not pinned."""
         return replace(self, pinned={n: v for n, v in versions.items() if n != "runs"})
 
     def table(self, name: str, version: int | None = None) -> DeltaTable | None:
-        """One of the tables, None if it does not exist yet."""
+        """A table at its pinned or newest version; None if it does not exist."""
         if version is None and self._is_pinned(name):
             version = (self.pinned or {}).get(name)
             if version is None:
@@ -137,11 +137,11 @@ class Store:
             return None
 
     def newest(self, name: str) -> DeltaTable | None:
-        """One of the tables as whoever writes it goes on from it; None: it does not exist yet."""
+        """A table at its newest version, for a write; None if it does not exist."""
         return replace(self, pinned=None).table(name)
 
     def frame(self, spark: SparkSession, name: str) -> DataFrame:
-        """One of the tables that exist, for Spark."""
+        """An existing table as a DataFrame."""
         reader = spark.read.format("delta")
         if self._is_pinned(name):
             reader = reader.option("versionAsOf", (self.pinned or {})[name])
@@ -151,27 +151,27 @@ class Store:
         return self.pinned is not None and (name in self.pinned or name in PUBLISHED)
 
     def rows(self, name: str) -> int:
-        """How many rows a table has, by its log; 0 if it does not exist yet."""
+        """The number of rows of a table, from its log; 0 if it does not exist."""
         table = self.table(name)
         files = [] if table is None else pa.table(table.get_add_actions())["num_records"]
         return sum(rows.as_py() or 0 for rows in files)
 
     def version(self, name: str) -> int | None:
-        """The newest version of a table, None if it does not exist yet."""
+        """The newest version of a table; None if it does not exist."""
         table = self.table(name)
         return None if table is None else table.version()
 
     def versions(self, names: Iterable[str] = RESULTS) -> dict[str, int]:
-        """The newest version of each of some tables that exists."""
+        """The newest versions of the existing ones of some tables."""
         found = {name: self.version(name) for name in names}
         return {name: version for name, version in found.items() if version is not None}
 
     def create(
         self, name: str, schema: pa.Schema | Schema, partition_by: Sequence[str] = ()
     ) -> DeltaTable:
-        """Create an empty table unless it exists, and open it; call it under the lock.
+        """Open a table, after creating it empty if it does not exist; call it under the lock.
 
-        One that an earlier program has created gets the properties of those created now.
+        A table created by an earlier version gets the properties of new tables.
         """
         table = self.table(name)
         if table is None:
@@ -189,15 +189,15 @@ class Store:
         return table
 
     def append(self, name: str, rows: pa.Table, *, to: DeltaTable | None = None) -> None:
-        """Append rows in one commit, with a column that the table lacks if need be.
+        """Append rows in one commit; columns that the table lacks are added.
 
         Args:
-            name: of the table.
-            rows: to append.
-            to: the table as it was read; None: there was none, and it is created.
+            name: the table's name.
+            rows: the rows.
+            to: the open table; None: it did not exist, and is created.
 
         Raises:
-            CommitFailedError: somebody has written the table, or created it, since.
+            CommitFailedError: another process has written or created the table since.
         """
         try:
             write_deltalake(
@@ -215,12 +215,12 @@ class Store:
             raise
 
     def restore(self, name: str, version: int, run_id: str) -> None:
-        """Bring a table back to a version in one commit; none if it holds just that already.
+        """Restore a table to a version in one commit, or in none if it has the same files.
 
         Call it under the lock.
 
         Raises:
-            DeltaError: the version, or a file of it, is not there any more.
+            DeltaError: the version, or one of its files, has been removed.
         """
         table, then = DeltaTable(self.uri(name)), DeltaTable(self.uri(name), version=version)
         same_files = set(table.file_uris()) == set(then.file_uris())
@@ -240,9 +240,9 @@ class Store:
         return exclusive(folder / self.pipeline / "_lock")
 
     def ledger_lock(self) -> AbstractContextManager[None]:
-        """Hold the lock under which the ledger's next position is found and written.
+        """Hold the lock for an append to the ledger.
 
-        On an object store there is none: who finds that the ledger has gone on tries again.
+        On an object store there is none: an append that conflicts with another one is retried.
         """
         folder = self.lake.folder
         return (
@@ -250,11 +250,11 @@ class Store:
         )
 
     def files(self) -> fs.FileSystem:
-        """All that lies below the pipeline's place, tables or not."""
+        """All files of the pipeline, tables and others."""
         return files_at(self.root)
 
     def keeps_staging(self, run_id: str) -> bool:
-        """Whether a run's staging lies there."""
+        """Whether a run's staging exists."""
         below = fs.FileSelector(f"_staging/{run_id}", allow_not_found=True, recursive=True)
         return any(one.type == fs.FileType.File for one in self.files().get_file_info(below))
 
@@ -264,9 +264,9 @@ class Store:
             self.files().delete_dir(f"_staging/{run_id}")
 
     def _fence(self, term: int) -> None:
-        """Give each table a commit on which no writer can follow that opened it before.
+        """Commit to each table, so that writers which opened it before have a conflict.
 
-        Whoever opens it later finds that the lock has been taken (see `commit`).
+        Writers that open it later find that they have lost the lock (see `commit`).
         """
         for name in RESULTS:
             for _ in range(_TRIES):
@@ -291,7 +291,7 @@ class Store:
 
 @contextmanager
 def storage_errors(place: str) -> Iterator[None]:
-    """Turn what a store says when it cannot be written into an error that a user can act on."""
+    """Turn errors of writes to a store into errors with a way out."""
     try:
         yield
     except (DeltaError, OSError) as error:

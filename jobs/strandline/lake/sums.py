@@ -1,4 +1,4 @@
-"""Sums over rows that come some at a time."""
+"""Sums over batches of rows."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 ROWS = "rows"
-"""The column of how many rows a group has."""
+"""The column with the number of rows of a group."""
 _MOST = 2**20
 
 
 def sums_by(rows: Iterable[pa.Table], by: Sequence[str], names: Sequence[str] = ()) -> pa.Table:
-    """The sums of some columns over the rows that have the same of others, and `ROWS`.
+    """The sums of some columns by groups, and the number of rows as `ROWS`.
 
     Args:
-        rows: some at a time, the first with their columns.
-        by: which rows are of one group; nulls are.
-        names: the columns that are added up; a sum of nulls alone is null.
+        rows: batches of rows; the first batch may be empty.
+        by: the grouping columns; nulls are equal.
+        names: the columns to sum; a sum over nulls only is null.
     """
     held, most = list[pa.Table](), _MOST
     for some in rows:

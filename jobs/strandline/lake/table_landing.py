@@ -1,4 +1,4 @@
-"""One landing table: a snapshot of it, its arrival days, and reading only some of them."""
+"""The landing of a single table: a version of it, its arrival days, and reads of some days."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from strandline.spec.used_expressions import TableName
 
 @dataclass(frozen=True)
 class TableLanding(Landing):
-    """See `Landing`, of one table."""
+    """The landing of a single table; see `Landing`."""
 
     @classmethod
     def open(
@@ -50,14 +50,13 @@ class TableLanding(Landing):
 
         Args:
             spark: the session.
-            lake: where the table lies.
+            lake: the lake's root.
             spec: the pipeline.
-            now_ms: the time of the clock: days that have not begun by then are not read. None: all
-                are.
-            log: of the version that is read, where it is open; None: of the newest one.
+            now_ms: the current time; days that have not begun are not read. None: all are read.
+            log: the log of the version to read; None: the newest version.
 
         Raises:
-            InputError: there is no such Delta table.
+            InputError: the Delta table does not exist.
         """
         log = log or LandingLog.of(lake, spec) or _of_catalog(spark, spec)
         counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
@@ -65,7 +64,7 @@ class TableLanding(Landing):
 
     @cached_property
     def frame(self) -> DataFrame:
-        """All rows of the snapshot."""
+        """All rows of this version."""
         reader = self.spark.read.format("delta").option("versionAsOf", self.version)
         return reader.load(table_at(self.spark, self.log.uri))
 
@@ -85,16 +84,16 @@ class TableLanding(Landing):
 
     @cached_property
     def arrival_column(self) -> str | None:
-        """The timestamp column that `arrival_time` is; None: it is an expression, or a text."""
+        """The timestamp column `arrival_time`; None if it is an expression or a text."""
         kinds = {field.name: field.dataType for field in self.frame.schema.fields}
         name = self.spec.source.arrival_time
         return name if isinstance(kinds.get(name), T.TimestampType) else None
 
     @cached_property
     def facts(self) -> dict[date | None, DayFacts]:
-        """What the table says of each of its arrival days; None: of rows without a day.
+        """The facts of each arrival day; the key None is for rows without a day.
 
-        By the log where the table is partitioned by `arrival_date`, else by its rows.
+        They come from the log if the table is partitioned by `arrival_date`, else from the rows.
         """
         name = self._day_partition
         if name is not None:
@@ -107,7 +106,7 @@ class TableLanding(Landing):
 
     @property
     def landed_days(self) -> LandedDays:
-        """What the table says of the arrival days that have begun: by files, or else by rows."""
+        """The facts of the arrival days that have begun, from files or rows, to be compared."""
         partition = self._day_partition
         moved = partial(only_moved, self.log.table, partition)
         return LandedDays(self.begun, moved, by_rows=partition is None)
@@ -118,9 +117,9 @@ class TableLanding(Landing):
 
     @cached_property
     def landed(self) -> dict[date | None, int] | None:
-        """The rows of each arrival day by the table's log; None where the log does not have it.
+        """The number of rows of each arrival day by the log; None if the log lacks it.
 
-        What deletion vectors have taken away does not count: Spark does not read it either.
+        Rows deleted by deletion vectors are not counted.
         """
         name = self._day_partition
         if self.spec.source.where or name is None:
@@ -137,7 +136,7 @@ class TableLanding(Landing):
         return None if deleted else counts  # what is left is of files that the log names otherwise
 
     def weight(self, days: Sequence[date]) -> dict[str, int]:
-        """The files, bytes and rows that reading some arrival days means, by the table's log."""
+        """See `Landing.weight`."""
         name = self.spec.source.arrival_date
         files = self.log.files
         values = files.get(f"partition.{name}") or [None] * len(files["path"])
@@ -150,21 +149,21 @@ class TableLanding(Landing):
         }
 
     def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
-        """The rows of some arrival days (None: of all) with the engine's columns."""
+        """See `Landing.records`."""
         records = read_records(self.frame, self.spec, axis)
         return records if days is None else on_days(records, days, self.every_day)
 
     def changes(self, known: KnownDays) -> LandingChanges:
-        """What has become of the days that were observed: see `compare`."""
+        """See `Landing.changes`."""
         return compare(known, self.landed_days)
 
     def horizon_after(self, axis: Axis) -> int:
-        """The horizon just after the last arrival; the first of all instants: there is none."""
+        """See `Landing.horizon_after`."""
         last = self.last_arrival(axis)
         return EVERYTHING.start_ms if last is None else axis.horizon_after(last)
 
     def last_arrival(self, axis: Axis) -> int | None:
-        """The last arrival that lies in its partition, in ms; None: there is none."""
+        """The last arrival, in ms, of rows in their day's partition; None if there is none."""
         for day in reversed([day for day in self.days if day is not None]):
             by_log = self._last_by_log(day)
             if by_log is not None:
@@ -176,7 +175,7 @@ class TableLanding(Landing):
         return None
 
     def _last_by_log(self, day: date) -> int | None:
-        """The last arrival of a day by the statistics in the log; None: they have none."""
+        """The last arrival of a day by the log's statistics; None if they lack it."""
         source = self.spec.source
         if source.where or self.arrival_column is None:
             return None
@@ -201,23 +200,23 @@ class TableLanding(Landing):
 
     @property
     def inputs(self) -> Mapping[str, TableLanding]:
-        """The landing tables by the names of their sources; of a single one there is none."""
+        """See `Landing.inputs`."""
         return {"": self}
 
     def input_of(self, table: TableName) -> Landing:
-        """The landing table whose rows an expression is over."""
+        """See `Landing.input_of`."""
         return self
 
     def rows_over(self, table: TableName) -> DataFrame:
-        """All rows that an expression is over: see `Use.table`."""
+        """See `Landing.rows_over`."""
         return self.frame
 
 
 def _of_catalog(spark: SparkSession, spec: PipelineSpec) -> LandingLog:
-    """The log of a landing table that a catalog knows.
+    """The log of a landing table in a catalog.
 
     Raises:
-        InputError: it knows none of that name, or no Delta table.
+        InputError: the catalog has no such table, or it is not a Delta table.
     """
     place, name = f"{spec.pipeline}: source.table", spec.source.table
     try:

@@ -1,4 +1,4 @@
-"""Which published runs a revert has taken back, and how far all is published without them."""
+"""Reverted publications, and the frontier without them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from strandline.model.intervals import LEAST_INSTANT_MS, midnight_before
 
 
 class TakenBack(NamedTuple):
-    """A published step that a revert has taken back, and the published step of that revert."""
+    """A reverted published step, and the published step of its revert."""
 
     run: Entry
     by: Entry
 
 
 def pairs_taken_back(published: Sequence[Entry]) -> list[TakenBack]:
-    """The published steps that a revert has taken back, in the order of the reverts.
+    """The reverted published steps, in the order of their reverts.
 
-    A revert takes back the run that it names; one of the first release candidate, which names none,
-    the last one that has published into just its range. That can be a revert, too: then what it had
-    taken back is in force again.
+    A revert names its run; a revert of the first release candidate names none, and reverts the last
+    run with exactly its range. A revert can itself be reverted, after which its run is in force
+    again.
     """
     with_range = [entry for entry in published if entry.range is not None]
     pairs, undone = [], set()
@@ -42,11 +42,11 @@ def _is_taken_back_by(by: Entry, run: Entry) -> bool:
 
 
 def frontier_of(published: Sequence[Entry], pairs: Sequence[TakenBack]) -> int | None:
-    """The midnight up to which all that Flink would have emitted is published, and in force.
+    """The midnight up to which everything that Flink would emit is published, and in force.
 
     Args:
-        published: the published steps, in their order.
-        pairs: those of them that were taken back.
+        published: the published steps in order.
+        pairs: the reverted steps among them.
     """
     if not pairs:
         return published[-1].frontier_ms if published else None
@@ -69,15 +69,15 @@ def frontier_of(published: Sequence[Entry], pairs: Sequence[TakenBack]) -> int |
 
 
 def moved_by(run: Entry, reached: int | None, completes_ms: int | None) -> int | None:
-    """The frontier after a run, from the one before it; None: nothing is published.
+    """The frontier after a run, from the frontier before it; None if nothing is published.
 
-    A run by hand that has changed something as of an earlier horizon takes knowledge back, and the
-    frontier with it, so that the next scheduled run mends that.
+    A run by hand with an earlier horizon that has changed rows moves the frontier back to its
+    horizon, so that the next scheduled run recomputes them.
 
     Args:
         run: the run, with its diff.
         reached: the frontier before it.
-        completes_ms: the midnight up to which it publishes everything; None: of a part alone.
+        completes_ms: the midnight up to which it publishes everything; None: it does not.
     """
     if reached is None or completes_ms is None:
         after = completes_ms if reached is None else reached
@@ -89,14 +89,14 @@ def moved_by(run: Entry, reached: int | None, completes_ms: int | None) -> int |
 
 
 def earlier_of(one: int | None, other: int | None) -> int | None:
-    """The earlier of two frontiers; None: nothing is published."""
+    """The earlier of two frontiers; None, for nothing published, is the earliest."""
     return None if one is None or other is None else min(one, other)
 
 
 def no_further_than(known_until_ms: int | None, reached: int | None) -> int | None:
-    """A frontier; at most the midnight up to which the source is known (None: it may be any).
+    """A frontier, limited to the midnight up to which the source is known (None: no limit).
 
-    A pipeline that reads results of another one stands for no more than that one does.
+    A pipeline over results is processed at most up to the frontier of the other pipeline.
     """
     if known_until_ms is None:
         return reached

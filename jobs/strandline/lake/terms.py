@@ -1,8 +1,8 @@
-"""The lock of a pipeline on an object store: each term of it is an object, created if absent.
+"""The lock of a pipeline on an object store: a sequence of terms, each an object created if absent.
 
-Whoever creates the next term holds the lock, until they end the term or let it expire; a store that
-creates an object once makes sure that no two have the same term. A term that expired may have a
-holder who is only slow, and whose last commit is still under way: see `Term.follows_cleanly`.
+The process that creates the next term's object holds the lock until it ends the term, or lets it
+expire; conditional puts ensure that no two processes have the same term. The holder of an expired
+term may only be slow, with a commit still in progress: see `Term.follows_cleanly`.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from uuid import uuid4
 import psutil
 
 LASTS_S = 60.0
-"""For how long a term is held without being extended."""
+"""The time in seconds after which a term expires if it is not extended."""
 _KEPT, _MOST = 16, 200
-"""Terms that stay, and objects at which older ones are removed."""
+"""The number of terms that are kept, and the number of objects at which older ones are removed."""
 _SAID = ".said"
 
 
 class Objects(Protocol):
-    """Some objects of a store, by their names below one prefix."""
+    """The objects of a store below a prefix, by name."""
 
     def create(self, name: str, content: bytes) -> bool:
-        """Create an object; whether it did not exist."""
+        """Create an object; False if it exists."""
 
     def put(self, name: str, content: bytes) -> None:
-        """Write an object, whether it exists or not."""
+        """Write an object; an existing one is replaced."""
 
     def get(self, name: str) -> bytes | None:
-        """What an object holds; None: it does not exist."""
+        """The content of an object; None if it does not exist."""
 
     def names(self) -> list[str]:
-        """All objects."""
+        """The names of all objects."""
 
     def delete(self, name: str) -> None:
         """Remove an object."""
@@ -46,7 +46,7 @@ class Objects(Protocol):
 
 @dataclass(frozen=True)
 class Owner:
-    """A process that asks for the lock, and when it began, in s: a process id comes again."""
+    """A process that takes the lock, with its start in s, since process ids are reused."""
 
     host: str = field(default_factory=socket.gethostname)
     pid: int = field(default_factory=os.getpid)
@@ -54,11 +54,11 @@ class Owner:
 
     @classmethod
     def of(cls, said: dict[str, Any]) -> Owner:
-        """The owner that a term names."""
+        """The owner in a term's content."""
         return cls(str(said["host"]), int(said["pid"]), float(said["begun"]))
 
     def is_gone(self) -> bool:
-        """Whether it was a process of this host that has ended; of other hosts nobody knows."""
+        """Whether it is an ended process of this host; False for processes of other hosts."""
         if self.host != socket.gethostname():
             return False
         try:
@@ -71,14 +71,14 @@ class Owner:
 
 @dataclass(frozen=True)
 class Term:
-    """A term that somebody has taken.
+    """A taken term.
 
     Attributes:
-        number: of the terms of a lock no two have the same; later ones have larger ones.
-        content: what its object holds, which no other one does.
-        follows_cleanly: whether the term before it was ended by its holder, all of whose commits
-            were answered. Else each table has to get a commit of the new term, on which none
-            that was prepared before it can follow, before anything else.
+        number: its number, unique and ascending among the terms of a lock.
+        content: the content of its object, unique among all terms.
+        follows_cleanly: whether the previous term was ended by its holder after all its commits
+            were answered. Otherwise each table first gets a commit of the new term, so that commits
+            prepared before it have a conflict.
     """
 
     number: int
@@ -91,9 +91,9 @@ class Terms:
     """The terms of one lock.
 
     Attributes:
-        objects: where they lie; nothing else does.
-        owner: who asks.
-        now_s: the time by this machine's clock. Clocks that differ cost retries, and no rows.
+        objects: the objects of the terms, and no others.
+        owner: the process that takes the lock.
+        now_s: the current time of this machine; differing clocks cause retries, but lose no rows.
         is_gone: whether an owner is known to have ended.
     """
 
@@ -103,7 +103,7 @@ class Terms:
     is_gone: Callable[[Owner], bool] = Owner.is_gone
 
     def take(self) -> Term | None:
-        """Try once to take the next term; None: somebody holds the lock, or was quicker."""
+        """Try once to take the next term; None if another process has the lock, or was faster."""
         newest, cleanly = self._newest(), True
         if newest:
             said = self._said(newest)
@@ -123,18 +123,18 @@ class Terms:
         return Term(number, content, cleanly)
 
     def is_held(self, term: Term) -> bool:
-        """Whether nobody has taken a later term: ask between the read and the commit."""
+        """Whether no later term was taken; to be checked between a read and its commit."""
         return (
             self.objects.get(_name(term.number)) == term.content
             and self.objects.get(_name(term.number + 1)) is None
         )
 
     def extend(self, term: Term) -> None:
-        """Hold a term for some more time."""
+        """Extend a term's expiry."""
         self.objects.put(_name(term.number) + _SAID, self._content(owner=asdict(self.owner)))
 
     def end(self, term: Term, *, cleanly: bool) -> None:
-        """Let go of a term; `cleanly`: no commit is under way whose answer did not come."""
+        """End a term; `cleanly`: all its commits were answered."""
         ended = "cleanly" if cleanly else "with a commit that may still come"
         self.objects.put(_name(term.number) + _SAID, self._content(ended=ended))
 
@@ -142,7 +142,7 @@ class Terms:
         return json.dumps({"expires_at_s": self.now_s() + LASTS_S, **more}).encode()
 
     def _said(self, number: int) -> dict[str, Any]:
-        """What the holder of a term has said last."""
+        """The last state that the holder of a term has written."""
         name = _name(number)
         content = self.objects.get(name + _SAID) or self.objects.get(name)
         return {"ended": "removed"} if content is None else dict(json.loads(content))
@@ -151,11 +151,11 @@ class Terms:
         return self.now_s() > said["expires_at_s"] or self.is_gone(Owner.of(said["owner"]))
 
     def _newest(self) -> int:
-        """The number of the newest term; 0: there was none."""
+        """The number of the newest term; 0 if there was none."""
         return max((int(name) for name in self.objects.names() if name.isdigit()), default=0)
 
     def _remove_old(self, number: int) -> None:
-        """Remove terms of long ago, the oldest first: who has one of them finds it gone."""
+        """Remove old terms, the oldest first; a holder of a removed term has lost the lock."""
         names = sorted(self.objects.names())
         if len(names) > _MOST:
             for name in names:

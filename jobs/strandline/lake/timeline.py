@@ -1,4 +1,4 @@
-"""What the timeline table holds of every observed day, read in slices."""
+"""The stored timeline: reads of the table `timeline`, day by day."""
 
 from __future__ import annotations
 
@@ -39,13 +39,15 @@ _STEP_COLUMNS = (
 
 @dataclass(frozen=True)
 class StoredTimeline:
-    """What the table holds of whole days: see `Timeline`. Each question reads what it needs.
+    """The timeline of observed days in the table; see `Timeline`.
+
+    Each call reads only the rows that it needs.
 
     Attributes:
-        table: as it was opened.
-        fingerprint: that the days were observed under.
-        before_ms: only days that were over by then.
-        without: days to leave out: they are observed again.
+        table: the open table.
+        fingerprint: the fingerprint under which the days were observed.
+        before_ms: only days that ended by this instant.
+        without: days to ignore, since they are observed again.
     """
 
     table: TimelineTable
@@ -89,7 +91,7 @@ class StoredTimeline:
 
 
 def read_violations(table: TimelineTable, fingerprint: str, *, before_ms: int) -> int:
-    """The violations of an ascending order on the whole days observed before an instant."""
+    """The violations of ascending order on the days observed before an instant."""
     rows = table.rows("channel", ["violations"], fingerprint, before_ms=before_ms)
     return pc.sum(rows["violations"]).as_py() or 0
 
@@ -97,15 +99,16 @@ def read_violations(table: TimelineTable, fingerprint: str, *, before_ms: int) -
 def read_steps(
     table: TimelineTable, axis: Axis, *, before_ms: int, under: str, name: str, nothing: KnownSteps
 ) -> KnownSteps:
-    """The steps of the whole days observed before an instant, and where the source stands then.
+    """The steps of the days observed before an instant, and the source's state after them.
 
     Args:
         table: the timeline.
-        axis: of the instants of the steps.
+        axis: the axis of the steps' instants.
         before_ms: the instant.
-        under: the fingerprint that the days were observed under.
-        name: of the source among two, whose changes of status are read then; empty: the only one.
-        nothing: what is known where no day is observed.
+        under: the fingerprint under which the days were observed.
+        name: the source's side, if there are two, whose changes of status are read, too; empty: the
+            only source.
+        nothing: the result if no day is observed.
     """
     carried = read_source(table, under, before_ms=before_ms, name=name)
     if carried is None or carried.until_ms is None:
@@ -123,14 +126,14 @@ def read_steps(
 
 
 def _of(name: str) -> ds.Expression | None:
-    """The rows of one source among two; None: of the only one."""
+    """A condition for the rows of one of two sources; None for a single source."""
     return ds.field("channel") == name if name else None
 
 
 def _changes(
     table: TimelineTable, fingerprint: str, before_ms: int, name: str
 ) -> tuple[StatusChange, ...]:
-    """Where a source went idle as a whole or came back, in order; few a day."""
+    """The changes of a source between idle and active, in order."""
     names = ["arrival_date", "source_state"]
     rows = table.rows("source", names, fingerprint, before_ms=before_ms, wanted=_of(name))
     states = rows.sort_by("arrival_date")["source_state"].to_pylist()
@@ -144,10 +147,10 @@ def read_source(
     before_ms: int | None = None,
     name: str = "",
 ) -> SourceState | None:
-    """Where the source stands after the last whole day observed before an instant.
+    """The source's state after the last day observed before an instant.
 
-    None: its channels do not go idle, or no day is observed. `fingerprint`: None means any. `name`:
-    of the source among two.
+    None if its channels cannot go idle, or no day is observed. `fingerprint` None means any
+    fingerprint; `name` is the source's side, if there are two.
     """
     of_source = _of(name)
     days = table.rows(
@@ -161,13 +164,13 @@ def read_source(
 
 
 def channel_days(table: TimelineTable) -> pd.DataFrame:
-    """What each channel has offered on each observed day: settled by midnight, and pending."""
+    """Each channel's watermarks on each observed day: emitted by midnight, and pending."""
     names = ["channel", "arrival_date", "settled_ms", "pending_ms"]
     return to_pandas(table.rows("channel", names))
 
 
 def read_facts(table: TimelineTable) -> dict[date, DayFacts]:
-    """What the landing table said of each day when it was observed, under whatever fingerprint."""
+    """The facts of each day when it was observed, under any fingerprint."""
     names = ["arrival_date", "records", "files_digest", "landing_version", "landing_id"]
     return {
         row["arrival_date"]: DayFacts(
@@ -183,7 +186,7 @@ def read_facts(table: TimelineTable) -> dict[date, DayFacts]:
 def read_event_times(
     table: TimelineTable, days: Collection[date] | None
 ) -> dict[date, list[TimeRange]]:
-    """The event times that some days were observed with: a range an event date; None: all days."""
+    """The observed event times of some days, as a range for each event date; None: all days."""
     names = ["arrival_date", "least_ts_ms", "largest_ts_ms", "records"]
     found = [
         row
@@ -199,7 +202,7 @@ def read_event_times(
 
 
 def observed_days(table: TimelineTable) -> dict[str, set[date]]:
-    """The whole days that have been observed, by the fingerprint that they were observed under."""
+    """The observed days, by the fingerprint under which they were observed."""
     named = ["timeline_fingerprint", "arrival_date"]
     of_days = table.narrow.filter(ds.field("kind") == "day")
     days = of_days.group_by(named).aggregate([]).to_pylist()

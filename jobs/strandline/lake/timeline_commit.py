@@ -1,4 +1,4 @@
-"""Writing the timeline: what whole days say, in commits that make them count."""
+"""Writes to the timeline: the observations of whole days."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from strandline.model.facts import DayFacts
 from strandline.spec.pipeline import PipelineSpec
 
 _AT_ONCE = 1_000_000
-"""So many records, at most, are written in one commit, but for those of a single day."""
+"""The largest number of rows in a commit, except for a single day with more rows."""
 _SMALL_GROUPS = WriterProperties(max_row_group_size=4_096)
-"""A reader skips the groups that hold nothing of what it asks for."""
+"""The rows of a row group, so that readers can skip groups."""
 
 
 @dataclass(frozen=True)
 class DaysToWrite:
-    """What is made to count.
+    """The observations to write.
 
     Attributes:
         spec: the pipeline.
-        axes: of the instants of each source, by its name.
-        observed: holds the cells of the days (others are left out).
-        followed: where channels can go idle, holds their steps.
-        days: the whole days to write; what stood of them goes.
-        facts: what the landing table says of each of them.
-        violations: `arrival_date`, `channel`, `violations`, where these are counted.
+        axes: the axis of each source, by its side.
+        observed: the cells of the days; cells of other days are ignored.
+        followed: the steps of channels, if they can go idle.
+        days: the days to write, whose rows are replaced.
+        facts: the facts of each day.
+        violations: `arrival_date`, `channel`, `violations`, if they are counted.
     """
 
     spec: PipelineSpec
@@ -52,7 +52,7 @@ class DaysToWrite:
     violations: pd.DataFrame | None = None
 
     def in_parts(self) -> list[list[date]]:
-        """The days in their order, in parts that are not too many records to write at once."""
+        """The days in order, divided into parts of a size for one commit."""
         held = self.observed.day_map.groupby("arrival_date")["records"].sum()
         parts: list[list[date]] = [[]]
         records = 0
@@ -73,17 +73,17 @@ def commit_days(
     replace: bool,
     lost: Collection[date] = (),
 ) -> None:
-    """Write what whole days say, in commits that make them count; call it under the lock.
+    """Write the observations of whole days; call it under the lock.
 
-    Many days are written in several commits, the earlier ones first: whoever dies in between has
-    observed the days up to there. The facts of the others, when they were observed before, stay
-    until their own commit: by them later runs see whether their rows have changed.
+    Many days are written in several commits, the earliest first: if the process dies in between,
+    the days up to there are observed. The facts of the other days stay until their own commit, so
+    that later runs recognize whether their rows have changed.
 
     Args:
         store: the pipeline's tables.
-        written: the days. Where days follow from those before, later days go.
-        replace: whether the table holds another fingerprint's days: they go, but for facts.
-        lost: days whose rows have gone: their event times are kept, whatever the fingerprint.
+        written: the days. If days depend on days before them, later days are removed.
+        replace: whether rows of another fingerprint are removed, except for facts.
+        lost: days with removed rows, whose event times are kept under any fingerprint.
     """
     parts = written.in_parts()
     for number, days in enumerate(parts):
@@ -100,7 +100,7 @@ def commit_days(
 def _what_goes(
     spec: PipelineSpec, days: Sequence[date], later: Sequence[date], lost: Collection[date]
 ) -> str:
-    """Which rows of the table some days take the place of; `later`: those written after them."""
+    """A condition for the rows that some days replace; `later` has the days of later commits."""
     if not spec.days_follow_each_other:
         return f"arrival_date IN ({_listed(days)})"
     goes = f"arrival_date >= '{days[0].isoformat()}'"
@@ -136,7 +136,7 @@ def _write(
 
 
 def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
-    """Keep what the landing table says of days whose rows only moved; call it under the lock."""
+    """Update the facts of days whose rows were only moved; call it under the lock."""
     if not facts:
         return
     days = ", ".join(repr(day.isoformat()) for day in sorted(facts))
@@ -155,7 +155,7 @@ def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
 def _rows_of(written: DaysToWrite, days: Sequence[date], kept: pa.Table) -> pa.RecordBatchReader:
     """The rows of some days: small kinds first, then cells by slot and threshold.
 
-    So that few groups of rows hold what a reader asks for.
+    This order lets readers skip most row groups.
     """
     fingerprint = pa.scalar(written.spec.timeline_fingerprint)
 
@@ -176,7 +176,7 @@ def _rows_of(written: DaysToWrite, days: Sequence[date], kept: pa.Table) -> pa.R
 
 
 def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
-    """What some days say, but for their cells."""
+    """The rows of some days, without cells."""
     observed = written.observed
     channels = observed.channel_days.assign(kind="channel")
     if written.violations is not None:
@@ -198,7 +198,7 @@ def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
 
 
 def _followed_rows(followed: ObservedDay, axis: Axis) -> list[pd.DataFrame]:
-    """The steps of a day of a source whose channels can go idle, and where it stands after it."""
+    """The steps of a day of a source with idleness, and the source's state after the day."""
     of_source = followed.name or None
     steps = steps_to(followed.steps, axis).assign(kind="step", channel=of_source)
     state = {
@@ -224,10 +224,10 @@ def _facts_rows(facts: Mapping[date, DayFacts]) -> pd.DataFrame:
 
 
 def _kept(store: Store, rewritten: set[date], lost: set[date]) -> pa.Table:
-    """The rows of days that stay as those of another fingerprint go: facts of days not rewritten.
+    """The rows that stay when rows of another fingerprint are removed.
 
-    Of days whose rows have gone, the event times too; also of those that are rewritten from
-    what is left of them.
+    They are the facts of days that are not rewritten, and the event times of days with removed
+    rows, also of days that are rewritten from their remaining rows.
     """
     wanted = ds.field("kind").isin(["landed", "lost", "day"])
     rows = to_pandas(TimelineTable.open(store).narrow.filter(wanted))
@@ -239,7 +239,7 @@ def _kept(store: Store, rewritten: set[date], lost: set[date]) -> pa.Table:
 
 
 def _table(rows: pd.DataFrame) -> pa.Table:
-    """Rows of one kind; the columns that the kind does not have are null."""
+    """The rows of one kind; columns that the kind does not have are null."""
     columns = [
         pa.array(rows[field.name], field.type, from_pandas=True)
         if field.name in rows

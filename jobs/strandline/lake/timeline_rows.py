@@ -1,4 +1,4 @@
-"""The timeline table: what its rows say, and how some of them are read without a JVM."""
+"""The timeline table: its kinds of rows, and reads of them without a JVM."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ event times of a day whose rows have gone, by event date)."""
 
 
 def cells_wanted(asked: CellQuery) -> ds.Expression:
-    """Which cells of well-formed records a query asks for, of whatever days."""
+    """A condition for the cells of well-formed records in a query, on any days."""
     wanted = ds.field("reason").is_null()
     if asked.slots != EVERYTHING:
         wanted &= ds.field("slot_ms") >= asked.slots.start_ms
@@ -66,21 +66,21 @@ def cells_wanted(asked: CellQuery) -> ds.Expression:
 
 
 _WIDE = ("cell", "step")
-"""Kinds of which there are so many rows that nobody reads them all."""
+"""Kinds with so many rows that they are never read as a whole."""
 
 _OF_WIDE_ROWS = frozenset(
     {"slot_ms", "threshold_ms", "pending", "largest_candidate_ms", "rank", "source_state"}
 )
-"""Columns that only such rows have; and where the source stands, which is asked of few days."""
+"""Columns of such rows only; and the source's state, which is needed of few days."""
 
 
 @dataclass(frozen=True)
 class TimelineTable:
-    """The timeline table as it was opened; what is narrow in it is read once.
+    """The open timeline table, whose rows of narrow kinds are read once.
 
     Attributes:
-        dataset: its files; None: there is no table yet.
-        version: of the table; None: there is none yet.
+        dataset: its files; None: the table does not exist.
+        version: its version; None: the table does not exist.
     """
 
     dataset: ds.Dataset | None
@@ -88,7 +88,7 @@ class TimelineTable:
 
     @classmethod
     def open(cls, store: Store, days: ds.Expression | None = None) -> TimelineTable:
-        """The newest version of a pipeline's timeline; `days`: of all its rows these alone."""
+        """The newest version of a pipeline's timeline; `days` limits it to rows of these days."""
         table = store.table("timeline")
         if table is None:
             return cls(None)
@@ -96,7 +96,7 @@ class TimelineTable:
         return cls(dataset if days is None else dataset.filter(days), table.version())
 
     def newest(self, store: Store) -> TimelineTable:
-        """The newest version of the table; this one, with what it has read, if nothing is newer."""
+        """The newest version of the table; itself, with its cache, if there is no newer one."""
         return self if store.version("timeline") == self.version else TimelineTable.open(store)
 
     def rows(
@@ -109,15 +109,15 @@ class TimelineTable:
         of_days: Collection[date] | None = None,
         wanted: ds.Expression | None = None,
     ) -> pa.Table:
-        """Some columns of the rows of a kind; null where a table is from before there were such.
+        """Some columns of the rows of a kind; null for columns that an older table lacks.
 
         Args:
-            kind: of rows; `malformed`: the cells of malformed rows.
-            names: of columns.
-            fingerprint: that the days were observed under; None: any.
-            before_ms: only of days that were over by then; None: of all.
-            of_days: only of these days; None: of all.
-            wanted: only these rows; None: all of the kind.
+            kind: the kind of rows; `malformed`: the cells of malformed rows.
+            names: the names of the columns.
+            fingerprint: the fingerprint under which the days were observed; None: any.
+            before_ms: only days that ended by this instant; None: all days.
+            of_days: only these days; None: all days.
+            wanted: a further condition; None: all rows of the kind.
         """
         of_kind = ds.field("kind") == ("cell" if kind == "malformed" else kind)
         wanted = of_kind if wanted is None else of_kind & wanted
@@ -135,7 +135,7 @@ class TimelineTable:
 
     @cached_property
     def narrow(self) -> pa.Table:
-        """All rows but steps and the cells of well-formed records; without `_OF_WIDE_ROWS`."""
+        """All rows except steps and the cells of well-formed records; without `_OF_WIDE_ROWS`."""
         schema = pa.schema([field for field in SCHEMA if field.name not in _OF_WIDE_ROWS])
         if self.dataset is None:
             return schema.empty_table()

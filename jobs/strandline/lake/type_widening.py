@@ -1,4 +1,4 @@
-"""The type that two types of one column both fit into without loss, and values in it."""
+"""The common type of two types of a column without loss, and the cast of values to it."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ _WHOLE_DIGITS: dict[type[T.DataType], int] = {
     T.IntegerType: 10,
     T.LongType: 20,
 }
-"""The digits of the decimal that holds every value of a type of whole numbers."""
+"""The digits of the decimal that can hold every value of a type of whole numbers."""
 
 
 def key_of(name: str) -> str:
-    """A column's name as Spark compares it: without case."""
+    """A column's name in lower case, as Spark compares names."""
     return name.lower()
 
 
 def same_type(one: T.DataType, other: T.DataType) -> bool:
-    """Whether two types are one, whatever may be null in them."""
+    """Whether two types are equal apart from nullability."""
     return one.simpleString() == other.simpleString()
 
 
 def common_type(
     one: T.DataType, other: T.DataType, *, into_fractions: bool = False
 ) -> T.DataType | None:
-    """The narrower of the types that both fit into without loss; None: there is none.
+    """The narrowest type that both types can be cast to without loss; None if there is none.
 
     Names inside structs are those of `other`.
 
     Args:
         one: a type.
-        other: another one.
-        into_fractions: whether whole numbers may become floating-point numbers or decimals, as
-            Delta widens types: INT becomes DOUBLE, BIGINT does not, as 2^53 + 1 would not stay.
+        other: another type.
+        into_fractions: whether whole numbers may become floating-point numbers or decimals, as in
+            Delta's type widening: INT becomes DOUBLE; BIGINT does not, since 2^53 + 1 is no DOUBLE.
     """
     if same_type(one, other):
         return other
@@ -69,7 +69,7 @@ def _common_decimal(one: T.DecimalType, other: T.DecimalType) -> T.DecimalType |
 
 
 def _with_fractions(whole: T.DataType, fraction: T.DataType) -> T.DataType | None:
-    """The type of fractions that holds the values of a type of whole numbers, too."""
+    """The type of fractions that can also hold a type of whole numbers; None if there is none."""
     if isinstance(fraction, _FLOATING) and not isinstance(whole, T.LongType):
         return T.DoubleType()
     if isinstance(fraction, T.DecimalType):
@@ -94,7 +94,7 @@ def _common_struct(
 
 
 def in_type(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """Values in Arrow's form of a type of `common_type`; what is new in a struct is null."""
+    """Values cast to a type of `common_type`; new fields of structs are null."""
     if values.type == wanted:
         return values
     named = _by_names_of(wanted, values.type)
@@ -102,7 +102,7 @@ def in_type(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 
 def _by_names_of(wanted: pa.DataType, kind: pa.DataType) -> pa.DataType:
-    """A type with the names that the fields of its structs have in another one."""
+    """A type with the names of struct fields taken from another type."""
     if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
         theirs = {key_of(field.name): field for field in wanted}
         both = [(theirs[key_of(field.name)], field) for field in kind]

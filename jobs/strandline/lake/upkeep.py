@@ -1,4 +1,4 @@
-"""Upkeep of one table: what is small is put together, what no reader needs any more is removed."""
+"""The upkeep of one table: compaction of small files, and removal of unneeded files."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from strandline.lake.lock import commit, require_held
 from strandline.lake.reads import files_of, paths_below
 
 _SMALL_BYTES = 64 * 2**20
-"""Files of a day that are smaller are put together."""
+"""The size in bytes below which files of a day are compacted."""
 _HOURS_OF_DAY = 24
 _LOG_DAYS = 30
-"""For how long a table's log is kept, where its properties do not say."""
+"""The default retention of a table's log, in days."""
 _LOG_KEPT = "delta.logRetentionDuration"
 
 
 @dataclass(frozen=True)
 class Size:
-    """Some files of a table."""
+    """The number and bytes of some files of a table."""
 
     files: int
     bytes: int
 
 
 def in_use(table: DeltaTable) -> Size:
-    """The files that hold the rows of today."""
+    """The files of the newest version."""
     sizes = pa.table(table.get_add_actions())["size_bytes"].to_pylist()
     return Size(len(sizes), sum(sizes))
 
 
 def stored(table: DeltaTable) -> Size:
-    """All that lies in the store, old versions included; the log left out."""
+    """All files of the table, also of old versions, without the log."""
     sizes = _stored(table).values()
     return Size(len(sizes), sum(sizes))
 
 
 def scattered_days(table: DeltaTable, partition: str) -> list[date]:
-    """The days that lie in several small files, which can become one.
+    """The days with several small files, which can be compacted.
 
-    A day whose rows were published under several rules stays: the statistics of a file with the
-    rows of one rule name it, and so which days are from before a column came, without a read.
+    A day with rows of several rules is not compacted: the statistics of a file with rows of one
+    rule show whether they were published before a column was added (`lacking`).
     """
     if not table.file_uris():
         return []
@@ -68,7 +68,7 @@ def scattered_days(table: DeltaTable, partition: str) -> list[date]:
 
 
 def compact(table: DeltaTable, partition: str, days: Collection[date]) -> None:
-    """Put the files of some days together, in one commit that changes no row.
+    """Compact the files of some days in one commit, which changes no rows.
 
     Call it under the lock.
     """
@@ -87,14 +87,14 @@ def unneeded(table: DeltaTable, keep_days: int, needed: Collection[int]) -> Size
 
 
 def vacuum(table: DeltaTable, keep_days: int, needed: Collection[int]) -> None:
-    """Remove the files that no version of the last days needs, and those of writers that died.
+    """Remove the files that no recent version needs, and files of writers that have died.
 
-    Call it under the lock. The log is kept for as long as the versions are.
+    Call it under the lock. The log is kept as long as the versions.
 
     Args:
-        table: as it was opened.
-        keep_days: what was in the table within so many days stays.
-        needed: versions that stay besides.
+        table: the open table.
+        keep_days: the number of days of which versions are kept.
+        needed: further versions to keep.
     """
     kept = table.metadata().configuration.get(_LOG_KEPT)
     asked = f"interval {keep_days} days"
@@ -111,7 +111,7 @@ def vacuum(table: DeltaTable, keep_days: int, needed: Collection[int]) -> None:
 
 
 def _unneeded(table: DeltaTable, keep_days: int, needed: Collection[int]) -> dict[str, int]:
-    """The bytes of each file that may go."""
+    """The bytes of each file that can be removed."""
     there = []
     for version in sorted({*needed}):
         with suppress(DeltaError):  # its log is gone: nobody reads it any more
@@ -128,9 +128,9 @@ def _unneeded(table: DeltaTable, keep_days: int, needed: Collection[int]) -> dic
 
 
 def _drop_empty_folders(table: DeltaTable) -> None:
-    """Remove the folders below a table's root in which no file lies any more, but those of its log.
+    """Remove the empty folders below a table's root, except in its log.
 
-    Each publish writes into folders of its own.
+    Each publication writes into new folders.
     """
     files = files_of(table)
     found = files.get_file_info(fs.FileSelector("", recursive=True))
@@ -147,7 +147,7 @@ def _drop_empty_folders(table: DeltaTable) -> None:
 
 
 def _stored(table: DeltaTable) -> dict[str, int]:
-    """The bytes of each file below the table's root, but for those of its log."""
+    """The bytes of each file below the table's root, without its log."""
     found = files_of(table).get_file_info(fs.FileSelector("", recursive=True))
     return {
         one.path.lstrip("/"): one.size

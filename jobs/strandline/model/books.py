@@ -1,4 +1,4 @@
-"""The books: every record stands in each of its books exactly once, or the run is wrong."""
+"""The books: every record is counted exactly once in each of its books, or the run is wrong."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Book:
 
     Attributes:
         name: what is counted, such as `arrival day 2013-01-05` or `range`.
-        total: the number of records, counted apart from its parts.
-        parts: the number of records by what became of them.
+        total: the number of records, counted independently of the parts.
+        parts: the number of records by outcome.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Book:
 
     @property
     def accounted(self) -> int:
-        """The records of all parts together."""
+        """The sum of the parts."""
         return sum(self.parts.values())
 
     @property
@@ -34,7 +34,7 @@ class Book:
 
     @property
     def statement(self) -> str:
-        """The book in a line: `range: 902 = accepted 890 + late 12`, or how many are off."""
+        """The book in a line: `range: 902 = accepted 890 + late 12`, or the difference."""
         parts = " + ".join(f"{part} {count:,}" for part, count in self.parts.items()) or "0"
         if self.balanced:
             return f"{self.name}: {self.total:,} = {parts}"
@@ -48,7 +48,7 @@ class Book:
 
 
 def added_up(books: Iterable[Book]) -> list[Book]:
-    """The books of the parts of something as the books of the whole: one for each name."""
+    """Books of parts, added up to books of the whole: one for each name."""
     totals, parts = Counter[str](), dict[str, Counter[str]]()
     for book in books:
         totals[book.name] += book.total

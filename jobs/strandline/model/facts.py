@@ -1,7 +1,7 @@
-"""The facts of an arrival day: what had landed of it when it was observed, and what became of it.
+"""Facts of an arrival day: what had landed when it was observed, and how that has changed since.
 
-A timeline is only as good as the rows that it was counted from. So each observed day keeps what the
-landing table said of it, and every run asks first whether that still holds.
+A timeline is valid only for the rows that it was counted from. So each observed day keeps the facts
+of the landing table, and every run first compares them with the present ones.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from strandline.model.intervals import midnight_of
 
 @dataclass(frozen=True, slots=True)
 class DayFacts:
-    """What the landing table says of an arrival day; of the table, not of what a pipeline reads.
+    """Facts of an arrival day in the landing table, independent of what a pipeline reads of it.
 
     Attributes:
-        rows: its rows, deleted ones not counted; None: the table's log does not know.
-        digest: of its files and of what is deleted in them; of its rows where a table is not
-            partitioned by its arrival days.
-        landing_version: the version of the landing table that says so.
-        table_id: the table's own id, which `landing_version` is a version of; None: of
-            the first release candidate, which kept none.
+        rows: the number of rows, without deleted ones; None: not in the table's log.
+        digest: a digest of its files and their deletion vectors; of its rows, if the table is not
+            partitioned by arrival day.
+        landing_version: the version of the landing table.
+        table_id: the id of the table with this version; None: written by the first release
+            candidate, which kept none.
     """
 
     rows: int | None
@@ -33,17 +33,20 @@ class DayFacts:
     table_id: str | None = None
 
     def is_of_another_table(self, now: DayFacts, first_id: str | None = None) -> bool:
-        """Whether the table has been created again since: its versions, and files, are others.
+        """Whether the table has been created again since: its versions and files are unrelated.
 
         Args:
-            now: what a table says now.
-            first_id: of the table that facts without an id are of; None: of any.
+            now: the present facts.
+            first_id: the table id for facts that have none; None: any.
         """
         before_id = self.table_id or first_id
         return None not in (before_id, now.table_id) and before_id != now.table_id
 
     def has_more_than(self, now: DayFacts | None) -> bool:
-        """Whether rows of the day have gone since; None: of one that has no row any more."""
+        """Whether rows of the day have been removed since.
+
+        `now` None: the day has no rows any more.
+        """
         if now is None:
             return self.rows != 0
         return None not in (self.rows, now.rows) and (now.rows or 0) < (self.rows or 0)
@@ -51,13 +54,13 @@ class DayFacts:
 
 @dataclass(frozen=True)
 class KnownDays:
-    """The days that were observed, and how far they are published.
+    """The observed days, and up to when they are published.
 
     Attributes:
-        facts: what was kept of each of them.
-        frontier_ms: the midnight before which all is published; None: nothing is.
-        published_ms: the largest horizon of what is published; None: nothing is. What goes of a day
-            that nothing is published of is no loss: it was put right before it counted.
+        facts: the facts kept for each day.
+        frontier_ms: the midnight before which everything is published; None: nothing is.
+        published_ms: the largest published horizon; None: nothing is published. Rows that disappear
+            from a day after it are no loss: nothing of the day has been published.
         first_id: see `DayFacts.is_of_another_table`.
     """
 
@@ -73,14 +76,13 @@ def _none_moved(days: Mapping[date, int]) -> Collection[date]:
 
 @dataclass(frozen=True)
 class LandedDays:
-    """What a landing table says now.
+    """The present facts of a landing table.
 
     Attributes:
-        facts: of each arrival day; a day that is not there has no row.
-        only_moved: of days, with a version of the table for each, those whose rows no commit has
-            taken away since then: as many rows as before are the same, in other files. By default
-            that is known of none.
-        by_rows: whether digests are of rows, and not of files.
+        facts: the facts of each arrival day; a missing day has no rows.
+        only_moved: given days with a table version each, the days whose rows were only rewritten
+            into other files since then, with none removed. By default, no day is known to be.
+        by_rows: whether digests are of rows instead of files.
     """
 
     facts: Mapping[date, DayFacts] = field(default_factory=dict)
@@ -90,14 +92,14 @@ class LandedDays:
 
 @dataclass(frozen=True)
 class LandingChanges:
-    """What has become of the days that were observed before.
+    """The changes of observed days since their observation.
 
     Attributes:
-        changed: rows have come, or were written again: these days are observed again.
-        rewritten: the same rows lie in other files, or in a table that was created again.
-        lost: rows have gone: fewer are there than were observed.
-        behind: days that nobody has observed yet, although all before the frontier was published.
-        recreated: of the changed days those whose table has been created again.
+        changed: days with new or rewritten rows; they are observed again.
+        rewritten: days whose rows are the same, in other files or in a table created again.
+        lost: days with fewer rows than were observed.
+        behind: days that are not observed, although everything before the frontier is published.
+        recreated: the changed days whose table was created again.
     """
 
     changed: frozenset[date]
@@ -108,15 +110,15 @@ class LandingChanges:
 
     @property
     def without_losses(self) -> LandingChanges:
-        """The same of rows that may go as they may come: what has lost some has changed."""
+        """The same changes, with days that have lost rows counted as changed."""
         return replace(self, changed=self.changed | self.lost, lost=frozenset())
 
 
 def compare(known: KnownDays, landed: LandedDays) -> LandingChanges:
-    """Hold what the landing table says of each day against what it said when it was observed.
+    """The changes between the observed and the present facts of each day.
 
-    Of a table that has been created again only its rows say that they are the same: a file of the
-    same name may be another one.
+    In a table that was created again only the rows are compared: a file of the same name may be
+    another one.
     """
     changes = {
         day: _change_of(
@@ -147,7 +149,7 @@ def compare(known: KnownDays, landed: LandedDays) -> LandingChanges:
 
 
 class _Change(Enum):
-    """What the digests and the rows of a day say of it, before its commits are asked."""
+    """The change of a day by its digest and rows, before the table's commits are read."""
 
     NONE = "as it was observed"
     REWRITTEN = "the same rows, of a table that was created again"

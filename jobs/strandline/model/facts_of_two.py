@@ -1,4 +1,4 @@
-"""The facts of an arrival day of two landing tables, kept as those of one."""
+"""The facts of an arrival day of two landing tables, stored as those of one table."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SIDES = ("left", "right")
 def facts_of_two(
     left: DayFacts | None, right: DayFacts | None, version: int, table_id: str | None = None
 ) -> DayFacts:
-    """What both tables say of a day; None: nothing has landed there.
+    """The facts of a day of both tables; None: it has no rows in either.
 
-    Their digest names those of both with their rows, so that no gain of the one hides a loss of the
-    other. `version`, `table_id`: of both.
+    The digest contains both tables' facts, so that new rows of one do not hide missing rows of the
+    other. `version` and `table_id` are those of both.
     """
     both = [_NOTHING if said is None else said for said in (left, right)]
     rows = [said.rows for said in both]
@@ -30,7 +30,7 @@ def facts_of_two(
 
 
 def facts_of_side(both: DayFacts, number: int) -> DayFacts:
-    """What the left (0) or the right (1) table has said of a day."""
+    """The facts of a day of the left (0) or the right (1) table."""
     is_of_two = both.digest.startswith("[")
     if not is_of_two:  # neither table had the day, or a single one was read then
         return _NOTHING
@@ -39,11 +39,11 @@ def facts_of_side(both: DayFacts, number: int) -> DayFacts:
 
 
 def changes_of_two(known: KnownDays, landed: Mapping[str, LandedDays]) -> LandingChanges:
-    """`compare`, of each table for itself: what has happened to one has happened to both.
+    """The changes of each table by `compare`, combined: a change of one is a change of both.
 
     Args:
-        known: of both; its `first_id` is the ids of both.
-        landed: of each table, by its name, what it says now.
+        known: the observed days of both; `first_id` has the ids of both.
+        landed: the present facts of each table, by its name.
     """
     first_ids = (None, None) if known.first_id is None else ids_of_two(known.first_id)
     left, right = (
@@ -74,7 +74,7 @@ def id_of_two(left: str, right: str) -> str:
 
 
 def ids_of_two(of_both: str) -> tuple[str | None, str | None]:
-    """The ids of both tables, see `id_of_two`; None: a single one was read then."""
+    """The ids of both tables from `id_of_two`; None: a single table was read then."""
     if not of_both.startswith("["):
         return None, None
     left, right = json.loads(of_both)

@@ -90,9 +90,9 @@ def text_of(instant_ms: int) -> str:
 
 
 def days_named(days: Iterable[date | str]) -> str:
-    """Some days as ranges: `2024-03-01 to 2024-03-04, 2024-03-07`; at most five, and how many more.
+    """Days as ranges: `2024-03-01 to 2024-03-04, 2024-03-07`; at most five, and how many more.
 
-    `days`: in any order; as dates, or as ISO texts of them.
+    `days`: in any order, as dates or ISO texts.
     """
     ordered = sorted({date.fromisoformat(str(day)) for day in days})
     ranges: list[list[date]] = []
@@ -107,6 +107,6 @@ def days_named(days: Iterable[date | str]) -> str:
 
 
 def named(days: Sequence[date]) -> str:
-    """Some days as a text: the first three, and how many more."""
+    """Days as a text: the first three, and how many more."""
     first = ", ".join(str(day) for day in days[:3])
     return first if len(days) <= 3 else f"{first} and {len(days) - 3:,} more days"

@@ -19,7 +19,7 @@ def wrapping_add(time_ms: int, lateness_ms: int) -> int:
 
 
 def cleanup_time(max_timestamp_ms: int, *, allowed_lateness_ms: int) -> int:
-    """The watermark at which the state of a window goes; MAX_WATERMARK means never.
+    """The watermark at which the state of a window is removed; MAX_WATERMARK means never.
 
     Flink: `WindowOperator#cleanupTime`.
     """

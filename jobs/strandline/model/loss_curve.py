@@ -1,7 +1,7 @@
 """The loss curve: how many records each bound and allowed lateness loses.
 
-A record is lost by the sum of the two alone, its *total lateness*: the same steps of the watermark
-come at the same positions whatever the bound is, only so much lower.
+Whether a record is lost depends only on the sum of the two, the *total lateness*: another bound
+shifts the watermark's values but not the positions of its advances.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _MOST_UNITS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class LossCurve:
-    """How many of some records are lost at each total lateness on offer.
+    """The number of records lost at each total lateness on offer.
 
     Attributes:
         totals_ms: bound plus allowed lateness, ascending.
-        lost: the records lost at each; never more at a larger one.
-        records: all well-formed records.
+        lost: the number of records lost at each; it never increases.
+        records: the number of all well-formed records.
     """
 
     totals_ms: tuple[int, ...]
@@ -48,10 +48,10 @@ class LossCurve:
     records: int
 
     def lost_at(self, total_ms: int) -> int:
-        """The records lost at a total lateness on offer.
+        """The number of records lost at a total lateness on offer.
 
         Raises:
-            KeyError: it is not on offer; between two offers the number is not known.
+            KeyError: it is not on offer; between two totals the number is not known.
         """
         place = bisect_left(self.totals_ms, total_ms)
         if place == len(self.totals_ms) or self.totals_ms[place] != total_ms:
@@ -59,7 +59,10 @@ class LossCurve:
         return self.lost[place]
 
     def smallest(self, keep: Fraction) -> int | None:
-        """The least total lateness on offer that keeps a share of the records; None: none does."""
+        """The least total lateness on offer that keeps a share of the records.
+
+        None: no total does.
+        """
         most_lost = self.records * (1 - keep)
         kept = (
             total
@@ -70,13 +73,13 @@ class LossCurve:
 
 
 def unit_of(step_ms: int, span_ms: int | None = None) -> int:
-    """The length that the totals on offer are multiples of, and that divides the step of windows.
+    """The unit of the totals on offer; it divides the step of the windows.
 
-    About a twelfth of the step, such as 5 minutes of an hour; longer over a long history, and the
-    step itself where no length that a person writes divides it.
+    About a twelfth of the step, such as 5 minutes of an hour; longer for a long history, and the
+    step itself if no common length divides it.
 
     Args:
-        step_ms: from the start of a window to the next start.
+        step_ms: the distance of two neighbouring window starts.
         span_ms: the length of the history; None: not known.
     """
     least_ms = max(step_ms / _PARTS_OF_A_STEP, (span_ms or 0) / _MOST_UNITS)
@@ -84,7 +87,10 @@ def unit_of(step_ms: int, span_ms: int | None = None) -> int:
 
 
 def totals_on_offer(unit_ms: int, own_ms: int) -> tuple[int, ...]:
-    """The totals on offer: 0, multiples of a unit up to 90 days or 90 units, and one in force."""
+    """The totals on offer.
+
+    0, the multiples of a unit up to 90 days or 90 units, and the one in force.
+    """
     longest_ms = 90 * max(unit_ms, _DAY_MS)
     offered = {ms for ms in _OFFERED_MS if ms % unit_ms == 0 and ms <= longest_ms}
     if unit_ms not in _UNITS_MS:
@@ -93,12 +99,12 @@ def totals_on_offer(unit_ms: int, own_ms: int) -> tuple[int, ...]:
 
 
 def curve_of(totals_ms: Sequence[int], kept_from: Sequence[int]) -> LossCurve:
-    """The curve of some records by the number of totals that lose each.
+    """The loss curve from the number of totals that lose each record.
 
     Args:
         totals_ms: on offer, ascending.
-        kept_from: how many records are lost by the first 0, 1, … of the totals, and kept from then
-            on; one number more than there are totals.
+        kept_from: the number of records lost at exactly the first 0, 1, … of the totals, and kept
+            at all others; one number more than there are totals.
     """
     records = sum(kept_from)
     lost = tuple(sum(kept_from[place + 1 :]) for place in range(len(totals_ms)))

@@ -1,4 +1,4 @@
-"""What a run goes by in place of the pipeline's file, as people read it and as they type it."""
+"""Settings that override the pipeline's file for one run, as text and as command-line options."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 
 def option_of(name: str) -> str:
-    """The option that overrides a key: `--allowed-lateness` of `allowed_lateness`."""
+    """The option that overrides a key: `--allowed-lateness` for `allowed_lateness`."""
     return f"--{name.replace('_', '-')}"
 
 
 def as_typed(overrides: Mapping[str, str]) -> str:
-    """The options of a command, such as `--bound 4h --allowed-lateness 3h`."""
+    """Overrides as options of a command, such as `--bound 4h --allowed-lateness 3h`."""
     return " ".join(f"{option_of(name)} {value}" for name, value in overrides.items())
 
 
 def in_words(overrides: Mapping[str, str]) -> str:
-    """Such as `bound: 4h, allowed_lateness: 3h`."""
+    """Overrides as a text, such as `bound: 4h, allowed_lateness: 3h`."""
     return ", ".join(f"{name}: {value}" for name, value in overrides.items())

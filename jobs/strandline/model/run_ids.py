@@ -1,4 +1,4 @@
-"""What a run is called: its caller's run, and the how manieth attempt of that it is."""
+"""The id of a run: a hash of its caller's run, and the number of the attempt."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from hashlib import sha256
 
 
 def shared_id(run_key: str) -> str:
-    """What the ids of all attempts of a caller's run begin with, such as `1f0c5a9be2`."""
+    """The common prefix of the ids of all attempts of a caller's run, such as `1f0c5a9be2`."""
     return sha256(run_key.encode()).hexdigest()[:10]

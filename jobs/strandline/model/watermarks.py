@@ -1,4 +1,4 @@
-"""What a channel offers as its watermark, and when it makes the offer."""
+"""The watermark that a channel offers, and when it is offered."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ class Ticks:
     interval_ms: int
 
     def after(self, arrival_ms: int) -> int:
-        """The tick that shows a record of this arrival: the first one later than it, k >= 1."""
+        """The tick at which a record of this arrival becomes visible.
+
+        The first later one, k >= 1.
+        """
         return max(
             arrival_ms + self.interval_ms - (arrival_ms - self.start_ms) % self.interval_ms,
             self.start_ms + self.interval_ms,

@@ -35,14 +35,14 @@ GLOBAL_WINDOW = TimeWindow(MIN_WATERMARK, MAX_WATERMARK + 1)
 
 
 class WindowAssigner(Protocol):
-    """Windows whose starts lie on a grid: all that does not merge."""
+    """Windows whose starts lie on a grid: all except sessions."""
 
     @property
     def step_ms(self) -> int:
         """The distance between the starts of two neighbouring windows."""
 
     def newest_start(self, ts_ms: int) -> int:
-        """The start of the newest window that can hold an event time, be it in a gap or not.
+        """The start of the newest window that can hold an event time, also for a time in a gap.
 
         Flink: `TimeWindow#getWindowStartWithOffset`; a floor, so negative times need no care.
         """
@@ -61,11 +61,11 @@ class GlobalWindows:
         return GLOBAL_WINDOW.end_ms - GLOBAL_WINDOW.start_ms
 
     def newest_start(self, ts_ms: int) -> int:
-        """The start of all time."""
+        """The start of all time, whatever the event time."""
         return GLOBAL_WINDOW.start_ms
 
     def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
-        """The window."""
+        """The one window."""
         return (GLOBAL_WINDOW,)
 
 

@@ -1,7 +1,8 @@
-"""runs cancel, runs drop: a run that has not published publishes nothing. No Spark.
+"""Abandons runs that have not published (`runs cancel`, `runs drop`). No Spark.
 
-Both go one way, and so does whoever finds that one of them has died on it (`take_back`): the tables
-that a publish has begun to write go back, the run's staging goes, the ledger says `dropped`.
+Both use `take_back`, and so does a later run that finds one of them unfinished: tables that a
+publish has begun to write are restored, the run's staging is removed, and the ledger gets a step
+`dropped`.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _TIMEOUT_S = 60
 def drop_run(
     spec: PipelineSpec, lake: Lake, run_id: str, *, reason: str, requested_by: str | None = None
 ) -> dict[str, Any]:
-    """Abandon a run that has not published, so that the next one goes on as if it had never run.
+    """Abandon a run that has not published, so that the next run proceeds as if it had never run.
 
-    A publish that has begun is taken back: its tables return to the versions from before it. Of any
-    other run only the staging goes. May be killed at any point: the next run, or the same call,
-    goes on. Dropping a run twice is dropping it once.
+    If the run has begun to publish, its tables are restored to the versions before it; otherwise
+    only its staging is removed. The call may be killed at any point: the next run, or the same
+    call, resumes it. It is idempotent.
 
     Args:
         spec: the pipeline.
@@ -43,10 +44,11 @@ def drop_run(
         requested_by: who asks; kept in the ledger.
 
     Returns:
-        `pipeline`, `run_id`, `status` (`dropped`) and `versions`: of the tables that went back.
+        `pipeline`, `run_id`, `status` (`dropped`) and `versions` of the restored tables.
 
     Raises:
-        InputError: there is no such run, it has published, or an old version cannot be had.
+        InputError: there is no such run, it has published, or an old version is no longer
+            available.
         RetryableError: a live run publishes, and did not end within a quarter of an hour.
     """
     ledger = Ledger(lake.pipeline(spec.pipeline))
@@ -70,9 +72,10 @@ def cancel_run(
     reason: str | None = None,
     requested_by: str | None = None,
 ) -> dict[str, Any]:
-    """Abandon a run that has not begun to publish; its process, on this host, is asked to stop.
+    """Abandon a run that has not begun to publish, and ask its process on this host to stop.
 
-    Elsewhere it goes on, until it finds out in the ledger when it would publish. Twice is once.
+    On another host it continues until it reads the ledger before publishing. The call is
+    idempotent.
 
     Args:
         spec: the pipeline.
@@ -82,8 +85,8 @@ def cancel_run(
         requested_by: who asks; kept in the ledger.
 
     Returns:
-        `pipeline`, `run_id`, `status` (`dropped`), `was` (what had become of it before, as `status`
-        says it) and `host`, where it may still run, or null.
+        `pipeline`, `run_id`, `status` (`dropped`), `was` (its state before, as in `status`) and
+            `host` (where it may still run, or null).
 
     Raises:
         InputError: there is no such run, or it has begun to publish, or has published.
@@ -123,10 +126,10 @@ def _abandon(
     requested_by: str | None,
     message: str | None = None,
 ) -> Mapping[str, int]:
-    """Abandon a run; call it under the lock.
+    """Abandon a run; the caller holds the lock.
 
     Returns:
-        The versions that its tables went back to; of a run that was dropped before, those of then.
+        The versions that its tables were restored to, also if it had been dropped before.
     """
     state = ledger.state()
     steps, unfinished = state.runs[run_id], state.unfinished
@@ -145,17 +148,17 @@ def _abandon(
 
 
 def take_back(ledger: Ledger, asked: Entry) -> Mapping[str, int]:
-    """Take back what a run has left, as its step `dropping` says; call it under the lock.
+    """Restore the tables and remove the staging of a run, as its step `dropping` says.
 
     Args:
-        ledger: of the pipeline.
-        asked: that step, with the versions that tables go back to.
+        ledger: the pipeline's ledger.
+        asked: that step, with the versions to restore.
 
     Returns:
         These versions.
 
     Raises:
-        InputError: such a version cannot be had any more.
+        InputError: such a version is no longer available.
     """
     store, versions = ledger.store, asked.versions or {}
     for name, version in versions.items():
@@ -198,10 +201,10 @@ def _require_unpublished(spec: PipelineSpec, ledger: Ledger, run_id: str) -> Seq
 
 
 def _require_not_begun(spec: PipelineSpec, ledger: Ledger, run_id: str) -> None:
-    """A run has not begun to publish.
+    """Refuse a run that has begun to publish.
 
     Raises:
-        InputError: it has.
+        InputError: it has begun to publish.
     """
     unfinished = ledger.state().unfinished
     if unfinished is not None and unfinished.run_id == run_id:
@@ -214,7 +217,7 @@ def _require_not_begun(spec: PipelineSpec, ledger: Ledger, run_id: str) -> None:
 
 
 def rebuild_by_hand(pipeline: str, done: Entry) -> str:
-    """The way out where a run cannot be taken back."""
+    """The way out for a run that cannot be taken back."""
     way_out = "mend the pipeline file or the landing table, then rebuild what it has published: "
     if done.range is None:
         return way_out + f"strandline backfill {pipeline}"
@@ -251,7 +254,7 @@ def _cannot_go_back(store: Store, name: str, run_id: str, error: Exception) -> I
 
 
 def _step_of(run: Entry, step: str, **more: Any) -> Entry:
-    """A step that says which run it is of, and why; nothing of what the run has computed."""
+    """A step that names its run and the reason, without the results of the run."""
     return Entry(
         run_id=run.run_id,
         attempt=run.attempt,

@@ -1,4 +1,4 @@
-"""What the advisor is asked, and what it answers: settings, their losses and their delays."""
+"""The advisor's question and its answer: settings, their losses and their delays."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from strandline.spec.pipeline import PipelineSpec
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the advisor.
+    """A question for the advisor.
 
     Attributes:
-        keep: the share of the records that a setting is to keep.
-        within: the windows that start in it; None: all.
+        keep: the share of the records that a setting shall keep.
+        within: the range of window starts; None: all windows.
         as_of_ms: the horizon; None: just after the last arrival.
-        max_ahead_ms: what clocks ahead are compared with; None: the pipeline's own `max_ahead`,
-            or an hour.
-        now_ms: the time of the clock; None: nobody asks for it.
+        max_ahead_ms: the limit for clocks ahead; None: the pipeline's `max_ahead`, or an hour.
+        now_ms: the current time; None: not checked.
     """
 
     keep: Fraction
@@ -38,13 +37,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Delay:
-    """How long after the end of a window it is final, by one total lateness.
+    """How long after the end of a window it is final, for one total lateness.
 
     Attributes:
-        median_ms: of the windows that are final at the horizon; None: none is.
-        most_ms: of nineteen in twenty of them.
-        longest_ms: of all of them.
-        final: how many are.
+        median_ms: the median over the windows that are final at the horizon; None: none is.
+        most_ms: the 95th percentile over these windows.
+        longest_ms: the maximum over these windows.
+        final: the number of these windows.
     """
 
     median_ms: int | None
@@ -55,14 +54,14 @@ class Delay:
 
 @dataclass(frozen=True)
 class ClocksAhead:
-    """What records cost whose event time is more than a limit after their arrival.
+    """The losses caused by records whose event time is more than a limit after their arrival.
 
     Attributes:
-        limit_ms: the limit, as `max_ahead` would be.
-        is_in_force: whether the pipeline's file says it.
-        records: how many there are.
-        with_limit: the loss curve where they are malformed; None: there are none.
-        without: where they count, and raise the watermark; None: there are none.
+        limit_ms: the limit, as in `max_ahead`.
+        is_in_force: whether the pipeline's file sets it.
+        records: the number of such records.
+        with_limit: the loss curve if they are malformed; None: there are none.
+        without: the loss curve if they count, and raise the watermark; None: there are none.
     """
 
     limit_ms: int
@@ -74,21 +73,21 @@ class ClocksAhead:
 
 @dataclass(frozen=True)
 class Advice:
-    """The loss curve of a pipeline, who loses, and what delay each setting costs.
+    """The loss curve of a pipeline, which parts lose most, and the delay of each setting.
 
     Attributes:
-        within: the windows that start in it were looked at.
-        horizon_ms: by the arrivals before it.
-        unit_ms: what all totals on offer but the one in force are multiples of.
-        keep: the share that a setting is to keep.
-        curve: of all records; its totals are those on offer.
-        delays: what each of these costs.
-        windows: the windows that have a record.
+        within: the range of window starts.
+        horizon_ms: only arrivals before it count.
+        unit_ms: every total except the one in force is a multiple of it.
+        keep: the share that a setting shall keep.
+        curve: the loss curve of all records at the totals on offer.
+        delays: the delay for each total.
+        windows: the number of windows with a record.
         channels: those that lose most by the setting in force.
         keys: likewise.
         days: those that lose most by the smallest setting that keeps the share.
         malformed: the malformed rows of the whole landing by reason.
-        clocks: what clocks ahead cost.
+        clocks: the losses caused by clocks ahead.
     """
 
     spec: PipelineSpec
@@ -107,11 +106,14 @@ class Advice:
 
     @property
     def chosen_ms(self) -> int | None:
-        """The smallest total lateness on offer that keeps the share that is asked for."""
+        """The smallest total lateness on offer that keeps the requested share.
+
+        None: no total does.
+        """
         return self.curve.smallest(self.keep)
 
     def to_json(self) -> dict[str, Any]:
-        """For machines, and for who shows it; durations in ms, shares as fractions."""
+        """Plain values for `--json`; durations in ms, shares as fractions."""
         spec, chosen = self.spec, self.chosen_ms
         own_ms = spec.total_lateness_ms
         return {
@@ -204,7 +206,7 @@ def delays_of(closes: Reached, size_ms: int) -> tuple[Delay, ...]:
 
 
 def _edge(instant_ms: int) -> str | None:
-    """An end of the range that was looked at; None: it has none on that side."""
+    """A bound of the range as a text; None: unbounded on that side."""
     is_open = instant_ms in {EVERYTHING.start_ms, EVERYTHING.end_ms}
     return None if is_open else text_of(instant_ms)
 

@@ -1,4 +1,4 @@
-"""advise: what each bound and allowed lateness would lose and cost; nothing is written."""
+"""Computes what each bound and allowed lateness would lose and cost; nothing is written."""
 
 from __future__ import annotations
 
@@ -82,19 +82,18 @@ def advise(
     progress: Progress = lambda step: None,
     opened: OpenedLog | None = None,
 ) -> Advice:
-    """What every bound and allowed lateness on offer would have lost and cost.
+    """The losses and delays of every bound and allowed lateness on offer.
 
     Args:
         spec: the pipeline; nothing need have been published.
         lake: where its landing table lies.
-        question: what is asked.
+        question: the question.
         spark: the session.
         progress: is called with each step as it begins.
         opened: the log of the landing table, where it is open already.
 
     Raises:
-        InputError: the pipeline is none that advice can be given for, or the landing table does not
-            suit it.
+        InputError: no advice can be given for the pipeline, or the landing table does not match it.
     """
     require_advisable(spec)
     opened = opened or OpenedLog.newest(lake, spec)
@@ -111,13 +110,13 @@ def advise(
 
 @dataclass(frozen=True)
 class _Count:
-    """What a landing's records lose at the totals on offer.
+    """The losses of a landing's records at the totals on offer.
 
     Attributes:
-        landing: the table, by rules of a pipeline.
-        axis: of its instants.
-        offer: the totals, for the same rules.
-        horizon_ms: arrivals before it are known.
+        landing: the landing table.
+        axis: its axis of instants.
+        offer: the totals, for the same pipeline.
+        horizon_ms: only arrivals before it count.
     """
 
     landing: Landing
@@ -126,7 +125,7 @@ class _Count:
     horizon_ms: int
 
     def with_max_ahead(self, max_ahead: int | None) -> _Count:
-        """The same with another limit to how far an event time may be after its arrival."""
+        """The same with another limit for event times after the arrival."""
         source = self.offer.spec.source.model_copy(update={"max_ahead": max_ahead})
         spec = self.offer.spec.model_copy(update={"source": source})
         landing, offer = replace(self.landing, spec=spec), replace(self.offer, spec=spec)
@@ -142,7 +141,7 @@ class _Count:
 
     @cached_property
     def history(self) -> History:
-        """The history of the watermark without a bound."""
+        """The history of a watermark with bound 0."""
         return observe_without_bound(self.known, self.offer, self.axis, self.horizon_ms)
 
     @cached_property
@@ -152,14 +151,15 @@ class _Count:
 
     @property
     def losses(self) -> Losses:
-        """What the totals lose, by day, channel and key."""
+        """The records lost at each total, by day, channel and key."""
         records, horizon_ms = self.landing.records(self.axis), self.horizon_ms
         return losses_of(records, self.history, self.offer, self.closes, horizon_ms)
 
     def may_be_ahead(self, limit_ms: int) -> bool:
-        """Whether a record may be more than a limit ahead of its arrival, by what was observed.
+        """Whether a record may be more than a limit ahead of its arrival, by the observations.
 
-        A cell spans a unit of event time: one that is longer than the limit may only seem ahead.
+        An upper bound: a cell spans a unit of event time, so its largest time and first arrival may
+        be of different records.
         """
         timeline = self.history.timeline
         if self.offer.within != EVERYTHING or (timeline.malformed["reason"] == _AHEAD).any():
@@ -213,10 +213,10 @@ def _advice(count: _Count, question: Question, progress: Progress) -> Advice:
 
 
 def _horizon(landing: Landing, axis: Axis, question: Question) -> int:
-    """Just after the last arrival, unless one is given; never after the time of the clock.
+    """The given horizon, or just after the last arrival; never after the current time.
 
     Raises:
-        InputError: the one that is given lies after it.
+        InputError: the given one lies after the current time.
     """
     as_of_ms, now_ms = question.as_of_ms, question.now_ms
     if as_of_ms is not None and now_ms is not None and as_of_ms > now_ms:
@@ -225,7 +225,7 @@ def _horizon(landing: Landing, axis: Axis, question: Question) -> int:
 
 
 def _offer(landing: Landing, question: Question) -> Offer:
-    """The totals on offer: finer over a short history."""
+    """The totals on offer; a short history gets a finer unit."""
     spec, days = landing.spec, [day for day in landing.days if day is not None]
     span_ms = midnight_of(max(days)) - midnight_of(min(days)) + DAY_MS if days else None
     within = question.within or EVERYTHING
@@ -236,9 +236,9 @@ def _offer(landing: Landing, question: Question) -> Offer:
 
 
 def _clocks_ahead(count: _Count, curve: LossCurve, asked_ms: int | None) -> ClocksAhead:
-    """What records ahead of their arrival cost; where there may be some the landing is read again.
+    """The losses caused by records ahead of their arrival.
 
-    Whether there may be is known from what was observed.
+    The landing is read again only if, by the observations, there may be such records.
     """
     own_ms = count.offer.spec.source.max_ahead
     limit_ms = next(ms for ms in (asked_ms, own_ms, _AHEAD_MS) if ms is not None)

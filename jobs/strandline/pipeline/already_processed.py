@@ -1,7 +1,7 @@
-"""A scheduled run to a midnight before the frontier: an answer by the ledger alone, without Spark.
+"""A scheduled run for a midnight before the frontier, answered from the ledger alone.
 
-Such a run is asked for by clearing an old task, or by Airflow's backfill. Computing it would take
-back what later runs, or a person, have published.
+Such a run comes from clearing an old task, or from Airflow's backfill. Computing it would undo what
+later runs, or a person, have published.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ ALREADY_PROCESSED = "already_processed"
 def already_processed(
     spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
 ) -> Outcome | None:
-    """The answer to a scheduled run whose midnight lies before the frontier; None: it lies not.
+    """The outcome of a scheduled run for a midnight before the frontier; None: it is not before it.
 
     Nothing is computed, and nothing but the ledger is written; a dry run writes nothing.
 
     Args:
         spec: the pipeline.
-        ledger: of the pipeline.
-        request: what is asked.
-        log: of the landing table; None: only a catalog knows where it lies.
+        ledger: the pipeline's ledger.
+        request: the requested run.
+        log: the landing table's log; None: the table's place is known to a catalog alone.
     """
     if request.kind != "advance":
         return None
@@ -80,15 +80,15 @@ def already_processed(
 def require_no_earlier_recreation(
     request: Request, state: PipelineState, known_until_ms: int | None
 ) -> None:
-    """A scheduled run that replaces all that was published reaches as far as that does.
+    """Refuse a scheduled run with `--recreate` that ends before the published frontier.
 
     Args:
-        request: what is asked.
-        state: what is known of the pipeline by its ledger.
+        request: the requested run.
+        state: the pipeline's state, by its ledger.
         known_until_ms: see `frontier_within`.
 
     Raises:
-        InputError: it would end earlier, and the windows after its end would go.
+        InputError: it would end earlier, and the windows after its end would be removed.
     """
     reached_ms = state.frontier_within(known_until_ms)
     recreates = request.kind == "advance" and request.recreate
@@ -105,7 +105,7 @@ def require_no_earlier_recreation(
 def _to_recompute(
     spec: PipelineSpec, log: LandingLog | None, state: PipelineState, reached_ms: int
 ) -> Sequence[str]:
-    """What a run to the frontier itself would recompute; nothing, where there is nothing."""
+    """Why a run to the frontier would recompute something; empty: it would not."""
     if unfinished := state.unfinished:
         what = f"run {unfinished.run_id} has begun to publish and not ended"
     elif days := state.days_to_recompute:
@@ -121,7 +121,7 @@ def _to_recompute(
 def _landing_changed(
     spec: PipelineSpec, log: LandingLog | None, state: PipelineState, reached_ms: int
 ) -> bool:
-    """Whether rows of processed days may have changed since the frontier's run has read them."""
+    """Whether rows of processed days may have changed since the run of the frontier read them."""
     read = [run for run in state.in_force if run.completes_ms == reached_ms]
     if log is None or not read or read[-1].landing_version is None:
         return False

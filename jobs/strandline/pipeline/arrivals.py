@@ -1,4 +1,4 @@
-"""The arrival days that a run answers for, and their rows, by what the timeline knows."""
+"""The arrival days of a run and their rows, by the timeline."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _OF_REASON = ("arrival_date", "reason", "records")
 
 @dataclass(frozen=True)
 class RunArrivals:
-    """The arrivals of a run; what they are is computed once, however often it is asked.
+    """The arrivals of a run, computed on first use.
 
     Attributes:
-        request: what the run is asked.
-        planned: what it knows, and will do.
+        request: the requested run.
+        planned: its observations and plan.
     """
 
     request: Request
@@ -34,7 +34,9 @@ class RunArrivals:
 
     @cached_property
     def days(self) -> Sequence[date]:
-        """The run's arrival days: scheduled, [P, M) and those that changed; by hand, of its range.
+        """The run's arrival days.
+
+        [P, M) and changed days if scheduled, the days of its range by hand.
 
         P is the earlier of the frontier and the day before M; without a frontier, the first day.
         """
@@ -55,7 +57,7 @@ class RunArrivals:
 
     @cached_property
     def rows(self) -> Mapping[date, RowsOfDay]:
-        """The rows of the days, and of those of eight weeks before, as they were observed."""
+        """The observed rows of the days, and of the eight weeks before them."""
         if not self.days:
             return {}
         first = self.days[0]
@@ -83,9 +85,9 @@ class RunArrivals:
 
     @property
     def new_without_day(self) -> RowsOfDay:
-        """The rows without an arrival day that have come since the last published run.
+        """The rows without an arrival day that are new since the last published run.
 
-        Each run observes all of them again; how many they were, its books say.
+        Each run observes all such rows again; its books have their number.
         """
         malformed = self.planned.seen.history.timeline.malformed
         rows = malformed[malformed["arrival_date"].isna()]
@@ -102,7 +104,7 @@ class RunArrivals:
 
 
 def _since(rows: pd.DataFrame, first: date) -> pd.DataFrame:
-    """The rows of the arrival days from one on; without those that have none."""
+    """The rows of arrival days from a date on; rows without a day are left out."""
     dated = rows.dropna(subset=["arrival_date"])
     return dated[dated["arrival_date"] >= first]
 

@@ -1,4 +1,4 @@
-"""What the engine alone can say of a pipeline's expressions, before it observes by them."""
+"""Checks of expressions that only the engine can make, before observing."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _FRACTIONS = re.compile("decimal|double|float")
 
 
 def require_all_expressions(landing: Landing) -> None:
-    """Refuse a pipeline with expressions that are wrong; the engine is asked of unknown ones.
+    """Refuse a pipeline with wrong expressions; the engine checks those that are not known.
 
     Raises:
-        InputError: some are; all are named.
+        InputError: some are wrong; all of them are named.
     """
     spec = landing.spec
     require_expressions(spec, landing.log)
@@ -52,7 +52,7 @@ def require_all_expressions(landing: Landing) -> None:
 
 
 def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
-    """What Sail does not know of an expression, or computes otherwise than Spark."""
+    """What Sail cannot compute in an expression, or computes differently from Spark."""
     try:
         kind = asked(table, use.text)
     except ArithmeticException as error:
@@ -69,7 +69,7 @@ def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
 
 
 def type_or_none(table: DataFrame, text: str) -> str | None:
-    """The type of an expression over a table; None: the engine cannot say it."""
+    """The type of an expression over a table; None: the engine cannot tell it."""
     try:
         return asked(table, text)
     except PySparkException:
@@ -77,7 +77,7 @@ def type_or_none(table: DataFrame, text: str) -> str | None:
 
 
 def asked(table: DataFrame, text: str) -> str:
-    """The type of an expression over a table, of an aggregate too, as the engine finds it."""
+    """The type of an expression or aggregate over a table, as found by the engine."""
     return table.select(F.expr(text)).schema[0].dataType.simpleString()
 
 

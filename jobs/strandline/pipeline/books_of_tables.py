@@ -1,4 +1,4 @@
-"""A book over the tables themselves: no record is in quarantine and in windows."""
+"""A book over the tables themselves: no record is both in quarantine and in windows."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _DAY = QUARANTINE.partition
 
 
 def books_of_tables(ctx: Context, planned: PlannedRun, changes: Sequence[Change]) -> list[Book]:
-    """For each arrival day that a run judges whole: quarantined = landed - well-formed.
+    """A book for each arrival day that a run covers whole: quarantined = landed - well-formed.
 
-    Landed by the landing's log, well-formed by the timeline; quarantined are the malformed rows
-    that stand in the table, without those that the run takes from it. A day whose records belong to
-    other windows, too, may keep rows that other rules made malformed. Of the rows without an
-    arrival day, none may stand that other rules have made malformed.
+    Landed rows are counted by the landing's log, well-formed ones by the timeline, quarantined ones
+    as the malformed rows in the table without those that the run removes. A day with records of
+    other windows may keep rows that were malformed under earlier settings. Rows without an arrival
+    day may not.
     """
     seen = planned.seen
     malformed, well_formed = (
@@ -63,9 +63,9 @@ def books_of_tables(ctx: Context, planned: PlannedRun, changes: Sequence[Change]
 
 
 def _judged_whole(history: History, scope: Scope, horizon_ms: int) -> list[date | None]:
-    """The arrival days that are over, and whose records all belong to windows that are rebuilt.
+    """The completed arrival days whose records all belong to windows that are rebuilt.
 
-    Among them None, the rows without a day, where all records that are known do.
+    Includes None (the rows without a day) if this holds for all known records.
     """
     held = history.days.held.groupby("arrival_date")
     least, largest = held["least_ts_ms"].min(), held["largest_ts_ms"].max()
@@ -82,7 +82,7 @@ def _judged_whole(history: History, scope: Scope, horizon_ms: int) -> list[date 
 
 
 def _malformed_in_table(ctx: Context, days: Sequence[date | None]) -> Counter[date | None]:
-    """The malformed rows of some arrival days that stand in quarantine."""
+    """The number of malformed rows in quarantine, by arrival day."""
     of_days = ds.field(_DAY).isin(pa.array([d for d in days if d is not None], pa.date32()))
     if None in days:
         of_other_rules = ds.field("spec_fingerprint") != ctx.spec.spec_fingerprint
@@ -93,7 +93,7 @@ def _malformed_in_table(ctx: Context, days: Sequence[date | None]) -> Counter[da
 
 
 def _taken_away(changes: Sequence[Change]) -> Counter[date | None]:
-    """The malformed rows of each arrival day that a run takes from quarantine."""
+    """The number of malformed rows that a run removes from quarantine, by arrival day."""
     (change,) = (one for one in changes if one.target.name == QUARANTINE.name)
     if not change.counts[DELETE]:
         return Counter()

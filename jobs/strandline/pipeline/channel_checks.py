@@ -1,4 +1,4 @@
-"""The rules of `quality` about channels: which are silent, which record raised the watermark."""
+"""The `quality` rules about channels: silent channels, and records that raised the watermark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OF_CELL = ("channel", "largest_ts_ms", "largest_candidate_ms", "first_arrival_m
 
 
 def check_of_channels(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
-    """Which channels no longer speak; None: nobody asks, there is none, or the input has ended."""
+    """The check for silent channels; None: not configured, no channels, or the input has ended."""
     asked = spec.quality.silent_after
     if asked is None or not spec.has_channels or planned.plan.clock.closes_now:
         return None
@@ -39,9 +39,9 @@ def check_of_channels(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
 
 
 def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check | None:
-    """Whether the watermark is ahead of the horizon, and by which records, or of which pipeline.
+    """The check whether the watermark is ahead of the horizon, and by which records or pipeline.
 
-    None: nobody asks, or the input has ended.
+    None: not configured, or the input has ended.
     """
     asked, horizon_ms = ctx.spec.quality.watermark_ahead, planned.horizon_ms
     if planned.plan.clock.closes_now:
@@ -60,13 +60,13 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
 
 
 def _of_the_watermark(history: History) -> History:
-    """The history whose records make the watermark; of results, the one behind all of them."""
+    """The history whose records determine the watermark; over results, the first pipeline's."""
     upstream = history.upstream
     return history if upstream is None else _of_the_watermark(upstream.history)
 
 
 def _watermark_at(history: History, horizon_ms: int) -> int | None:
-    """The combined watermark at a horizon, with what the next tick shows; None: none yet."""
+    """The combined watermark at a horizon, including the next tick's; None: none yet."""
     spec, days = history.spec, history.timeline.channel_days
     if (
         spec.has_two_sources
@@ -83,15 +83,16 @@ def _watermark_at(history: History, horizon_ms: int) -> int | None:
 
 
 def _late_behind(ctx: Context, staged: Staged, horizon_ms: int) -> int:
-    """How many staged late records a watermark ahead of the horizon has refused."""
+    """The number of staged late records that a watermark ahead of the horizon has refused."""
     ahead = ds.field("watermark_ms") > horizon_ms
     return ctx.staging.part(QUARANTINE.name, staged.quarantine.schema, ahead).count()
 
 
 def _raised_by(history: History, watermark_ms: int, horizon_ms: int) -> list[Raised]:
-    """The first record that offered the watermark, or the next higher one that was offered.
+    """The record that first offered the watermark, or the next higher one that was offered.
 
-    Of two sources one of each; of one that has offered less the largest ahead of the horizon.
+    One record for each of two sources; for a source that has offered less, its largest offer ahead
+    of the horizon.
     """
     spec, timeline = history.spec, history.timeline
     found = (
@@ -102,7 +103,7 @@ def _raised_by(history: History, watermark_ms: int, horizon_ms: int) -> list[Rai
 
 
 def _raised_in(timeline: Timeline, watermark_ms: int, horizon_ms: int, side: str) -> Raised | None:
-    """Of one source: see `_raised_by`."""
+    """`_raised_by` for one source."""
     days = timeline.channel_days
     offers = days.assign(offered=days[_OFFERS].max(axis=1)).dropna(subset="offered")
     ahead = offers[offers["offered"] > horizon_ms]
@@ -123,7 +124,7 @@ def _raised_in(timeline: Timeline, watermark_ms: int, horizon_ms: int, side: str
 
 
 def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:
-    """When each channel spoke; of those that are declared also the ones that never did."""
+    """The last arrival of each channel, including declared channels without any record."""
     days, horizon_ms = planned.seen.history.timeline.channel_days, planned.horizon_ms
     midnights = days["arrival_date"].map(midnight_of).astype("int64")
     # of a timeline from before arrivals were kept, at some time of the day
@@ -139,7 +140,10 @@ def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:
 
 
 def _pauses(days: pd.DataFrame) -> dict[str, int]:
-    """The longest pause of each channel; unless hours are kept, by the first arrival of its day."""
+    """The longest pause of each channel, by its hours with arrivals.
+
+    Else by each day's first arrival.
+    """
     midnights = days["arrival_date"].map(midnight_of).astype("int64").to_numpy()
     first = (days["first_arrival_ms"].fillna(0).astype("int64").to_numpy() - midnights) // HOUR_MS
     hours = days["arrival_hours"].fillna(0).astype("int64").to_numpy()

@@ -1,4 +1,4 @@
-"""The rules of `quality` about a run's arrivals: from what the timeline knows, without a job."""
+"""The `quality` rules about a run's arrivals, applied to the timeline without a Spark job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from strandline.spec.quality import DEFAULT
 
 
 def checks_of(ctx: Context, arrivals: RunArrivals, staged: Staged) -> list[Check]:
-    """The rules of `quality` about the arrivals that a run knows, applied."""
+    """The results of the `quality` rules about a run's arrivals."""
     quality, planned = ctx.spec.quality, arrivals.planned
     over = [day for day in arrivals.days if midnight_of(day) + DAY_MS <= planned.horizon_ms]
     records = {day: of_day.well_formed for day, of_day in arrivals.rows.items()}
@@ -39,14 +39,14 @@ def checks_of(ctx: Context, arrivals: RunArrivals, staged: Staged) -> list[Check
 
 
 def note_of_dates(arrivals: RunArrivals) -> Iterator[str]:
-    """Whether the column of arrival dates looks like one of event dates."""
+    """A note if the column of arrival dates looks like one of event dates."""
     note = looks_like_event_date(arrivals.rows, arrivals.days)
     if note is not None:
         yield note
 
 
 def _freshness(spec: PipelineSpec, planned: PlannedRun) -> Iterator[Check]:
-    """When the last record of each source arrived; nothing is asked of an input that has ended."""
+    """The check of the last arrival of each source; none for an input that has ended."""
     asked = spec.quality.fresh_within
     within_ms = fresh_within_ms(asked, spec.cron)
     if within_ms is None or (spec.reads_results_of is not None and asked == DEFAULT):
@@ -59,9 +59,9 @@ def _freshness(spec: PipelineSpec, planned: PlannedRun) -> Iterator[Check]:
 
 
 def _last_arrival(planned: PlannedRun, name: str) -> int | None:
-    """The last arrival of a source, malformed rows too where it is the only one; None: nothing.
+    """The last arrival of a source, including malformed rows of a single source; None: none yet.
 
-    Of a timeline from before arrivals were kept: the end of the last day that has any.
+    In a timeline of an older version, the end of its last day.
     """
     timeline = planned.seen.history.timeline
     rows = timeline.channel_days

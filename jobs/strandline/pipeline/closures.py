@@ -1,4 +1,4 @@
-"""What a run says of windows that `--close` keeps closed."""
+"""Notes about windows that stay closed by an earlier `--close`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strandline.model.intervals import TimeRange, text_of
 
 
 def stay_closed(closures: Iterable[Closure], within: TimeRange) -> list[str]:
-    """What a run says of the closures in its range that it leaves as they are."""
+    """A note for each closure in a range that the run keeps."""
     return [
         f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
         "stay as --close left them; what arrived later for them is late"

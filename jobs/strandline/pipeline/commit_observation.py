@@ -1,4 +1,4 @@
-"""Make an observation count: quarantine, days to recompute, one commit to the timeline."""
+"""Commits an observation: quarantine, days to recompute, one commit to the timeline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from strandline.pipeline.observation import Observation
 def commit_observed(
     ctx: Context, journal: Journal, seen: Observation, malformed: Malformed
 ) -> None:
-    """Make what a run has observed count: malformed rows, the days' books, the timeline."""
+    """Commit the observations of a run: malformed rows, the books of the days, the timeline."""
 
     def note_to_recompute(days: Sequence[date]) -> None:
         journal.write("owed", owed=days)
@@ -40,17 +40,17 @@ def commit_observation(
     *,
     note_to_recompute: Callable[[Sequence[date]], None],
 ) -> None:
-    """Make the new days count: malformed rows into quarantine, then one commit to the timeline.
+    """Commit new days: malformed rows into quarantine, then one commit to the timeline.
 
-    Call it under the lock, once a publish that died is finished.
+    The caller holds the lock and has finished any dead publish.
 
     Args:
-        observation: what is to count.
+        observation: the observation.
         malformed: its staged malformed rows.
         store: the pipeline's tables.
-        staging: of the run.
-        note_to_recompute: notes in the ledger which days are to be recomputed; called before the
-            commit that makes them count, so that whoever dies in between forgets nothing.
+        staging: the run's staging.
+        note_to_recompute: writes the days to recompute into the ledger; called before the commit of
+            the observation, so that a run killed in between loses none.
     """
     spec, world = observation.history.spec, observation.world
     if not (observation.new_days or world.changes.rewritten or malformed is not None):
@@ -79,9 +79,9 @@ def commit_observation(
 
 
 def _not_observed_meanwhile(observation: Observation, newest: TimelineTable) -> list[date]:
-    """The new days that nobody else has observed since the run began; others may know of more.
+    """The new days that no other run has observed since this run began.
 
-    Days that follow from the days before count only if none of these is another by now.
+    If days depend on the days before them, they count only if these are unchanged.
     """
     spec, world = observation.history.spec, observation.world
     facts, observed = read_facts(newest), observed_days(newest)

@@ -1,4 +1,4 @@
-"""What every step of a run works with."""
+"""The context of a run, which every step of it uses."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Context:
-    """The fixed surroundings of one run; its ledger is opened once.
+    """The fixed context of a run, with its ledger opened once.
 
-    `versions`: at which published tables are read; None: the newest.
+    `versions`: those at which published tables are read; None: the newest.
     """
 
     spark: SparkSession
@@ -40,7 +40,7 @@ class Context:
 
     @property
     def store(self) -> Store:
-        """The pipeline's tables; a dry run reads nothing that a publish has half brought."""
+        """The pipeline's tables; a dry run does not read a half-finished publish."""
         if self.dry_run:
             return self._shown[0]
         store = self.ledger.store
@@ -48,16 +48,16 @@ class Context:
 
     @property
     def as_published(self) -> Context:
-        """The same, which reads tables as they are now, whatever the run itself brings into them.
+        """The same context, pinned to the present versions of the tables that a rebuild reads.
 
-        A dry run brings nothing into them.
+        A dry run commits nothing, and is not pinned.
         """
         tables = (self.spec.result, QUARANTINE.name, COMPLETENESS.name)
         return self if self.dry_run else replace(self, versions=self.store.versions(tables))
 
     @property
     def notice(self) -> str | None:
-        """What must be known of the tables that a dry run reads; None: nothing."""
+        """A notice about the tables that a dry run reads; None: nothing to say."""
         return self._shown[1] if self.dry_run else None
 
     @cached_property
@@ -66,19 +66,19 @@ class Context:
 
     @cached_property
     def staging(self) -> Staging:
-        """Where the run keeps what it would publish; of a dry run nothing stays."""
+        """The run's staging; the staging of a dry run is removed at its end."""
         kind = passing if self.dry_run else Staging
         return kind(self.spark, self.store, self.run_id)
 
     @property
     def validations_folder(self) -> Path | None:
-        """Where the audit keeps its results for Data Docs; None: nowhere."""
+        """The folder for the audit's results, for Data Docs; None: they are not kept."""
         if self.lake.folder is None or self.dry_run:
             return None
         return self.lake.folder / self.spec.pipeline / "_reports" / "gx"
 
     def note(self, entry: Entry) -> int:
-        """Append a step to the ledger; a dry run leaves none."""
+        """Append a step to the ledger, unless this is a dry run; its position."""
         return 0 if self.dry_run else self.ledger.append(entry, datetime.now(UTC))
 
     def place(self, what: str) -> str:

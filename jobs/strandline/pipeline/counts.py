@@ -1,4 +1,4 @@
-"""What staged and published rows say of their slots."""
+"""Counts of accepted and refused records by slot, from staged and published rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ HELD = ("records", "late_accepted")
 
 
 def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[int, str], int]:
-    """How many records no window accepted, by the start of their newest window and the reason."""
+    """The number of records that no window accepted, by start of the newest window and reason."""
     ahead = grid.size_ms if grid.cumulative else 0
     groups = sums_by(quarantine, REFUSED_BY)
     counts = (groups[name].to_pylist() for name in ("reason", ROWS))
@@ -67,7 +67,10 @@ _ALL = pc.scalar(True)
 def late_in(
     quarantine: Part, since_ms: int | None, wanted: ds.Expression = _ALL
 ) -> Iterator[pa.Table]:
-    """The staged late records of slots from an instant on (None: all), with `REFUSED_BY`."""
+    """The staged late records of slots that start at or after an instant, with `REFUSED_BY`.
+
+    `since_ms`: the instant; None: all.
+    """
     if since_ms is not None:
         since = pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
         wanted &= ds.field(QUARANTINE.start) >= since

@@ -1,4 +1,7 @@
-"""The books of arrival days: as many rows are read as have landed, or the day does not count."""
+"""The books of arrival days.
+
+As many rows must be read as have landed, or the day is not observed.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from strandline.model.books import Book
 
 
 def require_balance(books: Sequence[Book], pipeline: str) -> None:
-    """Whether of each arrival day as many rows were read as have landed.
+    """Refuse arrival days of which another number of rows was read than has landed.
 
     Raises:
-        InputError: of some day not: it may not count as observed.
+        InputError: the numbers of a day differ; it must not count as observed.
     """
     for book in books:
         if not book.balanced:

@@ -1,4 +1,4 @@
-"""diff: what is staged, held against what is published: the rows to insert, update and delete."""
+"""Compares staged with published rows: the rows to insert, update and delete."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 
 @dataclass(frozen=True)
 class Change:
-    """What a run changes in one table.
+    """The changes of a run in one table.
 
     Attributes:
-        rows: the rows to insert, update and delete, with `OP`; or all that is inserted, without.
-        counts: how many they are.
-        whole: whether they are the staged part as it is: nothing stood in its scope.
-        replaces_all: whether they take the place of all that stands, whatever its columns.
+        rows: the rows to insert, update and delete, with `OP`; or all rows to insert, without it.
+        counts: the number of rows by operation.
+        whole: whether `rows` is the whole staged part, as nothing was published in its scope.
+        replaces_all: whether the rows replace everything in the table, whatever its columns.
     """
 
     target: PublishedTable
@@ -52,14 +52,14 @@ _WITH_THE_KEY = {"windows", "firings", "pairs"}
 def diffs(
     ctx: Context, staged: Staged, plan: Plan, seen: Observation, *, recreate: bool = False
 ) -> list[Change]:
-    """What the staged parts would change in the published tables.
+    """The changes that the staged parts make in the published tables.
 
     Args:
         ctx: the run.
-        staged: its parts.
-        plan: what they are of.
-        seen: what is known.
-        recreate: whether they take the place of all that is published.
+        staged: its staged parts.
+        plan: the run's plan.
+        seen: the run's observation.
+        recreate: whether they replace everything published.
     """
     if recreate:
         plan = replace(plan, scope=Scope(EVERYTHING))
@@ -85,7 +85,7 @@ def diffs(
 
 
 def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """How many rows of each table a run inserts, updates and deletes.
+    """The number of rows that a run inserts, updates and deletes in each table.
 
     `emptied`: see `no_longer_kept`.
     """
@@ -95,7 +95,7 @@ def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, 
 
 
 def parts_of(staged: Staged) -> dict[str, DataFrame | None]:
-    """What is staged for each published table; None: the pipeline keeps no such rows."""
+    """The staged rows for each published table; None: the pipeline keeps no such rows."""
     of_windows = {"firings": staged.firings} if staged.result == "windows" else {}
     return {
         "quarantine": staged.quarantine,
@@ -108,16 +108,16 @@ def parts_of(staged: Staged) -> dict[str, DataFrame | None]:
 
 @dataclass(frozen=True)
 class _Judging:
-    """What is staged for a table, and which published rows it is held against.
+    """The staged rows for a table, and the published rows that they are compared with.
 
     Attributes:
         ctx: the run.
         target: the table.
-        staged: what is staged for it.
-        plan: what that is of.
-        oldest_ms: the start of the oldest slot that anything staged belongs to.
-        around: of the calendar where, outside the range, gaps are listed again.
-        leaves: published rows that go besides; None: there are none.
+        staged: its staged rows.
+        plan: the run's plan.
+        oldest_ms: the start of the oldest slot with staged rows.
+        around: ranges of the calendar outside the run's range in which gaps are listed again.
+        leaves: further published rows to delete; None: there are none.
     """
 
     ctx: Context
@@ -130,7 +130,7 @@ class _Judging:
 
     @property
     def scope(self) -> TimeRange:
-        """Where the published rows start."""
+        """The range of starts of the published rows to compare."""
         windows = self.plan.scope.windows
         oldest_ms = self.oldest_ms if self.target.has_older_slots else windows.start_ms
         return TimeRange(
@@ -139,10 +139,10 @@ class _Judging:
         )
 
     def change(self, table: DeltaTable) -> Change:
-        """The change of the table, as it is open.
+        """The changes of the table.
 
         Raises:
-            InputError: it cannot take a staged column; or changed rows have no key of their own.
+            InputError: a staged column does not fit, or changed rows have no unique key.
         """
         ctx, target, scope = self.ctx, self.target, self.scope
         of_scope = started_in(target.start, scope), files_started_in(target.start, scope)
@@ -165,7 +165,7 @@ class _Judging:
 
 
 def _ambiguous(place: str) -> InputError:
-    """Changes of published rows that have no key of their own by the keys of today."""
+    """The error for changed published rows that the present keys do not identify uniquely."""
     return InputError(
         place,
         "several published rows are one by the pipeline's key: they were published under "
@@ -181,17 +181,17 @@ def whole_part(target: PublishedTable, staged: Part) -> Change:
 
 
 def _replacing_all(ctx: Context, target: PublishedTable, staged: Part) -> Change:
-    """The change that puts a staged part in place of all that stands in its table."""
+    """The change that replaces everything in a table by a staged part."""
     change = whole_part(target, staged)
     counts = {**change.counts, DELETE: ctx.store.rows(target.name)}
     return replace(change, counts=counts, replaces_all=True)
 
 
 def no_longer_kept(ctx: Context) -> dict[str, int]:
-    """The rows that stand in tables from when the pipeline kept them: they go as it publishes.
+    """The number of rows of tables that the pipeline no longer keeps; publishing deletes them.
 
     Returns:
-        How many there are, by table; tables without any are left out.
+        The number of rows by table, without empty tables.
     """
     others = sorted(_WITH_THE_KEY - ctx.spec.keeps)
     standing = {name: ctx.store.rows(name) for name in others}

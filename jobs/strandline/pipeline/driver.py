@@ -1,4 +1,4 @@
-"""The process that drives a run: how the ledger names it, and what has become of it."""
+"""The process that drives a run: its entry in the ledger, and whether it still lives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CLOCKS_DIFFER_S = 1.0
 
 
 def this_driver(spark: SparkSession) -> Driver:
-    """This process, by which program it runs, and on which engine."""
+    """This process, its program, and its engine, for the ledger."""
     # a run that only repeats one has no session, and need not load PySpark
     from strandline.lake.sessions.protocol import session_of  # noqa: PLC0415
 
@@ -46,14 +46,14 @@ def this_driver(spark: SparkSession) -> Driver:
 
 
 def attempt_of(run_id: str) -> Attempt:
-    """A new attempt of a run to publish."""
+    """A new attempt to publish a run."""
     return Attempt(run_id, uuid4().hex, time.time_ns() // 10**6)
 
 
 def process_of(step: Entry) -> psutil.Process | None:
-    """The process of this host that has written a step; None: there is none such any more.
+    """The process of this host that wrote a step; None: it has ended, or is of another host.
 
-    A process that got its number later has begun after the step was written.
+    A process that began after the step was written only reuses the process id.
     """
     driver = step.driver
     if driver is None or driver.host != socket.gethostname() or step.written_at is None:
@@ -69,14 +69,14 @@ def process_of(step: Entry) -> psutil.Process | None:
 
 
 def state_of(steps: Sequence[Entry]) -> str:
-    """What has become of a run, by its steps: its last word, or whether it can still say one.
+    """The state of a run by its steps, or by whether its process still lives.
 
     Returns:
         `published`, `repeated`, `already_processed`, `rejected`, `dropped` or `failed`, as the
         run's last step says it;
-        `interrupted`: it failed because somebody interrupted it; `prepared`: its staging waits to
-        be published; `running` or `dead`: there is no such step, and its process lives, or does
-        not; `unknown`: that process is of another host, or nobody has noted which it is.
+        `interrupted`: it failed by an interruption; `prepared`: its staging waits to be published;
+            `running` or `dead`: it has no such step, and its process lives or not; `unknown`: the
+            process is on another host, or not recorded.
     """
     if any(step.step == "dropped" for step in steps):
         return "dropped"
@@ -95,13 +95,13 @@ def state_of(steps: Sequence[Entry]) -> str:
 
 
 def last_driven(steps: Sequence[Entry]) -> Entry | None:
-    """The last of some steps that says which process has written it; None: none does."""
+    """The last step that names the process which wrote it; None: none does."""
     return next((step for step in reversed(steps) if step.driver is not None), None)
 
 
 @cache
 def program() -> str:
-    """A digest of this program as it is installed, and of the libraries that decide its numbers."""
+    """A digest of the installed program, and of the libraries that its numbers depend on."""
     content = hashlib.sha256()
     for name, code in _modules(files("strandline")):
         content.update(f"{name}\n".encode() + code)
@@ -111,7 +111,7 @@ def program() -> str:
 
 
 def _version_of(library: str) -> str:
-    """The installed version; `none` where it is not, as of delta-spark beside Sail."""
+    """The installed version of a library; `none` if it is missing, like delta-spark beside Sail."""
     try:
         return version(library)
     except PackageNotFoundError:

@@ -1,6 +1,6 @@
-"""erase: the rows of a person leave everything that holds single records. No Spark.
+"""Erases the rows of a person from everything that holds single records. No Spark.
 
-Windows, slots and the timeline are aggregates: they stay.
+Windows, slots and the timeline are aggregates and stay.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ _PAUSE_S = 0.5
 
 
 def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any]:
-    """What `erase` would remove; nothing is written.
+    """The rows and files that `erase` would remove; nothing is written.
 
     Returns:
-        `pipeline`; `rows`: of `quarantine`, and of `firings` and `pairs` where there are these,
-        that meet the condition, None where they have not all columns that it names; `staging`: the
-        runs whose staging goes; `reports`: how many files of audits and pages go.
+        `pipeline`; `rows`: the number of rows that meet the condition in `quarantine`, and in
+            `firings` and `pairs` if they exist, None if a table lacks a column of the condition;
+            `staging`: the runs whose staging would be removed; `reports`: the number of files of
+            audits and pages.
 
     Raises:
-        InputError: the condition is none on a row of any of these, or nothing has run yet.
+        InputError: the condition is not one on a row of these tables, or nothing has run yet.
     """
     store = lake.pipeline(spec.pipeline)
     expression = condition_on_row(expression)
@@ -72,16 +73,16 @@ def erase(
     requested_by: str | None = None,
     wait_s: float = WAIT_S,
 ) -> dict[str, Any]:
-    """Do what `erasure_of` says, and remove the old versions that hold these rows.
+    """Remove the rows of `erasure_of`, and the old versions that hold them.
 
-    It waits for runs in progress first. One that begins meanwhile finds the erasure in the ledger
-    before it writes anything. May be killed at any point: the same call goes on. The ledger keeps
-    how many rows went, why and who asked; of the condition, which may hold the person's data, only
-    a digest.
+    It first waits for runs in progress; a run that begins later finds the erasure in the ledger
+    before it writes anything. The call may be killed at any point: the same call resumes it. The
+    ledger keeps the number of rows, the reason and who asked, but only a digest of the condition,
+    which may contain personal data.
 
     Raises:
         InputError: as for `erasure_of`; or a publish is unfinished.
-        RetryableError: a run is in progress, which may hold the rows, and has not ended so soon.
+        RetryableError: a run in progress may hold the rows, and has not ended in time.
     """
     store = lake.pipeline(spec.pipeline)
     ledger, expression = Ledger(store), condition_on_row(expression)
@@ -114,7 +115,7 @@ def erase(
 
 
 def _note_erased(ledger: Ledger, held: list[str], step: Entry) -> None:
-    """Write that a step's rows are erased, unless that is written of just these versions."""
+    """Write a step about erased rows, unless one for the same versions exists."""
     versions, last = versions_with(ledger, held), ledger.state().steps[-1]
     if (last.step, last.versions) != ("erased", versions):
         erased = replace(step, step="erased", versions=versions)
@@ -126,7 +127,7 @@ def _deletes(rows: int) -> dict[str, int]:
 
 
 def _rows(store: Store, name: str, expression: str) -> int | None:
-    """How many rows of a table meet the condition; None: they have not all columns of it."""
+    """The number of rows of a table that meet the condition; None: it lacks a column of it."""
     table = DeltaTable(store.uri(name))
     sides = _sides(table, name, expression)
     if not (sides or (name != PAIRS and has_columns(table, expression))):
@@ -135,15 +136,15 @@ def _rows(store: Store, name: str, expression: str) -> int | None:
 
 
 def _sides(table: DeltaTable, name: str, expression: str) -> list[str]:
-    """Of pairs the sides whose records the condition is about."""
+    """The sides of pairs whose records the condition is about."""
     return sides_with_columns(table, expression) if name == PAIRS else []
 
 
 def _wait_for_runs(spec: PipelineSpec, ledger: Ledger, wait_s: float) -> None:
-    """Wait until no run is in progress; one that publishes holds the lock, which is waited for.
+    """Wait until no run is in progress; a publishing run holds the lock, which is waited for.
 
     Raises:
-        RetryableError: some still are.
+        RetryableError: a run is still in progress.
     """
     until_s = time.monotonic() + wait_s
     while time.monotonic() < until_s and _in_progress(ledger.state()):
@@ -172,9 +173,9 @@ def _refuse_runs_in_progress(spec: PipelineSpec, state: PipelineState) -> None:
 
 
 def _in_progress(state: PipelineState) -> dict[str, str]:
-    """The runs that may still hold rows, but for one that publishes: each with its host.
+    """The runs that may still hold rows, except a publishing one, each with its host.
 
-    The host is empty where it is this one.
+    The host is empty for this host.
     """
     found: dict[str, str] = {}
     for run_id, steps in state.runs.items():

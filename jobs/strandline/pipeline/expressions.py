@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline's expressions by its landing's columns, before Spark starts."""
+"""Checks of a pipeline's expressions against its landing's columns, before Spark starts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 def require_expressions(spec: PipelineSpec, log: LandingLog | None) -> None:
-    """Refuse a pipeline with expressions that are wrong.
+    """Refuse a pipeline with wrong expressions.
 
     Args:
         spec: the pipeline.
-        log: of its landing; None: only a catalog knows it, and columns are not checked.
+        log: the landing table's log; None: not known without a catalog, so columns are not checked.
 
     Raises:
-        InputError: some are; all are named.
+        InputError: some are wrong; all of them are named.
     """
     problems = problems_of(spec, columns_by_log(spec, log), spec.pipeline)
     if problems:

@@ -1,4 +1,7 @@
-"""What stops a run: of whatever class it is, it leaves a last step and becomes one message."""
+"""Handling of failures.
+
+Each leaves a `failed` step and is raised as one of the program's errors.
+"""
 
 from __future__ import annotations
 
@@ -54,22 +57,21 @@ def failures_recorded(
     say_failed: Callable[[str], object],
     thrown: Callable[[], InputError | None] = lambda: None,
 ) -> Iterator[None]:
-    """Leave a `failed` step for whatever is raised inside; only then is it raised, as one of ours.
+    """Record a `failed` step for an error raised inside, then raise it as a StrandlineError.
 
-    A rejection has left a step of its own already. An interruption stays one.
+    A rejected run already has its step. A KeyboardInterrupt is raised unchanged.
 
     Args:
         spark: the session of the run.
         pipeline: its name.
-        run_id: of the run.
-        say_failed: leaves the step, given its message; if even that fails, the error itself
-            is raised.
-        thrown: finds the expression of the pipeline that fails on some value, if one does.
+        run_id: the id of the run.
+        say_failed: writes the step with a message; if that fails, the original error is raised.
+        thrown: finds the pipeline's expression that fails on a value; None: there is none.
 
     Raises:
-        InputError: an expression fails on some value, or a function of the user's own does.
-        RetryableError: executors have died, with what no other one had, or the disk is full.
-        UnexpectedError: what nobody has foreseen; its `__cause__` is that.
+        InputError: an expression or the user's function fails on a value.
+        RetryableError: executors have died with data that no other one had, or the disk is full.
+        UnexpectedError: any other error, which is its `__cause__`.
     """
     try:
         yield
@@ -94,7 +96,7 @@ def _as_ours(
     run_id: str,
     thrown: Callable[[], InputError | None],
 ) -> tuple[str, StrandlineError]:
-    """The message that an error leaves in the ledger, and the error of ours that it becomes."""
+    """The message of an error for the ledger, and the program's error to raise."""
     run = f"{pipeline} run {run_id}"
     if said := _said_in_a_worker(pipeline, error):
         return said
@@ -131,7 +133,7 @@ def _not_computed(pipeline: str, problem: str, *, on_sail: bool) -> InputError:
 
 
 def _found(error: BaseException, thrown: Callable[[], InputError | None]) -> InputError | None:
-    """The expression that has made an engine fail; None: none has, or it cannot be asked."""
+    """The expression that made the engine fail; None: not found."""
     if not isinstance(error, FAILURES) or _LOST in str(error):
         return None
     with suppress(Exception):
@@ -140,9 +142,9 @@ def _found(error: BaseException, thrown: Callable[[], InputError | None]) -> Inp
 
 
 def _said_in_a_worker(pipeline: str, error: BaseException) -> tuple[str, InputError] | None:
-    """What a function of the user's own, or a replay, has raised: for the ledger, and as an error.
+    """The error of a user's function, or of a replay: message for the ledger, and error to raise.
 
-    None: neither has.
+    None: the error has another cause.
     """
     text = str(error)
     if found := re.search(re.escape(RAISED_BY) + "(.*)", text):

@@ -1,4 +1,4 @@
-"""The gaps of a run, staged behind its pieces: they follow from what has arrived alone."""
+"""The gaps of a run, staged after its pieces: they depend on the arrivals alone."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class StagedGaps:
     """The gaps that a run lists.
 
     Attributes:
-        completeness: all that is staged of the calendar, these too.
-        rows: their rows of the calendar; of very many the first and the last ones.
-        not_in_rows: by state, how many more of them are in the range.
-        count: how many slots of the range are gaps, listed or not.
-        around: where slots start, outside the range, whose gaps are listed again.
+        completeness: all staged rows of the calendar, including the gaps.
+        rows: the gaps' rows; if there are very many, only the first and the last ones.
+        not_in_rows: the number of further rows in the range, by state.
+        count: the number of slots of the range that are gaps, listed or not.
+        around: ranges of slot starts outside the range whose gaps are listed again.
         first_accepted: the id of the first window that accepted a record; None: none has.
     """
 
@@ -58,15 +58,15 @@ def stage_gaps(
     pieces: Sequence[Piece],
     state: PipelineState,
 ) -> StagedGaps:
-    """Stage the gaps among the slots of a run's pieces, and of those around them.
+    """Stage the gaps among and around the slots of a run's pieces.
 
     Args:
         ctx: the run.
-        seen: what is known.
-        plan: what is rebuilt.
-        axis: of the instants.
-        pieces: what is staged of it.
-        state: what is known of the pipeline by its ledger.
+        seen: the run's observation.
+        plan: the run's plan.
+        axis: the axis of instants.
+        pieces: the staged pieces.
+        state: the pipeline's state, by its ledger.
     """
     clock = seen.history.crossings.without_dropped_end(plan.clock)
     known = first_accepted_before(ctx, state)
@@ -90,10 +90,10 @@ def stage_gaps(
 
 
 class _Parts:
-    """The gaps of a run as parts of the calendar, of which the first and the last are looked at."""
+    """The gaps of a run as parts of the calendar; only the first and the last part are audited."""
 
     def __init__(self, ctx: Context, plan: Plan, pieces: Sequence[Piece]) -> None:
-        """Start behind the pieces of a run."""
+        """Start after the pieces of a run."""
         self._ctx, self._plan, self._number = ctx, plan, len(pieces)
         self._shown: list[pd.DataFrame] = []
         self.completeness = pieces[-1].staged["completeness"]
@@ -147,7 +147,7 @@ def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:
 def _listed(
     gaps: Gaps, ids: range, filled: frozenset[int], pieces: Sequence[Piece], known: int | None
 ) -> tuple[list[range], list[TimeRange]]:
-    """The rows of gaps to list, and where slots outside the range start whose rows these are."""
+    """The runs of gaps to list, and the ranges of slots outside the range among them."""
     rows = {*gaps.around(ids, filled)}
     outside = set[range]()
     for window in {window for piece in pieces for window in piece.touched}:
@@ -170,7 +170,7 @@ def _is_inside(row: range, ids: range) -> bool:
 
 
 def first_accepted_before(ctx: Context, state: PipelineState) -> int | None:
-    """The first window that accepted a record, by the last run that stands, of the same rules."""
+    """The first window that accepted a record, by the last run in force with the same settings."""
     return next(
         (
             run.first_accepted_ms
@@ -184,7 +184,7 @@ def first_accepted_before(ctx: Context, state: PipelineState) -> int | None:
 
 @dataclass(frozen=True)
 class _First:
-    """Finds the first window that accepted a record; of windows that the run leaves by others."""
+    """Finds the first window that accepted a record, also among windows outside the run's range."""
 
     ctx: Context
     seen: Observation
@@ -193,7 +193,7 @@ class _First:
     state: PipelineState
 
     def found(self, known: int | None, pieces: Sequence[Piece]) -> int | None:
-        """Its id; None: none has accepted any, or gaps are allowed and nobody has said."""
+        """The id of the window; None: no window has accepted a record, or gaps are not reported."""
         within, grid = self.plan.scope.windows, self.seen.history.grid
         ids = grid.ids_within(within)
         before = TimeRange(EVERYTHING.start_ms, within.start_ms)
@@ -208,7 +208,10 @@ class _First:
         return known if known is not None and known >= ids.stop else self._first_of(behind)
 
     def _first_in_range(self, pieces: Sequence[Piece]) -> int | None:
-        """The first of the range: of its pieces, or of what it leaves as it is published."""
+        """The first such window of the range.
+
+        Of its pieces, or of the windows that stay as published.
+        """
         grid, scope = self.seen.history.grid, self.plan.scope
         kept = (one.shared_with(scope.windows) for one in scope.kept)
         found = [_first_published(self.ctx, grid, one) for one in kept if one is not None]
@@ -216,7 +219,10 @@ class _First:
         return min((first for first in found if first is not None), default=None)
 
     def _first_of(self, within: TimeRange) -> int | None:
-        """The first of the windows that start in a range, as published; else by rebuilding them."""
+        """The first such window that starts in a range, as published.
+
+        Else by rebuilding windows.
+        """
         dates = self._event_dates(within)
         if not dates or self.ctx.spec.quality.gaps == "allow":
             return None
@@ -268,7 +274,7 @@ def _first_in(pieces: Sequence[Piece], grid: Grid, within: TimeRange) -> int | N
 
 
 def _first_published(ctx: Context, grid: Grid, within: TimeRange) -> int | None:
-    """The same of what is published."""
+    """The first published window of a range that has accepted a record."""
     table = ctx.store.table(COMPLETENESS.name)
     if table is None:
         return None

@@ -1,4 +1,4 @@
-"""The journal of a run: it alone writes the run's steps into the ledger."""
+"""Writes the steps of a run into the ledger, as the only writer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strandline.spec import PipelineSpec
 
 
 def started(spec: PipelineSpec, landing: Landing, request: Request) -> Entry:
-    """The first step of a run that begins now, but for the run's id."""
+    """The first step of a run that begins now, without its id."""
     return Entry(
         run_id="",
         attempt=0,
@@ -38,10 +38,10 @@ def started(spec: PipelineSpec, landing: Landing, request: Request) -> Entry:
 
 
 class Journal:
-    """What is known of a run so far; each step that it writes says all of it."""
+    """The known facts of a run so far; each step that it writes contains all of them."""
 
     def __init__(self, ctx: Context, started: Entry, progress: Progress) -> None:
-        """Of a run that begins now.
+        """Start the journal of a run.
 
         Args:
             ctx: the run.
@@ -54,11 +54,11 @@ class Journal:
         self.seconds: dict[str, float] = {}
 
     def know(self, **what: Any) -> None:
-        """From now on every step says this, too: fields of `Entry`."""
+        """Add facts to all further steps: fields of `Entry`."""
         self.entry = replace(self.entry, **what)
 
     def write(self, step: str, **what: Any) -> None:
-        """Write a step; `what` is said by this one alone. A dry run writes none."""
+        """Write a step with facts of its own; a dry run writes none."""
         self._ctx.note(replace(self.entry, step=step, **what))
 
     def write_failed(self, message: str) -> None:
@@ -67,7 +67,7 @@ class Journal:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """A part of the run: named to `progress` as it begins, timed as it ends."""
+        """Time a part of the run, and report its beginning to `progress`."""
         self._progress(name)
         begun = time.perf_counter()
         yield

@@ -1,4 +1,4 @@
-"""Which published rows a run judges: those that go unless it stages them, or may go at all."""
+"""Which published rows a run covers: it deletes those that it does not stage again."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def judged(
     scope: TimeRange,
     around: Sequence[TimeRange],
 ) -> Iterator[pa.Table]:
-    """Published rows of the range and of older slots: those that go unless the run stages them.
+    """The published rows that are deleted unless the run stages them again.
 
-    Of the older slots these are the late records that arrived between the run's base and its
-    horizon, and of the calendar the slots that the run looks at.
+    For older slots, these are the late records that arrived between the run's base and its horizon,
+    and the calendar's rows of slots with changes.
 
     Args:
         ctx: the run.
-        table: as it is open.
-        target: which one it is.
-        plan: what is rebuilt.
-        scope: where all these rows start.
-        around: where gaps of the calendar are listed again, outside the range.
+        table: the opened table.
+        target: its description.
+        plan: the run's plan.
+        scope: the range of starts of all these rows.
+        around: ranges outside the run's range in which gaps are listed again.
     """
     rows, older = started_in(target.start, plan.scope.windows), _older(plan, scope)
     if target.name == COMPLETENESS.name:
@@ -54,9 +54,10 @@ def judged(
 def slots_that_may_go(
     target: PublishedTable, plan: Plan, around: Sequence[TimeRange]
 ) -> ds.Expression:
-    """A slot outside the range stays in the calendar, unless it has lost all it had, or is a gap.
+    """The rows of the calendar that a run may delete.
 
-    Of gaps these go that lie around the range and are not listed any more.
+    A slot outside the range stays, unless it has lost all its records, or is a gap around the range
+    that is no longer listed.
     """
     looked_at = pa.array([ms * 1000 for ms in plan.scope.older_too], pa.timestamp("us", "UTC"))
     may_go = started_in(target.start, plan.scope.windows)
@@ -65,7 +66,7 @@ def slots_that_may_go(
 
 
 def _judged_late(plan: Plan, older: TimeRange) -> Iterator[LateRecords]:
-    """Of older slots, and of windows that stay, the late records whose arrivals a run judges."""
+    """The late records of older slots, and of windows that stay, whose arrivals a run covers."""
     horizon_ms, since_ms = plan.clock.horizon_ms, plan.scope.older_since_ms
     if since_ms is not None:
         yield LateRecords(older, TimeRange(since_ms, horizon_ms), plan.scope.kept)

@@ -1,7 +1,7 @@
-"""Which windows a scheduled run leaves as a run by rules of its own has published them.
+"""Which windows a scheduled run keeps as a run with overridden settings has published them.
 
-Those that were final by these rules at its horizon. What was still open is judged by the pipeline's
-file, as always.
+These are the windows that were final by those settings at that run's horizon. Windows that were
+still open are rebuilt with the pipeline's file.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ KEPT = "windows kept from"
 
 @dataclass(frozen=True)
 class Kept:
-    """Windows that stay as a run by other rules has published them.
+    """Windows that stay as a run with overridden settings has published them.
 
     Attributes:
-        by: the run and its rules; its range is that of the windows that stay.
-        since_ms: what arrived for them from here on is still to be judged; None: nothing is, as
-            rows have gone.
-        base_ms: the midnight from which the scheduled run judges all again; None: from the start.
-        before: the landing table as it was when what arrived before `since_ms` was judged; None: of
-            the days from `base_ms` on it holds just these rows now.
+        by: the run and its settings; its range is the one of these windows.
+        since_ms: arrivals from here on are still to be evaluated for them; None: none can be, as
+            rows are missing.
+        base_ms: the midnight since which the scheduled run evaluates all arrivals again; None: all.
+        before: the landing table when arrivals before `since_ms` were evaluated; None: it has the
+            same rows now for the days from `base_ms` on.
     """
 
     by: OverriddenRange
@@ -45,24 +45,24 @@ class Kept:
 
     @property
     def windows(self) -> TimeRange:
-        """Where they start."""
+        """The range of their starts."""
         return self.by.windows
 
     @property
     def name(self) -> str:
-        """The name of the book of what has arrived for them."""
+        """The name of the book of their late arrivals."""
         return f"{KEPT} {text_of(self.windows.start_ms)}"
 
 
 @dataclass(frozen=True)
 class Reached:
-    """A range by other rules that a scheduled run reaches.
+    """A range with overridden settings that a scheduled run reaches.
 
     Attributes:
         by: the range, and the run that has published it.
-        kept: what of it stays; None: nothing does.
+        kept: the part that stays; None: none.
         why: why the rest is recomputed.
-        rest: the parts that are.
+        rest: the parts that are recomputed.
     """
 
     by: OverriddenRange
@@ -71,10 +71,9 @@ class Reached:
     rest: Sequence[TimeRange]
 
     def recomputed_from(self, base_ms: int | None) -> int | None:
-        """Where the windows begin that are recomputed, though they were final; None: none are.
+        """The start of the first recomputed window that was final; None: there is none.
 
-        What the range has accepted of what arrived since the run's base would be late in it by the
-        pipeline's file.
+        Records that the range accepted since the run's base would be late by the pipeline's file.
         """
         horizon_ms, starts_ms = self.by.horizon_ms, [part.start_ms for part in self.rest]
         if horizon_ms is None or (base_ms is not None and base_ms >= horizon_ms):
@@ -82,7 +81,7 @@ class Reached:
         return min(starts_ms, default=None)
 
     def notes(self, pipeline: str, rebuilt: TimeRange) -> Iterator[str]:
-        """What a run that rebuilds a range says of it."""
+        """The notes of a run that rebuilds a range."""
         run_id, rules = self.by.run_id, in_words(self.by.overrides)
         if self.kept is not None:
             yield (
@@ -104,13 +103,13 @@ class Reached:
 def reached_by(
     mended: TimeRange, base_ms: int | None, history: History, remembered: Remembered
 ) -> list[Reached]:
-    """The ranges by other rules that a scheduled run reaches, in the order of their runs.
+    """The ranges with overridden settings that a scheduled run reaches, in the order of their runs.
 
     Args:
-        mended: the windows that it rebuilds, and the older ones whose late records it judges.
-        base_ms: the midnight from which it judges all again; None: from the start.
+        mended: the range of the windows to rebuild and of the older windows with late records.
+        base_ms: the midnight since which all arrivals are evaluated again; None: all.
         history: everything observed below the horizon.
-        remembered: what the runs before have left.
+        remembered: the state left by earlier runs.
     """
     ranges = remembered.state.overridden
     return [
@@ -146,7 +145,7 @@ def _why_rest(history: History) -> str:
 
 
 def _why_not(spec: PipelineSpec) -> str | None:
-    """Why a pipeline's windows by other rules are recomputed; None: they are kept."""
+    """Why a pipeline's windows with overridden settings are recomputed; None: they are kept."""
     if spec.overridden == "redo":
         return "overridden: redo"
     kinds = {
@@ -164,7 +163,7 @@ def _found(
     history: History,
     remembered: Remembered,
 ) -> Kept | str:
-    """What is kept of a range; a text: why nothing is."""
+    """The part of a range that is kept; a text: why none is."""
     windows = _final(one, history, remembered)
     if windows is None or one.horizon_ms is None:
         return _why_rest(history)
@@ -179,10 +178,10 @@ def _found(
 
 
 def _final(one: OverriddenRange, history: History, remembered: Remembered) -> TimeRange | None:
-    """The windows of a range that were final by its rules at its horizon; None: none were.
+    """The windows of a range that were final by its settings at its horizon; None: none were.
 
-    By what is published of them; empty slots behind the last one by the watermark. Of sessions by
-    the records, and none that hang across an edge.
+    Decided by the published slots, and by the watermark for empty slots after them. For sessions
+    decided by the records: none may extend over an edge.
     """
     last_closed_ms, first_open_ms = remembered.states_in(one.windows)
     rules = history.spec.under(one.overrides)
@@ -209,9 +208,9 @@ def _older_had_closed(
     ranges: Sequence[OverriddenRange],
     history: History,
 ) -> bool:
-    """Whether the windows before a range that share its records had closed by its horizon.
+    """Whether earlier windows that share records with a range had closed by its horizon.
 
-    Else a record that is late for its newest window would be accepted by an older one.
+    Otherwise a record that is late for its newest window would be accepted by an older one.
     """
     before = TimeRange(history.grid.sharing(windows).start_ms, windows.start_ms)
     ids = history.grid.ids_within(before)

@@ -1,6 +1,6 @@
-"""What a scheduled run stages of windows that stay as a run by other rules has published them.
+"""Stages late arrivals for windows that stay as a run with overridden settings published them.
 
-The records that have arrived for them since, as late ones, and the slots that these touch.
+That is, the late records, and the slots that they belong to.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _OF_A_GAP = ("state", "fired_at", "closed_at", "spec_fingerprint")
 def stage_kept(
     ctx: Context, seen: Observation, plan: Plan, axis: Axis, kept: Kept, *, number: int
 ) -> Piece:
-    """Stage what has arrived for windows that stay, beside the pieces of smaller numbers."""
+    """Stage the late arrivals for windows that stay, as one more piece."""
     clock = seen.history.crossings.without_dropped_end(plan.clock)
     arrivals = _Arrivals(ctx, seen.history, axis, kept, clock)
     staged, books, refused = dict[str, DataFrame](), list[Book](), dict[tuple[int, str], int]()
@@ -80,9 +80,9 @@ def stage_kept(
 
 @dataclass(frozen=True)
 class _Arrivals:
-    """The records that have arrived for windows that stay, and were not judged for them before.
+    """Late arrivals for windows that stay, which no earlier run has evaluated.
 
-    Those that arrived since, and those that landed since among the days before.
+    Records that arrived since then, and records that landed since then on earlier arrival days.
     """
 
     ctx: Context
@@ -107,13 +107,13 @@ class _Arrivals:
 
     @cached_property
     def calendar(self) -> Calendar:
-        """Of these windows."""
+        """The calendar of these windows."""
         starts_ms = self.cells["slot_ms"].astype("int64").tolist()
         return Calendar.of(self.history, self.clock, close_together(starts_ms))
 
     @cached_property
     def slots(self) -> pd.DataFrame:
-        """These windows."""
+        """The slots of these windows."""
         return self.calendar.slots(self.calendar.windows["window_id"].isin(self.touched))
 
     def late(self) -> DataFrame:
@@ -130,7 +130,10 @@ class _Arrivals:
         return late.withColumn("run_id", F.lit(self.ctx.run_id))
 
     def book(self, quarantine: Part) -> Book:
-        """The records, and what of the staged quarantine belongs to these windows."""
+        """The book of the records.
+
+        Their number, and the staged quarantine rows of these windows.
+        """
         staged = late_in(quarantine, since_ms=None)
         parts = Counter[str](late=0)
         for (newest, reason), rows in refused_by_newest(staged, self.history.grid).items():
@@ -139,7 +142,7 @@ class _Arrivals:
         return Book(self.kept.name, self.records.count(), parts)
 
     def refused(self, quarantine: Part) -> dict[tuple[int, str], int]:
-        """What these windows have refused, in this run or before."""
+        """The records that these windows have refused, in this run or before."""
         again = TimeRange(self._since_ms, self.clock.horizon_ms)
         return refused_in_all(self.ctx, again, self.history.grid, self.slots, quarantine)
 
@@ -150,7 +153,7 @@ class _Arrivals:
 
     @property
     def _days(self) -> list[date]:
-        """The arrival days that may hold some of them."""
+        """The arrival days that may have such records."""
         return sorted(self.cells["arrival_date"].unique())
 
     @property
@@ -184,7 +187,7 @@ class _Arrivals:
         return counted.where(since).unionByName(landed_since.drop(_IDENTITY, _NUMBER))
 
     def _numbered(self, landing: Landing, records: DataFrame) -> DataFrame:
-        """Records with their identity, and a number that is another one for equal records."""
+        """Records with their identity, and a number that distinguishes equal records."""
         own = identity(self.ctx.spec, landing.source_columns)
         equal = Window.partitionBy(_IDENTITY).orderBy(_IDENTITY)
         return records.withColumn(_IDENTITY, own).withColumn(_NUMBER, F.row_number().over(equal))
@@ -199,9 +202,9 @@ def _filled(history: History, clock: Clock, within: TimeRange) -> frozenset[int]
 def _calendar(
     ctx: Context, kept: Kept, slots: pd.DataFrame, refused: Mapping[tuple[int, str], int]
 ) -> pd.DataFrame:
-    """Slots that stay as they are published, but for how many records they have refused.
+    """The slots that stay as published, with their new number of refused records.
 
-    A slot that had no record is closed, as the gap that it was.
+    A slot that had no record becomes closed, as the gap was.
     """
     rows = completeness(
         slots,

@@ -1,4 +1,4 @@
-"""The published late records of some slots, by when they arrived."""
+"""The published late records of some slots, by arrival."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from strandline.tables import QUARANTINE
 
 @dataclass(frozen=True)
 class LateRecords:
-    """Published late records of some slots that arrived in a range, or outside of it.
+    """A query for published late records of some slots that arrived in a range, or outside of it.
 
     Attributes:
-        within: where the slots start.
+        within: the range of the slots' starts.
         arrived: the range of the arrivals.
-        besides: where other slots start, whose records are left out.
-        outside: whether they are asked for that did not arrive in the range.
+        besides: ranges of slot starts to leave out.
+        outside: whether to select the records that did not arrive in the range.
     """
 
     within: TimeRange
@@ -39,14 +39,14 @@ class LateRecords:
     def rows(
         self, ctx: Context, quarantine: DeltaTable, columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """The rows, some at a time; nothing, where no record has such a slot.
+        """The rows, in batches; none if no record has such a slot.
 
-        They are read by the engine where only the pipeline's expression says when a row arrived.
+        The engine reads them if only the pipeline's expression gives the arrival.
 
         Args:
             ctx: the run.
-            quarantine: the table, as it is open.
-            columns: these alone; None: all.
+            quarantine: the opened table.
+            columns: the columns to read; None: all.
         """
         of_slots = started_in(QUARANTINE.start, self.within)
         of_slots &= ~started_in_any(QUARANTINE.start, self.besides)
@@ -72,7 +72,7 @@ class LateRecords:
 
 
 def late_slots(ctx: Context, before_ms: int, since_ms: int) -> frozenset[int]:
-    """The starts of the slots, before an instant, of late records that arrived from another on."""
+    """The starts of slots before an instant with late records that arrived since another."""
     table = ctx.store.table(QUARANTINE.name)
     if table is None:
         return frozenset()
@@ -83,7 +83,7 @@ def late_slots(ctx: Context, before_ms: int, since_ms: int) -> frozenset[int]:
 
 
 def started_in_any(start: str, ranges: Sequence[TimeRange]) -> ds.Expression:
-    """The rows of a published table whose window or slot starts in one of some ranges."""
+    """The rows of a published table whose window or slot starts in any of some ranges."""
     inside = (started_in(start, one) for one in ranges)
     return reduce(ds.Expression.__or__, inside, ds.scalar(False))
 

@@ -1,4 +1,7 @@
-"""A pipeline's published rows lie by one window and one key: by others, it is another pipeline."""
+"""A pipeline's published rows have one window and one key.
+
+With another window or key it is another pipeline.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,17 @@ _PLACES = {"window": "window", "key": "source.key", "slot": "quality.slot"}
 
 
 def require_same_layout(spec: PipelineSpec, state: PipelineState, *, recreate: bool) -> None:
-    """A run publishes by the window and the key that its pipeline has published by before.
+    """Refuse to publish with another window or key than the published rows have.
 
-    Where a pipeline with one source has got a second one, the names of the key columns count.
+    If a pipeline has got a second source, the names of the key columns are compared.
 
     Args:
         spec: the pipeline.
-        state: what is known of it by its ledger.
-        recreate: whether the run replaces all that was published, as by another key it may.
+        state: the pipeline's state, by its ledger.
+        recreate: whether the run replaces everything published; then another key is allowed.
 
     Raises:
-        InputError: the pipeline's file says another window, key or slot of sessions by now.
+        InputError: the pipeline's file now has another window, key or slot of sessions.
     """
     before = None if recreate else _published_by(state)
     if before is None:
@@ -46,7 +49,7 @@ def require_same_layout(spec: PipelineSpec, state: PipelineState, *, recreate: b
 
 
 def _published_by(state: PipelineState) -> Mapping[str, Any] | None:
-    """What was published last is laid out by; None: nothing is. A revert says nothing of it."""
+    """The layout of the published rows; None: nothing is published. A revert does not change it."""
     for entry in reversed(state.steps):
         publishes = entry.step in {"publishing", "published"} and entry.layout is not None
         if publishes and not state.has_step(entry.run_id, "dropped"):

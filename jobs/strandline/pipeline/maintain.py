@@ -1,6 +1,6 @@
-"""maintain: what keeps a pipeline small that lives for years. No Spark.
+"""Upkeep that keeps a long-lived pipeline small. No Spark.
 
-Each part stands for itself and is safe to do twice, so that whoever dies on the way loses nothing.
+Each part is independent and idempotent, so that a killed call loses nothing.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from strandline.tables import QUARANTINE
 
 @dataclass(frozen=True)
 class Retention:
-    """For how many days what is not published any more is kept.
+    """The number of days for which unpublished or old data is kept.
 
     Attributes:
-        keep_days: old versions of tables, which older states are read from.
-        staging_days: what runs have staged that were rejected, have died or wait for a person.
-        report_days: the results of audits, and the pages made of them.
-        ledger_days: the steps of runs that have ended; what they have published stays for ever.
+        keep_days: old versions of tables, for reading earlier states.
+        staging_days: the staging of rejected, dead or prepared runs.
+        report_days: the results of audits, and their pages.
+        ledger_days: the steps of runs that have ended; steps of published runs stay for ever.
     """
 
     keep_days: int = 30
@@ -53,7 +53,7 @@ class Upkeep:
     now: datetime
 
     def before(self, days: int) -> datetime:
-        """So many days ago; the first of all instants where that is before it."""
+        """The instant so many days ago, at the earliest the first instant."""
         earliest = datetime.min.replace(tzinfo=UTC)
         return earliest if days >= (self.now - earliest).days else self.now - timedelta(days)
 
@@ -72,15 +72,15 @@ def upkeep_of(
     Args:
         spec: the pipeline.
         lake: where its tables lie.
-        retention: what is to stay.
-        now: by which clock; None: the machine's.
+        retention: what is kept, and for how long.
+        now: the current time; None: the machine's clock.
 
     Returns:
-        `pipeline`; `notice`: of an unfinished publish, None: there is none; of each of the `tables`
-        the `files` and `bytes` that are `in_use`, and that are `stored` with those of old versions,
-        the `days` whose files would be put together, and the `unneeded` that would go;
-        `quarantine`: how many rows would go; `staging`, `reports`: which runs, how many files and
-        bytes; `ledger`: how many steps.
+        `pipeline`; `notice`: about an unfinished publish, or None; for each of the `tables` the
+            `files` and `bytes` that are `in_use`, those `stored` (including old versions), the
+            `days` whose files would be compacted, and the `unneeded` files that would be removed;
+            `quarantine`: the number of rows to remove; `staging`, `reports`: the runs, files and
+            bytes to remove; `ledger`: the number of steps to remove.
 
     Raises:
         InputError: nothing has run yet, or the arrival day of quarantined rows is not known.
@@ -113,13 +113,13 @@ def maintain(
     now: datetime | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Do what `upkeep_of` says.
+    """Do what `upkeep_of` describes.
 
-    Published tables are left alone as long as a publish is unfinished. No row of a table comes or
-    goes, but for those of the quarantine that `quarantine_days` lets go.
+    Published tables are not touched while a publish is unfinished. No rows change, except
+    quarantined rows older than `quarantine_days`, which are removed.
 
     Returns:
-        `pipeline`, `notice`, and of each of the `tables` what is `in_use` and `stored` now.
+        `pipeline`, `notice`, and for each of the `tables` what is `in_use` and `stored` now.
 
     Raises:
         InputError: as for `upkeep_of`.
@@ -168,15 +168,15 @@ def _opened(spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime 
 
 @contextmanager
 def _whole(todo: Upkeep) -> Iterator[bool]:
-    """Hold the pipeline's lock; whether every published table is whole then."""
+    """Hold the pipeline's lock; yields whether no publish is unfinished."""
     with storage_errors(todo.store.root), todo.store.lock():
         yield todo.ledger.state().unfinished is None
 
 
 def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
-    """The upkeep of one table, and a step that names its version, if the ledger named that before.
+    """Maintain one table, and write a step with its new version, if the ledger named the old one.
 
-    If it did not, somebody has written the table since: that is not for upkeep to pass over.
+    If it did not, someone else has written the table since, which upkeep must not hide.
     """
     store, state = todo.store, todo.ledger.state()
     table, named = store.table(name), state.versions
@@ -195,7 +195,7 @@ def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
 
 
 def _needed(state: PipelineState, name: str) -> list[int]:
-    """The versions of a table that readers, and whoever ends a publish, may ask for."""
+    """The versions of a table that readers, or the end of an unfinished publish, may need."""
     asked = [*state.whole[-1:], *state.published[-1:]]
     if state.unfinished is not None:
         asked.append(state.unfinished.begun)
@@ -204,9 +204,11 @@ def _needed(state: PipelineState, name: str) -> list[int]:
 
 
 def versions_with(ledger: Ledger, names: Iterable[str]) -> dict[str, int] | None:
-    """The versions that the ledger names, of some tables as they are now; None: it names none.
+    """The versions in the ledger, updated for some tables to their present ones.
 
-    Call it under the lock, when no publish is unfinished.
+    None: none is named.
+
+    The caller holds the lock, and no publish is unfinished.
     """
     named = ledger.state().versions
     if named is None:
@@ -219,5 +221,5 @@ def versions_with(ledger: Ledger, names: Iterable[str]) -> dict[str, int] | None
 
 
 def next_run_id(ledger: Ledger, kind: str) -> str:
-    """A name for steps that no run makes: by the ledger's next position."""
+    """An id for steps outside of runs, from the ledger's next position."""
     return f"{kind}-{ledger.state().position + 1}"

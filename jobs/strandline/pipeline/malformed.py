@@ -1,4 +1,4 @@
-"""The malformed rows of arrival days: staged, counted in the days' books, put into quarantine."""
+"""Malformed rows of arrival days: staged, counted in the days' books, and quarantined."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Malformed:
     """The malformed rows of an observation.
 
     Attributes:
-        rows: as quarantine rows; None: there is none.
-        books: for each day observed now: landed = malformed + well_formed.
+        rows: the quarantine rows; None: there are none.
+        books: a book for each newly observed day: landed = malformed + well_formed.
     """
 
     rows: Part | None
@@ -72,10 +72,10 @@ def publish_malformed(
     store: Store,
     staging: Staging,
 ) -> None:
-    """Publish the malformed rows of some days; only of those that are over, rows can go.
+    """Publish the malformed rows of some days; rows are removed only on completed days.
 
-    And only of days whose landing has changed: a row that other rules make well-formed stays until
-    a run rebuilds the range that it belongs to.
+    They are removed only on days whose landing has changed. A row that new settings make
+    well-formed stays until a run rebuilds its range.
     """
     if malformed is not None:
         out.create(store, QUARANTINE, malformed.schema)
@@ -91,9 +91,9 @@ def malformed_diff(
     store: Store,
     staging: Staging,
 ) -> tuple[Part, dict[str, int]]:
-    """What `publish_malformed` changes in quarantine, and how many rows it inserts and so on.
+    """The change of `publish_malformed` in quarantine, and the number of rows by operation.
 
-    There are malformed rows, or some are published on these days.
+    Call it only if there are malformed rows, staged or published on these days.
     """
     table, staged = store.table(QUARANTINE.name), None
     if malformed is not None:
@@ -126,7 +126,7 @@ def _malformed_on(days: Sequence[date | None]) -> ds.Expression:
 
 
 def _on(days: Sequence[date | None]) -> ds.Expression:
-    """The quarantine rows of some arrival days; None: of those that have none."""
+    """The quarantine rows of some arrival days; None: rows without one."""
     day = ds.field(QUARANTINE.partition)
     of_days = day.isin(pa.array([day for day in days if day is not None], pa.date32()))
     return of_days | day.is_null() if None in days else of_days
@@ -158,7 +158,7 @@ def _stage_malformed(
 def _books(
     observation: Observation, malformed: Mapping[_SourceDay, int], landing: Landing
 ) -> list[Book]:
-    """For each source and each day observed now: landed = malformed + well_formed."""
+    """A book for each source and each newly observed day: landed = malformed + well_formed."""
     days = [*observation.new_days, *observation.partial_days]
     books = []
     for name, one in landing.inputs.items():
@@ -180,6 +180,6 @@ def _books(
 
 
 def _landed(landing: Landing, whole_days: list[date]) -> dict[date | None, int]:
-    """The rows of whole days by the landing table's own log, which the scan has no part in."""
+    """The rows of whole days by the landing table's own log, independently of the scan."""
     landed = landing.landed or {}
     return {day: landed[day] for day in whole_days if day in landed}

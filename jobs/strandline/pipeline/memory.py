@@ -1,4 +1,4 @@
-"""What a scheduled run must know of the runs before it, and from where it judges again."""
+"""The state that earlier runs have left for a scheduled run, and since when it evaluates again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FirstOpen:
         start_ms: its start.
         end_ms: its end.
         closed_until_ms: the end of the last closed slot before it; None: there is none. Sessions
-            reach across slots: what ended by then was closed with these.
+            may extend over slots: those that ended by then were closed with that slot.
     """
 
     start_ms: int
@@ -31,27 +31,26 @@ class FirstOpen:
 
 @dataclass(frozen=True)
 class Remembered:
-    """What a run must know of the runs before it.
+    """The state that earlier runs have left for a run.
 
     Attributes:
-        state: what is known of the pipeline by its ledger.
-        owed: the arrival days that are to be judged again, those that this run finds too.
+        state: the pipeline's state, by its ledger.
+        owed: the arrival days to recompute, including those found by this run.
         first_open: the first slot that is not closed; None: there is none.
-        last_slot_ms: the start of the last published slot, where what it holds may have gone; None:
-            nothing has.
-        late_slots: gives the slots before an instant that hold published late records which arrived
-            from another instant on.
-        known_until_ms: the midnight up to which the source is known, where that is the results of
-            another pipeline; None: the clock alone decides.
-        known_ms: the instant up to which it is.
+        last_slot_ms: the start of the last published slot, if rows may be missing; None: no rows
+            are.
+        late_slots: gives the slots before an instant that have published late records which arrived
+            since another instant.
+        known_until_ms: the midnight up to which the results of the other pipeline are known; None:
+            the source is a landing table.
+        known_ms: the instant up to which they are.
         states_in: gives the start of the last closed published slot of a range, and that of the
             first one that is not closed; None: there is no such slot.
-        landed_before: gives whether rows that have landed since a range by other rules was judged
-            can be distinguished from those before, and the landing table of before; None: of the
-            days below its horizon it holds just these rows now.
-        whole_within: of sessions, by some rules: gives the slots of a range whose sessions a
-            watermark had dropped at a horizon, and none of which cross an edge; None: there are
-            none.
+        landed_before: for a range with overridden settings, gives whether rows that landed since
+            its run can be distinguished from earlier ones, and the landing table at that run; None:
+            it has the same rows now below the range's horizon.
+        whole_within: for sessions, gives the slots of a range whose sessions a watermark had
+            dropped at a horizon, with none across the edges; None: there are none.
         last_end: gives the last end of the published windows that start in a range; None: there is
             none.
     """
@@ -76,15 +75,20 @@ class Remembered:
 
     @property
     def frontier_ms(self) -> int | None:
-        """The midnight up to which everything is published that the source still stands for."""
+        """The midnight up to which everything is published that the source still supports.
+
+        None: nothing.
+        """
         return self.state.frontier_within(self.known_until_ms)
 
     def horizon_over(self, within: TimeRange, asked_ms: int) -> int:
-        """The horizon of a scheduled run: as later runs have published, if the source is known so.
+        """The horizon of a scheduled run.
+
+        The latest published one of the range, if the source is known so far.
 
         Args:
-            within: the slots that the run brings up to date.
-            asked_ms: the midnight that it is asked for.
+            within: the slots that the run rebuilds.
+            asked_ms: the midnight of the request.
         """
         published_ms = self.state.largest_horizon(within)
         if published_ms is None or published_ms <= asked_ms:
@@ -94,10 +98,10 @@ class Remembered:
         return max(asked_ms, min(published_ms, self.known_ms))
 
     def base_ms(self, until_ms: int) -> int | None:
-        """P: from here on all is judged again by a scheduled run up to a midnight; None: all is.
+        """P: the midnight since which a scheduled run evaluates all arrivals again; None: all.
 
-        The day before, the frontier, or the first day to recompute, whichever is the earliest:
-        what arrived before cannot have changed.
+        The earliest of the day before `until_ms`, the frontier, and the first day to recompute:
+        earlier arrivals cannot have changed.
         """
         if self.frontier_ms is None:
             return None
@@ -105,7 +109,10 @@ class Remembered:
         return min([until_ms - DAY_MS, self.frontier_ms, *owed])
 
     def settled_by(self, completes_ms: int | None) -> tuple[date, ...]:
-        """The days to recompute that a run settles: all, or none if it leaves windows out."""
+        """The days to recompute that a run settles.
+
+        All of them, or none if it leaves out windows.
+        """
         if completes_ms is None or completes_ms < (self.frontier_ms or completes_ms):
             return ()
         return tuple(day for day in self.owed if midnight_of(day) < completes_ms)

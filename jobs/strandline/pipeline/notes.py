@@ -1,4 +1,4 @@
-"""notes: what a person should know about a run beside its figures."""
+"""Notes of a run for a person, in addition to its figures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def notes_of(
     axis: Axis,
     state: PipelineState,
 ) -> list[str]:
-    """The notes of a run that is planned: those of the plan, and what else it should not hide."""
+    """The notes of a planned run."""
     return [
         *([ctx.notice] if ctx.notice else ()),
         *of_publishers(ctx.lake),
@@ -69,7 +69,7 @@ def notes_of(
 
 
 def of_publishers(lake: Lake) -> Iterator[str]:
-    """How many runs may publish at once, where nothing but people's care keeps them apart."""
+    """A note where only the operators can ensure that one run publishes at a time."""
     if lake.folder is None and one_publisher():
         yield (
             "publishers: one. The pipeline has no lock on this object store, as "
@@ -80,13 +80,13 @@ def of_publishers(lake: Lake) -> Iterator[str]:
 def of_rebuilt_first(
     spec: PipelineSpec, asked: Sequence[Request], run_ids: Sequence[str], state: PipelineState
 ) -> Iterator[str]:
-    """Which closed windows a scheduled run has rebuilt first, or would, as results have changed.
+    """Notes about closed windows that a scheduled run rebuilds first, as results have changed.
 
     Args:
         spec: the pipeline.
-        asked: a run for each range of them.
-        run_ids: of these runs; none, where nothing is run.
-        state: what is known of the pipeline by its ledger.
+        asked: the requested run for each range.
+        run_ids: the ids of these runs; empty if they are not run.
+        state: the pipeline's state, by its ledger.
     """
     for request, run_id in zip_longest(asked, run_ids):
         if request.range is None:
@@ -102,7 +102,7 @@ def of_rebuilt_first(
 
 
 def of_staged(staged: Staged) -> Iterator[str]:
-    """What is known only once a run has staged its rows."""
+    """Notes that are known only after staging."""
     for book in staged.books:
         if book.name.startswith(KEPT) and book.total:
             yield f"{book.name}: {book.total:,} records have arrived since, all of them late"
@@ -110,11 +110,11 @@ def of_staged(staged: Staged) -> Iterator[str]:
 
 
 def of_calendar(calendar: pd.DataFrame, not_in_it: Counter[str]) -> Iterator[str]:
-    """Records that windows have gone with before any firing had them; gaps that are not looked at.
+    """Notes about records in no firing when their window closed, and about gaps too many to audit.
 
     Args:
-        calendar: the slots of the range, as they are judged.
-        not_in_it: by state, the rows of gaps that are staged but too many to be judged one by one.
+        calendar: the audited slots of the range.
+        not_in_it: the number of rows of gaps that are staged but not audited, by state.
     """
     if rows := not_in_it.total():
         yield (
@@ -139,7 +139,7 @@ def _of_days_to_come(ctx: Context) -> Iterator[str]:
 
 
 def _of_the_world(seen: Observation, plan: Plan) -> Iterator[str]:
-    """What has happened to days that had been observed, and what the run therefore does."""
+    """Notes about changed days that had been observed, and what the run does about them."""
     world, since_ms = seen.world, plan.scope.older_since_ms
     if recreated := sorted(world.changes.recreated & {*seen.new_days}):
         yield (
@@ -170,7 +170,7 @@ def _of_violations(seen: Observation) -> Iterator[str]:
 
 
 def _of_second_columns(ctx: Context) -> Iterator[str]:
-    """Columns of the landing whose type of today their column in a published table cannot take."""
+    """Notes about landing columns whose present type does not fit the published column."""
     for target in (QUARANTINE, ctx.spec.tables[PAIRS]):
         held = hold(ctx.store, target, _source_columns(ctx, target))
         table = ctx.store.table(target.name)
@@ -188,7 +188,7 @@ def _of_second_columns(ctx: Context) -> Iterator[str]:
 
 
 def _of_two_types(ctx: Context, held: Fit) -> Iterator[str]:
-    """Columns that both landing tables of a join have, in two types."""
+    """Notes about columns that both landing tables of a join have, in two types."""
     sides = {side: one.frame.schema for side, one in ctx.landing.inputs.items()}
     for own, column in columns_side_by_side(sides, ctx.spec).get("right", {}).items():
         if column.name != own:
@@ -225,7 +225,7 @@ def _of_tables_no_longer_kept(ctx: Context) -> Iterator[str]:
 
 
 def _of_unknown_functions(ctx: Context) -> Iterator[str]:
-    """Expressions that nobody but the engine has looked at."""
+    """Notes about expressions that only the engine has checked."""
     for use, why in left_to_the_engine(ctx.spec, columns_by_log(ctx.spec, ctx.landing.log)):
         yield (
             f"{use.place}: {why}: the engine takes it, but whether the records alone decide what "
@@ -236,7 +236,7 @@ def _of_unknown_functions(ctx: Context) -> Iterator[str]:
 def _of_another_grid(
     ctx: Context, grid: Grid, within: TimeRange, state: PipelineState
 ) -> Iterator[str]:
-    """Whether slots that are none of the pipeline's windows stay published outside the range."""
+    """A note about published slots outside the range that are no longer windows of it."""
     if state.timeline_rules <= {ctx.spec.timeline_fingerprint}:
         return
     table = ctx.store.table("completeness")
@@ -265,7 +265,7 @@ def _of_another_grid(
 
 
 def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
-    """Which aggregates make every record meet each of its windows alone, and the way out."""
+    """Notes about aggregates that need every record in each of its windows, and the way out."""
     each, most = "each of its windows", grid.most_windows
     if ctx.spec.fires_at_times:
         each, most = "each firing that holds it", most * (1 + times_of_a_window(ctx.spec))

@@ -1,4 +1,4 @@
-"""notes: in which form windows are computed, and what that costs."""
+"""Notes about how windows are computed, and what that costs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strandline.spec.runnable import times_of_a_window
 
 
 def of_form(spec: PipelineSpec) -> Iterator[str]:
-    """In which form windows are replayed, and what that costs."""
+    """Notes about how windows are replayed, and what that costs."""
     if spec.window.all_time:
         yield (
             "windows of all time: whole history. Every run reads all that has landed, whatever "

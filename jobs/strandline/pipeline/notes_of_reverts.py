@@ -1,4 +1,4 @@
-"""What a run says of runs that were taken back, its own and those of its source."""
+"""Notes about runs that were reverted, of the pipeline and of its source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 def of_reverts(spec: PipelineSpec, plan: Plan, state: PipelineState) -> Iterator[str]:
-    """Which runs over slots of the range were taken back: computed again now, or left as it is."""
+    """Notes about reverted runs over slots of the range.
+
+    Computed again now, or left as they are.
+    """
     horizon_ms, within = plan.clock.horizon_ms, plan.scope.windows
     for done, back in state.taken_back:
         known_ms = done.horizon_ms
@@ -34,12 +37,13 @@ def of_reverts(spec: PipelineSpec, plan: Plan, state: PipelineState) -> Iterator
 
 
 def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Iterator[str]:
-    """That results which this pipeline has gone by stand no more, as the other one was taken back.
+    """A note if a revert of the other pipeline withdrew results that this one has used.
 
     Args:
-        plan: of the run.
-        state: what is known of the pipeline by its ledger.
-        known_ms: the instant up to which the source is known; None: the clock alone decides.
+        plan: the run's plan.
+        state: the pipeline's state, by its ledger.
+        known_ms: the instant up to which the results are known; None: the source is a landing
+            table.
     """
     if known_ms is not None and state.knows_more(plan.clock.horizon_ms):
         yield (
@@ -49,7 +53,7 @@ def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Ite
 
 
 def _is_published_again(state: PipelineState, done: Entry, back: Entry) -> bool:
-    """Whether a run that stands has published into the range of one that was taken back since."""
+    """Whether a run in force has published into the range of a run that was reverted before it."""
     since = state.published_into(done.range) if done.range is not None else []
     return any(
         entry.position > back.position and (entry.horizon_ms or 0) >= (done.horizon_ms or 0)

@@ -1,4 +1,4 @@
-"""What is known below a horizon, and what of it is new."""
+"""The observations below a horizon, and which of them are new."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from strandline.pipeline.world import World
 
 @dataclass(frozen=True)
 class Observation:
-    """What is known below a horizon.
+    """The observations below a horizon.
 
     Attributes:
-        history: the cells of all arrival days below the horizon.
-        new_days: the whole days that the timeline does not have yet, or has as they no longer are.
-        partial_days: the day that the horizon lies in, those before it that are not ready, and None
-            for rows that have no day; they do not enter the timeline yet.
-        fresh: what was observed now, of both.
-        inputs: of each source what was observed now, by its name (`Landing.inputs`).
-        followed: where channels can go idle: the steps of both.
-        world: what has become of the days observed before, and of their landing.
-        violations: where records of both broke the order that the watermark assumes (see
-            `engine.violations`); None: that is not counted.
-        violations_before: how many did on the days that the timeline has.
+        history: the history of all arrival days below the horizon.
+        new_days: the whole days that the timeline lacks, or has with other rows.
+        partial_days: the day of the horizon, days before it that are not ready, and None for rows
+            without a day; they do not enter the timeline yet.
+        fresh: the new observations of these days.
+        inputs: the new observations of each source, by its name (`Landing.inputs`).
+        followed: where channels can go idle: the watermark's steps on these days.
+        world: the landing status: what has landed, compared with what was observed.
+        violations: records of these days that broke the order which the watermark assumes (see
+            `engine.violations`); None: they are not counted.
+        violations_before: the number of such records on the days in the timeline.
     """
 
     history: History
@@ -48,36 +48,36 @@ class Observation:
 
     @property
     def all_violations(self) -> int | None:
-        """The violations known below the horizon; None: they are not counted."""
+        """The number of violations below the horizon; None: they are not counted."""
         if self.violations is None:
             return None
         return self.violations_before + int(self.violations["violations"].sum())
 
     @property
     def axes(self) -> dict[str, Axis]:
-        """The axis of the steps of each source, by its name; empty: of all of them together."""
+        """The axis of the steps of each source, by its name; under "": of a single source."""
         return {name: history.axis for name, history in self.history.of_sides.items()}
 
     @property
     def days_to_recompute(self) -> list[date]:
-        """The days below the horizon that it finds changed, or behind the frontier."""
+        """The days below the horizon that have changed, or were missed before the frontier."""
         return self.world.to_recompute_among(self.new_days)
 
     @property
     def well_formed_of_days(self) -> dict[date, int]:
-        """The well-formed rows of each day that was observed now."""
+        """The number of well-formed rows of each newly observed day."""
         return sums_by_day(self.fresh.day_map)
 
     @property
     def rows_of_days(self) -> dict[date | None, int]:
-        """The rows of each day that was observed now; None: of those that have no day."""
+        """The number of rows of each newly observed day; None: rows without a day."""
         counted = Counter[date | None](self.well_formed_of_days)
         counted.update(sums_by_day(self.fresh.malformed))
         return dict(counted)
 
 
 def sums_by_day(counted: pd.DataFrame) -> dict[Any, int]:
-    """The records of each arrival day; None: of those that have none."""
+    """The number of records of each arrival day; None: records without one."""
     days = counted["arrival_date"].astype(object).where(counted["arrival_date"].notna(), None)
     sums = Counter[Any]()
     for day, records in zip(days, counted["records"], strict=True):

@@ -1,4 +1,4 @@
-"""observe: what the arrivals below a horizon say, once for each whole day."""
+"""Observes the arrivals below a horizon, once for each whole day."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from strandline.spec.pipeline import channel_of
 def observe_landing(
     landing: Landing, staging: Staging, axis: Axis, horizon_ms: int, world: World
 ) -> Observation:
-    """Observe the days below a horizon that the timeline lacks, or has as they no longer are.
+    """Observe the days below a horizon that the timeline lacks, or has with other rows.
 
-    Where a day follows from the one before (`days_follow_each_other`), all days from the first one
-    of these on are observed.
+    If each day depends on the one before (`days_follow_each_other`), all days from the first of
+    these on are observed.
 
     Raises:
         InputError: records break an order that the watermark assumes, with `on_violation: fail`; or
-            a day has to be observed again whose rows have gone.
+            a day with missing rows has to be observed again.
     """
     days = DaysToObserve.of(landing, world, horizon_ms)
     if isinstance(landing, JoinedLanding):
@@ -113,7 +113,7 @@ def _pairs(
     found: Mapping[str, ObservedInput],
     days: DaysToObserve,
 ) -> _Found:
-    """Of an interval join: each source has a watermark of its own."""
+    """Observe an interval join, in which each source has its own watermark."""
     inputs = {}
     for name, one in landing.inputs.items():
         history = put_together(
@@ -138,7 +138,7 @@ def _behind_one_valve(
     days: DaysToObserve,
     world: World,
 ) -> _Found:
-    """Of windows over both: the channels of both are behind one valve."""
+    """Observe windows over both sources, whose channels share one valve."""
     spec = landing.spec
     left, right = (landing.axis_of(name, axis) for name in landing.inputs)
     sources = sources_of(spec, (left, right))
@@ -159,9 +159,9 @@ def _behind_one_valve(
 def _upstream_of(
     landing: ResultsLanding, staging: Staging, axis: Axis, horizon_ms: int
 ) -> Upstream:
-    """The pipeline whose results a landing holds, as it was when it published them.
+    """The pipeline whose results a landing holds, at the time when it published them.
 
-    What is observed of it here is not kept: it does that itself.
+    These observations of it are not stored: that pipeline stores its own.
     """
     source = landing.upstream
     world = world_of(source, landing.upstream_store, landing.results.state)
@@ -173,7 +173,10 @@ def _upstream_of(
 
 
 def _known(table: TimelineTable, spec: PipelineSpec, days: DaysToObserve) -> StoredTimeline:
-    """What the timeline has of the other days; of days that follow each other, of those before."""
+    """The timeline's part for the other days.
+
+    If days depend on earlier ones, only of earlier days.
+    """
     until_ms = days.first_ms if spec.days_follow_each_other else days.horizon_ms
     return StoredTimeline(table, spec.timeline_fingerprint, until_ms, frozenset(days.whole))
 
@@ -181,7 +184,7 @@ def _known(table: TimelineTable, spec: PipelineSpec, days: DaysToObserve) -> Sto
 def _with_violations(
     observation: Observation, landing: Landing, days: DaysToObserve
 ) -> Observation:
-    """With the records that broke the order which a watermark assumes, where that counts."""
+    """An observation with its violations of order, if they are counted."""
     broken = [
         _broken(observation, one, name)
         for name, one in landing.inputs.items()
@@ -202,7 +205,7 @@ def _broken(observation: Observation, landing: Landing, name: str) -> pd.DataFra
     """The records of one source that broke the order which its watermark assumes.
 
     Raises:
-        InputError: there are some, with `on_violation: fail`.
+        InputError: there is one, with `on_violation: fail`.
     """
     history = observation.history.of_sides.get(name, observation.history)
     records = observation.inputs[name].records

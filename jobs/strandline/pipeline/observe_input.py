@@ -1,4 +1,4 @@
-"""What is observed now of one source: its rows, their cells and, where it idles, its steps."""
+"""The new observations of one source: its rows, their cells and, if channels idle, its steps."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _AT_ONCE = 1_000_000
 
 @dataclass(frozen=True)
 class DaysToObserve:
-    """The arrival days that are to be observed now.
+    """The arrival days to observe now.
 
     Attributes:
-        whole: those over at the horizon, in their order.
-        partial: the day that the horizon lies in, those before it that are not ready, and None for
-            rows that have no day.
+        whole: days that have ended by the horizon, ascending.
+        partial: the day of the horizon, days before it that are not ready, and None for rows
+            without a day.
         horizon_ms: the horizon.
     """
 
@@ -44,7 +44,7 @@ class DaysToObserve:
 
     @classmethod
     def of(cls, landing: Landing, world: World, horizon_ms: int) -> DaysToObserve:
-        """Those that the timeline lacks, or has as they no longer are."""
+        """The days that the timeline lacks, or has with other rows."""
         dated = [day for day in landing.days if day is not None]
         end_ms = min(horizon_ms, world.ready_ms)  # a day that is not ready is not over
         partial: list[date | None] = [
@@ -60,24 +60,24 @@ class DaysToObserve:
 
     @property
     def every(self) -> list[date | None]:
-        """All of them."""
+        """All days, whole and partial."""
         return [*self.whole, *self.partial]
 
     @property
     def first_ms(self) -> int:
-        """The midnight of the first whole one; the horizon, where there is none."""
+        """The midnight of the first whole day; the horizon, if there is none."""
         return midnight_of(self.whole[0]) if self.whole else self.horizon_ms
 
 
 @dataclass(frozen=True)
 class ObservedInput:
-    """What was observed now of one source.
+    """The new observations of one source.
 
     Attributes:
         records: its rows of the days, as far as they are known.
-        fresh: their cells.
-        steps: where its channels can go idle: the steps that are kept; None: they cannot.
-        followed: and those of the days.
+        fresh: the cells of these rows.
+        steps: the stored steps of its channels; None: its channels cannot go idle.
+        followed: the steps on the days observed now.
     """
 
     records: DataFrame
@@ -100,14 +100,14 @@ def observe_input(
     """Observe some days of one source.
 
     Args:
-        landing: its table.
-        staging: where cells are staged that are too many for the driver.
-        axis: of its instants.
+        landing: its landing.
+        staging: the staging for cells that are too many for the driver.
+        axis: its axis of instants.
         days: the days.
-        world: what has landed.
-        fingerprint: that the days are observed under.
-        name: of the source among two; empty: it is the only one.
-        followed_alone: whether its watermark is one of its own, and not that of a valve over two.
+        world: the landing status.
+        fingerprint: the fingerprint to store the days under.
+        name: the name of the source; empty: it is the only one.
+        followed_alone: whether it has its own watermark, instead of one valve for both inputs.
     """
     spec = landing.spec
     records = _records_of(landing, axis, days)
@@ -129,8 +129,8 @@ def observe_input(
 def _records_of(landing: Landing, axis: Axis, days: DaysToObserve) -> DataFrame:
     """The rows of the days that are known at the horizon.
 
-    Of the day that it lies in these are the arrivals before it. A row that lies in the wrong
-    partition, or has no arrival, is known with its partition.
+    On the day of the horizon these are the arrivals before it. A row in the wrong partition, or
+    without an arrival, is known with its partition.
     """
     known: Column = (F.col(c.ARRIVAL) < days.horizon_ms) | ~lies_in_its_day()
     landed = landing.records(axis)
@@ -145,7 +145,7 @@ def _cells_of(
     days: DaysToObserve,
     world: World,
 ) -> Fresh:
-    """The cells of the days: of many rows in staging, unless they turn out to be few."""
+    """The cells of the days; if there are many rows, staged unless the cells are few."""
     if not days.every:
         return Observed(empty_cells())
     if _is_much(world, days):
@@ -155,7 +155,7 @@ def _cells_of(
 
 
 def _is_much(world: World, days: DaysToObserve) -> bool:
-    """Whether the rows of the days are more than the driver should count cells of at once."""
+    """Whether the days have too many rows for the driver to receive all their cells."""
     landed = [
         world.landed[day].rows for day in days.every if day is not None and day in world.landed
     ]

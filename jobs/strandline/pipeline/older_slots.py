@@ -1,4 +1,4 @@
-"""Older slots, which late records have touched: what runs before have published of them counts."""
+"""Older slots with new late records: combines their published counts with those of the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TYPES = arrow_schema({name: QUARANTINE.columns[name] for name in _REFUSAL})
 
 
 def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Accepted]:
-    """What older windows accepted: they were final, and published, before this run."""
+    """The number of records that older windows accepted: they were final and published before."""
     if ctx.store.table(ctx.spec.result) is None:
         return {}
     id_of = "slot_end" if grid.cumulative else "slot_start"
@@ -46,7 +46,7 @@ def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int,
 
 
 def _accepted_by_windows(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int, Accepted]:
-    """What the published windows of some slots hold."""
+    """The number of records in the published windows of some slots."""
     table = ctx.store.table("windows")
     if table is None:
         return {}
@@ -58,12 +58,12 @@ def _accepted_by_windows(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[
 def refused_in_all(
     ctx: Context, judged_again: TimeRange, grid: Grid, older: pd.DataFrame, staged: Part
 ) -> dict[tuple[int, str], int]:
-    """What older slots have refused, in this run or before; a record is refused once in a slot.
+    """The number of records refused by older slots, in this run or before; each counts once.
 
     Args:
         ctx: the run.
-        judged_again: the arrivals that this run judges.
-        grid: of the windows.
+        judged_again: the range of arrivals that this run evaluates.
+        grid: the grid of the windows.
         older: the slots.
         staged: the late records that the run has staged.
     """
@@ -83,14 +83,14 @@ def refused_in_all(
 
 
 def _accepted_in(slot: dict[str, Any]) -> Accepted:
-    """What was accepted into a published slot, whatever windows hold of it."""
+    """The number of records accepted into a published slot."""
     every = slot["on_time"] + slot["late_accepted"]
     counts = (slot["late_accepted"], every, slot["missed_pairs"])
     return Accepted(every, *counts, unfired=slot.get("unfired") or 0)
 
 
 def published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
-    """The published calendar from the first to the last of some slots."""
+    """The published calendar rows from the first to the last of some slots."""
     table = ctx.store.table(COMPLETENESS.name)
     if table is None:
         return []
@@ -100,11 +100,11 @@ def published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _starting(name: str, older: pd.DataFrame) -> tuple[ds.Expression, str]:
-    """Published rows from the first to the last of some slots, and the files that may hold them."""
+    """The filters for published rows, and their files, from the first to the last of some slots."""
     within = _span_of(older)
     return started_in(name, within), files_started_in(name, within)
 
 
 def _span_of(older: pd.DataFrame) -> TimeRange:
-    """From the start of the first of some slots to that of the last one."""
+    """The range from the start of the first slot up to and including the start of the last one."""
     return TimeRange(int(older["slot_ms"].min()), int(older["slot_ms"].max()) + 1)

@@ -1,7 +1,7 @@
-"""What a run is based on: the ledger as it was before the landing table's log was opened.
+"""What a run is based on: the ledger's position just before the landing table's log was opened.
 
-Whoever writes a step after that may have published, observed or erased rows that the log does not
-show as they are now.
+A step written after that position may have published, observed or erased rows that the opened log
+does not show.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenedLog:
-    """The log of a landing table, and the ledger's position from before it was opened.
+    """The log of a landing table, and the ledger's position before it was opened.
 
     Attributes:
-        ledger: of the pipeline.
-        log: None: only a catalog knows where the table lies.
-        base: the position of the ledger's last step then; 0: there was none.
+        ledger: the pipeline's ledger.
+        log: the log; None: the table's place is known to a catalog alone.
+        base: the position of the ledger's last step at that time; 0: there was none.
     """
 
     ledger: Ledger
@@ -41,39 +41,42 @@ class OpenedLog:
 
     @classmethod
     def newest(cls, lake: Lake, spec: PipelineSpec) -> OpenedLog:
-        """The log of the newest version.
+        """The log of the newest version of the landing table.
 
         Raises:
-            InputError: there is no such table, or the pipeline before has published nothing.
-            RetryableError: the pipeline before has not yet run by its present rules.
+            InputError: there is no such table, or the first pipeline has published nothing.
+            RetryableError: the first pipeline has not yet run with its present settings.
         """
         ledger = Ledger(lake.pipeline(spec.pipeline))
         base = ledger.state().position
         return cls(ledger, log_of(lake, spec), base)
 
     def after(self, own: Collection[str]) -> OpenedLog:
-        """The same after some runs of one's own, if nobody else has written a step since."""
+        """The same, based on the ledger after some own runs, if no other run has written since."""
         state = self.ledger.state()
         others = state.steps_of_others(self.base, own)
         return self if others else replace(self, base=state.position)
 
 
 class RowsErasedError(RetryableError):
-    """Rows were erased that a run may have read: it publishes nothing, and its staging goes."""
+    """Rows that a run may have read were erased.
+
+    It publishes nothing, and its staging is removed.
+    """
 
 
 def brought_up_to_date(
     ctx: Context, base: int, own: Collection[str]
 ) -> tuple[Context, PipelineState, int]:
-    """A run with its landing table as nobody has written the ledger since it was opened.
+    """A run whose landing table was opened after the last step of any other run.
 
-    Results are read as they were: what others have observed of newer ones is found as the run
-    observes.
+    A landing of results is not opened again: newer observations of other runs are found when the
+    run observes.
 
     Args:
         ctx: the run.
         base: the ledger's position from before its landing table was opened.
-        own: the runs whose steps count for nothing: this one, and those that it has made first.
+        own: the runs whose steps are ignored: this one, and those that it has started first.
 
     Returns:
         The run, the pipeline's state, and the ledger's position from before the landing table was
@@ -97,10 +100,10 @@ def brought_up_to_date(
 
 
 def require_nothing_erased(ctx: Context, base: int) -> None:
-    """No rows were erased since a run's base.
+    """Refuse to go on if rows were erased since a run's base.
 
     Raises:
-        RowsErasedError: some were.
+        RowsErasedError: rows were erased.
     """
     erased = ctx.ledger.state().erased_since(base)
     if erased is not None:
@@ -113,7 +116,7 @@ def require_nothing_erased(ctx: Context, base: int) -> None:
 
 @contextmanager
 def no_erased_rows_staged(ctx: Context) -> Iterator[None]:
-    """Remove the staging of a run that may hold rows which were erased meanwhile."""
+    """Remove the staging of a run that may hold rows which were erased while it ran."""
     try:
         yield
     except RowsErasedError:

@@ -1,4 +1,4 @@
-"""The rows of the landing table for a range by other rules: see `Remembered`."""
+"""The landing rows of a range with overridden settings: see `Remembered`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 def landed_before(ctx: Context, one: OverriddenRange) -> tuple[bool, LandingLog | None]:
-    """Whether rows that landed since can be distinguished from earlier ones, and the earlier log.
+    """Whether rows landed since can be distinguished from earlier ones; and the earlier log.
 
-    None: of the days below the range's horizon the table holds just the rows of then.
+    A log of None: the table has the same rows now, on the days below the range's horizon.
     """
     log = ctx.landing.log
     if one.landing_version is None or one.horizon_ms is None or log.is_another(one.landing_id):
@@ -37,7 +37,7 @@ def whole_sessions(
     horizon_ms: int,
     watermark_ms: int,
 ) -> TimeRange | None:
-    """The slots of a range whose sessions had been dropped, and none of which cross an edge."""
+    """The slots of a range whose sessions had been dropped, with no session across the edges."""
     records = ctx.landing.records(history.axis, history.days.rebuilt)
     by_rules = replace(history, spec=rules)
     return whole_within(records, by_rules, within, until_ms=horizon_ms, watermark_ms=watermark_ms)

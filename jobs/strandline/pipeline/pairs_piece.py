@@ -1,6 +1,6 @@
-"""A piece of the range of an interval join: its pairs, late records and calendar are staged.
+"""A piece of an interval join's range: its pairs, late records and calendar are staged.
 
-The books are those of each side: what it has brought is late, or waits for partners and finds them.
+There is a book for each side: its records are late, or accepted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from strandline.tables import INPUT, QUARANTINE
 
 
 def stage_pairs(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, number: int) -> Piece:
-    """Rebuild what a plan's scope has; stage it beside the pieces of smaller numbers."""
+    """Rebuild a plan's scope, and stage it as one more piece."""
     history, scope = seen.history, plan.scope
     records = ctx.landing.records(axis, history.days.rebuilt)
     nothing = SourceColumns(())
@@ -69,7 +69,7 @@ def stage_pairs(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
 
 
 def _refused(late: Part, since_ms: int | None, grid: Grid) -> dict[str, Counter[int]]:
-    """How many records of each side are late, by the start of their slot; see `late_in`."""
+    """The number of late records of each side, by the start of their slot; see `late_in`."""
     counted: dict[str, Counter[int]] = {}
     for name in SIDES:
         slots = refused_by_newest(late_in(late, since_ms, ds.field(INPUT) == name), grid)
@@ -86,7 +86,7 @@ def _books(
     accepted: Mapping[str, Counter[int]],
     late: Mapping[str, Counter[int]],
 ) -> list[Book]:
-    """The records of each side in the range, and those of older slots, by what became of them."""
+    """The books of each side: its records in the range and in older slots, by outcome."""
     scope, cells = rebuild.scope, rebuild.calendar.cells
     within, books = scope.windows, []
     for name, one in of_two(rebuild.history).inputs.items():

@@ -1,6 +1,6 @@
-"""A piece of the range: its rows and its calendar are staged, its records counted.
+"""A piece of the range: its rows and its calendar are staged, its records are counted.
 
-A long range is rebuilt piece by piece, and the driver keeps little of each.
+A long range is rebuilt piece by piece, so that the driver holds little at a time.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ Refused = Mapping[tuple[int, str], int]
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of the range, once it is staged.
+    """A staged piece of the range.
 
     Attributes:
-        staged: what is staged, of this piece and of those before it, by the name of the part.
-        calendar: the slots of the piece, and the older ones that late records have touched.
-        books: of its records; of the first piece also those of older windows.
+        staged: the staged rows of this piece and of all before it, by the name of the part.
+        calendar: the slots of the piece, and older slots with new late records.
+        books: the books of its records; the first piece also has those of older windows.
         filled: the ids of its windows that have a record.
-        touched: the ids of the older windows that it looks at.
+        touched: the ids of the older windows with new late records.
     """
 
     staged: dict[str, DataFrame]
@@ -60,7 +60,7 @@ class Piece:
 
 
 def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, number: int) -> Piece:
-    """Rebuild what a plan's scope has; stage it beside the pieces of smaller numbers."""
+    """Rebuild a plan's scope, and stage it as one more piece."""
     history, scope = seen.history, plan.scope
     columns = ctx.landing.source_columns
     records = ctx.landing.records(axis, history.days.rebuilt)
@@ -81,7 +81,7 @@ def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
 
 
 def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFrame]:
-    """Stage late records and windows side by side, then firings and pairs, where they are kept.
+    """Stage late records and windows in parallel, then firings and pairs, if they are kept.
 
     Raises:
         InputError: two columns of `pairs` would have one name.
@@ -118,7 +118,7 @@ def stage_side_by_side(
 
 
 def slots_of(rebuild: Rebuild) -> dict[str, frozenset[int]]:
-    """The slots that a rebuild has looked at, as a piece names them."""
+    """The ids of a rebuild's slots, in the form of a piece."""
     grid, scope = rebuild.history.grid, rebuild.scope
     filled = rebuild.slots["window_id"].astype("int64").tolist()
     older = rebuild.older["window_id"].astype("int64").tolist()
@@ -145,7 +145,7 @@ def calendar_of(
     refused: Refused,
     quarantine: Part,
 ) -> pd.DataFrame:
-    """The calendar of the piece, and of the older slots that late records have touched."""
+    """The calendar of the piece, and of older slots with new late records."""
     grid, older = rebuild.history.grid, rebuild.older
     if len(older):
         # of older slots the records of earlier runs count too
@@ -166,14 +166,14 @@ def calendar_of(
 
 
 def with_ended_inputs(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Rows of the calendar, each with whether the input of its slot has been ended (`--close`)."""
+    """Rows of the calendar, with whether the input of each slot was ended by `--close`."""
     ended = [closure.windows for closure in plan.clock.closures]
     starts = in_ms(rows["slot_start"]).tolist()
     return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
 
 
 def _books(rebuild: Rebuild, accepted: Mapping[int, Accepted], refused: Refused) -> list[Book]:
-    """The records of the piece by what became of them, and those of older windows."""
+    """The books of the piece's records and of those of older windows, by outcome."""
     scope, ids = rebuild.scope, rebuild.history.grid.ids_within(rebuild.scope.windows)
     of_range = {"accepted": sum(window.in_newest for window in accepted.values())}
     of_older = {}

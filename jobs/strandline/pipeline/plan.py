@@ -1,4 +1,4 @@
-"""plan: which horizon a run stands at, and what a plan says."""
+"""The horizon of a run, and its plan."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from strandline.spec.pipeline import PipelineSpec
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run rebuilds, and what it will have completed when it is published.
+    """The plan of a run: what it rebuilds, and what is complete once it is published.
 
     Attributes:
         scope: the windows and older late records.
-        clock: the horizon, and which input has ended.
-        completes_ms: the midnight up to which everything is published after it; None: of none.
-        owed: the arrival days that are to be recomputed before it.
+        clock: the horizon, and the inputs that have ended.
+        completes_ms: the midnight up to which everything is published after it; None: the run is
+            not one over everything.
+        owed: the arrival days to recompute before the run.
         settles: those of them that are settled once it is published.
-        lost: the days whose rows have gone that windows of the range are made of.
-        notes: what a person should know about it.
-        kept: the windows that stay as a run by other rules has published them.
+        lost: the days with missing rows that windows of the range depend on.
+        notes: notes for a person.
+        kept: the windows that stay as a run with overridden settings has published them.
     """
 
     scope: Scope
@@ -45,7 +46,7 @@ class Plan:
 
 
 def horizon_of(request: Request, landing: Landing, axis: Axis, state: PipelineState) -> int:
-    """The instant up to which a run knows records; none lies after the time of the clock."""
+    """The instant before which a run knows records; never after the current time."""
     if request.kind == "advance":
         # a later horizon published into the range is used once the range is known
         return request.until_ms
@@ -54,15 +55,15 @@ def horizon_of(request: Request, landing: Landing, axis: Axis, state: PipelineSt
 
 
 def asked_of(request: Request, spec: PipelineSpec) -> TimeRange:
-    """The range that is asked for, in whole slots."""
+    """The requested range, in whole slots."""
     return kind_of(spec).whole_slots(request.range or EVERYTHING)
 
 
 def require_rows(request: Request, plan: Plan) -> None:
-    """All rows that the windows of a range by hand need are still in the landing table.
+    """Refuse a run by hand if rows that its windows need are missing from the landing table.
 
     Raises:
-        InputError: some have gone.
+        InputError: rows are missing.
     """
     if plan.lost and request.kind == "backfill":
         raise InputError(
@@ -75,10 +76,10 @@ def require_rows(request: Request, plan: Plan) -> None:
 
 
 def require_all(request: Request, plan: Plan, history: History) -> None:
-    """A run that creates the tables again leaves no window out that records are known of.
+    """Refuse a run with `--recreate` that would leave out windows with known records.
 
     Raises:
-        InputError: the run does.
+        InputError: the run would leave out windows.
     """
     if not request.recreate or plan.completes_ms is not None or history.days.events is None:
         return

@@ -1,4 +1,4 @@
-"""plan: what a scheduled run rebuilds, and which late records it judges again."""
+"""Plans a scheduled run: the windows to rebuild, and the late records to evaluate again."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def plan_advance(
 ) -> Plan:
     """The plan of a scheduled run up to M, the last midnight not after an instant.
 
-    The windows that were not final at P, or that no run has left closed, up to the last event date
-    known at M; and of the records that arrived in [P, M), those of older windows. Windows that need
-    rows which have gone are left as they are published.
+    It rebuilds the windows that were not final at P, or are not published as closed, up to the last
+    event date known at M; and the late records of older windows that arrived in [P, M). Windows
+    that need missing rows stay as they are published.
 
     Args:
-        request: what is asked.
+        request: the requested run.
         history: everything observed below the horizon.
-        remembered: what the runs before have left.
-        world: what has landed.
-        first_not_final: where the windows begin that a watermark does not leave as they are.
+        remembered: the state left by earlier runs.
+        world: the landing status.
+        first_not_final: gives the start of the first window that a watermark does not make final.
     """
     until_ms, base_ms = request.until_ms, remembered.base_ms(request.until_ms)
     not_final = _to_rebuild(history, remembered, until_ms, first_not_final)
@@ -113,13 +113,13 @@ def _with_older(
     history: History,
     others: Collection[int] = (),
 ) -> TimeRange:
-    """A range from the oldest slot on of a record that arrived in [since, until), or of others."""
+    """A range from the oldest slot of `others`, or of a record that arrived in [since, until)."""
     oldest_ms = history.days.oldest_slot_of_arrivals(since_ms, until_ms)
     return TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
 
 
 def _kept(overridden: Sequence[Reached], judged: _Judged) -> tuple[Kept, ...]:
-    """What is kept; where rows have gone that decide what is late, nothing is judged for it."""
+    """The kept windows, without new late records if missing rows decide what is late."""
     kept = tuple(one.kept for one in overridden if one.kept is not None)
     if judged.lost and judged.since_ms is None:
         return tuple(replace(one, since_ms=None) for one in kept)
@@ -127,11 +127,11 @@ def _kept(overridden: Sequence[Reached], judged: _Judged) -> tuple[Kept, ...]:
 
 
 def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int) -> Clock:
-    """As of M, or of the largest horizon of what is published there; with --close of runs before.
+    """The clock of M, or of the largest published horizon, with the closures of earlier runs.
 
     Args:
-        remembered: what the runs before have left.
-        grid: of the windows.
+        remembered: the state left by earlier runs.
+        grid: the grid of the windows.
         mended: the range, and the older slots of late records.
         until_ms: M.
     """
@@ -142,9 +142,9 @@ def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int)
 def _slots_of_published_late(
     grid: Grid, remembered: Remembered, before_ms: int, since_ms: int | None
 ) -> frozenset[int]:
-    """The starts of the windows before an instant that published late records have missed.
+    """The starts of windows before an instant that published late records have missed.
 
-    Of the records that arrived from `since_ms` on (None: of none): they are judged again.
+    Only records that arrived since `since_ms` (None: none of them), which are evaluated again.
     """
     if since_ms is None:
         return frozenset()
@@ -180,7 +180,7 @@ def _to_rebuild(
 
 
 def _watermark_before_open(since_ms: int, history: History, remembered: Remembered) -> int:
-    """The watermark at P, or where that is less, the one before which no open slot was closed."""
+    """The watermark at P; or, if lower, the largest one that certainly closed no open slot."""
     watermark_ms, opened = history.crossings.watermark_reached(since_ms), remembered.first_open
     if opened is None:
         return watermark_ms
@@ -190,14 +190,14 @@ def _watermark_before_open(since_ms: int, history: History, remembered: Remember
 
 @dataclass(frozen=True)
 class _Judged:
-    """What is judged with the rows that are left, of all that a run would judge.
+    """The part of a scheduled run's work that is possible with the rows that remain.
 
     Attributes:
         windows: the windows to rebuild.
-        since_ms: late records of older windows that arrived from here on are judged again; None:
-            none are.
-        lost: the days whose rows have gone that the rest would need.
-        notes: what a person should know about it.
+        since_ms: the late records of older windows that arrived since then are evaluated again;
+            None: none are.
+        lost: the days with missing rows that the rest would need.
+        notes: notes for a person.
     """
 
     windows: TimeRange
@@ -207,10 +207,10 @@ class _Judged:
 
 
 def _judged(whole: TimeRange, since_ms: int | None, history: History, world: World) -> _Judged:
-    """What is left of a range behind the last window that needs rows which have gone.
+    """The part of a range after the last window that needs missing rows.
 
-    Which records of older slots are late cannot be known again where rows have gone that arrived
-    from P on; nor of sessions where any have gone that may hang together with these records.
+    The late records of older slots cannot be determined again if rows that arrived since P are
+    missing; nor, for sessions, if any missing row may be connected with these records.
     """
     kind = kind_of(history.spec)
     gone = set() if since_ms is None else {*world.lost_since(since_ms, whole.start_ms)}

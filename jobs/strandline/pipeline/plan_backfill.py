@@ -1,4 +1,4 @@
-"""plan: what a run by hand rebuilds of a range, and what it closes."""
+"""Plans a run by hand: what it rebuilds of a range, and what it closes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _require_closed_at(horizon_ms: int, closures: Sequence[Closure]) -> None:
 def _notes(
     request: Request, within: TimeRange, closures: Sequence[Closure], clock: Clock
 ) -> Iterator[str]:
-    """What a person should know of windows that runs have closed, or that this one should close."""
+    """Notes about windows that runs have closed, or that this run should close."""
     if request.reopen and closures:
         yield "reopens windows that an earlier run had closed"
     if request.keeps_closed:
@@ -86,10 +86,9 @@ def _notes(
 def _lost(
     within: TimeRange, history: History, remembered: Remembered, world: World
 ) -> Sequence[date]:
-    """The days whose rows have gone that windows of a range are made of.
+    """The days with missing rows that windows of a range depend on.
 
-    Sessions may reach further than the records of the range by themselves: those that are published
-    say how far.
+    Published sessions may extend further than the records of the range show.
     """
     if not world.lost:
         return ()
@@ -99,7 +98,10 @@ def _lost(
 
 
 def _holds_all(within: TimeRange, history: History) -> bool:
-    """Whether the newest window of every record starts in a range; false where there is none."""
+    """Whether the newest window of every record starts in a range.
+
+    False if there are no records.
+    """
     events = history.days.events
     if events is None:
         return False
@@ -108,7 +110,7 @@ def _holds_all(within: TimeRange, history: History) -> bool:
 
 
 def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
-    """Windows that share records close in the order of their ends, those of a closure too."""
+    """Refuse a closure that closes windows with shared records out of order."""
     grid = history.grid
     around = grid.sharing(within)
     if around == within or not clock.closures:

@@ -1,4 +1,4 @@
-"""What a run knows and will do before it rebuilds: the world, what is observed of it, the plan."""
+"""The state of a run before it rebuilds: the landing status, the observation, the plan."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from strandline.pipeline.world import World, world_of
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """What a run knows, and what it will do.
+    """A planned run.
 
     Attributes:
-        state: what the ledger comes to that it is based on.
-        axis: of the pipeline's instants.
-        seen: what is known below the horizon.
-        plan: what is rebuilt.
+        state: the pipeline's state that it is based on.
+        axis: the axis of instants.
+        seen: the observations below the horizon.
+        plan: what it rebuilds.
     """
 
     state: PipelineState
@@ -59,34 +59,34 @@ class PlannedRun:
 
     @property
     def horizon_ms(self) -> int:
-        """The instant up to which the run knows records."""
+        """The instant before which the run knows records."""
         return self.plan.clock.horizon_ms
 
     @cached_property
     def days_of_range(self) -> list[date]:
-        """The arrival days that may hold records of the range."""
+        """The arrival days that may have records of the range."""
         return self.seen.history.days.of_windows(self.plan.scope.windows)
 
     @cached_property
     def days_to_rebuild(self) -> list[date]:
-        """The arrival days whose records are rebuilt, or judged again."""
+        """The arrival days whose records are rebuilt or evaluated again."""
         since_ms, days = self.plan.scope.older_since_ms, self.seen.history.days
         again = set() if since_ms is None else set(days.since(since_ms))
         return sorted(again | set(self.days_of_range))
 
     def days_read_to_rebuild(self, ctx: Context) -> list[date]:
-        """`days_to_rebuild`; where some of them have duplicates also the days that show these."""
+        """`days_to_rebuild`, and the days that show the duplicates among them."""
         days = self.days_to_rebuild
         repeated = self.seen.history.days.with_reason(DUPLICATE)
         return days if repeated.isdisjoint(days) else ctx.landing.days_read_for(days)
 
     def bytes_to_rebuild(self, ctx: Context) -> int:
-        """The bytes that a rebuild reads, each as often as a record has windows."""
+        """The bytes that a rebuild reads, times the number of windows of a record."""
         read = ctx.landing.weight(self.days_to_rebuild)["bytes"]
         return read * self.seen.history.grid.most_windows
 
     def read(self, ctx: Context) -> Mapping[str, Any]:
-        """What reading the range means, by the landing table's log."""
+        """The days and bytes of the range in the landing table, by its log."""
         days = self.days_of_range
         return {
             "arrival_days": len(days),
@@ -96,7 +96,7 @@ class PlannedRun:
         }
 
     def ledger_says(self, ctx: Context, request: Request) -> dict[str, Any]:
-        """The fields of the run's steps in the ledger that follow from it."""
+        """The fields of the run's ledger steps that follow from the plan."""
         world = self.seen.world
         return {
             "range": self.plan.scope.windows,
@@ -117,14 +117,14 @@ class PlannedRun:
 
 
 def planned_run_of(ctx: Context, request: Request, state: PipelineState) -> PlannedRun:
-    """Observe what is to be observed, and plan.
+    """Observe, and plan.
 
-    A later horizon that is published into the range, and a loss that is accepted of days which the
-    range needs, are known once there is a plan: then it is made again by them.
+    If the plan shows that a later horizon is published in the range, or that accepted losses
+    concern its days, it is made again with these.
 
     Raises:
-        InputError: rows that the range needs have gone, or the run would read more than it may.
-        RetryableError: somebody has observed newer rows meanwhile.
+        InputError: rows that the range needs are missing, or the run would read more than allowed.
+        RetryableError: another run has observed newer rows.
     """
     axis = ctx.landing.axis(state)
     horizon_ms = horizon_of(request, ctx.landing, axis, state)
@@ -146,10 +146,10 @@ def planned_run_of(ctx: Context, request: Request, state: PipelineState) -> Plan
 
 
 def _require_newest(ctx: Context, world: World) -> None:
-    """Nobody has observed rows meanwhile that this run, which began before, does not read.
+    """Refuse to go on if another run has observed rows that this run does not read.
 
     Raises:
-        RetryableError: somebody has: to this run they would seem to have gone.
+        RetryableError: another run has: to this run the rows would seem to be missing.
     """
     newer = sorted(world.known_of_newer)
     if newer and not ctx.landing.log.is_newest:
@@ -161,10 +161,10 @@ def _require_newest(ctx: Context, world: World) -> None:
 
 
 def too_much_to_read(ctx: Context, request: Request, planned: PlannedRun) -> list[str]:
-    """Why a dry run would be refused if it were none; a run that reads more than it may is refused.
+    """Why a dry run would be refused otherwise; a run that reads more than allowed is refused.
 
     Raises:
-        InputError: it is.
+        InputError: the run would read more than allowed.
     """
     start = text_of(planned.plan.scope.windows.start_ms)
     observed = ctx.landing.days_read_for(planned.seen.new_days)
@@ -179,10 +179,10 @@ def too_much_to_read(ctx: Context, request: Request, planned: PlannedRun) -> lis
 def _too_many_bytes(
     ctx: Context, request: Request, days: Sequence[date], what_for: str
 ) -> str | None:
-    """What is wrong if some arrival days are more than the run may read; a dry run only says so.
+    """The problem if some arrival days exceed the run's limit of bytes; None: they do not.
 
     Raises:
-        InputError: they are, and it is none.
+        InputError: they do, and it is not a dry run.
     """
     limit = request.max_bytes or ctx.spec.max_bytes
     weight = ctx.landing.weight(days)["bytes"] if limit and days else 0
@@ -206,7 +206,7 @@ def _planned(
     horizon_ms: int,
     world: World,
 ) -> tuple[Observation, Plan]:
-    """What is known at a horizon, and the plan of it."""
+    """The observations at a horizon, and the plan."""
     to_observe = ctx.landing.days_read_for(world.days_to_observe(ctx.spec, horizon_ms))
     _too_many_bytes(ctx, request, to_observe, "observing them")
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
@@ -222,7 +222,7 @@ def _planned(
 def _remembered(
     ctx: Context, request: Request, state: PipelineState, seen: Observation
 ) -> Remembered:
-    """What the runs before have left that this one must know."""
+    """The state left by earlier runs that this run needs."""
     owed = tuple(sorted({*state.days_to_recompute, *seen.days_to_recompute}))
     if request.kind == "backfill" or request.recreate:
         return Remembered(state, owed, last_end=partial(last_end, ctx.store))
@@ -256,7 +256,7 @@ def _first_not_final(
     axis: Axis,
     watermark_ms: int,
 ) -> int:
-    """Where the windows begin that a watermark does not leave as they are."""
+    """The start of the first window that a watermark does not make final."""
     history = seen.history
     records = partial(ctx.landing.records, axis, history.days.rebuilt)
     first = kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
@@ -264,7 +264,7 @@ def _first_not_final(
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:
-    """What a repetition is known by; None: there is none, as the time of the clock has decided."""
+    """The fingerprint of a request; None: it depends on the current time, so no run repeats it."""
     by_arrivals = request.kind == "backfill" and request.as_of_ms is None
     if by_arrivals and (horizon_ms == request.now_ms or ctx.landing.days_to_come):
         return None

@@ -1,7 +1,7 @@
-"""preview: what a run would change, for whoever is to approve it: by window, by reason, by day.
+"""The preview of a run for whoever approves it: its changes by window, by reason and by day.
 
-It is made of the diffs as they are, once they are there; a run that nobody looks at before it
-publishes has none. All of it is bounded, however much a run changes.
+It is computed from the diffs after they are staged; a run that publishes at once has none. Its size
+is bounded, however much a run changes.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class WindowChange:
 
     Attributes:
         how: `added`, `changed` or `removed`.
-        start: its start, `end` its end: ISO-8601; of a pair both are its later event time.
+        start: its start, `end` its end: ISO-8601; for a pair both are its later event time.
         key: the values of its key columns, by name.
-        before: all else of it as published; None: it is added.
-        after: the same as it would be; None: it is removed.
+        before: its other columns as published; None: it is added.
+        after: its other columns as they would be; None: it is removed.
     """
 
     how: str
@@ -66,20 +66,20 @@ class WindowChange:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a run would change.
+    """The changes that a run would make.
 
     Attributes:
-        result: the table of its results: `windows`, or `pairs`, which all below is then of.
+        result: the table of its results: `windows`, or `pairs`; then all below is about pairs.
         windows: how many windows it would add, change and remove.
-        in_values: how many of the changed ones change in an aggregate, or in how many records they
-            hold; the others only in their state, their firings or the rules they were made by.
-        shown: of each kind some of them: the changed ones by how much they change (`Largest`), the
-            others by how many records they hold.
-        quarantine: how many rows it would gain, change and lose there, by reason.
-        days: the same of both for the days that change most, in order: of a window's start, of a
-            late record's slot, of a malformed record's arrival. None: of rows that have no day.
-        other_days: how many other days change, and the same of them together.
-        days_cut: whether there are days beyond `MOST_DAYS`, which are left out.
+        in_values: the number of changed windows that differ in an aggregate or in their number of
+            records; the others differ only in state, firings or settings.
+        shown: some windows of each kind: the changed ones with the largest changes (`Largest`), the
+            others with the most records.
+        quarantine: the number of rows added, changed and removed in quarantine, by reason.
+        days: both by day, for the days with most changes: the day of a window's start, of a late
+            record's slot, of a malformed record's arrival. None: rows without a day.
+        other_days: the number of other days with changes, and both summed up over them.
+        days_cut: whether more than `MOST_DAYS` days change; the rest are left out.
     """
 
     result: str
@@ -117,14 +117,14 @@ def preview_of(
     malformed: Part | None,
     most: int,
 ) -> Preview:
-    """What the diffs of a run would change.
+    """The preview of a run's diffs.
 
     Args:
         ctx: the run.
         changes: its diffs.
         within: the range of its windows.
-        malformed: what quarantine gains and loses beside its diff, as a diff; None: nothing.
-        most: at most so many windows added, changed and removed each are shown, and so many days.
+        malformed: a further diff of quarantine, for malformed rows; None: there is none.
+        most: the largest number of windows of each kind to show, and of days.
     """
     by_name = {change.target.name: change for change in changes}
     windows, quarantine = by_name[ctx.spec.result], by_name["quarantine"].rows
@@ -153,13 +153,13 @@ _Changes: TypeAlias = dict[str, Counter[str]]
 
 @dataclass
 class _Days:
-    """What changes by day, as it is counted."""
+    """The number of changes by day, while they are counted."""
 
     found: dict[date | None, _Changes] = field(default_factory=dict)
     cut: bool = False
 
     def count(self, table: str, rows: Part, partition: str, words: Mapping[str, str]) -> None:
-        """Count the rows of a diff too."""
+        """Count the rows of a diff."""
         groups = counted_by(rows, [partition, OP])
         days = sorted({row[partition] for row in groups}, key=lambda day: day or date.min)
         self.cut |= len(days) > MOST_DAYS
@@ -170,7 +170,10 @@ class _Days:
                 of_day[table][words[row[OP]]] += row[ROWS]
 
     def shown(self, most: int) -> dict[str, Any]:
-        """The fields of a preview: of the days that change most so many one by one."""
+        """The fields of a preview by day.
+
+        The days with most changes one by one, the others summed up.
+        """
         by_size = sorted(self.found, key=lambda day: -_rows_in(self.found[day]))
         others, together = by_size[most:], _nothing()
         for day in others:
@@ -198,7 +201,7 @@ def _rows_in(changes: _Changes) -> int:
 def _shown_windows(
     ctx: Context, windows: Change, within: TimeRange, most: int
 ) -> tuple[list[WindowChange], int]:
-    """The windows that are shown, and how many of the changed ones change in their values."""
+    """The windows to show, and the number of changed windows that differ in their values."""
     shown, in_values, keys = [], 0, _keys_of(windows)
     by = _BY[windows.target.name]
     if windows.counts[UPDATE]:
@@ -217,7 +220,7 @@ def _shown_windows(
 
 
 def _largest(ctx: Context, windows: Change, within: TimeRange, most: int) -> Largest:
-    """The windows that change most, with what is published of them."""
+    """The windows with the largest changes, with their published rows."""
     target, schema = windows.target, without_op(windows.rows.schema)
     table = ctx.store.table(target.name) or DeltaTable(ctx.store.uri(target.name))
     not_values = {*target.columns, *ctx.spec.source.key} - {_BY[target.name]}
@@ -234,7 +237,7 @@ def _largest(ctx: Context, windows: Change, within: TimeRange, most: int) -> Lar
 
 
 def _keys_of(change: Change) -> list[str]:
-    """The columns that identify a row, by the names that they have in the diff."""
+    """The columns that identify a row, by their names in the diff."""
     names = {name.lower(): name for name in change.rows.schema.names}
     return [names[key.lower()] for key in change.target.keys]
 
@@ -262,7 +265,7 @@ def _change(
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; what may be long, as the beginning of a text."""
+    """A value for JSON; a long one is shortened to the beginning of its text."""
     match value:
         case None | bool() | int():
             return value

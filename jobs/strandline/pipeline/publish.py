@@ -1,4 +1,4 @@
-"""publish: bring what differs into the published tables, under the pipeline's lock."""
+"""Brings the changes of a run into the published tables, under the pipeline's lock."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CANNOT_BE_FINISHED: tuple[type[Exception], ...] = (
 
 
 def create_tables(ctx: Context, staged: Staged) -> None:
-    """Create what is not there yet, empty: after the first run every table can be read."""
+    """Create missing tables, empty, so that every table can be read after the first run."""
     targets = ctx.spec.tables
     firings = out.firings_schema(staged.results.schema)
     with ctx.store.lock():
@@ -55,9 +55,9 @@ def create_tables(ctx: Context, staged: Staged) -> None:
 def to_publish(
     ctx: Context, changes: Sequence[Change], emptied: Iterable[str]
 ) -> dict[str, list[str]]:
-    """What of a staging there is to be published, and how: a step's `publish`.
+    """Which parts of a staging are to be published, and how: a step's `publish`.
 
-    `emptied`: the tables that go as it publishes.
+    `emptied`: the tables that publishing empties.
     """
     return {
         "key": list(ctx.spec.source.key),
@@ -75,17 +75,17 @@ def publish(
     entry: Entry,
     commit_with_it: Callable[[], None] | None = None,
 ) -> Entry:
-    """Publish the changes, unless somebody has published into the range meanwhile.
+    """Publish the changes, unless another run has published into the range since `base`.
 
     Args:
         ctx: the run.
         changes: its diffs.
-        entry: what the ledger shall say; `base` is the position that the run is based on, `publish`
-            what there is to be published.
-        commit_with_it: commits to the timeline what counts only once the changes are published.
+        entry: the step to write; `base` is the ledger position that the run is based on, `publish`
+            the parts to publish.
+        commit_with_it: commits observations to the timeline that count only with the changes.
 
     Returns:
-        What the ledger says now, with the version of every table.
+        The written step, with the version of every table.
 
     Raises:
         InputError: a table cannot take a column without loss; nothing is begun.
@@ -118,7 +118,7 @@ def bring_in(
     entry: Entry,
     commit_with_it: Callable[[], None] | None = None,
 ) -> Entry:
-    """`publish` without its questions; call it under the lock, once nobody else is publishing."""
+    """`publish` without its checks; the caller holds the lock, and no publish is unfinished."""
     for change in changes:
         if any(change.counts.values()) and not change.replaces_all:
             out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
@@ -139,7 +139,7 @@ def bring_in(
 
 
 def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
-    """Bring the changes of a run into their tables, and empty those that it empties."""
+    """Write the changes of a run into their tables, and empty the tables that it empties."""
     attempt = attempt_of(entry.run_id)
     for change in changes:
         if change.replaces_all:
@@ -152,7 +152,7 @@ def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
 
 
 def _published(ctx: Context, begun: Entry) -> Entry:
-    """What the ledger says once everything is brought in; `begun`: the step before it."""
+    """The step `published` for a begun publish whose tables are all written."""
     opened, versions = first_open(ctx.store, closed_before=False), ctx.store.versions()
     first_open_ms = None if opened is None else opened.start_ms
     return replace(
@@ -167,9 +167,9 @@ def _published(ctx: Context, begun: Entry) -> Entry:
 
 
 def finish_dead_publish(ctx: Context) -> None:
-    """Finish a publish that died, from its staging; or take it back, if that has begun.
+    """Finish a dead publish from its staging, or take it back if that has begun.
 
-    Call it under the lock, before anything.
+    The caller holds the lock and has not written anything yet.
 
     Raises:
         InputError: it cannot be finished; the message says how to drop it.
@@ -235,7 +235,7 @@ def _inserts(change: Change) -> dict[str, int]:
 
 @contextmanager
 def _said_how_to_drop(ctx: Context, dead: Entry) -> Iterator[None]:
-    """Say of a publish that cannot be finished which it is, and what to type."""
+    """Turn the failure of a publish that cannot be finished into an error with the way out."""
     try:
         yield
     except _CANNOT_BE_FINISHED as error:

@@ -1,4 +1,4 @@
-"""runs publish: what a run has staged and shown is published, just that; nothing is rebuilt."""
+"""Publishes exactly what a run has staged and shown (`runs publish`); nothing is rebuilt."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def publish_staged(
 ) -> Outcome:
     """Publish the staging of a prepared run, or of a rejected one that somebody accepts.
 
-    Just what the run has counted is published, under the lock and by the same code as always. It
-    may be killed at any point: the next run, or the same call, ends it. Twice is once.
+    Exactly the counted changes are published, under the lock. The call may be killed at any point:
+    the next run, or the same call, finishes it. It is idempotent.
 
     Args:
-        spec: the pipeline, with what the run went by in place of its file (`overrides_of`).
+        spec: the pipeline, with the run's overridden settings (`overrides_of`).
         lake: where its tables lie.
         run_id: as the ledger names it.
         spark: the session.
-        accept: why a rejected run is published all the same.
+        accept: the reason to publish a rejected run.
         requested_by: who asks; kept in the ledger.
         progress: called with each step as it begins.
         opened: the log of the landing table, where it is open already.
@@ -103,9 +103,9 @@ def publish_staged(
 
 
 def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
-    """Commits that days count as they are left, where a run goes by that; None: it does not.
+    """Commits days with accepted missing rows as they are now; None: the run has accepted none.
 
-    They are observed again: the landing below its horizon is as it was.
+    The days are observed again; the landing below the run's horizon is unchanged.
     """
     if run.accepted_loss is None or run.horizon_ms is None:
         return None
@@ -124,13 +124,13 @@ def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
 
 
 def overrides_of(state: PipelineState, run_id: str) -> Mapping[str, str]:
-    """What a run went by in place of what the pipeline's file says: who publishes it does, too."""
+    """The settings that a run has overridden; publishing it uses them, too."""
     said = [step.overrides for step in state.runs.get(run_id, ()) if step.overrides]
     return said[-1] if said else {}
 
 
 def outcome_of(pipeline: str, run: Entry) -> Outcome:
-    """What a `published` step says."""
+    """The outcome of a run from its step `published`."""
     return Outcome(
         pipeline=pipeline,
         kind=run.kind,
@@ -164,16 +164,16 @@ def require_publishable(
     Args:
         spec: the pipeline.
         store: its tables.
-        state: what is known of it by its ledger.
+        state: the pipeline's state, by its ledger.
         run_id: as the ledger names the run.
-        accept: why a rejected run is published all the same.
-        log: of the landing table; None: only a catalog knows where it lies, and it is not asked.
+        accept: the reason to publish a rejected run.
+        log: the landing table's log; None: its place is known to a catalog alone, and it is not
+            checked.
 
     Raises:
-        InputError: there is no such run; it has staged nothing to publish; it was rejected, and
-            nobody accepts that, or nobody can, as its books are off; others have published into its
-            range since; the rules or the landing are no longer those that it was made by; or its
-            staging is gone.
+        InputError: there is no such run; it has staged nothing to publish; it was rejected without
+            being accepted, or its books do not balance; another run has published into its range
+            since; its settings or landing have changed; or its staging is missing.
     """
     steps = state.steps_of(run_id, spec.pipeline)
     if state.unfinished is not None and state.unfinished.run_id == run_id:
@@ -204,7 +204,7 @@ def require_publishable(
 def _problem(
     spec: PipelineSpec, store: Store, state: PipelineState, run: Entry, log: LandingLog | None
 ) -> str | None:
-    """Why what a run keeps is no longer what it would publish; None: it still is."""
+    """Why a staging is stale; None: it is not."""
     if (erased := state.erased_since(run.base)) is not None:
         return f"is stale: {erased.run_id} has erased rows that it may hold since"
     for other in state.published_since(run):
@@ -224,9 +224,9 @@ def _problem(
 
 
 def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:
-    """Whether the landing table holds the rows that a run has read, those of days to its horizon.
+    """Whether the landing table still has the rows that a run has read, up to its horizon.
 
-    Rows that only moved into other files count as others.
+    Rows that were only rewritten into other files count as changed.
     """
     if run.horizon_ms is None:
         return False
@@ -247,7 +247,7 @@ def _again(pipeline: str, run: Entry) -> str:
 
 @contextmanager
 def _said_what_to_do(spec: PipelineSpec, run: Entry) -> Iterator[None]:
-    """Say of a staging that cannot be read, or lacks rows, what to type."""
+    """Turn an unreadable or incomplete staging into an error with the way out."""
     try:
         yield
     except _CANNOT_BE_READ as error:

@@ -1,4 +1,4 @@
-"""What stands in the published tables, as far as a plan and a diff must know it."""
+"""Queries of the published tables that a plan and a diff need."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def first_open(store: Store, *, closed_before: bool) -> FirstOpen | None:
 
     Args:
         store: the pipeline's tables.
-        closed_before: whether the end of the last closed slot before it is asked for, too.
+        closed_before: whether to find the end of the last closed slot before it.
     """
     table = store.table("completeness")
     if table is None:
@@ -67,7 +67,7 @@ def first_open(store: Store, *, closed_before: bool) -> FirstOpen | None:
 
 
 def _closed_until(table: DeltaTable, before_ms: int) -> int | None:
-    """The last end of the closed slots that start before an instant; None: there is none."""
+    """The latest end of the closed slots that start before an instant; None: there is none."""
     day_before = TimeRange(before_ms - DAY_MS, before_ms)
     latest_ms = _last_end(table, day_before, files_started_in("slot_start", day_before))
     # an earlier one can end later, where windows of another size have left such slots
@@ -78,7 +78,10 @@ def _closed_until(table: DeltaTable, before_ms: int) -> int | None:
 
 
 def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | None:
-    """The last end of the closed slots of some files that start in a range."""
+    """The latest end of the closed slots in some files that start in a range.
+
+    None: there is none.
+    """
     closed = (ds.field("state") == "closed") & started_in("slot_start", within)
     ends = dataset_of(table, files).to_table(columns=["slot_end"], filter=closed)["slot_end"]
     last = pc.max(ends).as_py()
@@ -86,7 +89,7 @@ def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | 
 
 
 def states_in(store: Store, within: TimeRange) -> tuple[int | None, int | None]:
-    """The start of the last closed published slot of a range, and of the first not closed one.
+    """The starts of the last closed and the first not closed published slot of a range.
 
     None: there is no such slot.
     """
@@ -105,14 +108,14 @@ def states_in(store: Store, within: TimeRange) -> tuple[int | None, int | None]:
 def complete_until(
     store: Store, state: PipelineState, run: Entry, first_open_ms: int | None
 ) -> int | None:
-    """The midnight before which all slots are closed, and none is to come; None: there is none.
+    """The midnight before which all slots are closed and none will be added; None: there is none.
 
-    The watermark that has closed a slot has passed all slots that start before it, whether they
-    hold a record or not. `--close` says that no more comes into its range.
+    The watermark that has closed a slot has passed all earlier slots, with or without records.
+    `--close` means that no more records come into its range.
 
     Args:
         store: the pipeline's tables, once the run has published.
-        state: of the pipeline before that.
+        state: the pipeline's state before that.
         run: the run.
         first_open_ms: the start of the first slot that is not closed; None: all are.
     """
@@ -138,7 +141,7 @@ def last_slot(store: Store) -> int | None:
 
 
 def last_end(store: Store, within: TimeRange) -> int | None:
-    """The last end of the published windows that start in a range; None: there is none."""
+    """The latest end of the published windows that start in a range; None: there is none."""
     table = store.table("windows")
     if table is None:
         return None
@@ -151,7 +154,7 @@ def last_end(store: Store, within: TimeRange) -> int | None:
 
 
 def arrived_in(since_ms: int, horizon_ms: int) -> Column:
-    """Whether a record arrived from one instant on, and before another."""
+    """Whether a record arrived in a range of instants."""
     return (F.col(c.ARRIVAL) >= since_ms) & (F.col(c.ARRIVAL) < horizon_ms)
 
 
@@ -170,15 +173,18 @@ def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFram
 
 
 def _of_side(quarantined: DataFrame, name: str) -> DataFrame:
-    """The rows of one of two sources; those from when the pipeline had a single one are of none."""
+    """The quarantined rows of one of two sources.
+
+    Rows from before there were two have no source.
+    """
     is_of_it = F.col(INPUT) == name if INPUT in quarantined.columns else F.lit(False)
     return quarantined.where(is_of_it)
 
 
 def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:
-    """The column of the quarantine that holds when a row arrived, for questions without Spark.
+    """The quarantine column with a row's arrival, for queries without Spark.
 
-    None: only the pipeline's expression gives it, or the column holds no instants as they are.
+    None: the arrival is an expression, or the column is not an instant.
     """
     name = ctx.landing.arrival_column
     if name is None:
@@ -192,10 +198,9 @@ def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:
 def no_longer_malformed(
     ctx: Context, ranges: Sequence[TimeRange], days: Sequence[date]
 ) -> Part | None:
-    """The quarantined rows of some arrival days that belong to windows of some ranges by now.
+    """Quarantine rows of some days that the present settings put into windows of some ranges.
 
-    Other rules had made them malformed: those of today name themselves in each row that they do.
-    None: there is none.
+    They were malformed under earlier settings, by their `spec_fingerprint`. None: there are none.
     """
     of_other_rules = ds.field("spec_fingerprint") != ctx.spec.spec_fingerprint
     # also those whose arrival could not be read: it may lie on any day
@@ -224,6 +229,6 @@ def no_longer_malformed(
 
 
 def _staged(ctx: Context, leaving: DataFrame) -> Part:
-    """Quarantined rows that leave, computed once."""
+    """Quarantine rows to delete, staged once."""
     name = f"{QUARANTINE.name}_leaving"
     return ctx.staging.part(name, ctx.staging.write(name, leaving).schema)

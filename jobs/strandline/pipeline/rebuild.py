@@ -1,4 +1,4 @@
-"""rebuild into staging: windows, late records, firings and the calendar of a scope."""
+"""Rebuilds a scope into staging: windows, late records, firings and the calendar."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _MOST_CELLS = 1_000_000
 
 @dataclass(frozen=True)
 class Staged:
-    """What a run has staged, and what its books and its audit need to know of it.
+    """The staged rows of a run, and the facts that its books and its audit need.
 
     Attributes:
         result: the table of its results.
-        results: the windows that have fired; of an interval join the pairs.
+        results: the fired windows; for an interval join, the pairs.
         quarantine: the late records.
         completeness: the calendar; `calendar` is the range's part of it on the driver.
-        firings: the firing history, where the pipeline keeps one.
-        pairs: of a window join the pairs of its windows, beside these.
-        books: of the range, and of the older windows that late records belong to.
-        oldest_ms: the start of the oldest slot that anything staged belongs to.
-        slots_expected: the starts of those slots of the range that the day map names.
-        gaps: the gaps of the range, and those listed around it.
+        firings: the firing history; None: the pipeline keeps none.
+        pairs: the pairs of a window join; None: it is not one.
+        books: the books of the range, and of the older windows with late records.
+        oldest_ms: the start of the oldest slot with staged rows.
+        slots_expected: the starts of the slots of the range that the day map identifies.
+        gaps: the gaps of the range, and the listed ones around it.
     """
 
     result: str
@@ -59,12 +59,12 @@ class Staged:
 
     @property
     def accepted(self) -> int:
-        """The accepted records of the range."""
+        """The number of accepted records of the range."""
         return self._records("accepted")
 
     @property
     def late(self) -> int:
-        """The late records, those of older windows too.
+        """The number of late records, including those of older windows.
 
         A scheduled run's range holds only windows that were not final yet: without the older ones
         its share of late records would leave out most of them.
@@ -78,7 +78,7 @@ class Staged:
 def rebuild_into_staging(
     ctx: Context, seen: Observation, plan: Plan, axis: Axis, state: PipelineState
 ) -> Staged:
-    """Rebuild a plan's scope piece by piece, and count what became of all records."""
+    """Rebuild a plan's scope piece by piece, and count all records by outcome."""
     stage = stage_piece if ctx.spec.result == "windows" else stage_pairs
     pieces = [
         stage(ctx, seen, replace(plan, scope=scope), axis, number=number)
@@ -101,7 +101,7 @@ def _together(
     slots_expected: frozenset[int],
     gaps: StagedGaps,
 ) -> Staged:
-    """What the pieces of a scope have staged, as one."""
+    """The staged pieces of a scope, combined."""
 
     def part(name: str) -> DataFrame:
         return ctx.staging.together([p.staged[name] for p in pieces if name in p.staged])
@@ -126,7 +126,7 @@ def _together(
 
 
 def _pieces_of(scope: Scope, history: History) -> list[Scope]:
-    """What a scope rebuilds in pieces that are not too large; the first has the older windows."""
+    """A scope in pieces that fit the driver; the first one includes the older windows."""
     rebuilt = scope.rebuilt
     first, *others = [part for one in rebuilt for part in in_pieces(history, one, _MOST_CELLS)]
     return [

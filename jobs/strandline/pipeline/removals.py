@@ -1,4 +1,4 @@
-"""Whether a range shrinks: how many of its published windows a run would take away."""
+"""The published windows of a range that a run would remove."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from strandline.pipeline.request import Request
 
 @dataclass(frozen=True)
 class Removals:
-    """The published windows or pairs of a range, and those that nothing takes the place of."""
+    """The number of published windows or pairs of a range, and of those without a replacement."""
 
     removed: int
     published: int
 
 
 def may_shrink(request: Request, state: PipelineState, within: TimeRange, horizon_ms: int) -> bool:
-    """Whether the caller has said, or the horizon says, that windows of the range may go."""
+    """Whether windows of the range may be removed, by the request or the horizon."""
     published_ms = state.largest_horizon(within)
     earlier = published_ms is not None and horizon_ms < published_ms
     return request.allow_removals or request.reopen or request.recreate or earlier
@@ -35,11 +35,11 @@ def may_shrink(request: Request, state: PipelineState, within: TimeRange, horizo
 def removals_of(
     ctx: Context, results: Change, staged: DataFrame, within: TimeRange
 ) -> Removals | None:
-    """What a run removes of a range; None: nothing.
+    """The removals of a run in a range; None: there are none.
 
-    A window that only changes its edges, as sessions do when they merge, is not removed: a staged
-    one of its key overlaps it. Nor is a pair in whose place another one of its key and time comes,
-    as where a record is landed again with another value.
+    A window that only changes its edges, like a merged session, is not removed: a staged window of
+    its key overlaps it. Nor is a pair that another pair with its key and time replaces, as when a
+    record lands again with another value.
 
     Args:
         ctx: the run.
@@ -62,7 +62,7 @@ def removals_of(
 
 
 def _fewer_pairs(changes: DataFrame, key: Sequence[str]) -> int:
-    """How many pairs there are less, of one key and time at once."""
+    """The decrease in the number of pairs, by key and time."""
     steps = F.when(F.col(OP) == DELETE, 1).when(F.col(OP) == INSERT, -1).otherwise(0)
     less = changes.groupBy(*key, "pair_ts").agg(F.greatest(F.sum(steps), F.lit(0)).alias("less"))
     return int(less.agg(F.coalesce(F.sum("less"), F.lit(0))).collect()[0][0])

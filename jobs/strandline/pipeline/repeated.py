@@ -1,4 +1,4 @@
-"""A run that could change nothing: known by the ledger and the landing's log, without Spark."""
+"""Recognises a run that could change nothing, without Spark."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from strandline.spec import PipelineSpec
 
 
 def request_fingerprint(spec: PipelineSpec, request: Request, input_id: str) -> str:
-    """Of all that decides what a run publishes, but for the rows of the landing table and the past.
+    """A hash of everything that decides what a run publishes, except the rows and earlier runs.
 
-    Of what is asked; of the pipeline's file but for `schedule`, `spark`, `engine` and
-    `quarantine_days`; of the landing table, which may have been created again; of the program. Two
-    runs of the same fingerprint over the same rows publish the same.
+    It covers the request; the pipeline's file except `schedule`, `spark`, `engine` and
+    `quarantine_days`; the landing table's id; and the program. Two runs with one fingerprint over
+    the same rows publish the same.
 
     Args:
         spec: the pipeline.
-        request: what is asked.
-        input_id: of the landing table, or of results (`LandingLog.input_id`).
+        request: the requested run.
+        input_id: the id of the landing table, or of results (`LandingLog.input_id`).
     """
     within = request.range
     decides = {
@@ -52,13 +52,13 @@ def run_repeated(
 ) -> Entry | None:
     """The published run that a request would only repeat; None: it may change something.
 
-    Where this is not sure, as with a landing table that only a catalog knows, it may.
+    None also where this is not certain, as with a landing table of a catalog.
 
     Args:
         spec: the pipeline.
-        ledger: of the pipeline.
-        request: what is asked.
-        log: of the landing table; None: only a catalog knows where it lies.
+        ledger: the pipeline's ledger.
+        request: the requested run.
+        log: the landing table's log; None: its place is known to a catalog alone.
     """
     if request.dry_run or request.recreate or log is None:
         return None
@@ -78,7 +78,7 @@ def run_repeated(
 def repeat(
     spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
 ) -> Outcome | None:
-    """Leave a step in the ledger that names the run which a request repeats; None: there is none.
+    """Write a ledger step that names the run which a request repeats; None: there is none.
 
     Nothing is computed, and nothing but the ledger is written.
     """
@@ -128,13 +128,13 @@ def repeat(
 
 
 def _are_as_published(store: Store, state: PipelineState) -> bool:
-    """Whether nobody has written to the published tables since a step named their versions."""
+    """Whether the published tables are at the versions that the ledger recorded."""
     then = state.versions or {}
     return all(store.version(name) == then.get(name) for name in PUBLISHED)
 
 
 def _same_input(spec: PipelineSpec, request: Request, log: LandingLog, last: Entry) -> bool:
-    """Whether the landing holds the rows that a run has read, those of days to its horizon."""
+    """Whether the landing still has the rows that a run has read, up to its horizon."""
     if last.horizon_ms is None:
         return False
     # by hand the last arrival of all decides what the horizon is

@@ -1,4 +1,4 @@
-"""What a run is asked, and what it answers."""
+"""The request of a run, and its outcome."""
 
 from __future__ import annotations
 
@@ -28,31 +28,29 @@ class Request:
 
     Attributes:
         kind: `backfill` rebuilds `range`; `advance` does what a scheduled run does.
-        to_ms: for `advance`: the instant whose last midnight is the run's M.
+        to_ms: for `advance`: M is the last midnight not after this instant.
         as_of_ms: the horizon, if the caller sets it.
         close: whether the input of the range has ended at the horizon.
         reopen: whether a range that was closed may be rebuilt as not closed.
-        keeps_closed: whether windows that an earlier run has closed stay as they were closed; else
-            a run over them at another horizon is refused, unless it may `reopen` them.
+        keeps_closed: whether windows that an earlier run has closed stay so; else a run over them
+            at another horizon is refused, unless it may `reopen` them.
         dry_run: whether nothing is written.
-        run_key: names the caller's run, so that its retries find each other; None: a new run.
-        now_ms: the time of the clock: no horizon lies after it. None: nobody asks for it, which
-            only conformance and benchmarks may do.
-        accept_loss: why the run goes by what is left of days whose rows have gone; None: it does
-            not.
-        recreate: whether what is built is published in place of all that was published before.
-        allow_removals: whether any share of the published windows of the range may go.
-        overrides: what a run by hand goes by in place of what the pipeline's file says, as written:
-            `allowed_lateness`, `bound`. The spec that it is given has these already.
-        not_ready_ms: of a scheduled run the midnight that was asked for, where its day is not ready
-            yet (`ready`); None: it is.
-        not_published_ms: of a scheduled run the midnight that was asked for, where the pipeline
-            whose results it reads has not come so far (`known`); None: it has.
-        prepare: whether the run keeps what it would publish, for `runs publish`, in place of
-            publishing it.
-        preview_rows: in a preview at most so many windows of each kind are shown.
-        max_bytes: a run that would read more of the landing table is refused; None: what the
-            pipeline says.
+        run_key: the caller's run, shared by its retries; None: a new run.
+        now_ms: the current time, which no horizon exceeds; None: not checked (conformance and
+            benchmarks only).
+        accept_loss: the reason to use days with missing rows as they are now; None: they stay as
+            observed.
+        recreate: whether the result replaces everything that was published before.
+        allow_removals: whether any share of the range's published windows may be removed.
+        overrides: settings that override the pipeline's file for a run by hand, as written:
+            `allowed_lateness`, `bound`. The given spec already has them.
+        not_ready_ms: the requested midnight of a scheduled run, if its day is not ready yet
+            (`ready`); None: it is.
+        not_published_ms: the requested midnight of a scheduled run, if the pipeline whose results
+            it reads has not published so far (`known`); None: it has.
+        prepare: whether the run only stages its changes, for `runs publish`.
+        preview_rows: the largest number of windows of each kind in a preview.
+        max_bytes: the limit of bytes to read of the landing table; None: the pipeline's limit.
     """
 
     kind: Literal["backfill", "advance"]
@@ -78,11 +76,11 @@ class Request:
     not_published_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a horizon that has not come yet, what contradicts itself, and what is left out.
+        """Refuse a future horizon, contradictory options, and missing reasons.
 
         Raises:
-            InputError: it lies after the time of the clock; a dry run is to keep something; or what
-                has to have a reason has none.
+            InputError: the horizon lies after the current time; a dry run shall keep its staging;
+                or an option without its required reason.
         """
         if self.prepare and self.dry_run:
             raise InputError("--prepare", "contradicts --dry-run", "give one of them")
@@ -123,7 +121,9 @@ class Request:
         return midnight_before(self.to_ms or 0)
 
     def ready(self, after_ms: int | None) -> Request:
-        """The same; of a scheduled run up to the last midnight that is so long ago by the clock.
+        """The same request.
+
+        A scheduled run up to the last midnight whose day is ready by the clock.
 
         Args:
             after_ms: how long after its end a day is ready (`source.ready_after`); None: at once.
@@ -136,7 +136,7 @@ class Request:
         return replace(self, to_ms=ready_ms, not_ready_ms=self.until_ms)
 
     def known(self, until_ms: int | None) -> Request:
-        """The same; of a scheduled run no further than to where its source is known.
+        """The same request; a scheduled run no further than its source is known.
 
         Args:
             until_ms: the midnight up to which all that it reads has landed; None: not known.
@@ -147,7 +147,7 @@ class Request:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know of how it was understood."""
+        """Notes about how the request was understood."""
         notes = []
         if self.not_ready_ms is not None:
             notes.append(
@@ -172,12 +172,12 @@ class Request:
 
 
 def as_next_attempt(run_key: str | None, step: Entry, state: PipelineState) -> Entry:
-    """A step of a new run: with its id, and the how manieth attempt of the caller's run it is.
+    """The first step of a new run: with its id, and the number of the attempt of the caller's run.
 
     Args:
-        run_key: names the caller's run; None: it is a new one.
-        step: what else it says.
-        state: of the pipeline; all attempts share what is before the number in the run's id.
+        run_key: the caller's run; None: a new one.
+        step: its other facts.
+        state: the pipeline's state; all attempts share the part of the id before the number.
     """
     shared = shared_id(run_key or uuid.uuid4().hex)
     attempts = [
@@ -225,7 +225,7 @@ class Outcome:
 
     @property
     def findings(self) -> list[Finding]:
-        """What is not as it must be: by the audit, or as a run that is repeated found it."""
+        """The findings of the run's audit, or of the run that it repeats."""
         return [*findings_in(self.audit, self.run_id), *self.findings_before]
 
     @property

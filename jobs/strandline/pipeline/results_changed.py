@@ -1,7 +1,7 @@
-"""What of a pipeline that reads results has to be rebuilt because the other one has changed some.
+"""The rebuilds that a pipeline over results needs after the other pipeline has changed some.
 
-Changed results change the windows that they go into, and these alone; a watermark that has become
-another one changes the slots whose moments are others now, and what comes after.
+Changed results change only the windows that they belong to. A changed watermark changes the slots
+that fire or close at other times, and all later ones.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ from strandline.pipeline.request import Request
 
 
 def of_changed_results(landing: Landing, request: Request, state: PipelineState) -> list[Request]:
-    """What a scheduled run does first: it rebuilds the closed windows whose results have changed.
+    """The runs that a scheduled run does first.
 
-    Each range for itself. Whoever dies before the scheduled run has published does them again.
+    Rebuilds of closed windows whose results have changed.
+
+    One run for each range. If the scheduled run dies before publishing, they are done again.
     """
     scheduled = request.kind == "advance" and not request.recreate
     if not (scheduled and isinstance(landing, ResultsLanding)):
@@ -60,14 +62,14 @@ def of_changed_results(landing: Landing, request: Request, state: PipelineState)
 
 
 def ranges_changed(landing: ResultsLanding, state: PipelineState) -> list[TimeRange]:
-    """The ranges of closed windows whose results have changed since all was published.
+    """The ranges of closed windows whose results have changed since everything was published.
 
-    By the dates that commits to the other pipeline's table have changed rows of. What is not closed
-    is rebuilt by a scheduled run anyway.
+    Found by the dates that commits to the other pipeline's table have changed. Windows that are not
+    closed are rebuilt by a scheduled run anyway.
 
     Args:
         landing: the results.
-        state: of the pipeline, by its own ledger.
+        state: the pipeline's state, by its own ledger.
     """
     last = _last_over_all(state)
     if last is None or last.landing_version is None or not landing.spec.by_slots:
@@ -92,9 +94,9 @@ def ranges_changed(landing: ResultsLanding, state: PipelineState) -> list[TimeRa
 
 
 def _last_over_all(state: PipelineState) -> Entry | None:
-    """The last run after which everything stood that results say; None: there is none.
+    """The last run in force after which everything was published; None: there is none.
 
-    A run that was taken back has left what was before it, until the next one over all.
+    After a revert, everything is published only from the next run over everything on.
     """
     without = [range(pair.run.position, pair.by.position) for pair in state.taken_back]
     over_all = (run for run in reversed(state.published) if run.completes_ms is not None)
@@ -102,7 +104,7 @@ def _last_over_all(state: PipelineState) -> Entry | None:
 
 
 def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
-    """Where the windows start that hold results of the first windows which start on a day."""
+    """The range of starts of windows with results of first windows that start on a day."""
     ids = first.ids_within(TimeRange(midnight_ms, midnight_ms + DAY_MS))
     events = first.ends_of(np.array([ids[0], ids[-1]])) - 1 if len(ids) else np.zeros(0)
     if not len(events):
@@ -114,9 +116,9 @@ def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
 
 
 def first_moved(ctx: Context, state: PipelineState, seen: Observation, horizon_ms: int) -> int:
-    """The start of the first closed slot that now fires or closes at another moment.
+    """The start of the first closed slot that now fires or closes at another time.
 
-    The end of all instants, if there is none, as where no day has changed that was observed before.
+    The end of all instants if there is none, or if no observed day has changed.
     """
     days = seen.world.changes.changed | seen.world.changes.behind
     slots = _closed_since(ctx.store.table("completeness"), min(days)) if days else []
@@ -132,7 +134,7 @@ def first_moved(ctx: Context, state: PipelineState, seen: Observation, horizon_m
 
 
 def _closed_since(completeness: DeltaTable | None, day: date) -> list[list[int]]:
-    """The slots that have closed from a day on: start, end, when each fired and closed."""
+    """The slots that have closed since a day: start, end, and when each fired and closed."""
     if completeness is None:
         return []
     since = ds.field("closed_at") >= datetime_of(midnight_of(day))

@@ -1,4 +1,4 @@
-"""runs revert: what a run has published goes back to what stood before it, as a run of its own."""
+"""Reverts a run (`runs revert`): a new run restores what was published before it."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Reverted:
 
     Attributes:
         begun: its step `publishing`, with the versions of its tables from before.
-        done: its step `published`, with those from after: what differs between them is its own.
-        before: the state of the pipeline from before it.
-        base: the position of the ledger that this is known by.
+        done: its step `published`, with the versions after it: the difference is its own change.
+        before: the pipeline's state before it.
+        base: the ledger position that this is based on.
     """
 
     begun: Entry
@@ -58,13 +58,13 @@ class Reverted:
 
     @property
     def days_to_recompute(self) -> Sequence[date]:
-        """The days to recompute that it has settled: they are to be recomputed again."""
+        """The days to recompute that the run has settled: they have to be recomputed again."""
         return self.done.settled or ()
 
     def first_step(
         self, spark: SparkSession, spec: PipelineSpec, reason: str, requested_by: str | None
     ) -> Entry:
-        """The first step of the run that takes it back: with what the pipeline knew before it."""
+        """The first step of the reverting run, with the facts before the reverted one."""
         done = self.done
         within = done.range
         known_ms = None if within is None else self.before.largest_horizon(within)
@@ -97,7 +97,7 @@ def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reve
 
     Raises:
         InputError: there is no such run; it has not published; others have published into its range
-            since; or the ledger does not hold what stood before it.
+            since; or the ledger lacks the versions before it.
     """
     steps = state.steps_of(run_id, pipeline)
     place = f"{pipeline} run {run_id}"
@@ -139,7 +139,7 @@ def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reve
 
 
 def _require_last_of_its_range(pipeline: str, state: PipelineState, done: Entry) -> None:
-    """A publish is in force, and no later one has touched its slots.
+    """Refuse a publish that is not in force, or whose slots a later one has changed.
 
     Raises:
         InputError: it was taken back; or others have published into its range since.
@@ -177,11 +177,11 @@ def revert_run(
     progress: Progress = lambda step: None,
     opened: OpenedLog | None = None,
 ) -> Outcome:
-    """Publish, as a new run, what stood before a run published; a dry run shows what would change.
+    """Publish, as a new run, the state before a run published; a dry run shows the changes.
 
-    What the pipeline remembers goes back with it: the frontier, the first open slot, the days to
-    recompute. The tables of before are read at the versions that the ledger names. May be killed
-    at any point, as any run.
+    The pipeline's state is restored with it: the frontier, the first open slot, the days to
+    recompute. The earlier tables are read at the versions in the ledger. It may be killed at any
+    point, like any run.
 
     Args:
         spec: the pipeline.
@@ -195,8 +195,8 @@ def revert_run(
         opened: the log of the landing table, where it is open already.
 
     Raises:
-        InputError: `require_revertible`, or a version of before is not there any more.
-        RetryableError: somebody published into the range meanwhile.
+        InputError: see `require_revertible`; or an earlier version is no longer available.
+        RetryableError: another run has published into the range since.
     """
     opened = opened or OpenedLog.newest(lake, spec)
     ledger = opened.ledger
@@ -245,10 +245,10 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
 
 
 def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
-    """What brings the tables back, of the days whose files the run has changed.
+    """The changes that restore the tables, on the days whose files the run has changed.
 
     Raises:
-        InputError: a version that is needed is not there any more.
+        InputError: a needed version is no longer available.
     """
     before, after = reverted.begun.versions or {}, reverted.done.versions or {}
     changes = []
@@ -268,7 +268,7 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
 
 
 def _tables(store: Store, reverted: Reverted) -> dict[str, PublishedTable]:
-    """The tables that a run may have written; pairs are identified as the earlier ones were."""
+    """The tables that a run may have written; pairs are identified as in the earlier version."""
     key = (reverted.begun.publish or {}).get("key", ())
     version = (reverted.begun.versions or {}).get(PAIRS)
     pairs = None if version is None else store.table(PAIRS, version)

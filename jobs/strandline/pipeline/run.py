@@ -1,6 +1,7 @@
-"""One run from its request to its outcome; any step can be killed, and the run started again.
+"""One run from its request to its outcome; it can be killed at any step and started again.
 
-observe → plan → rebuild → audit → diff → publish: each makes a value of the values before it.
+observe → plan → rebuild → audit → diff → publish: each step makes a value from the values before
+it.
 """
 
 from __future__ import annotations
@@ -60,23 +61,24 @@ def run(
     progress: Progress = lambda step: None,
     opened: OpenedLog | None = None,
 ) -> Outcome:
-    """Rebuild a range, judge it, and publish what differs.
+    """Rebuild a range, audit it, and publish the differences.
 
-    What stops it is in the ledger before it is raised.
+    An error is written into the ledger before it is raised.
 
     Args:
         spec: the pipeline.
         lake: where its tables lie.
-        request: what is asked.
+        request: the requested run.
         spark: the session; one application a run.
         progress: called with each step as it begins.
-        opened: the log of the landing table, where it is open already: what it holds is read,
-            unless somebody has written a step of the ledger since.
+        opened: the log of the landing table, if it is already open: it is used unless another run
+            has written a ledger step since.
 
     Raises:
         InputError: the request, the spec or the landing table is wrong (exit 2).
         AuditFailedError: a critical expectation failed; nothing is published (exit 3).
-        RetryableError: somebody else published into the range, or erased rows, meanwhile (exit 4).
+        RetryableError: another run has published into the range, or erased rows, since it began
+            (exit 4).
         UnexpectedError: anything else (exit 1); it too leaves a `failed` step.
     """
     opened = opened or OpenedLog.newest(lake, spec)
@@ -182,7 +184,7 @@ def _steps(
 def _recovered(
     ctx: Context, journal: Journal, base: int, own: Collection[str]
 ) -> tuple[Context, PipelineState]:
-    """The run, and the state that it is based on, once a publish that died is finished."""
+    """The context and state of a run, after finishing any dead publish."""
     if not ctx.dry_run:
         with ctx.store.lock():
             finish_dead_publish(ctx)
@@ -193,10 +195,10 @@ def _recovered(
 
 
 def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged, Malformed]:
-    """What is rebuilt, and the malformed rows of the days observed.
+    """The staged rebuild, and the malformed rows of the observed days.
 
-    What is observed is committed while the rebuild, which needs it only in memory, runs: the
-    rebuild reads what was published before.
+    The observation is committed while the rebuild runs, which needs it only in memory and reads
+    the tables as they were before.
     """
     before, seen = ctx.as_published, planned.seen
     with ThreadPoolExecutor(1) as pool:
@@ -210,9 +212,10 @@ def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged
 
 
 def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
-    """Stage malformed rows, and make what is observed count.
+    """Stage malformed rows, and commit the observation.
 
-    Not yet, where a loss is accepted with it; and never by rules that are of this run alone.
+    It is committed later if missing rows are accepted with it, and never for a run with overridden
+    settings.
     """
     malformed = stage_malformed(seen, ctx.landing, ctx.staging)
     if not (ctx.dry_run or seen.world.accepted or journal.entry.overrides):
@@ -224,7 +227,7 @@ def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
 
 
 def _described(ctx: Context, arrivals: RunArrivals) -> dict[str, Any]:
-    """What an outcome says of what was known and planned."""
+    """The fields of an outcome that describe the observation and the plan."""
     planned = arrivals.planned
     seen, plan = planned.seen, planned.plan
     return {
@@ -247,10 +250,10 @@ def _preview(
     changes: Sequence[Change],
     malformed: Malformed,
 ) -> Mapping[str, Any] | None:
-    """What a run would change that somebody looks at first; None: it publishes at once.
+    """The preview of a dry or prepared run; None: the run publishes at once.
 
-    Of a dry run also what observing would bring into quarantine: of others that is there by now,
-    and by rules of its own a run keeps nothing of what it observes.
+    For a dry run it includes the malformed rows that observing would quarantine; other runs have
+    already done so, and runs with overridden settings never do.
     """
     if not (ctx.dry_run or request.prepare):
         return None
@@ -266,14 +269,14 @@ def _preview(
 def _took_before(
     ctx: Context, request: Request, state: PipelineState, books: Sequence[Book]
 ) -> Mapping[str, Any] | None:
-    """What runs like this one took, for whoever asks before there is one."""
+    """The duration of earlier similar runs, for previews; None: the run publishes at once."""
     if not (ctx.dry_run or request.prepare):
         return None
     return took_before(state, request.kind, sum(book.total for book in books))
 
 
 def _counted(staged: Staged) -> dict[str, Any]:
-    """What an outcome says of the slots of the range."""
+    """The fields of an outcome that describe the slots of the range."""
     states = Counter(staged.calendar["state"].tolist()) + staged.gaps.not_in_rows
     return {
         "slots": {str(state): count for state, count in states.most_common()},
@@ -289,7 +292,7 @@ def _status(request: Request, *, rejected: bool) -> str:
 
 @contextmanager
 def _cleared(ctx: Context) -> Iterator[None]:
-    """Whatever becomes of a dry run, nothing of it stays behind."""
+    """Remove the staging of a dry run at its end, whatever happens."""
     try:
         yield
     finally:

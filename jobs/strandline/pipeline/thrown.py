@@ -1,8 +1,8 @@
-"""Which expression of a pipeline fails, and on which value: asked of the landing after a run has.
+"""Finds the expression of a pipeline that fails, and the value it fails on, after a run has failed.
 
-An engine says of a task that failed what was wrong, seldom with which value, and never in which
-expression of the file. So the expressions are evaluated one by one: on the last days first, since
-those before have been read by other runs, and in halves, until one value remains.
+An engine reports what was wrong in a failed task, seldom the value, and never the expression of the
+file. So the expressions are evaluated one by one: on the last days first, since earlier runs have
+read the others, and by halving the rows until one value remains.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ _TRY_FORMS = (
 
 @dataclass(frozen=True)
 class _Asked:
-    """An expression on rows.
+    """An expression on some rows.
 
     Attributes:
         use: the expression.
-        rows: all rows that it is over.
+        rows: all rows that it reads.
         probe: evaluates it on some of them.
     """
 
@@ -75,7 +75,7 @@ class _Asked:
     probe: Callable[[DataFrame], DataFrame]
 
     def failure(self, rows: DataFrame) -> str | None:
-        """What the engine says where the expression fails on some rows; None: it does not."""
+        """The engine's message if the expression fails on some rows; None: it does not."""
         try:
             self.probe(rows).collect()
         except FAILURES as error:
@@ -87,8 +87,8 @@ def thrown_by(landing: Landing, seconds: float = _SECONDS) -> InputError | None:
     """The expression of a pipeline that fails on rows of its landing; None: none was found.
 
     Args:
-        landing: what the run has read.
-        seconds: after which no further query is begun.
+        landing: the landing that the run has read.
+        seconds: the time after which no further query is started.
     """
     until = time.monotonic() + seconds
     for days in _last_first(landing.days):
@@ -111,7 +111,7 @@ def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputErr
 
 
 def _last_first(days: Sequence[date | None]) -> Iterator[list[date | None]]:
-    """The last day, the two before it, the four before these, and so on."""
+    """The last day, the two days before it, the four days before these, and so on."""
     remaining, count = [*days], 1
     while remaining:
         yield remaining[-count:]
@@ -119,7 +119,7 @@ def _last_first(days: Sequence[date | None]) -> Iterator[list[date | None]]:
 
 
 def _questions(landing: Landing, days: Sequence[date | None]) -> Iterator[_Asked]:
-    """The expressions on the rows of some arrival days; what leaves rows out comes first."""
+    """The expressions on the rows of some arrival days; expressions that filter rows come first."""
     uses = [*expressions_of(landing.spec, columns_by_log(landing.spec, landing.log))]
     order = ("where", "arrival_time", "event_time", "valid")
     name_of = {use.place: use.place.rpartition(".")[2] for use in uses}
@@ -133,7 +133,7 @@ def _questions(landing: Landing, days: Sequence[date | None]) -> Iterator[_Asked
 
 
 def _rows_of(landing: Landing, use: Use, days: Sequence[date | None]) -> DataFrame:
-    """The rows that an expression is over; an aggregate sees none that `valid` leaves out."""
+    """The rows that an expression reads; an aggregate reads none that `valid` excludes."""
     rows, one = landing.rows_over(use.table), landing.input_of(use.table)
     if one is None:
         return rows

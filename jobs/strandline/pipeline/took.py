@@ -1,4 +1,4 @@
-"""What runs like a planned one have taken, by the ledger: seconds, over so many records."""
+"""The duration of earlier runs like a planned one, from the ledger: seconds and records."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ _PARTS = {
 
 
 def took_before(state: PipelineState, kind: str, records: int) -> Mapping[str, Any] | None:
-    """The newest runs of a kind over about as many records: how many, and what they took.
+    """The newest runs of a kind over about as many records: their number, records and seconds.
 
-    If none was of that size, the newest ones of the kind. A run's records are those of all its
-    books; its seconds are those from its first step to its last one, which leaves out the start of
-    Spark.
+    If no run had that size, the newest ones of the kind. A run's records are those of all its
+    books; its seconds are from its first to its last step, without the start of Spark.
 
     Args:
-        state: what is known of the pipeline by its ledger.
+        state: the pipeline's state, by its ledger.
         kind: `backfill` or `advance`.
-        records: of the run that is planned.
+        records: the number of records of the planned run.
 
     Returns:
-        `runs`, and the least and the largest of them as `records` and `seconds`; None: no run of
-        the kind has published yet.
+        `runs`, and the minimum and maximum of `records` and of `seconds`; None: no run of the kind
+            has published yet.
     """
     took = [one for steps in state.runs.values() if (one := _took(steps, kind)) is not None]
     alike = [one for one in took if _is_alike(one[0], records)]
@@ -73,14 +72,17 @@ def parts_before(state: PipelineState, kind: str) -> dict[str, float]:
 
 
 def _is_straight(steps: Sequence[Entry], kind: str) -> bool:
-    """Whether they are those of a run of a kind that has published without waiting or stopping."""
+    """Whether the steps are of a run of a kind that published without waiting or failing."""
     first, last = steps[0], steps[-1]
     published = first.step == "started" and last.step == "published" and first.kind == kind
     return published and {entry.step for entry in steps} <= _STEPS and last.message is None
 
 
 def _took(steps: Sequence[Entry], kind: str) -> tuple[int, float] | None:
-    """The records and the seconds of a run; None: of another kind, or it had to wait or stop."""
+    """The records and the seconds of a run.
+
+    None: it is of another kind, or had to wait or failed.
+    """
     first, last = steps[0], steps[-1]
     if not (_is_straight(steps, kind) and first.written_at and last.written_at):
         return None

@@ -1,4 +1,4 @@
-"""audit: what is expected of a staged run; one that does not meet it publishes nothing."""
+"""Audits a staged run; a run that fails a critical expectation publishes nothing."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ BOOKS_ARE_OFF = (
 
 
 def books_off(run: Entry) -> list[str]:
-    """The books of a run that do not balance, as statements in numbers."""
+    """The books of a run that do not balance, as texts with numbers."""
     books = (Book(**book) for book in run.books or ())
     return [book.statement for book in books if not book.balanced]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What the expectations said of a run.
+    """The results of the expectations on a run.
 
     Attributes:
-        said: of each, as plain values.
-        failures: those that let nothing be published.
-        way_out: what to do about these.
+        said: the result of each, as plain values.
+        failures: the results that prevent publishing.
+        way_out: what to do about the failures.
     """
 
     said: list[dict[str, Any]] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Judged:
     way_out: str = ""
 
     def __add__(self, more: Judged) -> Judged:
-        """All that both say; the way out is that of the first which fails."""
+        """Both results combined; the way out is that of the first failure."""
         return Judged(
             [*self.said, *more.said],
             [*self.failures, *more.failures],
@@ -57,9 +57,9 @@ class Judged:
         )
 
     def reject(self, ctx: Context, journal: Journal) -> None:
-        """Publish nothing if one failed, and say why; a dry run goes on, to show its changes.
+        """Reject the run if an expectation failed; a dry run continues, to show its changes.
 
-        The changes are made by then, so that who accepts them publishes just these.
+        The changes are already staged, so that accepting the run publishes exactly them.
 
         Raises:
             AuditFailedError: the run is rejected.
@@ -85,7 +85,7 @@ def judge(
     books: Sequence[Book],
     checks: Sequence[Check],
 ) -> Judged:
-    """Hold what is staged against every expectation; it is in the ledger before this returns."""
+    """Check the staged rows against every expectation; the result is in the ledger on return."""
     from strandline.quality.audit.run import AuditInput, audit  # noqa: PLC0415 - takes seconds
 
     result = audit(
@@ -123,10 +123,10 @@ def judge_removals(
     staged: Staged,
     changes: Sequence[Change],
 ) -> Judged:
-    """A range that shrinks is a question: is it meant?
+    """Check whether a range loses published windows without the request saying so.
 
     Returns:
-        What was said: nothing where none shrinks, or it may.
+        The result; empty if no windows are removed, or removals are allowed.
     """
     from strandline.quality.audit.run import audit_removals  # noqa: PLC0415 - takes seconds
 
@@ -155,10 +155,10 @@ def judge_removals(
 def judge_tables(
     ctx: Context, journal: Journal, planned: PlannedRun, changes: Sequence[Change]
 ) -> Judged:
-    """Whether a record would be in quarantine and in windows once the changes are published.
+    """Check whether a record would be both in quarantine and in windows after publishing.
 
     Returns:
-        What was said: nothing of a run that has not put the malformed rows into quarantine yet.
+        The result; empty for a run that has not quarantined its malformed rows yet.
     """
     if ctx.dry_run or journal.entry.overrides or planned.seen.world.accepted:
         return Judged()

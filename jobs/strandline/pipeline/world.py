@@ -1,4 +1,4 @@
-"""What has landed, held against what was known of it: asked before anything is observed."""
+"""The landing status: what has landed, compared with what was observed; found before observing."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from strandline.spec import PipelineSpec
 
 @dataclass(frozen=True)
 class World:
-    """What has landed, and what was known of it.
+    """The landing status: what has landed, compared with what was observed.
 
     Attributes:
-        landed: what the landing table says of each arrival day that has begun.
-        known: what it said when the day was observed.
-        observed: the days that were observed under the pipeline's present rules.
-        changes: what has become of the days that were observed before.
-        event_times: those of the records of each day whose rows have gone.
-        accepted: the days that the run goes by what is left of.
-        owes: whether all is judged again from a day on that has changed; no: what it changes is
-            set otherwise.
-        ready_ms: the days that end by then are over, by the clock and by what the pipeline says.
+        landed: the facts of each arrival day that has begun, in the landing table.
+        known: the facts of each day when it was observed.
+        observed: the days that were observed under the pipeline's present settings.
+        changes: the changes of the observed days.
+        event_times: the event times of the records of each day with missing rows.
+        accepted: days with missing rows that the run uses as they are now.
+        owes: whether a changed day makes the run recompute everything since; false where changes
+            are rebuilt in another way.
+        ready_ms: days that end by then have ended, by the clock and by `ready_after`.
         landing_version: the version of the landing table.
-        landing_id: the table that it is a version of.
-        timeline: the timeline table, as it was asked.
+        landing_id: the id of that table.
+        timeline: the opened timeline table.
     """
 
     landed: Mapping[date, DayFacts]
@@ -50,11 +50,11 @@ class World:
 
     @property
     def lost(self) -> frozenset[date]:
-        """The days whose rows have gone, and that still count as they were observed."""
+        """The days with missing rows that still count as they were observed."""
         return self.changes.lost - self.accepted
 
     def lost_within(self, events: TimeRange) -> list[date]:
-        """The days whose rows have gone that were observed with records of some event times."""
+        """The days with missing rows that were observed with records in a range of event times."""
         return sorted(
             day
             for day in self.lost
@@ -62,12 +62,15 @@ class World:
         )
 
     def lost_since(self, since_ms: int, before_ms: int) -> list[date]:
-        """Of the days from an instant on, those whose rows of event times before one have gone."""
+        """The days since an instant with missing rows of event times before another one."""
         events = TimeRange(EVERYTHING.start_ms, before_ms)
         return [day for day in self.lost_within(events) if midnight_of(day) >= since_ms]
 
     def last_lost_within(self, events: TimeRange) -> int | None:
-        """The largest of these event times that a record of such a day may have had."""
+        """The largest of some event times that a missing record may have had.
+
+        None: no record had one.
+        """
         return max(
             (
                 held.end_ms - 1
@@ -79,12 +82,12 @@ class World:
         )
 
     def days_to_observe(self, spec: PipelineSpec, horizon_ms: int) -> list[date]:
-        """The whole days below a horizon that are to be observed now, in their order.
+        """The whole days below a horizon to observe now, ascending.
 
-        Where a day follows from the one before, all from the first of them on.
+        If each day depends on the one before, all days from the first of them on.
 
         Raises:
-            InputError: one of those is to be observed again although rows of it have gone.
+            InputError: a day with missing rows would have to be observed again.
         """
         there = sorted({*self.landed, *self.accepted, *self.changes.changed})
         end_ms = min(horizon_ms, self.ready_ms)
@@ -107,39 +110,38 @@ class World:
         return following
 
     def days_whose_rows_may_go(self, days: Collection[date], owed: Sequence[date]) -> list[date]:
-        """Of days that are observed again: those whose malformed rows may have vanished.
+        """The days to observe again whose malformed rows may have disappeared.
 
-        What stands in the landing as before can only be malformed no longer by other rules. Such a
-        row stays in quarantine until its range is rebuilt; so it is from the first day to
-        recompute on.
+        An unchanged row can only become well-formed by new settings. Then it stays in quarantine
+        until its range is rebuilt, that is, from the first day to recompute on.
         """
         other_rows = (set(days) - self.known.keys()) | self.changes.changed | self.accepted
         first_to_recompute = owed[0] if owed else date.max
         return sorted(day for day in days if day in other_rows or day >= first_to_recompute)
 
     def to_recompute_among(self, new_days: Collection[date]) -> list[date]:
-        """Of the whole days that are observed now: those that change what may be published."""
+        """The whole days observed now that change published results."""
         if not self.owes:
             return []
         owed = self.changes.changed | self.changes.behind | self.accepted
         return sorted(owed & set(new_days))
 
     def facts_of(self, days: Collection[date]) -> dict[date, DayFacts]:
-        """What to keep of some days; of those whose rows have gone, what is kept already stays."""
+        """The facts to store for some days; days with missing rows keep their earlier facts."""
         nothing = DayFacts(0, "", self.landing_version, table_id=self.landing_id)
         return {day: self.landed.get(day, nothing) for day in days if day not in self.lost}
 
     @property
     def of_an_earlier_landing(self) -> World:
-        """The same, where the landing table is read as it was before some days were observed.
+        """The same status for a landing table read at a version before some days were observed.
 
-        Of these that counts. Other days whose rows have gone stand as they were observed.
+        For these days that version counts. Other days with missing rows stay as they were observed.
         """
         return self.accepting([*self.lost & self.known_of_newer])
 
     @property
     def known_of_newer(self) -> frozenset[date]:
-        """The days that somebody has observed in a newer version of the landing table."""
+        """The days that were observed in a newer version of the landing table."""
         return frozenset(
             day
             for day, said in self.known.items()
@@ -148,22 +150,22 @@ class World:
         )
 
     def accepting(self, days: Collection[date]) -> World:
-        """The same, where a run goes by what is left of some days whose rows have gone."""
+        """The same status for a run that uses some days with missing rows as they are now."""
         return replace(self, accepted=frozenset(days) & self.changes.lost)
 
 
 def times_of_lost(
     spec: PipelineSpec, lost: Collection[date], times: Mapping[date, Sequence[TimeRange]]
 ) -> dict[date, list[TimeRange]]:
-    """The event times of records that can no longer be read as they were, by the day that has lost.
+    """The event times of records that can no longer be read as observed, by arrival day.
 
-    Those of the day itself, and where rows decide what is a duplicate, of the days that they do so
-    for.
+    The event times of the day itself, and with `deduplicate` those of the days whose duplicates
+    depend on it.
 
     Args:
         spec: the pipeline.
-        lost: the days whose rows have gone.
-        times: the event times that days were observed with.
+        lost: the days with missing rows.
+        times: the event times of the days when observed.
     """
     rule = spec.source.deduplicate
     reach = 0 if rule is None else rule.days_back
@@ -176,7 +178,7 @@ def times_of_lost(
 
 
 def world_of(landing: Landing, store: Store, state: PipelineState) -> World:
-    """What has landed, held against what the timeline and the ledger know of it."""
+    """The landing status by the landing, the timeline and the ledger."""
     timeline = TimelineTable.open(store)
     known, observed = read_facts(timeline), observed_days(timeline)
     changes = landing.changes(

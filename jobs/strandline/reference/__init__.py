@@ -1,4 +1,4 @@
-"""Flink's event-time rules record by record: the definition that the engine is held against."""
+"""Flink's event-time rules record by record: the definition that the engine is tested against."""
 
 from strandline.reference.answer import Firing, LateRecord, Moment, Replay
 from strandline.reference.chained import replay_chained

@@ -1,4 +1,4 @@
-"""The answer of a replay: every watermark, firing, late record, and the windows open at the end."""
+"""The answer of a replay: every watermark, firing and late record, and the open windows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Cause(StrEnum):
-    """What made something happen; the end of a channel counts as a record."""
+    """What caused an event; the end of a channel counts as a record."""
 
     TICK = "tick"
     RECORD = "record"
@@ -35,13 +35,13 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When and why something happened.
+    """When and why an event happened.
 
     Attributes:
         at_ms: the processing time, on the clock of arrivals.
         cause: a tick, a record, or the end of the input.
-        after_record: the record that caused it, or the last one of the instant that did; None for
-            ticks, the end, and a channel that ends when no record arrives.
+        after_record: the record that caused it, or the last record of the instant that did; None
+            for ticks, the end of the input, and a channel that ends without a record.
     """
 
     at_ms: int
@@ -59,7 +59,7 @@ class Emission:
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """The combined input has gone idle, or is active again."""
+    """The combined input has gone idle or active."""
 
     moment: Moment
     status: str
@@ -67,10 +67,10 @@ class StatusChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing(FiredPane):
-    """One firing of a window of a key, with all that the window held.
+    """A firing of a window of a key, with all records of the window.
 
     Attributes:
-        watermark_ms: the watermark as it fired.
+        watermark_ms: the watermark at the firing.
         moment: when, and why.
     """
 
@@ -93,7 +93,7 @@ class LateRecord:
 
 @dataclass(frozen=True, slots=True)
 class OpenWindow:
-    """A window of a key that the state still holds; `end_passed`: the watermark is past its end."""
+    """A window of a key still in state; `end_passed`: whether the watermark is past its end."""
 
     key: tuple[Any, ...]
     window: TimeWindow
@@ -110,13 +110,14 @@ class Replay:
         valve_status: every change between idle and active.
         firings: every firing.
         late: the side output of late data.
-        no_window: the records that no window wanted and that were not late either.
-        open_at_end: what the state still holds, by key and window.
+        no_window: the records without a window that were not late either.
+        open_at_end: the windows still in state, by key and window.
         final_watermark_ms: the combined watermark at the end; MIN_WATERMARK: none yet.
-        unfired: the records that were dropped with their window before any firing held them.
-        accepted_late: the records that windows took after their end, each with the window.
-        outcomes: what became of each record, by record id.
-        violations: how many records broke the ascending order that their generator assumes.
+        unfired: the records that were dropped with their window before they were in a firing.
+        accepted_late: the records that windows accepted after their end, each with the window.
+        outcomes: the outcome of each record, by record id.
+        violations: the number of records that broke the ascending order that their generator
+            assumes.
     """
 
     watermarks: tuple[Emission, ...]

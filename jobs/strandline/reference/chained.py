@@ -16,15 +16,16 @@ from strandline.spec.chained import ChainedSpec
 def replay_chained(
     spec: ChainedSpec, upstream: Replay, record_of: Callable[[Firing, Record], Record]
 ) -> Replay:
-    """What a Flink job does with the results of the windows before, in the same job.
+    """The results of a Flink job that windows the results of other windows, in the same job.
 
-    A result comes before the watermark that fired it, so it is on time; one that a late record
-    fired comes behind the watermark, and is judged by the lateness here.
+    A result comes before the watermark that fired it, so it is on time. The result of a firing by a
+    late record comes behind the watermark, so the allowed lateness here decides.
 
     Args:
         spec: the second windows.
-        upstream: what the first ones did.
-        record_of: fills in key, values and payload of a result: `record` has its times and an id.
+        upstream: the answer of the first windows.
+        record_of: gives the record of a result, from its firing and a record with only times and
+            id.
 
     Raises:
         InputError: the input has ended where Flink would fire for ever.
@@ -52,7 +53,7 @@ _Event = tuple[Firing | None, int, Moment]
 
 
 def _in_order(upstream: Replay, results: tuple[Firing, ...]) -> Iterator[_Event]:
-    """Results and watermarks as they leave the first windows."""
+    """Results and watermarks in the order in which the first windows emit them."""
     advances = list(upstream.watermarks)
     place = 0
     for firing in results:

@@ -1,4 +1,4 @@
-"""Where watermarks come from: the source partitions, and how theirs become one."""
+"""The sources of watermarks: source partitions, and how theirs are combined."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from strandline.spec.watermark import Watermark
 
 
 class Combiner(Protocol):
-    """The partitions of a source and what they say together.
+    """The partitions of a source, and their combined watermark and status.
 
-    Every method that yields is to be consumed to its end: the windows take each signal in before
-    the next partition is asked.
+    Generators must be consumed to their end: the windows process each signal before the next
+    partition is probed.
     """
 
     def __contains__(self, channel: str) -> bool:
-        """Whether a partition is known."""
+        """Whether a partition has joined."""
 
     def __iter__(self) -> Iterator[str]:
         """The partitions in probe order."""
 
     def join(self, channel: str) -> Iterator[Signal]:
-        """Take in a discovered partition."""
+        """Add a discovered partition."""
 
     def on_event(self, record: Record) -> None:
-        """Let a record's generator see it; nothing becomes visible before `flush`."""
+        """Pass a record to its generator; nothing becomes visible before `flush`."""
 
     def finish(self, channel: str) -> None:
         """End a partition: from now on it offers MAX_WATERMARK, as its records would."""
 
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
-        """Make visible what an instant's records have caused at once.
+        """Emit what an instant's records offer at once.
 
-        `probe`: per-record emission; the partitions with records are probed, too.
+        `probe`: with per-record emission, the partitions with records are probed, too.
         """
 
     def tick(self, now_ms: int) -> Iterator[Signal]:
@@ -49,11 +49,11 @@ class Combiner(Protocol):
 
     @property
     def is_settled(self) -> bool:
-        """Whether ticks say nothing more until the next record."""
+        """Whether ticks emit nothing new until the next record."""
 
     @property
     def violations(self) -> int:
-        """How many records broke an ascending order that their generator assumes."""
+        """The number of records that broke an ascending order that their generator assumes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Offer:
 
 
 class Partition:
-    """One source partition: its generator, and the timer that judges its idleness."""
+    """A source partition: its generator, and the timer that decides its idleness."""
 
     def __init__(self, watermark: Watermark) -> None:
         """Start without a record."""
@@ -79,7 +79,7 @@ class Partition:
         self._end_was_seen = False
 
     def on_event(self, record: Record) -> None:
-        """See a record, and keep the largest watermark that it offers at once."""
+        """Process a record, and keep the largest watermark that it offers at once."""
         if self._timer is not None:
             self._timer.activity()
             self._judged_idle = False
@@ -90,29 +90,29 @@ class Partition:
 
     @property
     def violations(self) -> int:
-        """How many records broke the order that the generator assumes."""
+        """The number of records that broke the order that the generator assumes."""
         return self._generator.violations
 
     def finish(self) -> None:
-        """Offer MAX_WATERMARK from now on, and be done."""
+        """Offer MAX_WATERMARK from now on."""
         self._finished = True
         if self._offers_at_once:
             self._at_once_ms = MAX_WATERMARK
 
     def offered_at_once(self) -> int | None:
-        """What the records since the last call have offered at once."""
+        """The largest offer at once since the last call; None: no offer."""
         offer_ms, self._at_once_ms = self._at_once_ms, None
         return offer_ms
 
     def probe(self, now_ms: int) -> int | None:
-        """What the generator offers, whatever the timer says."""
+        """The generator's offer, regardless of idleness."""
         if self._finished:
             self._end_was_seen = True
             return MAX_WATERMARK
         return self._generator.on_periodic_emit(now_ms)
 
     def tick(self, now_ms: int) -> Offer:
-        """Judge idleness; a partition that is idle is not probed."""
+        """Check idleness; an idle partition is not probed."""
         if self._timer is not None and self._timer.check_if_idle(now_ms):
             self._judged_idle = True
             return Offer(idle=True)
@@ -120,7 +120,7 @@ class Partition:
 
     @property
     def is_settled(self) -> bool:
-        """Whether ticks say nothing more until the next record."""
+        """Whether ticks emit nothing new until the next record."""
         if self._finished:
             return self._end_was_seen
         if self._timer is not None:
@@ -147,8 +147,8 @@ class ChannelsBehindValve:
         Args:
             watermark: the strategy of each channel.
             channels: their names.
-            valve: one that is shared with another input; None: one of its own.
-            input_name: of the input that the channels belong to; "" where there is one.
+            valve: a valve shared with another input; None: its own valve.
+            input_name: the name of the channels' input; "" for a single input.
         """
         self._watermark = watermark
         self._partitions: dict[str, Partition] = {}
@@ -159,7 +159,7 @@ class ChannelsBehindValve:
             self._add(channel)
 
     def __contains__(self, channel: str) -> bool:
-        """Whether a channel is known."""
+        """Whether a channel has joined."""
         return channel in self._partitions
 
     def __iter__(self) -> Iterator[str]:
@@ -167,14 +167,17 @@ class ChannelsBehindValve:
         return iter(self._partitions)
 
     def join(self, channel: str) -> Iterator[Signal]:
-        """Take in a newcomer: active, and without a watermark, so it holds everything back."""
+        """Add a channel.
+
+        Active and without a watermark, so it holds the combined watermark back.
+        """
         was_idle = self._valve.idle
         self._add(channel)
         if was_idle:
             yield "active"
 
     def on_event(self, record: Record) -> None:
-        """Let the channel's generator see a record."""
+        """Pass a record to the channel's generator."""
         self._partitions[record.channel].on_event(record)
 
     def finish(self, channel: str) -> None:
@@ -182,7 +185,7 @@ class ChannelsBehindValve:
         self._partitions[channel].finish()
 
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
-        """Emit what the records of an instant offer at once, channel by channel."""
+        """Emit the offers of an instant's records, channel by channel."""
         for channel in self._partitions:
             if channel in active:
                 partition = self._partitions[channel]
@@ -191,7 +194,10 @@ class ChannelsBehindValve:
                     yield from self._offer(channel, partition.probe(now_ms))
 
     def tick(self, now_ms: int) -> Iterator[Signal]:
-        """Probe the channels one after the other, each through the valve before the next."""
+        """Probe the channels one after the other.
+
+        Each offer passes the valve before the next probe.
+        """
         for channel, partition in self._partitions.items():
             answer = partition.tick(now_ms)
             if answer.idle:
@@ -206,12 +212,12 @@ class ChannelsBehindValve:
 
     @property
     def violations(self) -> int:
-        """How many records came behind an earlier one of their channel, where that is counted."""
+        """The number of records behind an earlier one of their channel, if counted."""
         return sum(partition.violations for partition in self._partitions.values())
 
     @property
     def is_settled(self) -> bool:
-        """Whether no channel has anything to say until the next record."""
+        """Whether no channel emits anything new until the next record."""
         return all(partition.is_settled for partition in self._partitions.values())
 
     def _add(self, channel: str) -> None:
@@ -230,7 +236,7 @@ class ChannelsBehindValve:
 
 
 def newcomers(instant: Iterable[Record], known: Combiner) -> list[str]:
-    """The channels that an instant speaks of for the first time, by first record, then by name."""
+    """The channels with their first record in an instant, by that record, then by name."""
     first: dict[str, int] = {}
     for record in instant:
         first.setdefault(record.channel, record.ts_ms)

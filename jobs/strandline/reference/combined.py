@@ -1,4 +1,4 @@
-"""How the watermarks of the splits of a source, or of two inputs, become one."""
+"""Combines the watermarks of a source's splits, or of two inputs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from strandline.model.lateness import MIN_WATERMARK
 
 @dataclass(slots=True)
 class PartialWatermark:
-    """What one part says. Flink: `CombinedWatermarkStatus.PartialWatermark`."""
+    """The watermark and status of one part. Flink: `CombinedWatermarkStatus.PartialWatermark`."""
 
     watermark_ms: int = MIN_WATERMARK
     idle: bool = False
 
     def set_watermark(self, watermark_ms: int) -> bool:
-        """Whether an offer is higher; any ends idleness, also one that is not."""
+        """Set a watermark, and whether it is higher than before; any offer ends idleness."""
         self.idle = False
         higher = watermark_ms > self.watermark_ms
         self.watermark_ms = max(watermark_ms, self.watermark_ms)
@@ -26,8 +26,8 @@ class PartialWatermark:
 class CombinedWatermark:
     """The minimum over the parts that are not idle, or the maximum if all are; it never falls.
 
-    Unlike behind a valve, a part that comes back counts at once, also when it is behind.
-    Flink: `CombinedWatermarkStatus`; 2.2 lets the maximum through if all are idle.
+    Unlike at a valve, a part that becomes active counts at once, even if it is behind. Flink:
+    `CombinedWatermarkStatus`; 2.2 lets the maximum through if all are idle.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class CombinedWatermark:
         self.watermark_ms = MIN_WATERMARK
 
     def update(self, parts: Collection[PartialWatermark]) -> int | None:
-        """The combined watermark if it advances; None if it stays."""
+        """The combined watermark if it advances; None: it does not."""
         active = [part.watermark_ms for part in parts if not part.idle]
         everything = [part.watermark_ms for part in parts]
         combined_ms = min(active) if active else max(everything, default=MIN_WATERMARK)

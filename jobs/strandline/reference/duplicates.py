@@ -1,4 +1,4 @@
-"""Duplicates record by record: what repeats a record that has just arrived does not count."""
+"""Duplicates record by record: a record that repeats a recent one does not count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strandline.reference.records import Record
 def without_duplicates(
     records: Iterable[Record], identity: Callable[[Record], Hashable], *, within_ms: int
 ) -> tuple[list[Record], list[Record]]:
-    """The records that count, and the duplicates, both in the order of their arrival.
+    """The records that count, and the duplicates, both in order of arrival.
 
     A record is a duplicate if the last one of its identity, counted or not, arrived less than
     `within_ms` before it. Flink's own deduplication (SQL, keep the first row, with a state's time
@@ -20,8 +20,8 @@ def without_duplicates(
 
     Args:
         records: well-formed records, in any order.
-        identity: what duplicates are equal in.
-        within_ms: more than zero.
+        identity: gives the value in which duplicates are equal.
+        within_ms: a positive length in ms.
     """
     kept: list[Record] = []
     repeated: list[Record] = []

@@ -1,4 +1,4 @@
-"""Evictors: what a window keeps of its records, before or after it fires."""
+"""Evictors: which records a window keeps, before or after it fires."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Keep = Callable[[Sequence[Record]], list[Record]]
 
 
 def keep_by(evictor: Evictor) -> Keep:
-    """What an evictor keeps. Flink: `CountEvictor`, `TimeEvictor`, `DeltaEvictor`."""
+    """The records that an evictor keeps. Flink: `CountEvictor`, `TimeEvictor`, `DeltaEvictor`."""
     if isinstance(evictor, CountEvictor):
         return lambda records: _last(evictor.count, records)
     if isinstance(evictor, TimeEvictor):
@@ -30,7 +30,7 @@ def _newest(time_ms: int, records: Sequence[Record]) -> list[Record]:
 
 
 def _near_the_last(threshold: float, records: Sequence[Record]) -> list[Record]:
-    """Flink lets go of `delta >= threshold`: NaN is not, and stays."""
+    """The records that Flink does not evict by `delta >= threshold`: NaN is not, and stays."""
     last = _value(records[-1])
     return [record for record in records if not abs(_value(record) - last) >= threshold]
 

@@ -1,4 +1,4 @@
-"""Watermark generators: what a source partition offers as its watermark, and when."""
+"""Watermark generators: the watermark that a source partition offers, and when."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Generator(ABC):
     """Flink: `WatermarkGenerator`.
 
     Attributes:
-        violations: how many records broke an ascending order that the generator assumes.
+        violations: the number of records that broke an ascending order that the generator assumes.
     """
 
     violations = 0
 
     def on_event(self, record: Record) -> int | None:
-        """See a record; the watermark that is offered at once, if any."""
+        """Process a record; the watermark that it offers at once, or None."""
         return None
 
     @abstractmethod
     def on_periodic_emit(self, now_ms: int) -> int | None:
-        """The watermark that a probe at a processing time is offered; None: no offer."""
+        """The offer of a probe at a processing time; None: no offer."""
 
     def is_settled(self) -> bool:
         """Whether probes offer nothing new until the next record."""
@@ -42,13 +42,13 @@ class Generator(ABC):
 
 
 class MaxBased(Generator):
-    """The largest candidate so far; MIN before the first, which is an offer, too.
+    """The largest candidate so far; before the first one MIN_WATERMARK, which is an offer, too.
 
     Flink: `BoundedOutOfOrdernessWatermarks` and its kin.
     """
 
     def __init__(self, candidate: Callable[[Record], int | None]) -> None:
-        """Take the candidates of records from a rule; None is none."""
+        """A generator whose candidates come from a rule; None: a record has no candidate."""
         self._candidate = candidate
         self._largest_ms = MIN_WATERMARK
         self._seen_ms = MIN_WATERMARK
@@ -66,12 +66,12 @@ class MaxBased(Generator):
         return self._largest_ms
 
     def is_settled(self) -> bool:
-        """Whether the last probe has seen the largest candidate."""
+        """Whether the last probe has offered the largest candidate."""
         return self._seen_ms == self._largest_ms
 
 
 class AscendingExtractor(MaxBased):
-    """The largest event time less one, with a handler for smaller ones that follow.
+    """The largest event time minus one, with a handler for smaller event times that follow.
 
     Flink: `AscendingTimestampExtractor`; an equal event time is no violation.
     """
@@ -111,18 +111,18 @@ class PunctuatedGenerator(Generator):
 
 
 class ProcessingTimeLag(Generator):
-    """Processing time less a lag, on every probe. Flink: a time-lag generator."""
+    """The processing time minus a lag, on every probe. Flink: a time-lag generator."""
 
     def __init__(self, lag_ms: int) -> None:
         """Stay this far behind the clock."""
         self._lag_ms = lag_ms
 
     def on_periodic_emit(self, now_ms: int) -> int | None:
-        """The clock less the lag, never below MIN."""
+        """The clock minus the lag, never below MIN_WATERMARK."""
         return max(now_ms - self._lag_ms, MIN_WATERMARK)
 
     def is_settled(self) -> bool:
-        """Never: the clock goes on."""
+        """False: the clock advances."""
         return False
 
 
@@ -154,7 +154,7 @@ def generator_of(watermark: Watermark) -> Generator:
 
 
 class IdlenessTimer:
-    """Whether a source partition has been quiet for longer than a timeout, judged on ticks only.
+    """Whether a source partition has been silent for longer than a timeout, checked only on ticks.
 
     The first tick after a record sees activity; the first quiet tick starts the timer at that tick,
     and the partition is idle at the first later quiet tick that is *more* than the timeout after
@@ -168,7 +168,7 @@ class IdlenessTimer:
         self._quiet_since_ms: int | None = None
 
     def activity(self) -> None:
-        """A record has come."""
+        """Note that a record has come."""
         self._active = True
 
     def check_if_idle(self, now_ms: int) -> bool:

@@ -1,4 +1,4 @@
-"""A running job: its inputs on the clock of arrivals, and what it does with what they say."""
+"""A running job: its inputs on the clock of arrivals, and its operator."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ class Input:
         """Start the clock.
 
         Args:
-            watermark: its rules.
+            watermark: its watermark strategy.
             source: its channels.
             start_ms: when the clock starts.
-            discovers: whether a channel that is new may join.
-            retired: from when on channels hold nothing back.
+            discovers: whether new channels may join.
+            retired: the instant in ms from which each retired channel no longer holds the watermark
+                back.
         """
         interval_ms = watermark.interval_ms
         self.source = source
@@ -52,7 +53,7 @@ class Input:
         return replace(record, ts_ms=record.arrival_ms) if self._arrival_is_event_time else record
 
     def finish(self, retired_ms: int) -> list[str]:
-        """Let the channels that are retired at an instant end; which these are."""
+        """End the channels that are retired at an instant, and their names."""
         ending = [channel for channel, at_ms in self.retired.items() if at_ms == retired_ms]
         for channel in ending:
             del self.retired[channel]
@@ -60,7 +61,7 @@ class Input:
         return ending
 
     def is_due(self, until_ms: int) -> bool:
-        """Whether a tick up to `until_ms` may have something to say."""
+        """Whether a tick up to `until_ms` may emit something."""
         due = self._ticks is not None and self.next_tick_ms <= until_ms
         return due and not self.source.is_settled
 
@@ -71,20 +72,20 @@ class Input:
         return self.source.tick(now_ms)
 
     def pass_over(self, until_ms: int) -> None:
-        """Leave ticks out: they would have probed channels that have nothing to say."""
+        """Skip ticks on which no channel would emit anything."""
         if self._ticks is not None:
             self.next_tick_ms = max(self.next_tick_ms, self._ticks.after(until_ms))
 
 
 class Job(ABC):
-    """Feeds the records of one input, or of two, to an operator, each at its arrival."""
+    """Feeds the records of one input or two to an operator, each at its arrival."""
 
     def __init__(self, pipeline: str, inputs: Mapping[str, Input]) -> None:
         """Start.
 
         Args:
             pipeline: its name, for errors.
-            inputs: by the name that their records bear, in the order in which they are probed.
+            inputs: the inputs by the name in their records, in probe order.
         """
         self._pipeline = pipeline
         self._inputs = inputs
@@ -92,14 +93,14 @@ class Job(ABC):
 
     @abstractmethod
     def process(self, record: Record, moment: Moment) -> None:
-        """Take a record in."""
+        """Process a record."""
 
     @abstractmethod
     def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
-        """Take in a higher watermark that an input has emitted."""
+        """Process a higher watermark of an input."""
 
     def change_status(self, name: str, change: StatusChange) -> None:
-        """Take in that an input has gone idle, or is active again."""
+        """Process a change of an input's status."""
         self.status.append((name, change))
 
     def run(
@@ -111,7 +112,7 @@ class Job(ABC):
         horizon_ms: int | None,
         end_of_input: bool,
     ) -> None:
-        """Let the records arrive, and the clock tick, up to a horizon.
+        """Run the records and the ticks of the clock in order of time, up to a horizon.
 
         Raises:
             InputError: a record's channel is not one of its input's channels.
@@ -134,11 +135,11 @@ class Job(ABC):
 
     @property
     def violations(self) -> int:
-        """How many records broke the order that their generator assumes."""
+        """The number of records that broke the order that their generator assumes."""
         return sum(given.source.violations for given in self._inputs.values())
 
     def _retire(self, *, until_ms: int) -> None:
-        """End the channels that are retired by then, each at the millisecond before."""
+        """End the channels retired by then, each at the millisecond before its retirement."""
         ends = [
             (at_ms, name)
             for name, given in self._inputs.items()
@@ -160,9 +161,9 @@ class Job(ABC):
             given.pass_over(until_ms)
 
     def _receive(self, instant: tuple[Record, ...], *, sequenced: bool) -> None:
-        """Take in the records of an instant; what they cause becomes visible after all of them.
+        """Process the records of an instant; their effects become visible after all of them.
 
-        With a channel that ends with the millisecond, unless that is an instant of its own.
+        A channel that ends with the millisecond ends here, unless instants include a sequence.
         """
         moment = Moment(instant[-1].arrival_ms, Cause.RECORD, instant[-1])
         for name, given in self._inputs.items():

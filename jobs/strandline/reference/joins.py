@@ -29,7 +29,7 @@ from strandline.spec.join import (
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A left and a right record that belong together, and when that was found."""
+    """A joined left and right record, and when they were joined."""
 
     left: Record
     right: Record
@@ -38,7 +38,7 @@ class Pair:
 
     @property
     def ts_ms(self) -> int:
-        """The later of both event times."""
+        """The later event time of both."""
         return max(self.left.ts_ms, self.right.ts_ms)
 
 
@@ -51,8 +51,8 @@ class PairReplay:
         input_watermarks: every advance of an input's own watermark, by the name of the input.
         input_status: every change of an input between idle and active, by its name.
         pairs: every pair.
-        late: the records that came behind the watermark: neither joined nor kept.
-        kept: the records that still wait for partners, by input.
+        late: the records behind the watermark: neither joined nor kept.
+        kept: the records still in state, by input.
         final_watermark_ms: the watermark at the end; MIN_WATERMARK: none yet.
     """
 
@@ -73,11 +73,11 @@ def replay_windows_of_two(
     horizon_ms: int | None = None,
     end_of_input: bool = False,
 ) -> Replay:
-    """What a Flink job of windows over two inputs does; arguments and errors as of `replay`.
+    """The answer of a Flink job of windows over two inputs; arguments and errors as for `replay`.
 
-    Each record names its `input`; each id stands once among both. There is one valve over the left
-    channels, then the right ones: a slow side holds back both. A join fires only where both sides
-    have a record, with all their pairs each time.
+    Each record names its `input`; ids are unique over both. There is one valve over the left
+    channels, then the right ones, so a slow side holds back both. A join fires only if both sides
+    have a record, each time with all their pairs.
     """
     refuse_endless_firing(spec, end_of_input=end_of_input)
     valve = StatusWatermarkValve()
@@ -103,10 +103,10 @@ def replay_interval_join(
     horizon_ms: int | None = None,
     end_of_input: bool = False,
 ) -> PairReplay:
-    """What a Flink job of an interval join does; arguments and errors as of `replay`.
+    """The answer of a Flink job of an interval join; arguments and errors as for `replay`.
 
-    Each record names its `input`; each id stands once among both. Each input has a valve of its
-    own, and the join's watermark is the minimum over the inputs that are not idle.
+    Each record names its `input`; ids are unique over both. Each input has its own valve, and the
+    join's watermark is the minimum over the inputs that are not idle.
     """
     inputs = {
         name: _behind(StatusWatermarkValve(), name, getattr(spec.sources, name), start_ms=start_ms)
@@ -128,7 +128,7 @@ def _sequenced(sources: Sources) -> bool:
 
 
 def _behind(valve: StatusWatermarkValve, name: str, side: Side, *, start_ms: int) -> Input:
-    """An input whose channels are behind a valve; splits are one channel of it."""
+    """An input whose channels are behind a valve; a source of splits is one channel of it."""
     watermark, declared = side.watermark, side.declared_channels
     source: ChannelsBehindValve | SplitsBehindValve
     if watermark.combine == "splits":
@@ -147,7 +147,7 @@ class _WindowsOfTwo(WindowJob):
         self._needs_both = spec.join.window is not None
 
     def answer(self) -> Replay:
-        """See `WindowJob`; of a join without the firings that have records of one side alone."""
+        """See `WindowJob`; for a join, without the firings that have records of one side only."""
         answer = super().answer()
         if not self._needs_both:
             return answer
@@ -171,7 +171,7 @@ class _IntervalJoin(Job):
         self._late: list[LateRecord] = []
 
     def process(self, record: Record, moment: Moment) -> None:
-        """Join it with what the other side still keeps, and keep it; a late one is refused."""
+        """Join a record with the records kept of the other side, and keep it; refuse it if late."""
         watermark_ms = self._combined.watermark_ms
         if record.ts_ms < watermark_ms:
             self._late.append(LateRecord(record, watermark_ms))
@@ -188,19 +188,19 @@ class _IntervalJoin(Job):
         self._expiries.register(Timer(expiry_ms, instant, (record.input, record.key)))
 
     def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
-        """Take an input's watermark in; it ends that input's idleness."""
+        """Process an input's watermark, which ends that input's idleness."""
         self._input_watermarks.append((name, Emission(moment, watermark_ms)))
         self._parts[name].set_watermark(watermark_ms)
         self._combine(moment)
 
     def change_status(self, name: str, change: StatusChange) -> None:
-        """Leave an idle input out of the minimum, or count it again."""
+        """Exclude an idle input from the minimum, or include it again."""
         super().change_status(name, change)
         self._parts[name].idle = change.status == "idle"
         self._combine(change.moment)
 
     def answer(self) -> PairReplay:
-        """All that has happened, and what is left."""
+        """The whole answer, with the records still in state."""
         kept: dict[str, list[Record]] = {name: [] for name in self._parts}
         for (name, _), records in self._kept.items():
             kept[name] += records
@@ -215,7 +215,7 @@ class _IntervalJoin(Job):
         )
 
     def _combine(self, moment: Moment) -> None:
-        """Advance the combined watermark, and drop the records that no later one can pair with."""
+        """Advance the combined watermark, and drop records that no later record can pair with."""
         watermark_ms = self._combined.update(self._parts.values())
         if watermark_ms is None:
             return

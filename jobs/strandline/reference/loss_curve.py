@@ -1,4 +1,7 @@
-"""The loss curve record by record: how far the watermark is past the end of a record's window."""
+"""The loss curve record by record.
+
+How far the watermark is past the end of each record's window.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +27,18 @@ def loss_curve(
     horizon_ms: int | None = None,
     counts: Callable[[Record], bool] = lambda record: True,
 ) -> LossCurve:
-    """How many records each sum of bound and allowed lateness loses.
+    """The number of records lost at each sum of bound and allowed lateness.
 
-    A record is lost where the watermark without a bound, as it was just before the record, is at or
-    past the last millisecond of its newest window and the sum.
+    A record is lost if the watermark with bound 0, just before the record, is at or past the last
+    millisecond of its newest window plus the sum.
 
     Args:
-        spec: the pipeline, with windows on a grid without gaps; its own bound counts for nothing.
+        spec: the pipeline, with windows on a grid without gaps; its own bound is ignored.
         records: its well-formed records.
         totals_ms: bound plus allowed lateness, ascending.
         start_ms: when the job's clock started.
-        horizon_ms: records and ticks before it are known; None: all.
-        counts: whether a record is counted; one that is not still moves the watermark.
+        horizon_ms: only records and ticks before it count; None: all.
+        counts: whether a record is counted; others still move the watermark.
 
     Raises:
         TypeError: its windows lie on no grid.
@@ -55,7 +58,7 @@ def loss_curve(
 
 
 class _PastTheEnd(Job):
-    """Notes of each record how far the watermark was past the end of its newest window."""
+    """Collects for each record how far the watermark was past the end of its newest window."""
 
     def __init__(self, spec: PipelineSpec, start_ms: int, counts: Callable[[Record], bool]) -> None:
         super().__init__(spec.pipeline, {"": input_of(spec, start_ms)})
@@ -68,12 +71,12 @@ class _PastTheEnd(Job):
         self.past_end_ms: list[int] = []
 
     def process(self, record: Record, moment: Moment) -> None:
-        """Note it; before there is a watermark it lies before every end."""
+        """Collect the distance; before the first watermark it is before every end."""
         if not self._counts(record):
             return
         newest = self._assigner.windows_of(record.ts_ms)[0]
         self.past_end_ms.append(self._watermark_ms - newest.max_timestamp_ms)
 
     def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
-        """Take in a higher watermark."""
+        """Process a higher watermark."""
         self._watermark_ms = watermark_ms

@@ -1,4 +1,4 @@
-"""What windows hold, and what becomes of records there."""
+"""Panes (the contents of windows), and the outcomes of records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strandline.reference.triggers import WindowTrigger
 
 
 class Outcome(StrEnum):
-    """What became of a record, by its newest window."""
+    """The outcome of a record, by its newest window."""
 
     ON_TIME = "on_time"
     LATE_ACCEPTED = "late_accepted"
@@ -21,7 +21,7 @@ class Outcome(StrEnum):
 
 
 class Timing(StrEnum):
-    """Whether a window fires before the watermark reaches its end, as it does, or afterwards."""
+    """Whether a window fires before, at, or after the watermark reaches its end."""
 
     EARLY = "EARLY"
     ON_TIME = "ON_TIME"
@@ -30,7 +30,7 @@ class Timing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """What a window of a key holds, in order of acceptance."""
+    """The records of a window of a key, in order of acceptance."""
 
     key: tuple[Any, ...]
     window: TimeWindow
@@ -42,10 +42,10 @@ class FiredPane(Pane):
     """A pane that fires.
 
     Attributes:
-        seq: its place in the order of all firings, from 0.
+        seq: its number in the order of all firings, from 0.
         timing: before the window's end, at it, or afterwards.
         timer_ms: the time of the timer that fired it; None: a record did.
-        evicted: the records that the evictor took out before; they are not among the members.
+        evicted: the records that the evictor removed before; they are not among the members.
         supersedes: the earlier firings whose records are all in this one, by `seq`.
     """
 
@@ -58,7 +58,10 @@ class FiredPane(Pane):
 
 @dataclass(slots=True)
 class WindowState:
-    """A window of a key: what it holds, the firings that are all still there, and its trigger."""
+    """The state of a window of a key.
+
+    Its records, its firings that are still complete, its trigger.
+    """
 
     trigger: WindowTrigger
     members: list[Record] = field(default_factory=list)
@@ -66,7 +69,10 @@ class WindowState:
     fired_ids: set[str] = field(default_factory=set)
 
     def keep(self, members: list[Record]) -> None:
-        """Drop all other records: a firing that held one of them cannot be superseded any more."""
+        """Remove all other records.
+
+        A firing that contained one of them cannot be superseded any more.
+        """
         gone = {r.record_id for r in self.members} - {r.record_id for r in members}
         self.members = members
         if gone:

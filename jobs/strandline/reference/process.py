@@ -1,4 +1,4 @@
-"""Process functions: what a function of the user's own returns for a firing."""
+"""The results of a user's process function for firings."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from strandline.spec.pipeline import PipelineSpec
 def returned(
     spec: PipelineSpec, firing: Firing, columns: pa.Schema | None = None
 ) -> dict[str, Any]:
-    """What the function of a pipeline returns for a firing, by column.
+    """The result of a pipeline's function for a firing, by column.
 
     Args:
         spec: the pipeline.
-        firing: of a replay of it.
-        columns: of its landing table; None: those that the records have.
+        firing: a firing of its replay.
+        columns: the columns of its landing table; None: those of the records.
 
     Raises:
-        ProcessError: the function fails, or returns something else than it says.
+        ProcessError: the function fails, or returns something else than declared.
     """
     if spec.process is None:
         return {}

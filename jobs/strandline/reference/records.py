@@ -17,7 +17,7 @@ class Record:
     Attributes:
         arrival_ms: when it reached the landing table.
         ts_ms: its event time.
-        record_id: unique; orders records that are equal in all else.
+        record_id: a unique id; orders records that are otherwise equal.
         channel: the source partition that it came through; "" where there is only one.
         input: which of two inputs it came through, `left` or `right`; "" where there is only one.
         key: the values of its key columns; () for one global key.
@@ -48,8 +48,8 @@ class Record:
 def instants(records: Iterable[Record], *, sequenced: bool) -> Iterator[tuple[Record, ...]]:
     """The records by instant; inside it by ascending event time, session gap, record id.
 
-    An instant is an arrival, or an (arrival, sequence) where the pipeline has a `sequence`. Its
-    records are all judged by the watermark before it.
+    An instant is an arrival, or an (arrival, sequence) where the pipeline has a `sequence`. The
+    watermark before the instant decides about all its records.
     """
 
     def instant(record: Record) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Replaying a stream record by record, exactly as a Flink job would have processed it."""
+"""Replays a stream record by record, exactly as a Flink job would process it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def replay(
     horizon_ms: int | None = None,
     end_of_input: bool = False,
 ) -> Replay:
-    """What a Flink job of this pipeline does with these records.
+    """The answer of a Flink job of a pipeline on some records.
 
     Args:
         spec: the pipeline.
         records: its well-formed records, in any order; each id once.
         start_ms: when the job's clock started: ticks come at `start_ms + k * interval`, k >= 1.
-        horizon_ms: records and ticks before it count; None: everything up to the last record.
+        horizon_ms: only records and ticks before it count; None: everything up to the last record.
         end_of_input: whether the input has ended there: every channel then gets MAX_WATERMARK.
 
     Raises:
@@ -51,7 +51,7 @@ def replay(
 
 
 def refuse_endless_firing(spec: WindowedSpec, *, end_of_input: bool) -> None:
-    """Refuse the end of the input where that would fire again and again up to the end of time.
+    """Refuse an end of the input that would make a window fire up to the end of time.
 
     Raises:
         InputError: a global window fires continuously.
@@ -76,7 +76,7 @@ def input_of(spec: PipelineSpec, start_ms: int) -> Input:
 
 
 class WindowJob(Job):
-    """One source or more, then windows over all their records."""
+    """A job of one source or more, with windows over all their records."""
 
     def __init__(self, spec: WindowedSpec, inputs: Mapping[str, Input]) -> None:
         """A job that has not run.
@@ -89,14 +89,14 @@ class WindowJob(Job):
         self._stage = WindowStage(spec)
 
     def process(self, record: Record, moment: Moment) -> None:
-        """Give it to the windows."""
+        """Process a record in the windows."""
         self._stage.process(record, moment)
 
     def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
-        """Give it to the windows."""
+        """Advance the watermark of the windows."""
         self._stage.advance(watermark_ms, moment)
 
     def answer(self) -> Replay:
-        """All that has happened, and what is left."""
+        """The whole answer, with the windows still in state."""
         status = tuple(change for _, change in self.status)
         return self._stage.answer(status, self.violations)

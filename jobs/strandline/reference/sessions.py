@@ -12,9 +12,9 @@ from strandline.reference.windows import WindowOperator
 
 
 class SessionOperator(WindowOperator):
-    """Sessions: a record's window is merged with all that it overlaps or touches.
+    """Sessions: a record's window is merged with all windows that it overlaps or touches.
 
-    Lateness is judged after merging: a session in flight saves a record that comes too late by
+    Lateness is decided after merging: an open session accepts a record that would be too late by
     itself. Flink: `WindowOperator` with a `MergingWindowAssigner`, but for its loss of state where
     a new window equals a merged one: here that is one session more that the record joins.
     """
@@ -27,7 +27,7 @@ class SessionOperator(WindowOperator):
         self._places: dict[str, int] = {}
 
     def process(self, record: Record) -> tuple[Outcome, list[FiredPane]]:
-        """Take a record in, unless the session that it would make or join is dropped already."""
+        """Process a record, unless the session that it would create or join is already dropped."""
         gap_ms = record.gap_ms if self._gap_ms is None else self._gap_ms
         if gap_ms is None:
             msg = f"record {record.record_id} has no session gap"
@@ -45,7 +45,7 @@ class SessionOperator(WindowOperator):
         return self._accepted(window), list(self._accept(record, window))
 
     def panes(self) -> list[Pane]:
-        """What the state still holds; a session that was emptied merges on, and is there."""
+        """The sessions still in state, including emptied ones, which still merge."""
         return self._panes()
 
     def _merge(self, key: tuple[Any, ...], parts: list[TimeWindow], window: TimeWindow) -> None:

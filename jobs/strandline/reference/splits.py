@@ -1,4 +1,4 @@
-"""Splits of one source: no valve, but a combiner that treats idleness differently."""
+"""Splits of one source, combined without a valve, with other rules of idleness."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ class _Split(PartialWatermark):
 
 
 class SplitsOfOneSource:
-    """The watermarks of all splits combined, and one that has no split.
+    """The combined watermark of all splits, and of the main output without a split.
 
-    Beside the splits the source probes one generator of its own, the *main output*, which never
-    sees a record.
-    Flink: `ProgressiveTimestampsAndWatermarks`, `WatermarkOutputMultiplexer`.
+    Besides the splits the source probes a generator of its own, the *main output*, which never
+    receives a record. Flink: `ProgressiveTimestampsAndWatermarks`, `WatermarkOutputMultiplexer`.
     """
 
     def __init__(self, watermark: Watermark, splits: Iterable[str]) -> None:
@@ -46,12 +45,12 @@ class SplitsOfOneSource:
         return iter(self._splits)
 
     def join(self, channel: str) -> Iterator[Signal]:
-        """Take in a discovered split; it holds the watermark until it has caught up."""
+        """Add a discovered split; it holds the watermark back until it has caught up."""
         self._splits[channel] = _Split(partition=Partition(self._watermark))
         yield from ()
 
     def on_event(self, record: Record) -> None:
-        """Let the split's generator see a record."""
+        """Pass a record to the split's generator."""
         self._splits[record.channel].partition.on_event(record)
 
     def finish(self, channel: str) -> None:
@@ -59,7 +58,7 @@ class SplitsOfOneSource:
         self._splits[channel].partition.finish()
 
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
-        """Merge what the records of an instant offer at once. Flink: `ImmediateOutput`."""
+        """Merge the offers of an instant's records. Flink: `ImmediateOutput`."""
         higher = False
         for channel, split in self._splits.items():
             if channel in active:
@@ -91,19 +90,19 @@ class SplitsOfOneSource:
     def end(self) -> Iterator[Signal]:
         """End the input with one MAX_WATERMARK.
 
-        Flink drops it where the source stands at idle: nothing fires then.
+        Flink drops it if the source is idle: then nothing fires.
         """
         if not self._idle:
             yield from self._emit(MAX_WATERMARK)
 
     @property
     def violations(self) -> int:
-        """How many records came behind an earlier one of their split, where that is counted."""
+        """The number of records behind an earlier one of their split, if counted."""
         return sum(split.partition.violations for split in self._splits.values())
 
     @property
     def is_settled(self) -> bool:
-        """Whether ticks say nothing more until the next record."""
+        """Whether ticks emit nothing new until the next record."""
         return self._main.is_settled and all(s.partition.is_settled for s in self._splits.values())
 
     def _merge(self) -> Iterator[Signal]:
@@ -135,7 +134,7 @@ class SplitsBehindValve:
     """A source of splits as one channel of a valve that it shares with others."""
 
     def __init__(self, splits: SplitsOfOneSource, valve: StatusWatermarkValve, name: str) -> None:
-        """Become an input of the valve."""
+        """Register as an input of the valve."""
         self._splits, self._valve, self._name = splits, valve, name
         valve.join(name)
 
@@ -148,11 +147,11 @@ class SplitsBehindValve:
         return iter(self._splits)
 
     def join(self, channel: str) -> Iterator[Signal]:
-        """Take in a discovered split."""
+        """Add a discovered split."""
         return self._through_valve(self._splits.join(channel))
 
     def on_event(self, record: Record) -> None:
-        """Let the split's generator see a record."""
+        """Pass a record to the split's generator."""
         self._splits.on_event(record)
 
     def finish(self, channel: str) -> None:
@@ -160,7 +159,7 @@ class SplitsBehindValve:
         self._splits.finish(channel)
 
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
-        """Merge what the records of an instant offer at once."""
+        """Merge the offers of an instant's records."""
         return self._through_valve(self._splits.flush(active, now_ms, probe=probe))
 
     def tick(self, now_ms: int) -> Iterator[Signal]:
@@ -173,12 +172,12 @@ class SplitsBehindValve:
 
     @property
     def violations(self) -> int:
-        """How many records came behind an earlier one of their split, where that is counted."""
+        """The number of records behind an earlier one of their split, if counted."""
         return self._splits.violations
 
     @property
     def is_settled(self) -> bool:
-        """Whether ticks say nothing more until the next record."""
+        """Whether ticks emit nothing new until the next record."""
         return self._splits.is_settled
 
     def _through_valve(self, signals: Iterator[Signal]) -> Iterator[Signal]:

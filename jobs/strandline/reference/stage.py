@@ -1,4 +1,4 @@
-"""The windows of a job, and all that happens in them."""
+"""The windows of a job, and everything that happens in them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from strandline.spec.windowed import WindowedSpec
 
 
 class WindowStage:
-    """A pipeline's windows: takes records and watermarks, keeps what comes of them."""
+    """A pipeline's windows: processes records and watermarks, and collects the answer."""
 
     def __init__(self, spec: WindowedSpec) -> None:
         """Start empty."""
@@ -42,7 +42,7 @@ class WindowStage:
         self._fates: dict[str, Outcome] = {}
 
     def process(self, record: Record, moment: Moment) -> None:
-        """Take a record in."""
+        """Process a record."""
         outcome, fired = self._windows.process(record)
         self._fates[record.record_id] = outcome
         if outcome is Outcome.LATE:
@@ -53,13 +53,13 @@ class WindowStage:
             self._fire(pane, moment)
 
     def advance(self, watermark_ms: int, moment: Moment) -> None:
-        """Take a higher watermark in."""
+        """Process a higher watermark."""
         self._watermarks.append(Emission(moment, watermark_ms))
         for pane in self._windows.advance(watermark_ms):
             self._fire(pane, moment)
 
     def answer(self, status: tuple[StatusChange, ...] = (), violations: int = 0) -> Replay:
-        """All that has happened, and what is left."""
+        """The whole answer, with the windows still in state."""
         watermark_ms = self._windows.watermark_ms
         return Replay(
             watermarks=tuple(self._watermarks),

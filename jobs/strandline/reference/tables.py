@@ -1,4 +1,4 @@
-"""The rows of the published tables by a replay of the whole history."""
+"""The rows of the published tables, from a replay of the whole history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from strandline.spec.window import GridWindow, Session
 
 @dataclass(frozen=True, slots=True)
 class SlotState:
-    """Where the watermark stands to a window, whatever the key: `open`, `fired` or `closed`."""
+    """The state of a window over all keys: `open`, `fired` or `closed`."""
 
     state: str
     fired_at_ms: int | None
@@ -54,9 +54,9 @@ class QuarantineRow:
 
 @dataclass(frozen=True, slots=True)
 class CompletenessRow:
-    """A row of `completeness`: a slot with a record, over all keys; gaps are not listed.
+    """A row of `completeness`: a slot with a record, over all keys; gaps are listed elsewhere.
 
-    `unfired`: the records that were dropped with the window before any firing held them.
+    `unfired`: the records that were dropped with the window before they were in a firing.
     """
 
     window: TimeWindow
@@ -71,10 +71,10 @@ class CompletenessRow:
 
 
 class Tables:
-    """The tables after a replay; of a range they hold the rows whose window starts in it."""
+    """The tables after a replay."""
 
     def __init__(self, spec: PipelineSpec, replayed: Replay) -> None:
-        """Read them off an answer to this pipeline."""
+        """The tables of an answer for a pipeline."""
         window = spec.window
         self._gap: Session | None = window if isinstance(window, Session) else None
         self._calendar: WindowAssigner = (
@@ -88,7 +88,7 @@ class Tables:
         self._replayed = replayed
 
     def windows(self) -> list[WindowRow]:
-        """Every window of a key that has fired and that nothing later superseded, by key, start."""
+        """Every fired window of a key that no later firing superseded, by key and start."""
         superseded = {number for firing in self._replayed.firings for number in firing.supersedes}
         fired: dict[tuple[tuple[Any, ...], TimeWindow], list[Firing]] = defaultdict(list)
         for firing in self._replayed.firings:
@@ -114,7 +114,7 @@ class Tables:
         return rows
 
     def quarantine(self) -> list[QuarantineRow]:
-        """Every record that was late or had no window: the late ones first, by refusal."""
+        """Every late record and every record without a window: the late ones first, by refusal."""
         return [
             *(self._refused(refused, Outcome.LATE) for refused in self._replayed.late),
             *(self._refused(refused, Outcome.NO_WINDOW) for refused in self._replayed.no_window),
@@ -179,8 +179,8 @@ class Tables:
     def gaps(self, within: TimeRange, horizon_ms: int) -> list[TimeWindow]:
         """The gaps that start in a range, as of a horizon.
 
-        An empty slot is one iff it lies behind the first slot that accepted a record, and a later
-        slot has a record, or a later arrival day is over without one.
+        An empty slot is a gap if it lies behind the first slot that accepted a record, and either a
+        later slot has a record or a later arrival day ended without one.
         """
         accepting = [row.window for row in self.completeness() if row.on_time + row.late_accepted]
         if not accepting:
@@ -198,13 +198,16 @@ class Tables:
         ]
 
     def _last_silent_day(self, horizon_ms: int) -> int:
-        """The midnight of the last arrival day that is over without a record; else before all."""
+        """The midnight that begins the last completed arrival day without a record.
+
+        Else before all times.
+        """
         arrived = {midnight_before(record.arrival_ms) for record in self._known()}
         over = range(min(arrived), midnight_before(horizon_ms), DAY_MS)
         return max((day_ms for day_ms in over if day_ms not in arrived), default=LEAST_INSTANT_MS)
 
     def slot(self, window: TimeWindow) -> SlotState:
-        """Where the watermark stands to a window, and when it passed its two thresholds."""
+        """The state of a window, and when the watermark passed its two thresholds."""
         cleanup_ms = cleanup_time(
             window.max_timestamp_ms, allowed_lateness_ms=self._allowed_lateness_ms
         )
@@ -217,7 +220,7 @@ class Tables:
         )
 
     def _newest(self, record: Record) -> TimeWindow:
-        """The newest window of a record; of one in a gap the slot that ends before it."""
+        """The newest window of a record; for one in a gap, the slot before the gap."""
         if self._gap:
             gap_ms = record.gap_ms if self._gap.gap_ms is None else self._gap.gap_ms
             return TimeWindow(record.ts_ms, record.ts_ms + (gap_ms or 0))
@@ -230,7 +233,7 @@ class Tables:
         return windows or tuple(self._calendar.windows_of(start_ms))
 
     def _taken(self) -> Iterator[tuple[Record, TimeWindow]]:
-        """Every record with a window that took it, more than once."""
+        """Every record with each window that accepted it; pairs may repeat."""
         panes: list[Firing | OpenWindow | Pane] = [
             *self._replayed.firings,
             *self._replayed.open_at_end,
@@ -241,7 +244,7 @@ class Tables:
                 yield record, pane.window
 
     def _held(self) -> dict[str, set[TimeWindow]]:
-        """The windows that took each record."""
+        """The windows that accepted each record."""
         held: dict[str, set[TimeWindow]] = defaultdict(set)
         for record, window in self._taken():
             held[record.record_id].add(window)

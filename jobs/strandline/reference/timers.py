@@ -12,7 +12,7 @@ from strandline.model.windows import TimeWindow
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timer:
-    """A call for a window of a key, at the watermark that reaches `time_ms`."""
+    """A timer for a window of a key, which fires when the watermark reaches `time_ms`."""
 
     time_ms: int
     window: TimeWindow
@@ -20,7 +20,7 @@ class Timer:
 
 
 class EventTimeTimers:
-    """The timers that are set, in order of time; among equal times Flink knows no order."""
+    """The registered timers, in order of time; Flink defines no order among equal times."""
 
     def __init__(self) -> None:
         """Start with none."""
@@ -28,17 +28,17 @@ class EventTimeTimers:
         self._registered: set[Timer] = set()
 
     def register(self, timer: Timer) -> None:
-        """Set a timer; one that is set already stays one."""
+        """Register a timer; registering it again has no effect."""
         if timer not in self._registered:
             self._registered.add(timer)
             heappush(self._queue, timer)
 
     def delete(self, timer: Timer) -> None:
-        """Take a timer back, if it is set."""
+        """Delete a timer, if it is registered."""
         self._registered.discard(timer)
 
     def reached(self, watermark_ms: int) -> Iterator[Timer]:
-        """Take out every timer up to, and including, a watermark, in order of time."""
+        """Remove and return every timer up to, and including, a watermark, in order of time."""
         while self._queue and self._queue[0].time_ms <= watermark_ms:
             timer = heappop(self._queue)
             if timer in self._registered:

@@ -14,7 +14,7 @@ from strandline.spec.trigger import Continuous, Count, Delta, EndOfInput, Never,
 
 
 class TriggerResult(Enum):
-    """What becomes of a window. Flink: `TriggerResult`; no trigger here purges without firing."""
+    """The decision of a trigger. Flink: `TriggerResult`; no trigger here purges without firing."""
 
     CONTINUE = 0
     FIRE = 1
@@ -22,36 +22,36 @@ class TriggerResult(Enum):
 
 
 class TriggerContext(Protocol):
-    """What a trigger sees and sets of its window of a key. Flink: `TriggerContext`."""
+    """The part of a window of a key that its trigger reads and sets. Flink: `TriggerContext`."""
 
     @property
     def window(self) -> TimeWindow:
-        """The window."""
+        """The window of the trigger."""
 
     @property
     def watermark_ms(self) -> int:
         """The current watermark."""
 
     def register_timer(self, time_ms: int) -> None:
-        """Ask to be called at the watermark that reaches a time."""
+        """Register a timer: a call when the watermark reaches a time."""
 
     def delete_timer(self, time_ms: int) -> None:
-        """Take that back."""
+        """Delete a timer."""
 
 
 class WindowTrigger(ABC):
-    """A trigger with its state of one window of a key. Flink: `Trigger`."""
+    """A trigger and its state for one window of a key. Flink: `Trigger`."""
 
     @abstractmethod
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """A record has come into the window; it is there already."""
+        """React to a record that was just added to the window."""
 
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        """The watermark has reached a timer of the window, or its cleanup time."""
+        """React to a timer of the window, or to its cleanup time."""
         return TriggerResult.CONTINUE
 
     def on_merge(self, merged: Sequence[Self], context: TriggerContext) -> None:
-        """Take over the state of the sessions that have become this one.
+        """Combine the state of the sessions that have merged into this one.
 
         Raises:
             TypeError: a trigger of this kind cannot merge.
@@ -60,15 +60,15 @@ class WindowTrigger(ABC):
         raise TypeError(msg)
 
     def clear(self, context: TriggerContext) -> None:
-        """Take back the timers: the window goes."""
+        """Delete the timers of a window that is removed."""
         context.delete_timer(context.window.max_timestamp_ms)
 
 
 class EventTimeTrigger(WindowTrigger):
-    """At the window's end, then with each record that comes late. Flink: `EventTimeTrigger`."""
+    """Fires at the window's end, then with each late record. Flink: `EventTimeTrigger`."""
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """Fire if the end has passed; else wait for it."""
+        """Fire if the end has passed; else register a timer for it."""
         return _at_once_or_at_the_end(context)
 
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
@@ -76,15 +76,15 @@ class EventTimeTrigger(WindowTrigger):
         return _fire_if(time_ms == context.window.max_timestamp_ms)
 
     def on_merge(self, merged: Sequence[Self], context: TriggerContext) -> None:
-        """Wait for the end of the merged session, unless it has passed."""
+        """Register a timer for the end of the merged session, unless that has passed."""
         _at_once_or_at_the_end(context)
 
 
 class ContinuousEventTimeTrigger(WindowTrigger):
-    """At every multiple of an interval from the first record on, at the end, then when late.
+    """Fires at every multiple of an interval since the first record, at the end, then when late.
 
-    The next time stands from the first record that comes, whatever comes later with an earlier
-    event time. Flink: `ContinuousEventTimeTrigger`.
+    The first record to arrive sets the next time, even if a later one has an earlier event time.
+    Flink: `ContinuousEventTimeTrigger`.
     """
 
     def __init__(self, interval_ms: int) -> None:
@@ -93,14 +93,14 @@ class ContinuousEventTimeTrigger(WindowTrigger):
         self._next_ms: int | None = None
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """Fire if the end has passed; else wait for the end, and for the next time."""
+        """Fire if the end has passed; else register timers for the end and for the next time."""
         result = _at_once_or_at_the_end(context)
         if result is TriggerResult.CONTINUE and self._next_ms is None:
             self._wait_from(_java_floor(record.ts_ms, self._interval_ms), context)
         return result
 
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        """Fire at the end; at the next time, too, and wait for the one after it."""
+        """Fire at the end; also at the next time, and register the one after it."""
         if time_ms == context.window.max_timestamp_ms:
             return TriggerResult.FIRE
         if time_ms != self._next_ms:
@@ -116,7 +116,7 @@ class ContinuousEventTimeTrigger(WindowTrigger):
             context.register_timer(self._next_ms)
 
     def clear(self, context: TriggerContext) -> None:
-        """Wait for the next time no longer, nor for the end."""
+        """Delete the timers for the next time and for the end."""
         super().clear(context)
         if self._next_ms is not None:
             context.delete_timer(self._next_ms)
@@ -127,15 +127,15 @@ class ContinuousEventTimeTrigger(WindowTrigger):
 
 
 class CountTrigger(WindowTrigger):
-    """At every so many records; never at the end. Flink: `CountTrigger`."""
+    """Fires after every so many records; never at the end. Flink: `CountTrigger`."""
 
     def __init__(self, most: int) -> None:
-        """Fire at this many."""
+        """A trigger that fires after so many records."""
         self._most = most
         self._count = 0
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """Count; at the number fire, and count from zero again."""
+        """Count a record; at the limit fire, and restart from zero."""
         self._count += 1
         if self._count < self._most:
             return TriggerResult.CONTINUE
@@ -143,18 +143,18 @@ class CountTrigger(WindowTrigger):
         return TriggerResult.FIRE
 
     def on_merge(self, merged: Sequence[Self], context: TriggerContext) -> None:
-        """Add the counts up; only the next record compares."""
+        """Add up the counts; only the next record compares the sum with the limit."""
         self._count = sum(part._count for part in merged)
 
 
 class DeltaTrigger(WindowTrigger):
-    """Where a value is further than a threshold from that of the last one that fired.
+    """Fires when a value differs from that of the last firing by more than a threshold.
 
     Flink: `DeltaTrigger`, which cannot merge.
     """
 
     def __init__(self, threshold: float) -> None:
-        """Fire beyond this distance, strictly."""
+        """A trigger that fires beyond this distance, strictly."""
         self._threshold = threshold
         self._reference: float | None = None
 
@@ -170,7 +170,7 @@ class DeltaTrigger(WindowTrigger):
 
 
 class NeverTrigger(WindowTrigger):
-    """Never. Flink: `NeverTrigger`."""
+    """Never fires. Flink: `NeverTrigger`."""
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
         """Do nothing."""
@@ -178,10 +178,10 @@ class NeverTrigger(WindowTrigger):
 
 
 class EndOfStreamTrigger(WindowTrigger):
-    """At the end of the input. Flink: `GlobalWindows.EndOfStreamTrigger`."""
+    """Fires at the end of the input. Flink: `GlobalWindows.EndOfStreamTrigger`."""
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """Wait for the end."""
+        """Register a timer for the end."""
         context.register_timer(context.window.max_timestamp_ms)
         return TriggerResult.CONTINUE
 
@@ -191,31 +191,31 @@ class EndOfStreamTrigger(WindowTrigger):
 
 
 class PurgingTrigger(WindowTrigger):
-    """Another trigger whose firings empty the window; its state stays. Flink: `PurgingTrigger`."""
+    """A trigger whose firings empty the window; its own state stays. Flink: `PurgingTrigger`."""
 
     def __init__(self, nested: WindowTrigger) -> None:
-        """Ask another trigger."""
+        """Wrap another trigger."""
         self._nested = nested
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """Purge where the other fires."""
+        """Purge when the other trigger fires."""
         return _purging(self._nested.on_element(record, context))
 
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        """Purge where the other fires."""
+        """Purge when the other trigger fires."""
         return _purging(self._nested.on_event_time(time_ms, context))
 
     def on_merge(self, merged: Sequence[Self], context: TriggerContext) -> None:
-        """Let the other merge."""
+        """Merge the state of the other trigger."""
         self._nested.on_merge([part._nested for part in merged], context)
 
     def clear(self, context: TriggerContext) -> None:
-        """Let the other clear."""
+        """Clear the other trigger."""
         self._nested.clear(context)
 
 
 def trigger_of(trigger: Trigger) -> Callable[[], WindowTrigger]:
-    """What makes a fresh trigger of a pipeline's kind, for each window of a key."""
+    """A factory of a pipeline's trigger, called for each window of a key."""
     if not trigger.purging:
         return lambda: _fresh(trigger)
     return lambda: PurgingTrigger(_fresh(trigger))

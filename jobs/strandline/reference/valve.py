@@ -1,4 +1,4 @@
-"""How the watermarks of several channels become one. Flink: `StatusWatermarkValve`."""
+"""Combines the watermarks of several channels. Flink: `StatusWatermarkValve`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class _Input:
 
 
 class StatusWatermarkValve:
-    """The minimum over the channels that are active and not behind; it never falls.
+    """The minimum over the active channels that are not behind; it never falls.
 
-    A channel that goes idle is left out. One that comes back behind the valve's own watermark
-    stays out of the minimum until it has caught up; a newcomer counts at once, and holds back.
+    An idle channel is excluded. A channel that becomes active behind the valve's watermark stays
+    excluded until it has caught up; a new channel counts at once, and holds the watermark back.
     """
 
     def __init__(self, channels: Iterable[str] = ()) -> None:
@@ -38,11 +38,11 @@ class StatusWatermarkValve:
         return bool(self._inputs) and not any(i.active for i in self._inputs.values())
 
     def join(self, channel: str) -> None:
-        """Take in a new channel: active, and without a watermark."""
+        """Add a new channel: active, and without a watermark."""
         self._inputs[channel] = _Input()
 
     def take(self, channel: str, signal: Signal) -> Iterator[Signal]:
-        """What the valve says as one of its channels says something; to be consumed at once."""
+        """The valve's signals in reaction to a signal of a channel; consume them at once."""
         was_idle = self.idle
         if signal == "idle":
             combined_ms = self.input_idle(channel)
@@ -60,9 +60,10 @@ class StatusWatermarkValve:
                 yield combined_ms
 
     def input_watermark(self, channel: str, watermark_ms: int) -> int | None:
-        """The watermark that the valve emits as a channel's own advances; None if it emits nothing.
+        """The watermark that the valve emits when a channel's own advances; None: it emits none.
 
-        The watermark of an idle channel, and one that is not higher than its last, is ignored.
+        A watermark of an idle channel, or one that is not higher than the channel's last, is
+        ignored.
         """
         source = self._inputs[channel]
         if not source.active or watermark_ms <= source.watermark_ms:
@@ -72,10 +73,10 @@ class StatusWatermarkValve:
         return self._emit_least_aligned()
 
     def input_idle(self, channel: str) -> int | None:
-        """The watermark that the valve emits as a channel goes idle; None if it emits nothing.
+        """The watermark that the valve emits when a channel goes idle; None: it emits none.
 
-        The last channel to go idle lets the largest watermark of all through, but only if the
-        valve waited for that very channel.
+        When the last channel goes idle, the valve emits the largest watermark of all, but only if
+        that channel was holding it back.
         """
         source = self._inputs[channel]
         if not source.active:
@@ -88,7 +89,7 @@ class StatusWatermarkValve:
         return self._emit_least_aligned()
 
     def input_active(self, channel: str) -> None:
-        """Take an idle channel back: into the minimum only if it is not behind."""
+        """Mark a channel active; it counts for the minimum only if it is not behind."""
         source = self._inputs[channel]
         if not source.active:
             source.active = True

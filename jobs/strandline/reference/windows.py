@@ -1,4 +1,4 @@
-"""The window operator: what it keeps of a record, when it fires, and what it refuses."""
+"""The window operator: its state, when windows fire, and which records it refuses."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class _Context:
     timers: EventTimeTimers
 
     def register_timer(self, time_ms: int) -> None:
-        """Set a timer."""
+        """Register a timer."""
         self.timers.register(Timer(time_ms, self.window, self.key))
 
     def delete_timer(self, time_ms: int) -> None:
-        """Take a timer back."""
+        """Delete a timer."""
         self.timers.delete(Timer(time_ms, self.window, self.key))
 
 
@@ -60,8 +60,8 @@ class WindowOperator(ABC):
         Args:
             allowed_lateness_ms: how long a window is kept after its end.
             trigger: makes a fresh trigger for each window of a key.
-            evict_before: what a window keeps of its records, asked before it fires.
-            evict_after: the same, asked after it has fired.
+            evict_before: the records that a window keeps, applied before it fires.
+            evict_after: the same, applied after it has fired.
         """
         self._allowed_lateness_ms = allowed_lateness_ms
         self._trigger = trigger
@@ -78,7 +78,7 @@ class WindowOperator(ABC):
         """Process a record: its outcome, and the panes that it fires, newest window first."""
 
     def advance(self, watermark_ms: int) -> Iterator[FiredPane]:
-        """Run the timers that a new watermark reaches: the panes that fire, in order of time."""
+        """Fire the timers that a new watermark reaches: the fired panes, in order of time."""
         before_ms, self.watermark_ms = self.watermark_ms, watermark_ms
         for timer in self._timers.reached(watermark_ms):
             key, window = timer.key, timer.window
@@ -94,7 +94,7 @@ class WindowOperator(ABC):
                 self._clean_up(key, window)
 
     def panes(self) -> list[Pane]:
-        """What the state still holds, by key and window; a window without a record is not there."""
+        """The windows with records still in state, by key and window."""
         return [pane for pane in self._panes() if pane.members]
 
     def _panes(self) -> list[Pane]:
@@ -102,7 +102,7 @@ class WindowOperator(ABC):
         return [Pane(key, window, tuple(state.members)) for (key, window), state in held]
 
     def _accept(self, record: Record, window: TimeWindow) -> Iterator[FiredPane]:
-        """Take a record into a window's state, and let the window fire if its trigger says so."""
+        """Add a record to a window's state, and fire the window if its trigger says so."""
         state = self._state(record.key, window)
         state.members.append(record)
         result = state.trigger.on_element(record, self._context(record.key, window))
@@ -121,7 +121,7 @@ class WindowOperator(ABC):
         timing: Timing,
         timer_ms: int | None = None,
     ) -> Iterator[FiredPane]:
-        """Do what a trigger has decided; a window without a record does not fire."""
+        """Apply a trigger's decision; a window without a record does not fire."""
         state = self._held[key, window]
         if result is not TriggerResult.CONTINUE and state.members:
             yield self._fire(state, key, window, timing, timer_ms)
@@ -166,7 +166,7 @@ class WindowOperator(ABC):
         return _Context(key, window, self.watermark_ms, self._timers)
 
     def _clean_up(self, key: tuple[Any, ...], window: TimeWindow) -> None:
-        """Drop a window; its records that no firing held are lost."""
+        """Drop a window; records that were in no firing are collected as `unfired`."""
         state = self._drop(key, window)
         lost = tuple(record for record in state.members if record.record_id not in state.fired_ids)
         if lost:
@@ -200,23 +200,29 @@ class WindowOperator(ABC):
         return Outcome.LATE_ACCEPTED if self._has_ended(newest) else Outcome.ON_TIME
 
     def _refused(self, record: Record) -> Outcome:
-        """Flink: `isElementLate`, whose sum wraps where `cleanupTime` saturates."""
+        """The outcome of a refused record. Flink.
+
+        `isElementLate` wraps where `cleanupTime` saturates.
+        """
         limit_ms = wrapping_add(record.ts_ms, self._allowed_lateness_ms)
         return Outcome.LATE if limit_ms <= self.watermark_ms else Outcome.NO_WINDOW
 
 
 class GridWindowOperator(WindowOperator):
-    """Windows that lie on a grid; each decides on its own."""
+    """Windows on a grid; each decides on its own."""
 
     def __init__(self, assigner: WindowAssigner, **how: Any) -> None:
-        """Assign records by a rule; the rest as for every window operator."""
+        """An operator that assigns records by a rule.
+
+        Other arguments as for every window operator.
+        """
         super().__init__(**how)
         self._assigner = assigner
 
     def process(self, record: Record) -> tuple[Outcome, list[FiredPane]]:
-        """Take a record in; it is late only if none of its windows took it.
+        """Process a record; it is late only if none of its windows accepted it.
 
-        Its outcome is that in its newest window, or in the newest window that accepted it.
+        Its outcome is the one in its newest window, or in the newest window that accepted it.
         """
         accepted = [w for w in self._assigner.windows_of(record.ts_ms) if not self._is_late(w)]
         if not accepted:
@@ -226,11 +232,11 @@ class GridWindowOperator(WindowOperator):
 
 
 class GlobalWindowOperator(WindowOperator):
-    """One window a key that holds all of time: never late, never cleaned. Flink: `GlobalWindows`.
+    """One window of all time for each key: never late, never cleaned up. Flink: `GlobalWindows`.
 
     The allowed lateness has no meaning here.
     """
 
     def process(self, record: Record) -> tuple[Outcome, list[FiredPane]]:
-        """Take a record in."""
+        """Process a record."""
         return Outcome.ON_TIME, list(self._accept(record, GLOBAL_WINDOW))

@@ -1,1 +1,1 @@
-"""The windows of a range: where they fire and close, and what is counted in them."""
+"""The windows of a range: when they fire and close, and how many records they count."""

@@ -1,4 +1,4 @@
-"""Where records are ahead of the watermark: by the parts of the calendar's slots that hold them."""
+"""Which records arrived ahead of the watermark, by parts of the calendar's slots."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, midnight_o
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of slots that hold records of some event times, as of a clock.
+    """Parts of slots that hold the records of a range of event times, as of a clock.
 
     Attributes:
         days: the arrival day of each cell.
-        starts: the start of the part that each cell lies in.
-        table: `part_ms`, the start of each part; `ahead_before`: before which instant a record of
-            it has come before the watermark had reached its time.
+        starts: the start, in ms, of the part that each cell lies in.
+        table: a row for each part: `part_ms` (its start) and `ahead_before` (an instant; the
+            records of the part that arrived before it were ahead of the watermark).
     """
 
     days: pd.Series[date]
@@ -32,7 +32,7 @@ class Parts:
 
     @classmethod
     def of(cls, history: History, region: TimeRange, clock: Clock) -> Parts:
-        """The parts that hold the records of some event times."""
+        """The parts that hold the records of a range of event times."""
         grid, slots = history.grid, region
         if region != EVERYTHING:
             first_ms = int(grid.newest_starts(np.array([region.start_ms]))[0])
@@ -47,7 +47,7 @@ class Parts:
         return cls(cells["arrival_date"], starts, table)
 
     def behind_days(self, history: History) -> set[date]:
-        """The arrival days on which a record may not be ahead of the watermark."""
+        """The arrival days on which a record may have arrived behind the watermark."""
         ahead = self.table.set_index("part_ms")["ahead_before"].reindex(self.starts).to_numpy()
         after = {
             day: history.axis.first_of(midnight_of(day) + DAY_MS) for day in self.days.unique()

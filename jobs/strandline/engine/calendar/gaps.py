@@ -1,12 +1,12 @@
 """Gaps: empty slots behind the first one that accepted a record.
 
-An empty slot is a gap iff it lies behind the first slot that accepted a record, and a later slot
-has a record, or a later arrival day is over without one. A record between two windows counts in the
-slot before it, which is no gap then.
+An empty slot is a gap if it lies behind the first slot that accepted a record, and either a later
+slot has a record or a later arrival day ended without one. A record between two windows counts in
+the slot before it, which is then no gap.
 
-More than `MOST_LISTED` gaps in a row are one row for each state: a watch that is years slow leaves
-one, not thousands. What is listed follows from what has arrived alone, so that it is the same
-however runs were cut; therefore a run lists all gaps around the slots that it looks at, also
+More than `MOST_LISTED` consecutive gaps are one row for each state: a clock that is years slow
+leaves one row, not thousands. The rows depend on the arrivals alone, so they are the same however
+runs divide the range. Therefore a run lists all gaps around the slots that it rebuilds, also
 outside its range.
 """
 
@@ -44,10 +44,11 @@ _Longs = npt.NDArray[np.int64]
 
 
 def silent_until(history: History, horizon_ms: int) -> int | None:
-    """The midnight at which the last arrival day without a record began that is over.
+    """The midnight that begins the last completed arrival day without a record.
 
-    Slots that end by then have no record, or are gaps. None: every day since the first one has a
-    record.
+    None: there is none.
+
+    Every empty slot that ends by this midnight is a gap.
     """
     arrived = history.days.held["arrived_ms"]
     if not len(arrived):
@@ -65,7 +66,7 @@ class Gaps:
 
     Attributes:
         history: everything observed below the horizon.
-        clock: what is known.
+        clock: the horizon and the inputs that have ended.
         first: the id of the first window that accepted a record; None: none has.
     """
 
@@ -75,7 +76,7 @@ class Gaps:
     _times: dict[date, _Longs] = field(default_factory=dict, compare=False)
 
     def count(self, within: TimeRange, filled: Collection[int]) -> int:
-        """How many windows of a range are gaps.
+        """The number of windows of a range that are gaps.
 
         Args:
             within: where they start.
@@ -85,11 +86,11 @@ class Gaps:
         return len(possible) - sum(window in possible for window in {*filled})
 
     def around(self, ids: range, filled: Collection[int]) -> Iterator[range]:
-        """All gaps in a row, by their ids, that lie among some windows, or border on these.
+        """All runs of consecutive gaps that lie among some windows or border on them, as ids.
 
         Args:
-            ids: of the windows.
-            filled: the ids of those of them that have a record.
+            ids: the windows.
+            filled: the ids of the windows among them that have a record.
         """
         step = self.history.grid.step_ms
         if not len(ids):
@@ -102,19 +103,22 @@ class Gaps:
                 yield row
 
     def has_record(self, window: int) -> bool:
-        """Whether a window of an id has a record, or is the one before a record in none."""
+        """Whether a window has a record, or precedes a gap between windows that has one."""
         first = self._first_from(self._start(window))
         return first is not None and first[0] <= window
 
     def listed(self, rows: Iterable[range]) -> Iterator[pd.DataFrame]:
-        """Gaps in a row as they are listed, placed like slots; at most `AT_ONCE` rows at a time.
+        """Runs of gaps as rows, placed like slots; at most `AT_ONCE` rows in a DataFrame.
 
         Args:
-            rows: in order; no two have a window in common.
+            rows: the runs in order, disjoint.
 
         Yields:
-            `window_id`, `slot_ms`, `slots` (null: it is one), and the columns of `placed`; of many
-            slots in one row those of the last, but for its start.
+            `window_id`, `slot_ms`, `slots` (how many windows the row stands for; null: one), and
+                the
+            columns of `placed`. A row for several slots has the start of the first one and all
+                other
+            values of the last one.
         """
         step, grid = self.history.grid.step_ms, self.history.grid
         stretches = chain.from_iterable(map(self._stretches, rows))
@@ -127,7 +131,10 @@ class Gaps:
             yield places.assign(window_id=first, slot_ms=grid.starts_of(first), slots=slots)
 
     def _stretches(self, row: range) -> Iterator[tuple[int, int]]:
-        """Gaps in a row as they are listed: the first window of each row, and how many it is."""
+        """The rows of a run of gaps.
+
+        The first window of each row, and the number of its windows.
+        """
         if len(row) <= MOST_LISTED:
             yield from ((window, 1) for window in row)
             return
@@ -143,7 +150,10 @@ class Gaps:
             yield of_state[0].start, sum(map(len, of_state))
 
     def _of_one_state(self, row: range) -> Iterator[tuple[str, range]]:
-        """By state, gaps in a row whose input ends for all or none: the older ones close first."""
+        """A run of gaps by state, where all or none of its windows' input ends.
+
+        Older ones close first.
+        """
         grid, axis, crossings = self.history.grid, self.history.axis, self.history.crossings
         first, last = placed([row[0], row[-1]], grid, axis, crossings, self.clock)["state"]
         if first == last:
@@ -154,12 +164,12 @@ class Gaps:
         yield from self._of_one_state(row[half:])
 
     def starts_of(self, row: range) -> TimeRange:
-        """Where the windows of gaps in a row start."""
+        """The range of window starts of a run of gaps."""
         return TimeRange(self._start(row[0]), self._start(row[-1]) + 1)
 
     @cached_property
     def _possible(self) -> range:
-        """The ids between which an empty window is a gap."""
+        """The range of ids in which an empty window is a gap."""
         grid, days = self.history.grid, self.history.days
         step = grid.step_ms
         if self.first is None or days.events is None or grid.all_time:
@@ -172,12 +182,15 @@ class Gaps:
         return range(self.first + step, max(stop, self.first + step), step)
 
     def _of(self, ids: range) -> range:
-        """Those of some ids in a row that may be gaps."""
+        """The ids of a range that may be gaps."""
         start, stop = max(ids.start, self._possible.start), min(ids.stop, self._possible.stop)
         return range(start, max(start, stop), self.history.grid.step_ms)
 
     def _first_of_row(self, window: int) -> int:
-        """The first empty window of those right before one; itself, if there is none."""
+        """The first empty window of the run of empty windows just before a window.
+
+        Else the window itself.
+        """
         step = self.history.grid.step_ms
         if window - step not in self._possible or self.has_record(window - step):
             return window
@@ -185,7 +198,10 @@ class Gaps:
         return self._possible.start if last is None else max(last + step, self._possible.start)
 
     def _end_of_row(self, window: int) -> int:
-        """The id behind the empty windows that begin with one; itself, if it has a record."""
+        """The id after the run of empty windows that begins with a window.
+
+        The window itself if filled.
+        """
         if window not in self._possible or self.has_record(window):
             return window
         first = self._first_from(self._start(window))
@@ -195,13 +211,16 @@ class Gaps:
         return int(self.history.grid.starts_of(np.array([window]))[0])
 
     def _windows_of(self, ts_ms: int) -> tuple[int, int]:
-        """The oldest and the newest window of an event time; between two both are the earlier."""
+        """The oldest and the newest window of an event time.
+
+        In a gap both are the window before it.
+        """
         grid = self.history.grid
         oldest, newest = grid.windows_of_panes(grid.panes_of(np.array([ts_ms])))
         return min(int(oldest[0]), int(newest[0])), int(newest[0])
 
     def _last_before(self, instant_ms: int) -> int | None:
-        """The newest window of the last record from before the start of a window."""
+        """The newest window of the last record before an instant; None: there is no such record."""
         held = self.history.days.held
         before = held[held["least_ts_ms"] < instant_ms]
         whole = before.loc[before["largest_ts_ms"] < instant_ms, "largest_ts_ms"]
@@ -212,7 +231,10 @@ class Gaps:
         return self._windows_of(max(times))[1] if times else None
 
     def _first_from(self, instant_ms: int) -> tuple[int, int] | None:
-        """The windows of the first record from the start of a window on: oldest and newest."""
+        """The oldest and newest window of the first record at or after an instant.
+
+        None: there is none.
+        """
         held = self.history.days.held
         behind = held[held["largest_ts_ms"] >= instant_ms]
         whole = behind.loc[behind["least_ts_ms"] >= instant_ms, "least_ts_ms"]
@@ -223,7 +245,7 @@ class Gaps:
         return self._windows_of(min(times)) if times else None
 
     def _times_of(self, event_date: date) -> _Longs:
-        """The least event time of each cell of an event date, in order."""
+        """The least event time of each cell of an event date, ascending."""
         if event_date not in self._times:
             start_ms = midnight_of(event_date)
             of_date, step = TimeRange(start_ms, start_ms + DAY_MS), self.history.grid.step_ms

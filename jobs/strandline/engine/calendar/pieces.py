@@ -1,4 +1,4 @@
-"""A long range in pieces: rebuilt one after the other they give what the range in one go gives."""
+"""A long range in pieces, which give the same rows as one rebuild of the whole range."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 
 
 def in_pieces(history: History, within: TimeRange, most_cells: int) -> list[TimeRange]:
-    """A range of window starts, cut where its cells would be too many for one rebuild.
+    """A range of window starts, divided where its cells would be too many for one rebuild.
 
-    What a rebuild holds on the driver grows with the cells of its range. By the law of ranges
-    windows do not depend on what is rebuilt with them.
+    The driver's memory for a rebuild grows with the cells of its range. Windows do not depend on
+    the range that they are rebuilt with, so dividing it changes no answer.
     """
     borders = [border for border in _borders(history, within, most_cells) if border in within]
     edges = [within.start_ms, *(at for at in borders if at > within.start_ms), within.end_ms]
@@ -26,9 +26,10 @@ def in_pieces(history: History, within: TimeRange, most_cells: int) -> list[Time
 
 
 def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
-    """Where a range is cut: at midnights, and within a day that alone has too many cells.
+    """Where a range is divided: at midnights, and within a day that has too many cells by itself.
 
-    There are at most as many cells as records: they are counted only where these are too many.
+    There are at most as many cells as records, so cells are counted only where records are too
+    many.
     """
     held = _held_within(history, within)
     borders: list[int] = []
@@ -48,14 +49,14 @@ def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
 
 
 def _held_within(history: History, within: TimeRange) -> pd.DataFrame:
-    """The rows of the day map that may hold records of windows which start in a range."""
+    """The rows of the day map that may count records of windows which start in a range."""
     events, held = history.days.events_of(within), history.days.held
     reaches = (held["largest_ts_ms"] >= events.start_ms) & (held["least_ts_ms"] < events.end_ms)
     return held[reaches.astype(bool)]
 
 
 def _records_by_date(held: pd.DataFrame) -> list[tuple[date, int]]:
-    """How many records each event date has, by some rows of the day map; in order."""
+    """The number of records of each event date, ascending, from some rows of the day map."""
     by_date = Counter[date]()
     for event_date, count in zip(held["event_date"], held["records"], strict=True):
         by_date[event_date] += int(count)
@@ -63,14 +64,14 @@ def _records_by_date(held: pd.DataFrame) -> list[tuple[date, int]]:
 
 
 def _cut(slots_ms: np.ndarray, most_cells: int) -> list[int]:
-    """The slots at which a day is cut into parts of as many cells each, given that of each cell."""
+    """The slots at which a day is divided into parts with equal numbers of cells."""
     cells = len(slots_ms)
     parts = -(-cells // most_cells)
     return [int(slots_ms[cells * part // parts]) for part in range(1, parts)]
 
 
 def _slots_of_cells(history: History, held: pd.DataFrame, event_date: date) -> np.ndarray:
-    """The slot of each cell of an event date, in order."""
+    """The slot of each cell of an event date, ascending."""
     days = held.loc[held["event_date"] == event_date, "arrival_date"].tolist()
     midnight_ms = midnight_of(event_date)
     of_date = TimeRange(midnight_ms, midnight_ms + DAY_MS)

@@ -1,4 +1,4 @@
-"""Where windows fire and close, as of a clock."""
+"""When windows fire and close, as of a clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _EndOfInput:
-    """Which windows' input ends at the horizon, and when that of others had ended before it."""
+    """The windows whose input ends at the horizon, and when that of others had ended before."""
 
     now: Mask
     before_ms: Longs
@@ -47,12 +47,12 @@ class _EndOfInput:
 
 @dataclass(frozen=True)
 class Turn:
-    """When the watermark reaches some thresholds, so that windows fire, or close.
+    """When the watermark reaches some thresholds, so that windows fire or close.
 
     Attributes:
-        seen_from: the first instant whose records find it so.
-        rank: of what makes it so at that instant.
-        at_ms: the millisecond; masked: not before the horizon.
+        seen_from: the first instant whose records see the threshold reached.
+        rank: the rank of the watermark advance at that instant.
+        at_ms: the millisecond of the advance; masked: not before the horizon.
     """
 
     seen_from: Instants
@@ -63,7 +63,7 @@ class Turn:
 def placed(
     ids: Sequence[int], grid: Grid, axis: Axis, crossings: Crossings, clock: Clock
 ) -> pd.DataFrame:
-    """Where some windows fire and close.
+    """When some windows fire and close.
 
     Returns:
         A row for each: `slot_end_ms`; `fire_from`, `close_from` (instants); `fire_rank` (the number
@@ -94,7 +94,10 @@ def placed(
 
 
 def turns(thresholds: Longs, starts: Longs, axis: Axis, crossings: Crossings, clock: Clock) -> Turn:
-    """When the watermark reaches thresholds of windows, or their input ends, by their starts."""
+    """When the watermark reaches thresholds of windows, or their input ends.
+
+    With the windows' starts.
+    """
     return _turn(thresholds, _EndOfInput.of(starts, clock), axis, crossings, clock)
 
 
@@ -106,7 +109,10 @@ def _turn(
     clock: Clock,
     never: Mask | None = None,
 ) -> Turn:
-    """When the watermark reaches thresholds, or the input ends; some of them it `never` does."""
+    """When the watermark reaches thresholds, or the input ends.
+
+    `never` masks the unreachable ones.
+    """
     seen, rank = crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
     if never is not None:
         seen[never] = axis.never

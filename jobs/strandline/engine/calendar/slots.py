@@ -1,4 +1,7 @@
-"""The windows of some ranges, over all keys: their records, and where they fire and close."""
+"""The windows of some ranges, over all keys.
+
+How many records they have, when they fire and close.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +35,14 @@ _COUNTED = ("arrival_date", "channel", "slot_ms", "least_ts_ms", "records")
 
 @dataclass(frozen=True)
 class Calendar:
-    """The windows that hold records of some cells, as of a clock.
+    """The windows that hold the records of some cells, as of a clock.
 
-    A record is counted in its newest window; in a gap between windows it is
-    the one before.
+    A record is counted in its newest window; a record in a gap between windows in the window
+    before.
 
     Attributes:
         history: everything observed below the horizon.
-        clock: what is known.
+        clock: the horizon and the inputs that have ended.
         cells: all cells of the windows that will be asked for, with their PANE and windows.
     """
 
@@ -81,7 +84,9 @@ class Calendar:
         return table
 
     def starting_in(self, within: TimeRange) -> pd.DataFrame:
-        """The slots of the windows that start in a range: those of `windows`, and where they stand.
+        """The slots of the windows that start in a range.
+
+        Those of `windows`, with when they fire and close.
 
         Columns: `window_id`, `channels_heard`, `records`, `slot_ms` (its start), those of `placed`.
         """
@@ -96,16 +101,15 @@ class Calendar:
         return pd.concat([slots, self.placed(ids.tolist())], axis=1)
 
     def placed(self, ids: Sequence[int]) -> pd.DataFrame:
-        """Where some windows fire and close, whether they hold records or not: see `placed`."""
+        """When some windows fire and close, whether they have records or not: see `placed`."""
         history = self.history
         return placed(ids, history.grid, history.axis, history.crossings, self.clock)
 
     def panes(self, slots: pd.DataFrame) -> pd.DataFrame:
-        """The panes with a record whose newest window is one of some slots, for records to meet.
+        """The panes with a record whose newest window is one of some slots.
 
-        Columns: `pane_ms`, `slot_ms`, `slot_end_ms`, `oldest_id`, `newest_window_id`;
-        `missed` (how many windows it has; 0 in a gap); of the newest window: `close_from`,
-        `ended_at_ms`.
+        Columns: `pane_ms`, `slot_ms`, `slot_end_ms`, `oldest_id`, `newest_window_id`; `missed` (how
+        many windows it has; 0 in a gap); of the newest window: `close_from`, `ended_at_ms`.
         """
         panes = self.cells[["pane_ms", "oldest_id", "newest_window_id"]].drop_duplicates()
         newest = slots[["window_id", "slot_ms", "slot_end_ms", "close_from", "ended_at_ms"]]
@@ -118,11 +122,11 @@ class Calendar:
         return merged
 
     def panes_within(self, within: TimeRange, slots: pd.DataFrame) -> pd.DataFrame:
-        """The panes with a record of a window that starts in a range, and those of their windows.
+        """The panes with a record of a window that starts in a range, and their windows in it.
 
         Columns: `pane_ms`, `oldest_id`, `newest_id` (inside the range), `newest_window_id` (inside
-        or not); `sure_before`: where the oldest fires; `newest_close_from`: where the newest
-        window, inside or not, closes.
+        or not); `sure_before`: the instant from which the oldest has fired; `newest_close_from`:
+        where the newest window, inside or not, closes.
         """
         ids = self.history.grid.ids_within(within)
         panes = self.cells[["pane_ms", "oldest_id", "newest_window_id"]].drop_duplicates()
@@ -139,9 +143,10 @@ class Calendar:
         )
 
     def late_days(self, slots: pd.DataFrame) -> list[date]:
-        """The arrival days on which a record counted in these slots can be refused.
+        """The arrival days on which a record counted in these slots can be late.
 
-        They end after the slot's close; in a gap between windows every day counts.
+        They end after the slot's close; for a record in a gap between windows, every day can be
+        one.
         """
         closes = slots.set_index("window_id")["close_from"]
         cells = self.cells[self.cells["newest_window_id"].isin(closes.index)]
@@ -152,7 +157,7 @@ class Calendar:
         return sorted(cells.loc[late | gap, "arrival_date"].unique())
 
     def least_delay(self, panes: pd.DataFrame) -> int | None:
-        """How many ms after its event time every late record of some `panes` has come, at least.
+        """The least delay, in ms from event time to arrival, of any late record of some `panes`.
 
         None: in a gap between windows any record may be late.
         """
@@ -178,7 +183,7 @@ def with_windows(cells: pd.DataFrame, history: History) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class OlderWindows:
-    """The windows before an instant that records which arrived on later days belong to.
+    """Windows that start before an instant and have records that arrived on later days.
 
     A late record whose newest window is in a range may have missed windows that start before it.
 
@@ -199,14 +204,14 @@ class OlderWindows:
         too: Collection[int] = (),
         kept: Sequence[TimeRange] = (),
     ) -> OlderWindows:
-        """Those before an instant, of records that arrived from a midnight on.
+        """The windows that start before an instant and have records that arrived since a midnight.
 
         Args:
             history: everything observed below the horizon.
             before_ms: the instant.
             since_ms: the midnight.
-            too: starts of further windows that are asked for.
-            kept: where windows start that are left out, with the records counted in them.
+            too: the starts of further windows to include.
+            kept: ranges of window starts to leave out, with the records counted in these windows.
         """
 
         def are_older(starts_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -223,7 +228,10 @@ class OlderWindows:
         )
 
     def starts(self, grid: Grid) -> list[TimeRange]:
-        """Ranges that hold the starts of these windows, apart where they are far apart."""
+        """Ranges that hold the starts of these windows.
+
+        Starts far from each other lie in several ranges.
+        """
         ids = np.array(sorted(self.ids), dtype=np.int64)
         return close_together(grid.starts_of(ids).tolist())
 
@@ -247,7 +255,7 @@ def _ids_of(cells: pd.DataFrame, grid: Grid) -> set[int]:
 def starting_in(
     starts_ms: npt.NDArray[np.int64], ranges: Sequence[TimeRange]
 ) -> npt.NDArray[np.bool_]:
-    """Which of some starts lie in one of some ranges."""
+    """Whether each of some starts lies in one of some ranges."""
     inside = np.zeros(len(starts_ms), dtype=bool)
     for within in ranges:
         inside |= (starts_ms >= within.start_ms) & (starts_ms < within.end_ms)
@@ -264,7 +272,7 @@ def _cells_of(history: History, starts: TimeRange) -> pd.DataFrame:
 
 
 def _apart(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:
-    """The same ranges, those that can share records as one."""
+    """Some ranges, with those merged whose windows can share records."""
     reach_ms = max(grid.size_ms, grid.span_ms)
     apart: list[TimeRange] = []
     for within in sorted(starts, key=lambda one: one.start_ms):

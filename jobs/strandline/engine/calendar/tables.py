@@ -1,4 +1,4 @@
-"""close: windows and panes as small tables, for every record to be joined with its own."""
+"""Windows and panes as small DataFrames, to be broadcast to the records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WHOLE = pa.int64()
 def window_table(
     spark: SparkSession, slots: pd.DataFrame, axis: Axis, more: Mapping[str, pa.Array] | None = None
 ) -> DataFrame:
-    """The windows of `Calendar.slots` as a DataFrame, and `more` columns; one row a window."""
+    """The windows of `Calendar.slots` as a DataFrame with one row a window, and `more` columns."""
     table = pa.table(
         {
             c.WINDOW: _column(slots["window_id"], _WHOLE),

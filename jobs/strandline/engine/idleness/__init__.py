@@ -1,1 +1,1 @@
-"""Where channels can go idle: what they did, when they were idle, the watermark's steps."""
+"""Channels that can go idle: their activity, when they were idle, and the watermark's steps."""

@@ -1,4 +1,4 @@
-"""What the channels did on some arrival days, as far as it moves something."""
+"""The activity of channels on some arrival days, as far as it can move the watermark."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ FIRST_COLUMNS = ("arrival_date", "channel", "instant", "sequence", "ts_ms")
 
 @dataclass(frozen=True)
 class Activity:
-    """What the channels did on some arrival days.
+    """The activity of channels on some arrival days.
 
     Attributes:
-        on_ticks: `arrival_date`, `channel`, `tick_ms` (the tick that shows a record),
-            `before_ms` (the tick that showed the one before; null: none on that day),
-            `candidate_ms` (the largest offered there; null: none).
+        on_ticks: `arrival_date`, `channel`, `tick_ms` (the tick at which a record becomes visible),
+            `before_ms` (the tick of the record before it; null: none on that day), `candidate_ms`
+            (the largest candidate offered at the tick; null: none).
         at_once: `arrival_date`, `channel`, `seen_from`, `candidate_ms`: what records offer at once.
-        first: `arrival_date`, `channel`, `instant`, `sequence`, `ts_ms`: of the day's first record;
+        first: `arrival_date`, `channel`, `instant`, `sequence`, `ts_ms` of the day's first record;
             for discovered channels only.
     """
 
@@ -30,7 +30,7 @@ class Activity:
     first: pd.DataFrame
 
     def of(self, day: date) -> Activity:
-        """That of one day."""
+        """The activity of one day."""
         parts = (self.on_ticks, self.at_once, self.first)
         return Activity(*(part[part["arrival_date"] == day] for part in parts))
 

@@ -1,7 +1,7 @@
 """The steps of the combined watermark where ticks alone decide.
 
-Every channel that is not idle offers the clock less the lag on each tick, so the combined watermark
-advances on every tick on which one of them offers. Between two changes of who is idle, the ticks
+On each tick every channel that is not idle offers the clock minus the lag, so the combined
+watermark advances on every tick on which a channel offers. Between two changes of status, all ticks
 are one row.
 """
 
@@ -26,14 +26,14 @@ from strandline.model.watermarks import Ticks
 
 @dataclass(frozen=True)
 class _TickRun:
-    """Ticks one after the other on which the same channels offer.
+    """Consecutive ticks on which the same channels offer.
 
     Attributes:
-        first_ms: the first of them.
-        last_ms: the last of them.
+        first_ms: the first tick.
+        last_ms: the last tick.
         offering: the numbers of the channels that offer.
-        awaited: the channels that took part just before the first tick: a valve waits for them on
-            that tick, and only on that one they may be others than those that offer.
+        awaited: the channels that took part just before the first tick. A valve waits for them on
+            that tick; only there can they differ from `offering`.
     """
 
     first_ms: int
@@ -44,7 +44,7 @@ class _TickRun:
 
 @dataclass(frozen=True)
 class _RisingTicks:
-    """Ticks one after the other on each of which the watermark advances, at one rank."""
+    """Consecutive ticks on each of which the watermark advances, at one rank."""
 
     first_ms: int
     last_ms: int
@@ -52,7 +52,7 @@ class _RisingTicks:
 
 
 def steps_by_clock(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFrame, SourceState]:
-    """The steps of an interval, and where the source stands after it."""
+    """The watermark's steps in an interval, and the state of the source after it."""
     offering = offering_before(rules, interval)
     rising: list[_RisingTicks] = []
     runs = list(_tick_runs(rules, interval))
@@ -75,11 +75,11 @@ def steps_by_clock(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFra
 def steps_without_idleness(
     joined: Sequence[int], ticks: Ticks, lag_ms: int, last_ms: int
 ) -> pd.DataFrame:
-    """The steps of channels none of which goes idle: the last one to join decides on each tick.
+    """The steps of channels that never go idle: on each tick the last channel that joined decides.
 
     Args:
-        joined: the instants at which they did, in order.
-        ticks: on which all offer.
+        joined: the instants at which the channels joined, ascending.
+        ticks: the ticks on which all channels offer.
         lag_ms: how far the watermark is behind the clock.
         last_ms: the last tick of all.
     """
@@ -109,7 +109,7 @@ def offering_before(rules: IdlenessRules, interval: Interval) -> set[int]:
 def active_spans(
     received: Received, rules: IdlenessRules, interval: Interval
 ) -> list[tuple[int, int]]:
-    """The ticks on which a channel offers, as [first, end)."""
+    """The tick ranges on which a channel offers, as half-open [first, end) in ms."""
     silences, shown = received.silences(rules.timeout_ms), received.shown.ticks
     begins = interval.first_tick_ms
     if received.before.last_shown_ms is None:  # it offers from the tick that shows its first record
@@ -123,7 +123,7 @@ def active_spans(
 
 @dataclass(frozen=True)
 class _Changes:
-    """By tick, the channels that begin to offer there, that end to, and that join."""
+    """The channels that begin to offer, stop offering, or join, by tick."""
 
     begins: Mapping[int, set[int]]
     ends: Mapping[int, set[int]]
@@ -144,7 +144,7 @@ class _Changes:
 
 
 def _tick_runs(rules: IdlenessRules, interval: Interval) -> Iterator[_TickRun]:
-    """The ticks of an interval, cut wherever a channel begins or ends to offer."""
+    """The ticks of an interval, divided wherever a channel begins or stops offering."""
     changes = _Changes.of(rules, interval)
     last_ms = rules.axis.last_tick_before(interval.until_ms)
     at = {interval.first_tick_ms, *changes.begins, *changes.ends}
@@ -163,17 +163,20 @@ def _tick_runs(rules: IdlenessRules, interval: Interval) -> Iterator[_TickRun]:
 
 
 def _advances_of_source(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTicks]:
-    """Splits are merged at once; the main output offers as well, until it is idle."""
+    """The advances of a source of splits.
+
+    Splits are merged at once, the main output too until idle.
+    """
     if run.offering or run.first_ms < rules.main_output_idle_from_ms:
         yield _RisingTicks(run.first_ms, run.last_ms, TICK_RANK)
 
 
 def _advances_of_valve(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTicks]:
-    """The watermark advances with the last channel that a valve waits for, in probe order.
+    """The advances of a valve: the last channel that it waits for decides, in probe order.
 
-    On the first tick these are the channels that took part before it, whether they offer or go idle
-    now. One that comes back is behind, and not waited for before it has offered; if none else
-    offers, the first one to come back lets the watermark advance.
+    On the first tick it waits for the channels that took part before it, whether they offer or go
+    idle now. A channel that becomes active again is behind and not waited for until it has offered;
+    if no other channel offers, the first one to become active lets the watermark advance.
     """
     if not run.offering:
         return
@@ -186,7 +189,7 @@ def _advances_of_valve(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingT
 
 
 def _step_rows(rising: Iterable[_RisingTicks], ticks: Ticks, lag_ms: int) -> pd.DataFrame:
-    """Steps: one row for ticks one after the other; an offer of MIN_WATERMARK or below is none."""
+    """Tick runs as step rows, one row for each run; an offer of MIN_WATERMARK or below is none."""
     interval_ms, rows = ticks.interval_ms, []
     for run in rising:
         missing_ms = max(MIN_WATERMARK + lag_ms + 1 - run.first_ms, 0)
@@ -201,7 +204,10 @@ def _step_rows(rising: Iterable[_RisingTicks], ticks: Ticks, lag_ms: int) -> pd.
 
 
 def channels_after_ticks(interval: Interval, offering: set[int]) -> tuple[Channel, ...]:
-    """Who has joined after the last tick takes part, without an offer."""
+    """The channels after the ticks.
+
+    One that joined after the last tick takes part without an offer.
+    """
 
     def after(number: int, channel: Channel) -> Channel:
         has_offered = channel.last_shown_ms is not None
@@ -224,10 +230,10 @@ def _last_value(steps: pd.DataFrame, before_ms: int) -> int:
 def _changes(
     runs: Sequence[_TickRun], rules: IdlenessRules, interval: Interval
 ) -> Iterator[StatusChange]:
-    """Where the source as a whole goes idle or comes back: with its ticks, or as a channel joins.
+    """When the source as a whole goes idle or active: with its ticks, or as a channel joins.
 
-    A valve is idle as soon as its last channel is, a source of splits no earlier than its main
-    output, and it comes back with a watermark alone.
+    A valve is idle as soon as its last channel is. A source of splits is idle no earlier than its
+    main output, and becomes active only with a watermark.
     """
     before = interval.before
     idle = before.says_idle if rules.splits else _none_is_active(before.channels)
@@ -252,7 +258,7 @@ def _none_is_active(channels: Sequence[Channel]) -> bool:
 
 
 def _says_idle(rules: IdlenessRules, interval: Interval, offering: set[int]) -> bool:
-    """Whether the source has said that it is idle, by the last tick."""
+    """Whether the source has emitted the status idle by the last tick."""
     last_ms = rules.axis.last_tick_before(interval.until_ms)
     if last_ms < interval.first_tick_ms:
         return interval.before.says_idle

@@ -23,7 +23,7 @@ BEFORE_ALL = -1
 
 
 def steps_by_records(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFrame, SourceState]:
-    """The steps of an interval, and where the source stands after it."""
+    """The watermark's steps in an interval, and the state of the source after it."""
     channels, events = interval.combined_channels(), events_of(rules, interval)
     combiner = Splits(channels) if rules.splits else Valve(channels)
     advances = combiner.run(events.events) if len(events) else []
@@ -44,7 +44,7 @@ def steps_by_records(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataF
 
 
 def events_of(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
-    """What happens to the channels in an interval."""
+    """The events of all channels of a source in an interval."""
     parts = [
         part
         for number, received in enumerate(interval.channels)
@@ -59,7 +59,7 @@ def events_of(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
 def _events_of_channel(
     rules: IdlenessRules, interval: Interval, number: int, received: Received
 ) -> Iterator[PlacedEvents]:
-    """What happens to a channel: it joins, goes idle, offers at once, offers on ticks."""
+    """The events of one channel: it joins, goes idle, offers at once, offers on ticks."""
     on_tick, at_once = TICK_RANK + number, number
     if rules.splits:  # all of a moment are merged at once
         on_tick, at_once = TICK_RANK, 0
@@ -77,12 +77,12 @@ def _events_of_channel(
 
 
 def _instants(ticks: npt.NDArray[Any], rules: IdlenessRules) -> npt.NDArray[Any]:
-    """The first instants of some ticks."""
+    """The first instant of each of some ticks."""
     return ticks.astype(object) * rules.axis.scale if rules.axis.sequenced else ticks
 
 
 def advances_as_rows(events: PlacedEvents, advances: Advances) -> pd.DataFrame:
-    """The watermark advances that events have caused, as steps."""
+    """The watermark advances that events have caused, as step rows."""
     none = np.zeros(0, dtype=np.int64)
     places = np.concatenate([none, *(place for place, _ in advances)])
     values = np.concatenate([none, *(value for _, value in advances)])
@@ -92,7 +92,7 @@ def advances_as_rows(events: PlacedEvents, advances: Advances) -> pd.DataFrame:
 def channels_after(
     rules: IdlenessRules, interval: Interval, events: PlacedEvents, combined: Channels
 ) -> tuple[Channel, ...]:
-    """Where the channels stand after some events, which have moved the `combined` ones."""
+    """The state of each channel after some events, which have changed the `combined` channels."""
     return tuple(
         replace(
             received.after,
@@ -118,10 +118,11 @@ def _last_raise_ms(
 def _with_status(
     after: SourceState, rules: IdlenessRules, interval: Interval, splits: Splits, *, rose: bool
 ) -> SourceState:
-    """Whether a source of splits has said that it is idle, which only its end depends on.
+    """The state of a source of splits, with whether it has emitted the status idle.
 
-    It says so if its splits and its main output are idle, and on its first tick if it has no split
-    by then; until its watermark advances again. Flink: `ProgressiveTimestampsAndWatermarks`.
+    It does so when its splits and its main output are idle, and on its first tick if it has no
+    split by then; it stays idle until its watermark advances. Flink:
+    `ProgressiveTimestampsAndWatermarks`.
     """
     before = interval.before
     last_tick_ms = rules.axis.last_tick_before(interval.until_ms)
@@ -143,7 +144,7 @@ def _changes_of_splits(
     splits: Splits,
     advances: Advances,
 ) -> Iterator[StatusChange]:
-    """Where a source of splits goes idle, and where its watermark advances after that.
+    """When a source of splits goes idle, and when its watermark advances after that.
 
     The place before the first event is -1.
     """
@@ -170,8 +171,8 @@ def _goes_idle(
 ) -> list[tuple[float, StatusChange]]:
     """Where all splits of a source and its main output are idle, in order.
 
-    The main output goes idle on one tick, after the splits of that tick: no earlier does the
-    source, and there if all splits were idle by then.
+    The main output goes idle on one tick, after the splits of that tick. The source goes idle no
+    earlier, and exactly there if all splits are idle by then.
     """
     main_ms = rules.main_output_idle_from_ms
     main = events.places_until(rules.axis.first_of(main_ms))
@@ -190,7 +191,7 @@ def _goes_idle(
 
 
 def _first_within(places: npt.NDArray[np.int64], after: float, until: float) -> int | None:
-    """The first of some places in order behind one and not behind another; None: there is none."""
+    """The first of some ascending places in the interval (after, until]; None: there is none."""
     within = places[(places > after) & (places <= until)]
     return int(within[0]) if len(within) else None
 

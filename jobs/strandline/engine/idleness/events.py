@@ -1,4 +1,4 @@
-"""What happens to the channels of a source, with its position: what the combiners go by."""
+"""Events of a source's channels with their positions: the input of the combiners."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Longs = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class PlacedEvents:
-    """What happens to channels, by position; at one position, in the order of the ranks.
+    """Events of channels by position; several at one instant are ordered by rank.
 
     Attributes:
-        seen_from: the first instant that sees it.
+        seen_from: the first instant from which the event is visible.
         rank: the order at one instant.
         channel: the number of the channel.
         kind: JOIN, RAISE or IDLE.
-        value: the watermark that a RAISE offers.
+        value: the watermark that a RAISE offers, in ms.
     """
 
     seen_from: Longs
@@ -38,7 +38,7 @@ class PlacedEvents:
     def of(
         cls, seen_from: Longs, rank: int, channel: int, kind: int, value: Longs | None = None
     ) -> PlacedEvents:
-        """The events of one kind, of one channel."""
+        """Events of one kind of one channel."""
         length = len(seen_from)
         return cls(
             seen_from,
@@ -50,39 +50,39 @@ class PlacedEvents:
 
     @classmethod
     def together(cls, parts: Sequence[PlacedEvents]) -> PlacedEvents:
-        """All events, in order."""
+        """The union of events, in order of position."""
         every = [cls.of(np.zeros(0, dtype=np.int64), 0, 0, JOIN), *parts]
         names = [column.name for column in fields(cls)]
         events = cls(*(np.concatenate([getattr(p, name) for p in every]) for name in names))
         return events.where(events.order)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of events."""
         return len(self.kind)
 
     def where(self, chosen: Longs) -> PlacedEvents:
-        """Some of the events, by place or by a mask."""
+        """The events at some places, or where a mask is true."""
         return PlacedEvents(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
     def change(self, place: int, *, idle: bool) -> StatusChange:
-        """The source as a whole goes idle, or comes back, at one of the events."""
+        """The status change of the source as a whole at the event at a place."""
         return StatusChange(int(self.seen_from[place]), int(self.rank[place]), idle=idle)
 
     def places_until(self, instant: int) -> int:
-        """How many of them are seen from an instant or from an earlier one."""
+        """The number of events that are visible from an instant or earlier."""
         return int(np.searchsorted(self.seen_from, instant, side="right"))
 
     def raises_of(self, channel: int) -> Longs:
-        """The places of what a channel offers."""
+        """The places of a channel's offers."""
         return np.flatnonzero((self.kind == RAISE) & (self.channel == channel))
 
     def without_swallowed_offers(self, watermarks_ms: Sequence[int]) -> PlacedEvents:
-        """Only those offers that are higher than all that their channel has offered before.
+        """The events without offers that are not above every earlier one of their channel.
 
-        Flink: `WatermarkEmitter`; an idle channel stays idle at an offer that is swallowed.
+        An idle channel stays idle at such an offer. Flink: `WatermarkEmitter`.
 
         Args:
-            watermarks_ms: of the channels, before the events.
+            watermarks_ms: the watermark of each channel before the events.
         """
         kept = self.kind != RAISE
         for channel, watermark_ms in enumerate(watermarks_ms):
@@ -94,7 +94,7 @@ class PlacedEvents:
 
     @property
     def order(self) -> Longs:
-        """The places in order."""
+        """The places in order of position."""
         if self.seen_from.dtype != object:
             return np.lexsort((self.rank, self.seen_from))
         keys = list(zip(self.seen_from.tolist(), self.rank.tolist(), strict=True))
@@ -102,7 +102,7 @@ class PlacedEvents:
 
     @property
     def events(self) -> Events:
-        """As the combiners take them."""
+        """The events in the form that the combiners read."""
         same = (self.seen_from[1:] == self.seen_from[:-1]) & (self.rank[1:] == self.rank[:-1])
         last = np.append(~same.astype(bool), True)[: len(self.kind)]
         return Events(self.channel, self.kind, self.value, last)

@@ -1,6 +1,6 @@
-"""The steps of a long past, of which a question needs those of a few days.
+"""The watermark's steps over a long history, read only for the days that a question needs.
 
-Values increase strictly, so by the watermark after each day it is known on which day a threshold
+Watermarks increase strictly, so the watermark at the end of each day shows on which day a threshold
 was reached.
 """
 
@@ -32,9 +32,9 @@ class StepDays:
     """The days whose steps are kept.
 
     Attributes:
-        days: in order `arrival_date`, `until_ms` (the ticks before it have run with that day) and
-            `watermark_ms` (the combined one by then).
-        read: gives the steps of some of them; columns `STEP_COLUMNS`.
+        days: ascending: `arrival_date`, `until_ms` (ticks before it have run by the end of the day)
+            and `watermark_ms` (the combined watermark then).
+        read: gives the steps of some of the days; columns `STEP_COLUMNS`.
     """
 
     days: pd.DataFrame
@@ -49,15 +49,15 @@ class StepDays:
 
 @dataclass(frozen=True)
 class KeptSteps:
-    """The advances of the combined watermark before a horizon, read as far as they are asked for.
+    """The advances of the combined watermark before a horizon, read as they are asked for.
 
     Attributes:
         kept: the days whose steps are kept.
-        later: the steps after these days, at hand.
-        axis: of the instants.
+        later: the steps after these days, in memory.
+        axis: the axis of instants.
         horizon_ms: the horizon.
         at_end: (rank, watermark) of the advances that the end of the input would cause.
-        changes: where the source as a whole went idle or came back.
+        changes: when the source as a whole went idle or active.
     """
 
     kept: StepDays
@@ -69,11 +69,11 @@ class KeptSteps:
 
     @property
     def tick_rank(self) -> int:
-        """The rank of what the first channel offers on a tick."""
+        """The rank of the first channel's offer on a tick."""
         return TICK_RANK
 
     def reaching(self, thresholds: Sequence[int]) -> Steps:
-        """All steps of the days on which the watermark reached one of some thresholds."""
+        """All steps of the days on which the watermark reached a threshold."""
         asked = [threshold for threshold in thresholds if threshold < MAX_WATERMARK]
         if not asked:
             return self._steps(self.kept.days[:0])
@@ -100,7 +100,7 @@ class KeptSteps:
         return self.before(self.around([day_of(horizon_ms - 1)]), horizon_ms)
 
     def before(self, steps: Steps, horizon_ms: int) -> Steps:
-        """Those of some steps that happened before a horizon."""
+        """The steps among some that happened before a horizon."""
         return steps if horizon_ms >= self.horizon_ms else steps.before(horizon_ms)
 
     def dates(self) -> set[date]:
@@ -128,7 +128,7 @@ class KeptSteps:
 
     @cached_property
     def _after(self) -> Longs:
-        """The watermark after each day."""
+        """The watermark at the end of each day."""
         return self.kept.days["watermark_ms"].to_numpy(dtype="int64")
 
     @cached_property
@@ -137,7 +137,7 @@ class KeptSteps:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """From where on each day's steps lie: the steps of silent days before a day are its."""
+        """The start of each day's range of steps; it includes the silent days before the day."""
         days: list[Any] = self.kept.days["arrival_date"].tolist()
         if not days:
             return []
@@ -145,21 +145,21 @@ class KeptSteps:
 
     @cached_property
     def _rose(self) -> npt.NDArray[np.bool_]:
-        """On which days the watermark rose; on the first one it may have."""
+        """Whether the watermark advanced on each day; on the first day it may have."""
         return np.append(True, self._after[1:] > self._after[:-1])[: len(self._after)]
 
     @cached_property
     def _last_advance(self) -> Longs:
-        """The last day up to each day on which the watermark rose."""
+        """The last day, up to each day, on which the watermark advanced."""
         numbers = np.where(self._rose, np.arange(len(self._rose)), 0)
         return np.maximum.accumulate(numbers) if len(numbers) else numbers
 
 
 @dataclass(frozen=True)
 class EndlessSteps(KeptSteps):
-    """The steps of a watermark that goes by the clock alone: known for all times, in few rows.
+    """The steps of a watermark that follows the clock alone: known for all times, in a few rows.
 
-    Whatever the horizon, `at_end` is what the end of the input would cause there.
+    `at_end` is what the end of the input would cause, at any horizon.
     """
 
     @property
@@ -172,15 +172,16 @@ class EndlessSteps(KeptSteps):
         return replace(steps.before(horizon_ms), at_end=self.at_end)
 
     def dates(self) -> set[date]:
-        """None: a step is on every day."""
+        """An empty set: a step may lie on every day."""
         return set()
 
 
 @dataclass(frozen=True)
 class KnownSteps:
-    """The steps of the days that are known already, and where the source stands after them.
+    """The steps of the days that are already known, and the state of the source after them.
 
-    `changes`: where it went idle as a whole or came back then, if another one stands beside it.
+    `changes`: when the source as a whole went idle or active on these days; kept only where there
+    is a second input.
     """
 
     steps: StepDays
@@ -189,5 +190,5 @@ class KnownSteps:
 
     @classmethod
     def none(cls, spec: PipelineSpec, axis: Axis) -> KnownSteps:
-        """Nothing is known."""
+        """The initial state: no steps are known."""
         return cls(StepDays.none(), SourceState.at_the_start(spec, axis))

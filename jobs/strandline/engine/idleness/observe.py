@@ -1,4 +1,7 @@
-"""Where channels can go idle: which ticks show records of theirs, and what they offered there."""
+"""Observation of channels that can go idle.
+
+On which ticks their records show, and the offers there.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,11 @@ _LARGEST = "_strandline_largest_ms"
 def observe_activity(
     records: DataFrame, spec: PipelineSpec, axis: Axis, rules: IdlenessRules | None = None
 ) -> Activity:
-    """What the channels did on the arrival days of some well-formed records.
+    """The activity of channels on the arrival days of some well-formed records.
 
-    Only rows that can move something come to the driver: a day's first and last ones of a channel,
-    those that raise its watermark, and those before which it may have gone idle. `rules`: None:
-    the pipeline's.
+    Only rows that can move the watermark come to the driver: the first and last rows of a channel
+    and day, those that raise its watermark, and those before which it may have gone idle. `rules`:
+    None: the pipeline's.
     """
     rules = rules or IdlenessRules.of(spec, axis)
     by_records = rules.offers_at_once
@@ -68,7 +71,7 @@ def observe_activity(
 
 
 def _at_once(records: DataFrame) -> pd.DataFrame:
-    """The offers of punctuated records: those that are higher, and the first before each tick."""
+    """The rising offers of punctuated records, and the first offer before each tick."""
     of_day = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(c.INSTANT)
     offers = (
         records.where(F.col(c.CANDIDATE).isNotNull())
@@ -112,7 +115,7 @@ def _largest_before(of_day: object) -> Column:
 
 
 def _whole(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Instants as whole numbers: with a sequence they come as decimals."""
+    """A column of instants as whole numbers: with a sequence they arrive as decimals."""
     if rows[name].dtype == object:
         return rows.assign(**{name: pd.Series([int(v) for v in rows[name]], dtype=object)})
     return rows.astype({name: "int64"})

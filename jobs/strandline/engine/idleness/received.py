@@ -24,12 +24,12 @@ Longs = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class ShownRecords:
-    """The ticks that show something new of one channel, in order.
+    """The ticks at which new records of one channel become visible, ascending.
 
     Attributes:
-        ticks: these ticks.
-        previous: for each, the tick that has shown the record before; `NO_TICK`: none has.
-        candidates: what is offered there; MIN_WATERMARK: nothing.
+        ticks: these ticks, in ms.
+        previous: for each, the tick of the record before; `NO_TICK`: there is none.
+        candidates: the candidate offered at each; MIN_WATERMARK: none.
     """
 
     ticks: Longs
@@ -38,7 +38,10 @@ class ShownRecords:
 
     @classmethod
     def of_day(cls, on_ticks: pd.DataFrame | None) -> ShownRecords:
-        """Those of one arrival day; of its first one the tick before is not known yet."""
+        """The ticks of one arrival day.
+
+        The tick before the day's first one is not known yet.
+        """
         if on_ticks is None:
             none = np.zeros(0, dtype=np.int64)
             return cls(none, none, none)
@@ -50,7 +53,7 @@ class ShownRecords:
         )
 
     def following(self, channel: Channel) -> ShownRecords:
-        """Those of a day and what was pending before it, which the same tick may show."""
+        """The ticks of a day and those pending from before it, which may coincide."""
         both = self._with_pending(channel)
         last_shown = NO_TICK if channel.last_shown_ms is None else channel.last_shown_ms
         one_before = np.append(last_shown, both.ticks)[: len(both.ticks)]
@@ -70,17 +73,17 @@ class ShownRecords:
         )
 
     def __getitem__(self, places: slice) -> ShownRecords:
-        """Some of them."""
+        """A slice of the ticks."""
         return ShownRecords(self.ticks[places], self.previous[places], self.candidates[places])
 
 
 @dataclass(frozen=True)
 class Silences:
-    """When one channel is idle, in order: from one tick on, up to another one.
+    """The idle periods of one channel, ascending: each from one tick up to another one.
 
     Attributes:
-        idle_from: the ticks on which it is judged idle after it was not.
-        back_at: the ticks that show a record again; there is none after the last silence.
+        idle_from: the ticks on which the channel becomes idle.
+        back_at: the ticks at which its next record becomes visible; the last period has none.
     """
 
     idle_from: Longs
@@ -92,10 +95,10 @@ class Received:
     """What one channel received between two instants.
 
     Attributes:
-        before: the channel as it stood.
-        after: the channel with what it has shown and what is pending; its watermark and whether it
-            is active are those of before.
-        shown: what ticks have shown of it.
+        before: the state of the channel before.
+        after: the channel with its visible and pending records; its watermark and its status are
+            still those of `before`.
+        shown: the ticks at which its records became visible.
         at_once: (seen from, candidate) of what its records offer at once.
     """
 
@@ -112,16 +115,19 @@ class Received:
         at_once: pd.DataFrame | None,
         until_ms: int,
     ) -> Received:
-        """What a channel received until an instant: some rows of an `Activity`, None: no row."""
+        """What a channel received until an instant.
+
+        Its rows of an `Activity`; None: it has none.
+        """
         every = ShownRecords.of_day(on_ticks).following(channel)
         count = int(np.searchsorted(every.ticks, until_ms))
         shown, pending = every[:count], every[count:]
         return cls(channel, _after(channel, shown, pending), shown, _offers(at_once))
 
     def silences(self, timeout_ms: int) -> Silences:
-        """When the channel is idle, if no record comes after the instant.
+        """The idle periods of the channel, if no record comes after the instant.
 
-        Its last silence may begin after the instant; before its first record it has none.
+        The last period may begin after the instant; before its first record a channel has none.
         """
         shown, last_shown_ms = self.shown, self.after.last_shown_ms
         if last_shown_ms is None:
@@ -161,8 +167,8 @@ class Interval:
     """What a source received between two instants.
 
     Attributes:
-        before: where it stood.
-        channels: what each of its channels received, in probe order, those that are new at the end.
+        before: the state of the source.
+        channels: what each channel received, in probe order, new channels last.
         first_tick_ms: the first tick that has not run.
         until_ms: the later instant.
     """
@@ -190,16 +196,25 @@ class Interval:
         return cls(before, tuple(received), first_tick_ms, until_ms)
 
     def is_new(self, number: int) -> bool:
-        """Whether a channel joins in this interval."""
+        """The interval from a source's state to an instant.
+
+        All records of the activity must lie before that instant.
+        """
         return number >= len(self.before.channels)
 
     def combined_channels(self) -> Channels:
-        """The channels as they stood, as the combiners take them; new ones have not joined yet."""
+        """The channels before the interval in the form that the combiners use.
+
+        New ones have not joined.
+        """
         return channels_of([one.before for one in self.channels], self.before)
 
 
 def channels_of(channels: Sequence[Channel], state: SourceState) -> Channels:
-    """Channels as the combiners take them; what the state does not know has not joined yet."""
+    """Channels in the form that the combiners use.
+
+    One that the state does not know has not joined.
+    """
     there = len(state.channels)
     return Channels(
         np.array([channel.watermark_ms for channel in channels], dtype=np.int64),
@@ -210,7 +225,7 @@ def channels_of(channels: Sequence[Channel], state: SourceState) -> Channels:
 
 
 def _newcomers(known: Sequence[Channel], first: pd.DataFrame) -> list[Channel]:
-    """The channels that have their first record of all, in the order of these, then by name."""
+    """The channels that have their first record of all, by its position and then by name."""
     names = {channel.name for channel in known}
     rows = sorted(
         (int(instant), int(sequence), int(ts), str(name))

@@ -1,4 +1,4 @@
-"""What a pipeline says about the idleness of its channels."""
+"""The idleness settings of a pipeline."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from strandline.spec.watermark import NoWatermarks
 
 @dataclass(frozen=True)
 class IdlenessRules:
-    """The rules of a pipeline whose channels can go idle.
+    """The idleness settings of a pipeline whose channels can go idle.
 
     Attributes:
-        axis: of the instants.
-        ticks: on which idleness is judged.
-        timeout_ms: how long after the tick that has shown its last record a channel is idle;
-            `WIDEST_MS`: never.
-        splits: whether the channels are the splits of one source, and not the inputs of a valve.
+        axis: the axis of instants.
+        ticks: the ticks on which idleness is checked.
+        timeout_ms: how long after the tick of its last record a channel becomes idle; `WIDEST_MS`:
+            never.
+        splits: whether the channels are splits of one source, instead of inputs of a valve.
         offers_on_ticks: whether a tick emits what the records before it offer.
-        lag_ms: by how much the watermark is behind the clock; None: it goes by the records.
+        lag_ms: how far the watermark is behind the clock; None: it follows the records.
         offers_at_once: whether a record's offer is visible at once.
     """
 
@@ -36,13 +36,15 @@ class IdlenessRules:
 
     @classmethod
     def of(cls, spec: PipelineSpec, axis: Axis) -> IdlenessRules:
-        """Those of a pipeline, or of one of two inputs; idle is who is silent for *more* than said.
+        """The settings of a pipeline, or of one of two inputs.
 
-        The first silent tick starts the timer, so that one tick and the idleness, in whole ticks
-        and one more, pass after the tick that has shown the last record. Flink: `IdlenessTimer`.
+        Idle means silent for *longer* than set.
 
-        Of two inputs one may have channels none of which ever goes idle. Where its records emit at
-        once it has no ticks: the first one is later than all instants.
+        The first silent tick starts the timer. So the time from the tick of the last record is one
+        tick, plus the idleness in whole ticks, plus one more. Flink: `IdlenessTimer`.
+
+        One of two inputs may have channels that never go idle. If its records emit at once it has
+        no ticks: its first tick is later than all instants.
         """
         watermark, timeout_ms = spec.watermark, WIDEST_MS
         ticks = axis.ticks or Ticks(axis.start_ms, WIDEST_MS)
@@ -68,8 +70,8 @@ class IdlenessRules:
 
     @property
     def main_output_idle_from_ms(self) -> int:
-        """The tick from which on the main output of a source of splits is idle.
+        """The tick from which the main output of a source of splits is idle.
 
-        It never sees a record. Flink: `ProgressiveTimestampsAndWatermarks`.
+        The main output never receives a record. Flink: `ProgressiveTimestampsAndWatermarks`.
         """
         return self.ticks.start_ms + self.timeout_ms

@@ -1,7 +1,7 @@
 """The combined watermark where channels can go idle, day by day.
 
-Of a channel's records few rows are enough: on which tick something new became known, and how long
-it had been silent before. From one day to the next a small state is carried.
+A few rows of a channel's records suffice: on which tick a new record became visible, and how long
+the channel had been silent before. A small state is carried from day to day.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 class Source:
-    """The channels of a pipeline whose idleness is in effect.
+    """The channels of a pipeline with idleness.
 
     Attributes:
-        rules: by which they go idle.
+        rules: when they go idle.
     """
 
     def __init__(self, spec: PipelineSpec, axis: Axis, rules: IdlenessRules | None = None) -> None:
@@ -39,9 +39,9 @@ class Source:
     def advance(
         self, carried: SourceState, activity: Activity, until_ms: int
     ) -> tuple[pd.DataFrame, SourceState]:
-        """Take in a day's activity and run the ticks before an instant: the steps, and the state.
+        """Add a day's activity and run the ticks before an instant; the steps and the new state.
 
-        Everything in the activity arrived before that instant, and not before the last one.
+        All activity must have arrived before that instant, and not before the previous one.
         """
         interval = Interval.of(carried, activity, until_ms, self.rules)
         steps_of = steps_by_records if self.rules.lag_ms is None else steps_by_clock
@@ -51,9 +51,9 @@ class Source:
     def advance_days(
         self, carried: SourceState, activity: Activity, days: Iterable[date], horizon_ms: int
     ) -> Iterator[tuple[date, pd.DataFrame, SourceState]]:
-        """Take in the activity of some days in their order: each day's steps, and where it ends.
+        """Add the activity of some days in order; of each day the steps and the state after it.
 
-        The ticks of silent days before a day are among its steps.
+        The ticks of silent days belong to the next day that has activity.
         """
         for day in sorted(days):
             until_ms = min(midnight_of(day) + DAY_MS, horizon_ms)
@@ -61,9 +61,9 @@ class Source:
             yield day, steps.assign(arrival_date=day), carried
 
     def at_end(self, carried: SourceState) -> tuple[tuple[int, int], ...]:
-        """(rank, watermark) of the advances if the input ended where the state stands.
+        """(rank, watermark) of each advance that the end of the input would cause at a state.
 
-        Flink drops the last watermark of a source of splits that is idle: there are none.
+        Empty for an idle source of splits: Flink drops its last watermark.
         """
         if self.rules.splits:
             return () if carried.says_idle else ((TICK_RANK, MAX_WATERMARK),)

@@ -1,4 +1,4 @@
-"""Where a source stands between two ticks: all that later days need to know of the earlier ones."""
+"""The state of a source between two ticks: all that later days need of earlier ones."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ _READ_AS = {stored: name for name, stored in _STORED_AS.items()}
 
 @dataclass(frozen=True)
 class Channel:
-    """Where a channel stands between two ticks.
+    """The state of a channel between two ticks.
 
     Attributes:
-        name: of the channel.
-        joined: the instant of its first record; None: declared, there from the beginning.
-        watermark_ms: what it has offered.
+        name: its name.
+        joined: the instant of its first record; None: it is declared, and joined from the
+            beginning.
+        watermark_ms: the highest watermark that it has offered.
         active: whether it takes part in the combined watermark.
         been_idle: whether it has ever been idle.
-        last_shown_ms: the last tick that has shown a record, the clock's start at first; None:
-            none has.
-        pending_ms: the tick to come that will show a record; None: there is none.
-        pending_candidate_ms: what it will offer there.
-        raised_ms: the moment at which it last raised its watermark; None: not yet.
+        last_shown_ms: the tick of its last visible record, the clock's start at first; None: there
+            is none.
+        pending_ms: the future tick at which a record becomes visible; None: there is none.
+        pending_candidate_ms: the candidate that it will offer then.
+        raised_ms: when it last raised its watermark; None: not yet.
     """
 
     name: str
@@ -44,17 +45,17 @@ class Channel:
 
     @property
     def joined_at(self) -> int:
-        """The instant of its first record; 0: declared."""
+        """The instant of its first record; 0 if it is declared."""
         return self.joined or 0
 
 
 @dataclass(frozen=True)
 class StatusChange:
-    """A source as a whole goes idle, or comes back.
+    """A source as a whole goes idle or active.
 
     Attributes:
-        seen_from: the first instant that sees it.
-        rank: the order at one instant, as of steps.
+        seen_from: the first instant from which this is visible.
+        rank: the order at one instant, as for steps.
         idle: whether it goes idle.
     """
 
@@ -65,16 +66,16 @@ class StatusChange:
 
 @dataclass(frozen=True)
 class SourceState:
-    """Where a source stands at an instant.
+    """The state of a source at an instant.
 
     Attributes:
-        until_ms: the ticks before it have run; None: none has.
-        channels: in probe order.
+        until_ms: ticks before it have run; None: none has.
+        channels: its channels, in probe order.
         combined_ms: the combined watermark.
-        says_idle: whether a source of splits has said that it is idle.
-        splits_idle: whether all its splits have been idle since its watermark rose.
-        changes: where, since the state before, the source as a whole went idle or came back: what
-            counts where another input stands beside it, and is kept in the timeline for that alone.
+        says_idle: whether a source of splits has emitted the status idle.
+        splits_idle: whether all its splits have been idle since its watermark last advanced.
+        changes: when the source as a whole went idle or active since the previous state; needed,
+            and kept in the timeline, only where there is a second input.
     """
 
     until_ms: int | None = None
@@ -91,28 +92,29 @@ class SourceState:
         return cls(channels=tuple(Channel(name, last_shown_ms=axis.start_ms) for name in declared))
 
     def to_json(self, *, beside_another: bool = False) -> str:
-        """As a text for the timeline; `beside_another`: with the changes."""
+        """The state as a text for the timeline; `beside_another`: with the changes."""
         kept = self if beside_another else self.without_changes
         return json.dumps(asdict(kept, dict_factory=_stored))
 
     @property
     def without_changes(self) -> SourceState:
-        """The same, as it stands alone."""
+        """The same state without changes, as of a single input."""
         return replace(self, changes=())
 
     @classmethod
     def from_json(cls, text: str) -> SourceState:
-        """The state of such a text."""
+        """The state from the text of `to_json`."""
         return _state(json.loads(text))
 
 
 @dataclass(frozen=True)
 class UnionState(SourceState):
-    """Where two inputs behind one valve stand; their channels are in their sources.
+    """The state of two inputs behind one valve; their channels are in their sources.
 
     Attributes:
-        sources: of each.
-        splits: of each the channel that its splits are; None: it has channels of its own.
+        sources: the state of each source.
+        splits: for each source of splits, the channel that it is at the valve; None: its channels
+            are themselves inputs of the valve.
     """
 
     sources: tuple[SourceState, ...] = ()

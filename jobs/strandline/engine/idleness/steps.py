@@ -1,7 +1,7 @@
-"""The steps of the combined watermark, where channels can go idle: thresholds do not give it then.
+"""The steps of the combined watermark where channels can go idle: thresholds do not determine it.
 
-Whether a channel counts depends on where its watermark stands to the combined one, so the steps
-have to be known as such: the position and the value of each advance.
+Whether a channel counts depends on its watermark relative to the combined one, so the steps are
+kept themselves: the position and the value of each advance.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Steps:
         table: a row for each advance, in order; columns `STEP_COLUMNS`. A row whose `until` is a
             later tick stands for a run of ticks, on each of which the watermark advances with the
             clock.
-        axis: of the instants.
+        axis: the axis of instants.
         horizon_ms: the horizon.
         at_end: (rank, watermark) of the advances that the end of the input would cause.
     """
@@ -39,7 +39,10 @@ class Steps:
     at_end: tuple[tuple[int, int], ...] = ()
 
     def before(self, horizon_ms: int) -> Steps:
-        """The steps that happened before a horizon; what an end would do then is not known."""
+        """The steps that happened before a horizon.
+
+        What an end of input would cause then is not known.
+        """
         first = self.axis.first_of(horizon_ms)
         table = self.table
         only_ticks = self.axis.interval_ms is not None
@@ -55,9 +58,9 @@ class Steps:
     def crossings(
         self, thresholds: Sequence[int], ended: npt.NDArray[np.bool_] | None
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """`T(b)` at each threshold: the first instant that sees it, and the rank of the step.
+        """The first instant that sees each threshold reached, and the rank of the step.
 
-        Never, where no step reaches it; the end, where that does and the input has `ended`.
+        `axis.never` where no step reaches it; `axis.end` where the input has `ended` first.
         """
         kind: Any = object if self.axis.sequenced else np.int64
         seen = np.full(len(thresholds), self.axis.never, dtype=kind)
@@ -82,7 +85,10 @@ class Steps:
         return np.asarray(table["watermark_ms"].to_numpy() + run_on, dtype=np.int64)
 
     def _seen_from(self, reaching: pd.DataFrame, wanted: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """The first instant that sees each threshold: a tick of the step that reaches it."""
+        """The first instant that sees each threshold reached.
+
+        A tick of the step that reaches it.
+        """
         first, value = reaching["seen_from"].to_numpy(), reaching["watermark_ms"].to_numpy()
         missing_ms = np.maximum(wanted, value) - value
         interval_ms = self.axis.interval_ms or 1
@@ -90,7 +96,10 @@ class Steps:
         return np.asarray(first + ticks * interval_ms)
 
     def _rank_at_end(self, threshold_ms: int) -> int | None:
-        """The rank of the step to a threshold that the end of the input would cause, if it does."""
+        """The rank of the step by which the end of the input would reach a threshold.
+
+        None: it would not.
+        """
         return next((rank for rank, reached in self.at_end if reached >= threshold_ms), None)
 
     @property
@@ -103,7 +112,7 @@ class Steps:
 
 
 def steps_to(steps: pd.DataFrame, axis: Axis) -> pd.DataFrame:
-    """Steps under the timeline's names; instants as an arrival and a sequence."""
+    """Steps with the timeline's column names; instants as an arrival and a sequence."""
     first, until = steps["seen_from"].tolist(), steps["until"].tolist()
     return pd.DataFrame(
         {
@@ -118,7 +127,7 @@ def steps_to(steps: pd.DataFrame, axis: Axis) -> pd.DataFrame:
 
 
 def steps_from(rows: pd.DataFrame, axis: Axis) -> pd.DataFrame:
-    """The steps of the timeline, in order. Only ticks run on, and these have no sequence."""
+    """The timeline's rows as steps, in order; only tick runs have an `until`, and no sequence."""
     arrivals = rows["first_arrival_ms"].astype("int64")
     first = until = arrivals
     if axis.sequenced:
@@ -138,7 +147,7 @@ def step_rows(
     watermark_ms: npt.NDArray[Any],
     until: npt.NDArray[Any] | None = None,
 ) -> pd.DataFrame:
-    """Steps as rows; the arrival day that they are kept with is not known here.
+    """Steps as rows; the arrival day is filled in later.
 
     Args:
         seen_from: the first instant that sees each of them.

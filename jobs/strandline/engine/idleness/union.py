@@ -38,8 +38,8 @@ class InputSource:
     """The channels of one of two inputs.
 
     Attributes:
-        spec: what its pipeline file says of it.
-        axis: its own, and that of both.
+        spec: its part of the pipeline file.
+        axis: its own axis, and the one of both inputs.
     """
 
     spec: PipelineSpec
@@ -47,25 +47,27 @@ class InputSource:
 
     @property
     def rules(self) -> IdlenessRules:
-        """By which its channels go idle."""
+        """Its idleness settings."""
         return IdlenessRules.of(self.spec, self.axis.own)
 
     def at_the_start(self) -> SourceState:
-        """Before any tick."""
+        """The state before any tick."""
         return SourceState.at_the_start(self.spec, self.axis.own)
 
 
 @dataclass(frozen=True)
 class Happened:
-    """What happened to the channels that an input has at the valve.
+    """The events of one input's channels at the valve.
 
     Attributes:
-        events: by position on the axis of both.
-        before: the channels before.
-        joined: how many of them had joined.
+        events: the events, by position on the axis of both inputs.
+        before: the channels before them.
+        joined: how many of these had joined.
         interval: what the channels of the source received.
-        own: the events on the axis of the input alone, as of its channels; None: of splits.
-        after: where a source of splits stands then; None: it has channels.
+        own: the events on the input's own axis, by its own channels; None: it is a source of
+            splits.
+        after: the state of a source of splits after the events; None: its channels are at the
+            valve.
     """
 
     events: PlacedEvents
@@ -80,11 +82,11 @@ class Union:
     """Two inputs behind one valve."""
 
     def __init__(self, left: InputSource, right: InputSource) -> None:
-        """The left one is asked first."""
+        """Combine two inputs; the left one is probed first."""
         self.inputs = (left, right)
 
     def at_the_start(self) -> UnionState:
-        """Before any tick."""
+        """The state before any tick."""
         left, right = (
             Channel(name) if one.rules.splits else None
             for name, one in zip(("left", "right"), self.inputs, strict=True)
@@ -95,7 +97,10 @@ class Union:
     def advance(
         self, carried: UnionState, activities: Sequence[Activity], until_ms: int
     ) -> tuple[pd.DataFrame, UnionState]:
-        """Take in both inputs' activity and run the ticks before an instant: steps, and state."""
+        """Add both inputs' activity and run the ticks before an instant.
+
+        The steps and the new state.
+        """
         happened = [
             _happened(one, source, splits, activity, until_ms)
             for one, source, splits, activity in zip(
@@ -114,7 +119,7 @@ class Union:
     def _after(
         self, carried: UnionState, happened: Sequence[Happened], channels: Channels, until_ms: int
     ) -> UnionState:
-        """Where both inputs stand after what happened, which has moved the `channels` of both."""
+        """The state of both inputs after some events, which have changed the `channels` of both."""
         first = len(happened[0].before)
         parts = (_part(channels, slice(0, first)), _part(channels, slice(first, None)))
         (left, left_splits), (right, right_splits) = (
@@ -131,9 +136,9 @@ class Union:
         )
 
     def at_end(self, carried: UnionState) -> tuple[tuple[int, int], ...]:
-        """(rank, watermark) of the advances if both inputs ended where the state stands.
+        """(rank, watermark) of each advance that the end of both inputs would cause at a state.
 
-        Flink drops the last watermark of a source of splits that is idle.
+        Flink drops the last watermark of an idle source of splits.
         """
         before = [
             source.channels if splits is None else (splits,)
@@ -152,10 +157,10 @@ class Union:
 
 
 def of_both(state: SourceState) -> UnionState:
-    """A state as that of two inputs.
+    """A state, as one of two inputs.
 
     Raises:
-        TypeError: it is that of one source.
+        TypeError: it is the state of one source.
     """
     if not isinstance(state, UnionState):
         msg = "where one source stands, and not two"
@@ -177,7 +182,7 @@ def _happened(
 
 
 def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
-    """What happens to channels, also where they offer the clock less a lag on every tick."""
+    """The events of channels, including offers of the clock minus a lag on every tick."""
     parts = [events_of(rules, interval)]
     if rules.lag_ms is not None:
         for number, received in enumerate(interval.channels):
@@ -191,7 +196,7 @@ def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
 
 
 def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> PlacedEvents:
-    """The watermark advances and changes of status of a source of splits, as of one channel."""
+    """The watermark advances and status changes of a source of splits, as those of one channel."""
     interval_ms = one.axis.own.interval_ms or 1
     parts = []
     for first, until, rank, value in zip(
@@ -209,7 +214,7 @@ def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState)
 
 
 def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int, int]:
-    """From which instant of both on new channels take part, by their numbers."""
+    """The instant of both inputs from which each new channel takes part, by its number."""
     first = activity.first
     came = zip(first["instant"].tolist(), first["sequence"].tolist(), strict=True)
     at = {
@@ -221,7 +226,7 @@ def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int,
 
 
 def _on_both(axis: InputAxis, own: PlacedEvents, joins: Mapping[int, int]) -> PlacedEvents:
-    """Events of one input on the axis of both; channels join before anything is offered."""
+    """Events of one input, on the axis of both; a channel joins before it offers."""
     seen = [
         joins[channel] if kind == JOIN else axis.seen_from(int(at))
         for channel, kind, at in zip(
@@ -237,14 +242,17 @@ def _on_both(axis: InputAxis, own: PlacedEvents, joins: Mapping[int, int]) -> Pl
 
 
 def _events_of_both(happened: Sequence[Happened]) -> PlacedEvents:
-    """What happened to the channels of both inputs, those of the right one numbered behind."""
+    """The events of both inputs' channels.
+
+    The right input's channels are numbered after the left's.
+    """
     left, right = (one.events for one in happened)
     behind = replace(right, channel=right.channel + len(happened[0].before))
     return PlacedEvents.together([left, behind])
 
 
 def _together(sides: Sequence[Sequence[Channel]], joined: Sequence[int]) -> Channels:
-    """The channels of both sides; what has not joined yet takes no part."""
+    """The channels of both inputs; a channel that has not joined takes no part."""
     pairs = [
         (channel, number < there)
         for channels, there in zip(sides, joined, strict=True)
@@ -268,7 +276,7 @@ def _after(
     combined: Channels,
     until_ms: int,
 ) -> tuple[SourceState, Channel | None]:
-    """Where an input stands after what happened, which has moved its `combined` channels."""
+    """The state of an input after its events, which have changed its `combined` channels."""
     if splits is not None and happened.after is not None:
         moved = replace(
             splits,

@@ -1,4 +1,4 @@
-"""How the events of several channels become one watermark, in batches of arrays.
+"""Events of several channels combined into one watermark, in batches of arrays.
 
 The set form of `StatusWatermarkValve` and of the combiner of a source's splits: between two changes
 of status the combined watermark is a running minimum of running maxima.
@@ -27,13 +27,13 @@ Advances = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 
 @dataclass(frozen=True)
 class Events:
-    """What happens to the channels, in order.
+    """Events of channels, in order.
 
     Attributes:
         channel: the number of the channel.
-        kind: JOIN; RAISE: it offers a watermark; IDLE: it is judged idle.
-        value: the watermark offered.
-        last_of_moment: whether no other event stands at the same moment after it.
+        kind: JOIN; RAISE: it offers a watermark; IDLE: it becomes idle.
+        value: the watermark offered, in ms.
+        last_of_moment: whether it is the last event at its position.
     """
 
     channel: npt.NDArray[np.int64]
@@ -42,18 +42,18 @@ class Events:
     last_of_moment: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of events."""
         return len(self.kind)
 
 
 @dataclass
 class Channels:
-    """Where the channels stand, and the combined watermark; `run` moves them on.
+    """The state of the channels and the combined watermark; `run` updates it in place.
 
     Attributes:
-        watermark_ms: of each channel.
-        active: whether it takes part: it has joined, and is not idle.
-        been_idle: whether it has ever been idle.
+        watermark_ms: the watermark of each channel.
+        active: whether each channel takes part: it has joined and is not idle.
+        been_idle: whether each channel has ever been idle.
         combined_ms: the combined watermark.
     """
 
@@ -71,14 +71,14 @@ class Valve:
     """
 
     def __init__(self, channels: Channels) -> None:
-        """Begin where the channels stand."""
+        """Start with the current state of the channels."""
         self.channels = channels
         self.changes: list[tuple[int, bool]] = []
 
     def run(self, events: Events) -> Advances:
-        """Take the events in, of which each raise is higher than the channel's last.
+        """Process events, each of whose offers must be higher than the channel's last one.
 
-        Where among them all channels are idle, or no longer, is kept in `changes`.
+        `changes` collects when all channels became idle, or one became active again.
         """
         advances: Advances = []
         start, chunk = 0, _FIRST_CHUNK
@@ -95,9 +95,9 @@ class Valve:
         return advances
 
     def end(self, dropped: Collection[int] = ()) -> Iterator[tuple[int, int]]:
-        """Give every channel that has joined the last watermark: (channel, combined) of advances.
+        """(channel, combined watermark) of each advance by MAX_WATERMARK on joined channels.
 
-        The channels are left as they are. The end of some may be `dropped`.
+        The channels' state is not changed. Offers of `dropped` channels are skipped.
         """
         at = self.channels
         copy = Valve(
@@ -117,7 +117,7 @@ class Valve:
         return start + int(changes[0]) if len(changes) else end
 
     def _batch(self, events: Events, start: int, end: int, advances: Advances) -> int:
-        """Take in raises of active channels; up to where one that was behind has caught up."""
+        """Process offers of active channels, until a lagging channel has caught up."""
         at = self.channels
         if end - start < _SHORT:
             for place in range(start, end):
@@ -171,7 +171,10 @@ class Valve:
         self._advance_to_least_aligned(place, advances)
 
     def _idle(self, place: int, channel: int, advances: Advances) -> None:
-        """The last channel to go idle lets the largest through, if it stood at the combined one."""
+        """Mark a channel idle.
+
+        The last one lets the largest watermark through if it held the combined one.
+        """
         at = self.channels
         if not at.active[channel]:
             return
@@ -198,17 +201,18 @@ class Valve:
 class Splits:
     """Splits of one source. Flink: `WatermarkOutputMultiplexer`.
 
-    The minimum over the splits that are not idle, the maximum if all are; all of a moment at once.
+    The combined watermark is the minimum over the splits that are not idle, or the maximum if all
+    are. All events at one position count at once.
     """
 
     def __init__(self, channels: Channels) -> None:
-        """Begin where the splits stand."""
+        """Start with the current state of the splits."""
         self.channels = channels
         self.all_idle_since_advance = False
         self.all_idle_at: list[int] = []
 
     def run(self, events: Events) -> Advances:
-        """Take the events in, whose offers need not be higher than the last."""
+        """Process events, whose offers need not be higher than the channel's last one."""
         advances: Advances = []
         chunk = max(_FIRST_CHUNK, _MOST_VALUES // max(1, len(self.channels.active)))
         for start in range(0, len(events), chunk):
@@ -231,7 +235,7 @@ class Splits:
         at.combined_ms = int(combined[-1])
 
     def _note_idle(self, idle: Longs, advanced: Longs) -> None:
-        """Note where in a batch all splits are idle, and whether they are since its advance."""
+        """Record where in a batch all splits are idle, and whether since its last advance."""
         self.all_idle_at += idle.tolist()
         if len(advanced):
             self.all_idle_since_advance = bool(len(idle)) and bool(idle[-1] >= advanced[-1])
@@ -280,7 +284,7 @@ def _advances_in(start: int, combined: Longs, before: Longs) -> tuple[Longs, Lon
 
 
 def _active_after(channel: Longs, kind: Longs, before: npt.NDArray[np.bool_]) -> Longs:
-    """Whether each channel (a column) takes part after each event (a row): by its last event."""
+    """Whether each channel (a column) takes part after each event (a row), by its last event."""
     rows = np.arange(len(kind))
     last = np.full((len(kind), len(before)), -1, dtype=np.int64)
     last[rows, channel] = rows

@@ -1,4 +1,4 @@
-"""The rebuild of an interval join as a run asks for it: pairs, late records and counts as rows."""
+"""The rebuild of an interval join for a run: pairs, late records and counts as rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_TABLE = ("pair_ts", "pair_date", "pair", "run_id", "spec_fingerprint")
 
 
 class PairsOfRange(Rebuild):
-    """The pairs of a range, and the late records of both sides, those of older slots too."""
+    """The pairs of a range, and the late records of both sides, including those of older slots."""
 
     def windows(self) -> DataFrame:
         """The pairs as rows of the table `pairs`.
@@ -49,15 +49,15 @@ class PairsOfRange(Rebuild):
         )
 
     def late(self) -> DataFrame:
-        """The late records of the range, and all of older slots that came since, with their INPUT.
+        """The late records of the range, and all late arrivals for older slots, with their INPUT.
 
         Raises:
-            InputError: the columns of both landing tables do not go together.
+            InputError: the columns of the two landing tables conflict.
         """
         return of_inputs({name: self._late_of(name) for name in SIDES}, self._spec)
 
     def accepted_by_input(self) -> dict[str, Counter[int]]:
-        """How many records of each side are not late, by the start of their slot."""
+        """The number of records of each side that are not late, by the start of their slot."""
         parts = [
             self._pairs.accepted(name).select(
                 F.lit(name).alias(INPUT), slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT)
@@ -84,7 +84,7 @@ class PairsOfRange(Rebuild):
         return reduce(DataFrame.unionByName, (rows.select(INPUT, c.TS) for rows in kept))
 
     def firings(self, identity: Column) -> DataFrame:
-        """None: nothing fires here.
+        """Not applicable: an interval join has no firings.
 
         Raises:
             TypeError: always.
@@ -93,7 +93,7 @@ class PairsOfRange(Rebuild):
         raise TypeError(msg)
 
     def _late_of(self, name: str) -> DataFrame:
-        """The late records of a side as quarantine rows: each as a window that ends after it."""
+        """The late records of a side as quarantine rows, each as a window that ends after it."""
         since_ms, given = self.scope.older_since_ms, self._of_two.inputs[name]
         late = self._pairs.late(name)
         if since_ms is not None:
@@ -136,15 +136,15 @@ class PairsOfRange(Rebuild):
 def refuse_names_in_use(
     spec: PipelineSpec, columns: Mapping[str, Iterable[str]], of_window: Sequence[str] = ()
 ) -> None:
-    """Refuse landing columns and keys that would stand twice among the columns of `pairs`.
+    """Refuse landing columns and keys whose names would occur twice among the columns of `pairs`.
 
     Args:
         spec: the pipeline.
         columns: the landing columns of each side.
-        of_window: what the table has of the window of a pair.
+        of_window: the columns of a pair's window.
 
     Raises:
-        InputError: there is one.
+        InputError: there is such a name.
     """
     in_use = {*_OF_TABLE, *of_window, *(_id_of(name) for name in SIDES)}
     named = [(f"sources.left.key.{key}", key) for key in spec.source.key]
@@ -162,10 +162,10 @@ def refuse_names_in_use(
 
 
 def of_two(history: History) -> HistoryOfTwo:
-    """The history of a join as such.
+    """A history, as one of two inputs.
 
     Raises:
-        TypeError: it is that of one source.
+        TypeError: it is the history of one source.
     """
     if not isinstance(history, HistoryOfTwo):
         msg = f"{history.spec.pipeline} has one source"

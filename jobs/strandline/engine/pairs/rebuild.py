@@ -1,4 +1,4 @@
-"""The story of a rebuild of pairs: place → split by lateness → join."""
+"""The steps of a rebuild of pairs: place → split by lateness → join."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _OWN = (c.TS, c.AT_ARRIVAL, c.ARRIVAL, c.ARRIVAL_DAY, c.SEQUENCE, c.AT_WATERMARK
 
 @dataclass(frozen=True)
 class PairRebuild:
-    """The pairs of a range of their later event times, and the late records of these times.
+    """The pairs whose later event time lies in a range, and the late records with such event times.
 
     Attributes:
         spark: the session.
         spec: the join.
         left: the left input.
         right: the right input.
-        clock: what is known.
+        clock: the horizon and the inputs that have ended.
         within: the range.
     """
 
@@ -67,10 +67,10 @@ class PairRebuild:
     within: TimeRange
 
     def pairs(self, *, identified: bool = False) -> DataFrame:
-        """Every pair: its key, the columns of both records under their side's name, PAIR_TS.
+        """Every pair: its key, the columns of both records prefixed by side, PAIR_TS.
 
-        The engine's columns of both records are there under these names as well; where they are to
-        be `identified`, the RECORD_ID of each and PAIR, too: pairs of the same ids differ in it.
+        The engine's columns of both records are included under the same prefixes. If `identified`,
+        so are the RECORD_ID of each and PAIR, which numbers pairs with the same ids.
         """
         lower_ms, upper_ms = self._bounds
         distance = F.col(of_side("right", c.TS)) - F.col(of_side("left", c.TS))
@@ -92,7 +92,10 @@ class PairRebuild:
         return pairs.withColumn(PAIR, self._nth_of_equal()) if identified else pairs
 
     def _in_buckets(self, name: str, *, identified: bool) -> DataFrame:
-        """The accepted records of a side with their BUCKET: a left one in each of its partners'."""
+        """The accepted records of a side with their BUCKET.
+
+        A left one once for each bucket of partners.
+        """
         lower_ms, upper_ms = self._bounds
         length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
         records, ts = self._accepted(name, identified=identified), F.col(c.TS)
@@ -110,7 +113,9 @@ class PairRebuild:
         return self._side(name).late().where(inside)
 
     def late_since(self, name: str, since_ms: int, before_ms: int) -> DataFrame:
-        """The late records of a side from before an instant that arrived from a midnight on.
+        """Late records of a side that arrived since a midnight, with event times before an instant.
+
+        Midnight.
 
         Each with the WATERMARK at its arrival.
         """
@@ -130,14 +135,14 @@ class PairRebuild:
         return self._side(name).accepted.where(inside)
 
     def kept(self, name: str) -> DataFrame:
-        """The records of a side that still wait for partners at the horizon."""
+        """The records of a side that are still in state at the horizon, waiting for partners."""
         watermark_ms = self.final_watermark()
         expiry = F.col(c.TS) + self._kept_ms[name]
         came_last = F.col(c.AT_WATERMARK) & (F.col(c.TS) == F.lit(watermark_ms))
         return self.accepted(name).where((expiry > watermark_ms) | came_last)
 
     def final_watermark(self) -> int:
-        """The watermark of both inputs at the horizon; MIN_WATERMARK: none yet."""
+        """The combined watermark of both inputs at the horizon; MIN_WATERMARK: none yet."""
         axis, day = self.crossings.axis, day_of(self.clock.horizon_ms - 1)
         now = self.spark.range(1).select(
             F.lit(day).alias(c.ARRIVAL_DAY),
@@ -156,7 +161,7 @@ class PairRebuild:
 
     @cached_property
     def crossings(self) -> CrossingsOfTwo:
-        """Of both inputs together."""
+        """The crossings of both inputs together."""
         return CrossingsOfTwo(*self._places)
 
     @cached_property
@@ -184,7 +189,7 @@ class PairRebuild:
 
     @property
     def _bounds(self) -> tuple[int, int]:
-        """The least and the largest right.ts - left.ts of a pair, so that no sum overflows."""
+        """The bounds of `right.ts - left.ts` of a pair, clipped so that no sum overflows."""
         lower_ms, upper_ms = self.spec.join.lower_ms, self.spec.join.upper_ms
         return max(lower_ms, -WIDEST_MS), min(upper_ms, WIDEST_MS)
 
@@ -195,10 +200,12 @@ class PairRebuild:
         return {"left": max(upper_ms, 0), "right": max(-lower_ms, 0)}
 
     def _expired(self) -> Column:
-        """Whether the earlier record of a pair was gone as the later one came: the boundary hole.
+        """Whether the earlier record of a pair had been removed when the later one came.
 
-        A record that is not late lies within what the other is kept for, so that only one at the
-        watermark itself can find it gone; not if that came at the same watermark.
+        The boundary hole.
+
+        A record that is not late lies within the time that the other one is kept, so only a record
+        at the watermark itself can come after the removal; not if both came at the same watermark.
         """
 
         def gone(earlier: str, later: str) -> Column:
@@ -212,7 +219,7 @@ class PairRebuild:
         return gone("left", "right") | gone("right", "left")
 
     def _accepted(self, name: str, *, identified: bool) -> DataFrame:
-        """A side's records that are not late, with their RECORD_ID if they are to be identified."""
+        """A side's records that are not late, with their RECORD_ID if `identified`."""
         records, given = self._side(name).accepted, self._given(name)
         if not identified:
             return records
@@ -222,10 +229,10 @@ class PairRebuild:
     def _named(
         self, name: str, records: DataFrame, keys: Sequence[str], *, identified: bool
     ) -> DataFrame:
-        """A side's records: the keys as they are, all else under the side's name.
+        """A side's records: the keys as they are, all other columns prefixed by side.
 
-        Equal ones are numbered if nothing but their whole row identifies them: here, where the join
-        needs the same exchange and the same order, and not among the pairs, which are more.
+        Records that only their whole row identifies are numbered here, where the join needs the
+        same exchange and order anyway, and not among the more numerous pairs.
         """
         given = self._given(name)
         own = [*given.source_columns.names, *_OWN]
@@ -246,7 +253,10 @@ class PairRebuild:
 
     @property
     def _identified_by_id(self) -> bool:
-        """Whether columns of a side identify its records: two of one id may differ in all else."""
+        """Whether columns of a side identify its records.
+
+        Two records with one id may differ otherwise.
+        """
         return any(one.history.spec.source.id is not None for one in (self.left, self.right))
 
     def _nth_of_equal(self) -> Column:
@@ -264,7 +274,7 @@ class PairRebuild:
 
 @dataclass(frozen=True)
 class _EmissionsOnDays:
-    """Gives what an input emits on some days."""
+    """Gives the emissions of an input on some days."""
 
     spark: SparkSession
     given: Input
@@ -275,5 +285,5 @@ class _EmissionsOnDays:
 
 
 def of_side(name: str, column: str) -> str:
-    """A column of a side's record in a pair."""
+    """The name of a column of a side's record in a pair."""
     return f"{name}_{column}"

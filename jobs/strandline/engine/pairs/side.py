@@ -1,4 +1,4 @@
-"""One side of an interval join: which of its records are late, and which can be in pairs."""
+"""One side of an interval join: which records are late, and which can form pairs."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from strandline.model.lateness import MAX_WATERMARK
 
 @dataclass(frozen=True)
 class Side:
-    """The records of one input with an event time in a range, by the watermark at their arrival.
+    """The records of one input in a range of event times, split by the watermark at arrival.
 
-    A record is late if its event time is below the watermark of both inputs together. Most came
-    before that had reached their time, which the parts of slots give; the watermark itself is
-    looked up for the others alone.
+    A record is late if its event time is below the combined watermark of both inputs. Most records
+    arrive before the watermark has reached their time, which the parts of slots show; the watermark
+    itself is looked up only for the others.
 
     Attributes:
         spark: the session.
         given: the input.
-        crossings: of both inputs together.
+        crossings: the crossings of both inputs together.
         emitted: gives the watermark's values on some days.
-        clock: what is known.
+        clock: the horizon and the inputs that have ended.
         within: the range of event times.
     """
 
@@ -77,19 +77,25 @@ class Side:
         return late.unionByName(came_later.select(*late.columns))
 
     def after_the_end(self, at_arrival: DataFrame) -> DataFrame:
-        """Records with the WATERMARK at their arrival; after the end of the input, the last one."""
+        """Records with the WATERMARK at their arrival.
+
+        After the end of the input, MAX_WATERMARK.
+        """
         if self._ended is None:
             return at_arrival
         watermark = F.when(self._ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
         return at_arrival.withColumn(c.WATERMARK, watermark)
 
     def _in_time(self, records: DataFrame) -> DataFrame:
-        """Those that came before the input had ended."""
+        """The records that came before the input had ended."""
         return records if self._ended is None else records.where(~self._ended)
 
     @property
     def _ended(self) -> Column | None:
-        """Whether the input of a record's time had ended before it came; None: it had nowhere."""
+        """Whether a record came after the input had ended for its event time.
+
+        None: none had ended.
+        """
         before = (one for one in self.clock.closures if one.at_ms < self.clock.horizon_ms)
         ended = [
             F.col(c.TS).between(one.windows.start_ms, one.windows.end_ms - 1)
@@ -134,5 +140,5 @@ class Side:
 
     @cached_property
     def _as_of_both(self) -> History:
-        """What is known of the input, with the watermark of both."""
+        """The input's history, with the watermark of both inputs."""
         return replace(self.given.history, crossings=self.crossings, axis=self.crossings.axis)

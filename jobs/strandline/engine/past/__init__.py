@@ -1,1 +1,1 @@
-"""What was observed below a horizon, and what of it a question needs."""
+"""Everything observed below a horizon, and which part of it a question needs."""

@@ -1,4 +1,4 @@
-"""On which days the watermark can reach some value."""
+"""The days on which the watermark can reach a value of a range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was observed of two inputs in one timeline: their channels bear the name of their input."""
+"""A timeline of two inputs, whose channels are prefixed with the name of their input."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from strandline.spec.pipeline import channel_of
 
 @dataclass(frozen=True)
 class OfInput(OverTimeline):
-    """What a timeline of two inputs has of one of them: see `Timeline`.
+    """The part of a timeline of two inputs that belongs to one of them: see `Timeline`.
 
-    The event times of arrival days are those of both: a day may be asked for that holds none.
+    The day map is that of both inputs, so a day may be asked for on which this input has no record.
 
     Attributes:
-        name: of the input.
+        name: the name of the input.
     """
 
     name: str
@@ -47,11 +47,11 @@ class OfInput(OverTimeline):
 
 @dataclass(frozen=True)
 class NamedInput(OverTimeline):
-    """What was observed now of one input, its channels named by it: see `Fresh`.
+    """New observations of one input, its channels prefixed with its name: see `Fresh`.
 
     Attributes:
-        timeline: what was observed.
-        name: of the input.
+        timeline: the observations.
+        name: the name of the input.
     """
 
     timeline: Fresh
@@ -82,7 +82,7 @@ class NamedInput(OverTimeline):
 
 @dataclass(frozen=True)
 class FreshOfTwo(Together):
-    """What was observed now of two inputs: see `Fresh`."""
+    """New observations of two inputs: see `Fresh`."""
 
     before: NamedInput
     fresh: NamedInput

@@ -1,4 +1,4 @@
-"""Which arrival days, and which part of them, a question needs: by the narrow facts alone."""
+"""Which arrival days, and which part of them, a question needs: by the facts of days alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DaysToRead:
 
     @property
     def grid(self) -> Grid:
-        """Of the pipeline's windows."""
+        """The grid of the pipeline's windows."""
         return Grid.of(self.spec)
 
     @cached_property
@@ -43,29 +43,29 @@ class DaysToRead:
 
     @cached_property
     def every(self) -> list[date]:
-        """The arrival days that hold a well-formed record."""
+        """The arrival days that have a well-formed record."""
         return sorted(self.held["arrival_date"].unique())
 
     @cached_property
     def with_malformed(self) -> set[date | None]:
-        """The arrival days that hold a malformed row; None: such as have no arrival day."""
+        """The arrival days that have a malformed row; None: rows without an arrival day."""
         return {None if pd.isna(day) else day for day in self.timeline.malformed["arrival_date"]}
 
     def with_reason(self, reason: str) -> set[date]:
-        """The arrival days that hold a row which is malformed for a reason."""
+        """The arrival days with a row that is malformed for a reason."""
         bad = self.timeline.malformed
         return set(bad.loc[bad["reason"] == reason, "arrival_date"].dropna())
 
     @cached_property
     def rebuilt(self) -> list[date]:
-        """The days that a rebuild may read: of its records, and of what shows duplicates."""
+        """The days that a rebuild may read: for its records, and to find duplicates."""
         days = set(self.every)
         if self.spec.source.deduplicate is not None:
             days |= {day for day in self.with_malformed if day is not None}
         return sorted(days)
 
     def between(self, since_ms: int | None, until_ms: int = END_OF_INSTANTS_MS) -> pd.DataFrame:
-        """The rows of `held` that arrived on days of a range; `since_ms`: None: from the first."""
+        """The rows of `held` with an arrival day in a range; `since_ms` None: from the first."""
         first_ms = LEAST_INSTANT_MS if since_ms is None else since_ms
         arrived = self.held["arrived_ms"]
         return self.held[(arrived >= first_ms) & (arrived < until_ms)]
@@ -75,28 +75,28 @@ class DaysToRead:
         return sorted(self.between(since_ms)["arrival_date"].unique())
 
     def of_events(self, within: TimeRange) -> list[date]:
-        """The arrival days that may hold records with an event time in a range."""
+        """The arrival days that may have records with an event time in a range."""
         inside = (self.held["largest_ts_ms"] >= within.start_ms) & (
             self.held["least_ts_ms"] < within.end_ms
         )
         return sorted(self.held.loc[inside.astype(bool), "arrival_date"].unique())
 
     def of_windows(self, within: TimeRange) -> list[date]:
-        """The arrival days that may hold records of windows that start in a range."""
+        """The arrival days that may have records of windows that start in a range."""
         return self.of_events(self.grid.events_of(within))
 
     def events_of(self, within: TimeRange) -> TimeRange:
-        """The event times of the records that windows which start in a range are made of."""
+        """The event times of the records of windows that start in a range."""
         if self.spec.window.merging:
             return TimeRange(self.first_reaching(within.start_ms), self.last_end(within.end_ms))
         end_ms = min(within.end_ms + self.grid.size_ms, END_OF_INSTANTS_MS)
         return TimeRange(within.start_ms, end_ms)
 
     def oldest_slot_of_arrivals(self, since_ms: int | None, until_ms: int) -> int:
-        """The start of the oldest window of what arrived on the days of a range.
+        """The start of the oldest window of the records that arrived on the days of a range.
 
-        The end of all instants, if nothing did. A record in a gap between windows counts for
-        the window before the gap.
+        `END_OF_INSTANTS_MS` if none arrived. A record in a gap between windows counts in the window
+        before.
         """
         arrived = self.between(since_ms, until_ms)
         if not len(arrived):
@@ -107,9 +107,9 @@ class DaysToRead:
         return int(min(starts[0], self.grid.newest_starts(least)[0]))
 
     def slots_named(self, within: TimeRange) -> frozenset[int]:
-        """The starts of the slots in a range that the day map itself names.
+        """The slots in a range that the day map itself identifies, by their starts.
 
-        They hold the first and the last record of an event date that an arrival day has brought.
+        They hold the first and the last record of an event date on an arrival day.
         """
         ts_ms = self.held[["least_ts_ms", "largest_ts_ms"]].to_numpy(dtype="int64").ravel()
         starts = np.unique(self.grid.newest_starts(ts_ms))
@@ -117,22 +117,28 @@ class DaysToRead:
         return frozenset(starts[inside].tolist())
 
     def last_event_date(self, until_ms: int) -> date | None:
-        """The last event date of what arrived before a midnight; None: nothing has."""
+        """The last event date of the records that arrived before a midnight.
+
+        None: there are none.
+        """
         known = self.between(None, until_ms)["event_date"]
         return max(known) if len(known) else None
 
     @property
     def events(self) -> TimeRange | None:
-        """From the least to the largest event time of all; None: there is no record."""
+        """The range from the least to the largest event time of all records.
+
+        None: there is no record.
+        """
         if not len(self.held):
             return None
         least, largest = self.held["least_ts_ms"].min(), self.held["largest_ts_ms"].max()
         return TimeRange(int(least), int(largest) + 1)
 
     def first_start_after(self, ts_ms: int) -> int:
-        """Where the windows begin that start behind every window of an event time.
+        """The start of the first window after every window of an event time.
 
-        Of sessions the first slot behind any that a record of that time can be in by itself.
+        For sessions, the first slot after any slot that a record of that time alone can reach.
         """
         if self.spec.window.merging:
             end_ms = self.last_end(ts_ms + 1)
@@ -142,7 +148,7 @@ class DaysToRead:
     def first_reaching(self, instant_ms: int) -> int:
         """The least event time of records whose session alone ends at or after an instant.
 
-        By the day map: not later than it is. The instant itself, if none ends there.
+        A lower bound, from the day map. The instant itself, if no such session exists.
         """
         gap_ms = gap_of(self.spec)
         if gap_ms is not None:
@@ -151,7 +157,10 @@ class DaysToRead:
         return instant_ms if pd.isna(least) else min(instant_ms, int(least))
 
     def last_end(self, before_ms: int) -> int:
-        """No record of an event time before an instant has a session that alone ends later."""
+        """The latest end of the session that a record before an instant forms alone.
+
+        An upper bound.
+        """
         gap_ms = gap_of(self.spec)
         if gap_ms is not None:
             return min(before_ms + gap_ms, END_OF_INSTANTS_MS)
@@ -160,12 +169,15 @@ class DaysToRead:
 
     @property
     def _ends(self) -> pd.Series[int]:
-        """The largest end of each row of the day map; any, in an older timeline."""
+        """The largest session end of each row of the day map; an older timeline has no bound."""
         return self.held["largest_end_ms"].fillna(END_OF_INSTANTS_MS).astype("int64")
 
 
 def close_together(starts_ms: Collection[int], length_ms: int = DAY_MS) -> list[TimeRange]:
-    """Ranges that hold all of some starts, apart where more than a length lies between two."""
+    """Ranges that cover some starts.
+
+    Two starts further from each other than a length are separate.
+    """
     ranges: list[TimeRange] = []
     for start_ms in sorted(set(starts_ms)):
         if ranges and start_ms <= ranges[-1].end_ms + length_ms:

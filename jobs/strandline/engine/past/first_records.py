@@ -1,4 +1,4 @@
-"""The first records of discovered channels, where several of these joined at one instant."""
+"""The first records of discovered channels that joined at the same instant."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from strandline.model.intervals import day_of
 def in_probe_order(records: DataFrame, history: History) -> History:
     """The history with its channels in probe order, also those that joined at one instant.
 
-    The timeline knows the instant of a channel's first record, not its sequence and event time.
-    Only what a firing reports depends on these, and only where several channels joined at one
-    instant: their first records are then looked up.
+    The timeline has the instant of a channel's first record, not its sequence and event time. They
+    matter only for what a firing reports, and only where several channels joined at one instant;
+    then the first records are looked up.
 
     Args:
         records: the well-formed records, at least of the days on which a channel joined.

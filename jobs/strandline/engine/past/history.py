@@ -1,4 +1,4 @@
-"""Everything observed below a horizon, as a run asks for it."""
+"""Everything observed below a horizon, in the form that a run uses."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from strandline.spec.pipeline import PipelineSpec
 
 @dataclass(frozen=True)
 class History:
-    """What a run goes by.
+    """Everything observed of a pipeline below a horizon.
 
     Attributes:
         spec: the pipeline.
-        axis: of the instants.
-        timeline: what was observed of the arrival days below the horizon.
+        axis: the axis of instants.
+        timeline: the observations of the arrival days below the horizon.
         crossings: when the combined watermark reached thresholds.
-        upstream: where the watermark comes from, if the records are results of other windows.
+        upstream: the pipeline whose watermark is used, if the records are results of its windows.
     """
 
     spec: PipelineSpec
@@ -41,12 +41,15 @@ class History:
 
     @property
     def of_sides(self) -> Mapping[str, History]:
-        """What is known of each source by the name of its side; of all of them together itself."""
+        """The history of each source by the name of its side.
+
+        Of a single source itself, under "".
+        """
         return {"": self}
 
     @cached_property
     def grid(self) -> Grid:
-        """Of the pipeline's windows."""
+        """The grid of the pipeline's windows."""
         return Grid.of(self.spec)
 
     @cached_property
@@ -55,7 +58,7 @@ class History:
         return DaysToRead(self.timeline, self.spec)
 
     def probed_in(self, order: ProbeOrder) -> History:
-        """The same, its channels in another order."""
+        """The same history with the channels in another probe order."""
         return replace(self, crossings=self.crossings.in_order(order))
 
 
@@ -65,7 +68,7 @@ class Upstream:
 
     Attributes:
         records: its landing as `read_records` reads it, at least of the days of its history.
-        history: everything observed of it below the horizon, its channels in probe order.
+        history: its history below the horizon, with its channels in probe order.
     """
 
     records: DataFrame
@@ -83,11 +86,11 @@ def history_of(
     """The history of a timeline.
 
     Args:
-        timeline: what was observed below a horizon.
+        timeline: the observations below a horizon.
         spec: the pipeline.
-        axis: of the instants.
-        channels: the discovered channels in probe order, where that is known already.
-        steps: of the combined watermark, where channels can go idle.
+        axis: the axis of instants.
+        channels: the discovered channels in probe order; None: not known yet.
+        steps: the steps of the combined watermark; None: channels cannot go idle.
     """
     order = probe_order(timeline, spec, axis, channels)
     crossings: Crossings

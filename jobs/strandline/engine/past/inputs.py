@@ -1,4 +1,4 @@
-"""Two inputs that are joined: what is known of each, and of both together."""
+"""The two inputs of a join: the history of each, and of both together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from strandline.spec.joined import JoinedSpec
 
 @dataclass(frozen=True)
 class Input:
-    """What is known of one of two inputs.
+    """One of two inputs, with its history.
 
     Attributes:
         records: its landing as `read_records` reads it.
@@ -36,7 +36,7 @@ class Input:
 
 
 def places_of(left: Input, right: Input) -> tuple[InputCrossings, InputCrossings]:
-    """Where the watermarks of two inputs stand beside each other."""
+    """The crossings of two inputs, each with positions on the axis of both."""
     axes = InputAxis.of_two(left.history.axis, right.history.axis)
     return (
         InputCrossings(left.history.crossings, axes[0]),
@@ -46,11 +46,11 @@ def places_of(left: Input, right: Input) -> tuple[InputCrossings, InputCrossings
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryOfTwo(History):
-    """What a run of an interval join goes by: see `History`.
+    """The history of an interval join: see `History`.
 
     Attributes:
         spec: the pipeline.
-        inputs: what is known of each input, by its name.
+        inputs: each input, by its name.
     """
 
     spec: JoinedSpec
@@ -58,7 +58,7 @@ class HistoryOfTwo(History):
 
     @classmethod
     def of(cls, timeline: Timeline, spec: JoinedSpec, inputs: dict[str, Input]) -> HistoryOfTwo:
-        """What is known of both; `timeline`: of both."""
+        """The history of both inputs; `timeline` is the one of both."""
         crossings = CrossingsOfTwo(*places_of(inputs["left"], inputs["right"]))
         return cls(
             spec=spec,
@@ -86,19 +86,19 @@ class DaysOfPairs(DaysToRead):
     spec: JoinedSpec
 
     def of_windows(self, within: TimeRange) -> list[date]:
-        """The arrival days that may hold a record of a pair of a range."""
+        """The arrival days that may have a record of a pair of a range."""
         return self.of_events(self.events_of(within))
 
     def events_of(self, within: TimeRange) -> TimeRange:
-        """The event times of the records that pairs of a range are made of."""
+        """The event times of the records of a range's pairs."""
         return TimeRange(max(within.start_ms - self._kept_ms, LEAST_INSTANT_MS), within.end_ms)
 
     def first_start_after(self, ts_ms: int) -> int:
-        """The start of the first slot behind every pair of a record of an event time."""
+        """The start of the first slot after every pair of a record with an event time."""
         end_ms = min(ts_ms + 1 + self._kept_ms, END_OF_INSTANTS_MS)
         return end_ms + (self.grid.offset_ms - end_ms) % self.grid.step_ms
 
     @property
     def _kept_ms(self) -> int:
-        """How long after its event time a record waits for partners, of either side."""
+        """How long after its event time, in ms, a record of either side waits for partners."""
         return min(max(self.spec.kept_ms.values()), WIDEST_MS)

@@ -1,4 +1,4 @@
-"""The records that a run goes by: well-formed, and arrived before its horizon."""
+"""The records of a run: well-formed, and arrived before its horizon."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def known_records(
 ) -> DataFrame:
     """The well-formed records of some arrival days that arrived before a horizon.
 
-    What observation has shown to filter nothing is left out: testing every record of the history
-    for every way of being malformed costs as much as half a plain aggregation of it.
+    A filter that would exclude nothing, by the observations, is left out: testing every record of
+    the history for every way of being malformed costs half as much as a plain aggregation.
 
     Args:
-        records: the landing as `read_records` reads it, of `DaysToRead` at most.
+        records: the landing as `read_records` reads it, at most the days of `DaysToRead`.
         history: everything observed below the horizon.
         horizon_ms: the horizon.
         days: the arrival days to read.
@@ -39,7 +39,10 @@ def known_records(
 
 
 def of_days(records: DataFrame, history: History, days: Collection[date]) -> DataFrame:
-    """The rows of some arrival days; duplicates are looked for where observation has found some."""
+    """The rows of some arrival days.
+
+    Duplicates are marked only where observation has found some.
+    """
     among = history.days.rebuilt
     if set(days) & history.days.with_reason(DUPLICATE):
         return with_duplicates(records, history.spec, days, among)

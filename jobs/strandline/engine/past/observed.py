@@ -1,4 +1,7 @@
-"""What is observed of arrivals, put together: the cells, and the steps where channels go idle."""
+"""Observations of arrivals combined.
+
+The cells, and the watermark's steps where channels go idle.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +34,13 @@ _AT_ONCE = 4_000_000
 
 @dataclass(frozen=True)
 class ObservedDay:
-    """What an arrival day has done to the combined watermark, where channels can go idle.
+    """The effect of an arrival day on the combined watermark, where channels can go idle.
 
     Attributes:
         day: the day.
-        steps: those that are kept with it; columns `STEP_COLUMNS`.
-        carried: where the source stands at its end, or at the horizon if that is earlier.
-        name: of the source among two; empty: it is the only one.
+        steps: the steps that are kept with it; columns `STEP_COLUMNS`.
+        carried: the state of the source at its end, or at the horizon if that is earlier.
+        name: the name of the source; empty: it is the only one.
     """
 
     day: date
@@ -61,16 +64,16 @@ def observe_days(
     *,
     name: str = "",
 ) -> Iterator[ObservedDay]:
-    """What some arrival days do to the combined watermark, in their order.
+    """The effect of some arrival days on the combined watermark, in the order of the days.
 
     Args:
-        records: of these days, malformed ones too, before the horizon.
-        spec: the pipeline, whose idleness is in effect.
-        axis: of the instants.
-        fresh: what was observed of the records.
-        known: what the days before have done.
+        records: the records of these days before the horizon, including malformed ones.
+        spec: the pipeline, with idleness in effect.
+        axis: the axis of instants.
+        fresh: the observations of the records.
+        known: the steps of the days before.
         horizon_ms: the horizon.
-        name: of the source among two.
+        name: the name of the source, where there are two.
     """
     source, carried = Source(spec, axis), known.carried
     chosen = records.where(F.col(c.REASON).isNull()) if len(fresh.malformed) else records
@@ -94,7 +97,10 @@ def put_together(
     *,
     horizon_ms: int,
 ) -> History:
-    """The history of a timeline; where channels can go idle, of the days that are known and new."""
+    """The history of a timeline.
+
+    Where channels can go idle, from the steps of known and of new days.
+    """
     if known is None:
         return history_of(timeline, spec, axis)
     source = Source(spec, axis)
@@ -112,7 +118,7 @@ def put_together(
 def observed_history(
     records: DataFrame, spec: PipelineSpec, axis: Axis, horizon_ms: int
 ) -> History:
-    """The history of records that arrived before a horizon, where nothing is known before."""
+    """The history of records that arrived before a horizon, where nothing was observed before."""
     cells = Observed(cells_of(records, spec, axis))
     if not spec.watermark.idleness_in_effect:
         return put_together(cells, spec, axis, horizon_ms=horizon_ms)
@@ -122,7 +128,7 @@ def observed_history(
 
 
 def in_batches(rows: pd.Series[int]) -> Iterator[list[date]]:
-    """Days in their order, together as long as their rows are not too many."""
+    """Days in order, in batches with at most so many rows; a day with more is a batch by itself."""
     batch: list[date] = []
     total = 0
     for day, count in sorted(zip(rows.index, rows, strict=True)):

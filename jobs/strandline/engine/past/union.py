@@ -1,4 +1,4 @@
-"""Two inputs observed together, for windows over both."""
+"""The observation of two inputs together, for windows over both."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from strandline.spec.joined import CogroupSpec, TwoSourcesSpec
 
 @dataclass(frozen=True)
 class UnionOfTwo:
-    """The records of two inputs as those of one, and what is known of them.
+    """The records of two inputs as those of one source, and their history.
 
     Attributes:
-        records: of both, their channels named by their side; instants are those of both.
+        records: the records of both, channels prefixed by side; instants on the axis of both.
         history: everything observed below a horizon.
     """
 
@@ -46,14 +46,14 @@ def union_of_two(
     axes: tuple[Axis, Axis],
     horizon_ms: int,
 ) -> UnionOfTwo:
-    """Observe both inputs of windows, where nothing is known before.
+    """Observe both inputs of windows, where nothing was observed before.
 
     Args:
         left: the landing of the left input, as `read_records` reads it by `side_of` and its axis.
-        right: that of the right one.
+        right: the landing of the right input, likewise.
         spec: the windows.
-        axes: of both.
-        horizon_ms: records and ticks before it are known.
+        axes: the axis of each.
+        horizon_ms: the horizon.
     """
     whole, both = CogroupSpec.of(spec), Axis.of_both(*axes)
     records = reduce(
@@ -82,13 +82,13 @@ def union_of_two(
 
 
 def sources_of(spec: TwoSourcesSpec, axes: tuple[Axis, Axis]) -> tuple[InputSource, InputSource]:
-    """The channels of both inputs, by the axes of these."""
+    """The channels of both inputs, with their axes."""
     left, right = InputAxis.of_two(*axes)
     return InputSource(spec.left, left), InputSource(spec.right, right)
 
 
 def none_of_two(sources: Sequence[InputSource]) -> KnownSteps:
-    """The steps of both where nothing is known yet."""
+    """The initial state of two inputs: no steps are known."""
     return KnownSteps(StepDays.none(), Union(*sources).at_the_start())
 
 
@@ -99,13 +99,13 @@ def observe_days_of_two(
     known: KnownSteps,
     horizon_ms: int,
 ) -> Iterator[ObservedDay]:
-    """What some arrival days do to the combined watermark, in their order.
+    """The effect of some arrival days on the combined watermark, in the order of the days.
 
     Args:
-        records: of these days, of each input, malformed ones too, before the horizon.
+        records: the records of these days before the horizon, by input, including malformed ones.
         sources: the channels of both.
-        fresh: what was observed of the records.
-        known: what the days before have done.
+        fresh: the observations of the records.
+        known: the steps of the days before.
         horizon_ms: the horizon.
     """
     union, carried = Union(*sources), of_both(known.carried)
@@ -135,7 +135,7 @@ def put_together_of_two(
     *,
     horizon_ms: int,
 ) -> History:
-    """The history of a timeline of both inputs, by the steps of days that are known and new."""
+    """The history of a timeline of two inputs, from the steps of known and of new days."""
     union, both = Union(*sources), sources[0].axis.both
     carried = of_both(days[-1].carried if days else known.carried)
     # the ticks since the last day that has an arrival

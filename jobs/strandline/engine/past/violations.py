@@ -16,18 +16,18 @@ _LARGEST = "_strandline_so_far_ms"
 
 
 def violations(spark: SparkSession, records: DataFrame, history: History) -> DataFrame:
-    """How many records came behind an earlier one of their channel, by arrival day and channel.
+    """The number of records behind an earlier one of their channel, by arrival day and channel.
 
     Flink: `AscendingTimestampExtractor#extractAscendingTimestamp`, which calls its handler for each
-    record whose event time is below the largest of its channel so far; an equal one is none. The
-    order is that of processing: arrival, `sequence`, and among equal ones by rising event time, so
+    record whose event time is below the largest of its channel so far; equality is no violation.
+    Records are ordered as they are processed: by arrival, `sequence`, and ascending event time, so
     that ties violate nothing.
 
     Args:
         spark: the session.
-        records: the landing as `read_records` reads it, of some whole arrival days, or of one up
-            to the horizon.
-        history: everything observed below the horizon: what earlier days have reached.
+        records: the landing as `read_records` reads it, of some whole arrival days, or of one up to
+            the horizon.
+        history: everything observed below the horizon; it has the largest times of earlier days.
 
     Returns:
         A row for each arrival day and channel with a violation: `arrival_date`, `channel`,

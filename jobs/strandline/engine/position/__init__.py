@@ -1,1 +1,1 @@
-"""Where a record and a tick stand: instants as numbers, windows as a grid of numbers."""
+"""Positions of records and ticks as numbers, and windows as a grid of numbers."""

@@ -1,10 +1,9 @@
 """Positions as plain numbers, so that "first", "late" and "fired" are comparisons of integers.
 
-A record is judged by the watermark as it stands before its *instant*: its arrival, and with a
-`sequence` that counts its sequence too. Everything that a watermark does is therefore given as
-the first instant that sees it, `seen_from`: a tick at T is seen by the arrivals from T on, and what
-an instant emits per record is seen from the next instant on:
-`late <=> instant >= seen_from(close)`.
+A record is late or not by the watermark just before its *instant*: its arrival, plus its `sequence`
+where that counts. An effect of the watermark is therefore given as the first instant from which
+records see it, `seen_from`. A tick at T is seen by arrivals from T on; what a record emits itself
+is seen from the next instant on: `late <=> instant >= seen_from(close)`.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class Axis:
 
     Attributes:
         start_ms: when the job's clock started.
-        interval_ms: the interval at which what records offer is emitted; 0: nothing is; None: each
-            record emits at its own position.
-        sequenced: whether an instant is (arrival, sequence) and not the arrival alone. Ticks
+        interval_ms: the interval of periodic emission; 0: nothing is emitted; None: each record
+            emits at its own position.
+        sequenced: whether an instant is (arrival, sequence) instead of the arrival alone. Ticks
             come between arrivals, so a sequence counts only where emission is per record.
-        tick_ms: the interval of the ticks, where these are not what emits; None: they are.
+        tick_ms: the interval of ticks that do not emit; None: ticks emit.
     """
 
     start_ms: int
@@ -70,23 +69,23 @@ class Axis:
 
     @classmethod
     def of_both(cls, left: Axis, right: Axis) -> Axis:
-        """That of two inputs together: a sequence counts if it does for one of them."""
+        """The axis of two inputs together; a sequence counts if it does for one of them."""
         start_ms = min(left.start_ms, right.start_ms)
         return cls(start_ms, None, sequenced=left.sequenced or right.sequenced, tick_ms=0)
 
     @property
     def never(self) -> int:
-        """After every instant."""
+        """The instant after all others: what happens there never happens."""
         return 10**38 - 1 if self.sequenced else 2**63 - 1
 
     @property
     def end(self) -> int:
-        """The end of the input: after every record, before never."""
+        """The instant at which the input ends: after every record, before `never`."""
         return self.never - 1
 
     @property
     def scale(self) -> int:
-        """How many instants a millisecond has."""
+        """The number of instants in a millisecond."""
         return SEQUENCE_SPAN if self.sequenced else 1
 
     @property
@@ -95,7 +94,7 @@ class Axis:
         return pa.decimal128(38, 0) if self.sequenced else pa.int64()
 
     def literal(self, instant: int) -> int | Decimal:
-        """An instant as Spark takes it in an expression: long, or decimal where it needs more."""
+        """An instant as a Spark literal: long, or decimal where a sequence counts."""
         return Decimal(instant) if self.sequenced else instant
 
     def first_of(self, arrival_ms: int) -> int:
@@ -107,7 +106,7 @@ class Axis:
         return self.first_of(arrival_ms) + (sequence - LEAST_SEQUENCE if self.sequenced else 0)
 
     def arrival_of(self, instant: int) -> int:
-        """The arrival millisecond of an instant."""
+        """The instant of a record."""
         return instant // self.scale
 
     def sequence_of(self, instant: int) -> int | None:
@@ -116,12 +115,15 @@ class Axis:
 
     @property
     def ticks(self) -> Ticks | None:
-        """The ticks of periodic emission; None where there are none."""
+        """The ticks of periodic emission; None: there are none."""
         interval_ms = self.interval_ms if self.tick_ms is None else self.tick_ms
         return Ticks(self.start_ms, interval_ms) if interval_ms else None
 
     def all_seen_from(self, instants: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """`seen_from` of each instant of an array; what is never reached stays never."""
+        """`seen_from` for each instant of an array.
+
+        The first instant that sees what happens there.
+        """
         reached = instants < self.end
         seen = np.full_like(instants, self.never)
         if self.interval_ms is None:
@@ -133,24 +135,27 @@ class Axis:
         return seen
 
     def event_ms(self, seen_from: int, rank: int = 0) -> int:
-        """The millisecond at which something first seen by `seen_from` happened."""
+        """The millisecond at which something happened that is first seen at `seen_from`."""
         at_once = self.interval_ms is None and rank < TICK_RANK
         return self.arrival_of(seen_from - 1 if at_once else seen_from)
 
     def all_event_ms(
         self, seen_from: npt.NDArray[Any], ranks: npt.NDArray[np.int64]
     ) -> npt.NDArray[Any]:
-        """`event_ms` of each of some instants, with the rank of what happened there."""
+        """`event_ms` for arrays of instants and ranks."""
         if self.interval_ms is not None:
             return seen_from // self.scale
         return (seen_from - np.where(ranks < TICK_RANK, 1, 0)) // self.scale
 
     def known_below(self, horizon_ms: int) -> int:
-        """What is seen first from an earlier instant than this happened before the horizon."""
+        """The bound of `seen_from` for a horizon.
+
+        Whatever is seen earlier happened before the horizon.
+        """
         return self.first_of(horizon_ms) + (1 if self.interval_ms is None else 0)
 
     def last_tick_before(self, instant_ms: int) -> int:
-        """The last tick strictly before an instant; below every arrival if there is none yet."""
+        """The last tick strictly before an instant; before every arrival if there is none yet."""
         ticks = self.ticks
         if ticks is None:
             return LEAST_INSTANT_MS - 1

@@ -1,4 +1,4 @@
-"""What a run knows: arrivals and ticks before its horizon, and which input has ended."""
+"""The horizon of a run, and the windows whose input has ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strandline.model.intervals import TimeRange
 
 @dataclass(frozen=True)
 class Closure:
-    """The input of the windows that start in a range has ended at an instant: MAX_WATERMARK."""
+    """The end of the input of windows that start in a range, at an instant: MAX_WATERMARK."""
 
     windows: TimeRange
     at_ms: int
@@ -17,7 +17,7 @@ class Closure:
 
 @dataclass(frozen=True)
 class Clock:
-    """What a run knows: arrivals and ticks before the horizon, and which input has ended."""
+    """The horizon of a run, before which arrivals and ticks are known, and the ended inputs."""
 
     horizon_ms: int
     closures: tuple[Closure, ...] = ()

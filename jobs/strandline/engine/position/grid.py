@@ -1,8 +1,8 @@
-"""The windows of a pipeline as a grid of numbers, and the thresholds that they ask for.
+"""The windows of a pipeline as a grid of numbers, and the thresholds of the watermark that matter.
 
-Every window of a grid has an `id`, a multiple of the step away from every other one: its start, or
-its end where windows of one start end a step after each other (cumulative). A record's windows are
-the ids from `oldest` to `newest`; all records of a *pane* have the same ones.
+Every window of a grid has an `id`: its start, or for cumulative windows its end. Ids differ by
+multiples of the step. The windows of a record are the ids from `oldest` to `newest`; all records of
+a *pane* have the same windows.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ Longs = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The windows of a pipeline and the thresholds at which they fire and close.
+    """The windows of a pipeline, and the thresholds of the watermark at which they fire and close.
 
     Attributes:
-        step_ms: between neighbouring windows: the size, the slide or the step.
-        offset_ms: where a step begins, in [0, `span_ms`).
-        size_ms: of the longest window of a start.
-        span_ms: between neighbouring starts.
-        cut_ms: how far into a step the oldest window of a sliding grid lets go; 0: nowhere.
-        cumulative: whether windows grow by the step up to the size, and their ids are ends.
-        allowed_lateness_ms: of the pipeline.
-        threshold_step_ms: between neighbouring thresholds of firing: the step, or a part of it.
-        all_time: whether there is one window alone, which nothing but the end of the input ends.
+        step_ms: the distance of neighbouring windows: the size, the slide or the step.
+        offset_ms: the start of a step, in [0, `span_ms`).
+        size_ms: the size of the longest window with a start.
+        span_ms: the distance of neighbouring starts.
+        cut_ms: the time within a step at which a sliding record leaves its oldest window; 0: none.
+        cumulative: whether windows grow by the step up to the size; then ids are ends.
+        allowed_lateness_ms: the allowed lateness.
+        threshold_step_ms: the distance of neighbouring firing thresholds: the step, or a part of
+            it.
+        all_time: whether there is one window of all time, which ends only with the input.
     """
 
     step_ms: int
@@ -64,12 +65,11 @@ class Grid:
 
     @classmethod
     def of(cls, spec: PipelineSpec) -> Grid:
-        """The grid of a pipeline's windows; of sessions the slots of their calendar.
+        """The grid of a pipeline's windows; for sessions, the slots of their calendar.
 
-        Sessions lie on no grid. Their own thresholds are looked up between those of the grid, so
-        there are several in a slot, the closer to each other the shorter the gap.
-
-        Global windows, and those that count, are one slot of all instants that there are.
+        Sessions lie on no grid. Their own thresholds are looked up between the thresholds of the
+        grid, of which a slot has several: the shorter the gap, the closer they are. Global and
+        counting windows are one slot of all time.
         """
         window, lateness_ms = spec.window, spec.allowed_lateness
         if isinstance(window, Session):
@@ -95,27 +95,29 @@ class Grid:
 
     @property
     def one_window_each(self) -> bool:
-        """Whether every record has exactly one window, which is also its pane: tumbling."""
+        """Whether every record has exactly one window, which is also its pane.
+
+        True for tumbling windows.
+        """
         return self.step_ms == self.size_ms == self.span_ms
 
     @property
     def most_windows(self) -> int:
-        """The most windows that a record can have."""
+        """The largest number of windows of a record."""
         return -(-self.size_ms // self.step_ms)
 
     @property
     def residues(self) -> tuple[int, ...]:
-        """The thresholds modulo their step: of firing and, where it is another, of closing."""
+        """The thresholds modulo their step: of firing and, if different, of closing."""
         step = self.threshold_step_ms
         fire = (self.offset_ms + self.size_ms - 1) % step
         return tuple(dict.fromkeys((fire, (fire + self.allowed_lateness_ms) % step)))
 
     def parts(self, delay_ms: int | None) -> tuple[int, ...]:
-        """Where records begin to have other windows, or to reach another threshold.
+        """The offsets in a step at which records change windows or the threshold that they reach.
 
-        From the start of a step on, or of a part of it that has a threshold of its own.
-
-        `delay_ms`: how far the candidate of a record lags; None: it is no function of its time.
+        `delay_ms`: how far a record's candidate is behind its event time; None: it does not depend
+        on the event time.
         """
         cuts = {self.cut_ms}
         if delay_ms is not None:
@@ -125,7 +127,7 @@ class Grid:
 
     @property
     def crosses_midnights(self) -> bool:
-        """Whether a step can hold records of two dates."""
+        """Whether a step can have records of two dates."""
         return bool(DAY_MS % self.step_ms or self.offset_ms % self.step_ms)
 
     def window(self, window_id: int) -> TimeWindow:
@@ -180,20 +182,22 @@ class Grid:
         return range(first + ahead, end + ahead, self.step_ms)
 
     def sharing(self, within: TimeRange) -> TimeRange:
-        """Where the windows start that can share records with windows that start in a range."""
+        """The starts of all windows that can share records with windows that start in a range."""
         if self.one_window_each or self.cumulative:  # there these start where those do
             return within
         start_ms = max(within.start_ms - self.size_ms + 1, LEAST_INSTANT_MS)
         return TimeRange(start_ms, min(within.end_ms + self.size_ms - 1, END_OF_INSTANTS_MS))
 
     def starts_with(self, start_ms: int) -> range:
-        """The starts of the windows of records whose newest window starts at an instant."""
+        """The starts of all windows of the records whose newest window starts at an instant."""
         if self.one_window_each or self.cumulative:
             return range(start_ms, start_ms + 1)
         return range(start_ms - (self.most_windows - 1) * self.step_ms, start_ms + 1, self.step_ms)
 
     def largest_thresholds(self, candidates: pd.Series[Any]) -> pd.Series[Any]:
-        """The largest threshold that each candidate reaches; null below all, and of none.
+        """The largest threshold that each candidate reaches.
+
+        Null: it is below all, or there is none.
 
         The form over arrays of `watermark.cells.largest_threshold`.
         """
@@ -206,7 +210,7 @@ class Grid:
     def events_of(self, within: TimeRange) -> TimeRange:
         """The event times of records whose newest window, or another one, starts in a range.
 
-        Also of records in a gap between windows, which are counted in the one before.
+        Includes records in a gap between windows, which are counted in the window before.
         """
         ids = self.ids_within(within)
         if not len(ids):
@@ -221,24 +225,27 @@ class Grid:
         return self.ends_of(windows) - 1
 
     def close_thresholds(self, windows: Longs) -> Longs:
-        """The watermarks that drop some windows; the array form of `cleanup_time`."""
+        """The watermarks at which the state of some windows is removed.
+
+        The array form of `cleanup_time`.
+        """
         fire, lateness_ms = self.fire_thresholds(windows), self.allowed_lateness_ms
         overflows = fire > MAX_WATERMARK - lateness_ms
         close: Longs = np.where(overflows, 0, fire) + lateness_ms
         return np.where(overflows, MAX_WATERMARK, close)
 
     def edges_around(self, within: TimeRange) -> tuple[int, int]:
-        """The last threshold of firing below a range, and the first one past it."""
+        """The last firing threshold below a range, and the first one above it."""
         step, last = self.threshold_step_ms, self.residues[0]
         below, past = within.start_ms - 1, within.end_ms
         return below - (below - last) % step, past + (last - past) % step
 
     def first_not_final(self, watermark_ms: int) -> int:
-        """The first window start whose records a watermark does not leave as they are.
+        """The start of the first window that a watermark does not make final.
 
-        Not only are the windows from here on those whose close is beyond the watermark: records of
-        theirs also count as missed in older ones that they share, so these are with them. Never
-        before the first instant there is: of earlier windows nothing can be final.
+        Later windows may still change, and so may the counts of missed records of older windows
+        that share records with them, so these are not final either. Never before the first instant:
+        no window is final before it.
         """
         shortest_ms = self.step_ms if self.cumulative else self.size_ms
         earliest_ms = watermark_ms - self.allowed_lateness_ms - shortest_ms + 2
@@ -250,7 +257,7 @@ class Grid:
 
 
 def gap_of(spec: PipelineSpec) -> int | None:
-    """The gap of all sessions in ms; None: each record has its own.
+    """The gap of all sessions in ms; None: each record has a gap of its own.
 
     Raises:
         TypeError: the windows are no sessions.
@@ -262,9 +269,9 @@ def gap_of(spec: PipelineSpec) -> int | None:
 
 
 def ids_between(first: Longs, last: Longs, step: int) -> Longs:
-    """The distinct numbers from each `first` to its `last`, by a step; none where `last` is below.
+    """The distinct numbers from each `first` to its `last` by a step; none where `last` is smaller.
 
-    No more is held than is given or returned, however much the ranges overlap.
+    Needs memory for its input and result only, however much the ranges overlap.
     """
     there = first <= last
     order = np.argsort(first[there], kind="stable")
@@ -278,7 +285,7 @@ def ids_between(first: Longs, last: Longs, step: int) -> Longs:
 
 
 def _part_of_slot(slot_ms: int, gap_ms: int | None) -> int:
-    """The length of the equal parts that a slot is cut into, shorter than a gap if that may be."""
+    """The length of the equal parts of a slot, shorter than a gap where possible."""
     wanted = _MOST_PARTS if gap_ms is None else -(-slot_ms * _PARTS_OF_A_GAP // gap_ms)
     most = min(wanted, _MOST_PARTS, slot_ms)
     return slot_ms // next(parts for parts in range(most, 0, -1) if slot_ms % parts == 0)

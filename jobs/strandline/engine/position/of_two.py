@@ -1,7 +1,6 @@
 """The positions of two inputs on one axis.
 
-At one instant what records offer at once comes before ticks, and what is of the left input before
-what is of the right one.
+At one instant, offers of records come before ticks, and each of them first for the left input.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ SIDE_SPAN = 2**28
 
 @dataclass(frozen=True)
 class InputAxis:
-    """The axis of one of two inputs, and that of both.
+    """The axis of one of two inputs, and the axis of both.
 
     Attributes:
         own: the axis of the input alone.
@@ -30,12 +29,12 @@ class InputAxis:
 
     @classmethod
     def of_two(cls, left: Axis, right: Axis) -> tuple[InputAxis, InputAxis]:
-        """Those of two inputs."""
+        """The axes of two inputs."""
         both = Axis.of_both(left, right)
         return cls(left, both, 0), cls(right, both, 1)
 
     def seen_from(self, instant: int) -> int:
-        """An instant of the input's own on the axis of both."""
+        """An instant of the input's own axis, on the axis of both."""
         if instant >= self.own.end:
             return self.both.never - (self.own.never - instant)
         if self.both.sequenced and not self.own.sequenced:
@@ -43,6 +42,6 @@ class InputAxis:
         return instant
 
     def rank_of(self, rank: int) -> int:
-        """A rank of the input's own among what happens to both."""
+        """A rank of the input, among the events of both inputs."""
         on_tick = rank >= TICK_RANK or self.own.interval_ms is not None
         return (TICK_RANK if on_tick else 0) + self.number * SIDE_SPAN + max(rank, 0) % SIDE_SPAN

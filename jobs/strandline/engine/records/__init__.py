@@ -1,1 +1,1 @@
-"""The landing table as records: read, malformed, duplicates, identity, quarantine rows."""
+"""Landing rows as records: reading, malformed rows, duplicates, identity, quarantine rows."""

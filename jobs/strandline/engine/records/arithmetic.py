@@ -16,17 +16,17 @@ from strandline.model.watermarks import Candidate, Ticks
 
 
 def floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
-    """The start of the step of a grid that a time lies in."""
+    """The start of the grid step that contains a time, in ms."""
     return ts - F.pmod(ts - offset_ms, F.lit(step_ms))
 
 
 def slot_of(ts: Column, grid: Grid) -> Column:
-    """The start of the newest window of an event time."""
+    """The start of the newest window of an event time, in ms."""
     return floor(ts, grid.span_ms, grid.offset_ms)
 
 
 def pane_of(grid: Grid) -> Column:
-    """The start of a record's pane; the set form of `Grid.panes_of`."""
+    """The start of a record's pane, in ms; the column form of `Grid.panes_of`."""
     step = F.col(c.STEP)
     if not grid.cut_ms:
         return step
@@ -34,7 +34,10 @@ def pane_of(grid: Grid) -> Column:
 
 
 def windows_fit(grid: Grid) -> Column:
-    """Whether all windows of a record lie in the years 0001 to 9999: `Grid.windows_of_panes`."""
+    """Whether all windows of a record lie in the years 0001 to 9999.
+
+    See `Grid.windows_of_panes`.
+    """
     step, size = F.col(c.STEP), grid.size_ms
     if grid.cumulative:
         start = slot_of(F.col(c.TS), grid)
@@ -51,12 +54,12 @@ def midnight_ms(day: Column) -> Column:
 
 
 def date_of(instant_ms: Column) -> Column:
-    """The date of an instant in ms; plain arithmetic as well."""
+    """The date of an instant in ms, by plain arithmetic."""
     return F.date_from_unix_date(F.floor(instant_ms / DAY_MS).cast("int"))
 
 
 def instant_of(axis: Axis, arrival: Column, sequence: Column) -> Column:
-    """The instant of a record; the set form of `Axis.instant`."""
+    """The instant of a record; the column form of `Axis.instant`."""
     if not axis.sequenced:
         return arrival
     return first_of(axis, arrival) + (
@@ -65,14 +68,14 @@ def instant_of(axis: Axis, arrival: Column, sequence: Column) -> Column:
 
 
 def first_of(axis: Axis, arrival: Column) -> Column:
-    """The first instant of an arrival millisecond; the set form of `Axis.first_of`."""
+    """The first instant of an arrival millisecond; the column form of `Axis.first_of`."""
     if not axis.sequenced:
         return arrival
     return arrival.cast("decimal(20,0)") * F.lit(Decimal(axis.scale))
 
 
 def event_ms(axis: Axis, seen_from: Column, rank: Column) -> Column:
-    """The millisecond at which what is first seen by an instant happened: `Axis.event_ms`."""
+    """The millisecond at which something first seen at an instant happened; see `Axis.event_ms`."""
     if axis.interval_ms is not None:
         return seen_from
     on_tick = F.coalesce(rank >= TICK_RANK, F.lit(False))
@@ -84,12 +87,12 @@ def event_ms(axis: Axis, seen_from: Column, rank: Column) -> Column:
 
 
 def tick_after(arrival: Column, ticks: Ticks) -> Column:
-    """The tick that shows a record; the set form of `Ticks.after`."""
+    """The tick at which a record becomes visible; the column form of `Ticks.after`."""
     interval = F.lit(ticks.interval_ms)
     tick = arrival + interval - F.pmod(arrival - ticks.start_ms, interval)
     return F.greatest(tick, F.lit(ticks.start_ms + ticks.interval_ms))
 
 
 def candidate_of(rule: Candidate, ts: Column) -> Column:
-    """The watermark that an event time offers; the set form of `Candidate.of`."""
+    """The watermark that an event time offers; the column form of `Candidate.of`."""
     return F.greatest(ts, F.lit(MIN_WATERMARK + rule.delay_ms)) + F.lit(-rule.delay_ms)

@@ -12,11 +12,11 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 def arrival_probe(spec: PipelineSpec) -> dict[str, Column]:
-    """A pipeline's records as probes of the watermark at their arrival: SEEN_FROM and RANK.
+    """The position at which a record looks up the watermark at its arrival: SEEN_FROM and RANK.
 
-    Nearly all come after everything that is seen from their instant on. A result of other windows
-    with an ADVANCE comes just before that one, and behind those before it; splits that are merged
-    at once advance once.
+    Nearly all records come after everything that is visible at their instant. A result of other
+    windows with an ADVANCE comes just before that advance, and after the advances before it. Splits
+    that are merged at once have one advance.
     """
     if not advance_column(spec):
         return {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
@@ -29,5 +29,5 @@ def arrival_probe(spec: PipelineSpec) -> dict[str, Column]:
 
 
 def advance_column(spec: PipelineSpec) -> list[str]:
-    """ADVANCE, of a pipeline over results: there records of one instant can differ in it."""
+    """The column ADVANCE, for a pipeline over results; else none."""
     return [] if spec.reads_results_of is None else [c.ADVANCE]

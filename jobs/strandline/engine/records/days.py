@@ -1,4 +1,4 @@
-"""Records by the day of their arrival, which is what the landing table is partitioned by."""
+"""Records by arrival day, the partition column of the landing table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from strandline.model.intervals import DAY_MS
 
 
 def in_days(column: str, days: Iterable[date | None]) -> Column:
-    """Whether a date column is one of some days; None: whether it is null.
+    """Whether a date column is one of some days; a None among the days means null.
 
-    Written as one text of literals: a year of them, one by one, would take Spark's gateway seconds.
+    Written as one SQL text: a year of single literals would take seconds in Spark's gateway.
     """
     wanted = set(days)
     named = ", ".join(f"DATE'{day.isoformat()}'" for day in wanted if day is not None)
@@ -32,8 +32,8 @@ def on_days(
 ) -> DataFrame:
     """The records of some arrival days; a table partitioned by them reads no others.
 
-    Where these are all the days that there are (`among`) nothing is filtered: a filter that names
-    every day would only be work for the log's reader.
+    If these are all the days that exist (`among`), there is no filter: naming every day would only
+    cost time in reading the Delta log.
     """
     if among is not None and set(days) >= set(among):
         return records
@@ -41,6 +41,6 @@ def on_days(
 
 
 def lies_in_its_day() -> Column:
-    """Whether a row's arrival lies in the day of its partition; false where either is null."""
+    """Whether a row's arrival lies in the day of its partition; false if either is null."""
     since_midnight = F.col(c.ARRIVAL) - midnight_ms(F.col(c.ARRIVAL_DAY))
     return F.coalesce(since_midnight.between(0, DAY_MS - 1), F.lit(False))

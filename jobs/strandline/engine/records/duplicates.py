@@ -1,4 +1,4 @@
-"""Duplicates: a record that repeats one that has just arrived is malformed."""
+"""Duplicates: a record is malformed if it repeats one that arrived shortly before it."""
 
 from __future__ import annotations
 
@@ -30,21 +30,20 @@ def with_duplicates(
     days: Collection[date | None],
     among: Iterable[date | None] | None = None,
 ) -> DataFrame:
-    """The rows of some arrival days, with the REASON `duplicate` where they repeat another one.
+    """The rows of some arrival days; a row that repeats another one has the REASON `duplicate`.
 
-    A well-formed record is a duplicate if one that equals it in `deduplicate.columns` (a null
-    equals a null) arrived before it, and less than `within` before it, whether that one counts or
-    not: the first of a chain counts. So a record's outcome is decided by the arrivals of the
-        `within`
-    before it, and those are read too. Before means: by arrival, sequence, event time, and at last
-    by a hash of the whole row.
+    A well-formed record is a duplicate if a record with equal `deduplicate.columns` (nulls are
+    equal) arrived less than `within` before it, whether that record is a duplicate or not: of a
+    chain only the first record counts. So only the arrivals of the `within` before a record decide
+    about it, and these are read too. The order is by arrival, sequence, event time, and at last by
+    a hash of the whole row.
 
     Args:
         records: the landing as `read_records` reads it, at least of these days and of as many
             before each as `within` reaches.
         spec: the pipeline; without `deduplicate` this is `on_days`.
-        days: the arrival days to give.
-        among: all the days that there are, where that is known: see `on_days`.
+        days: the arrival days to return.
+        among: all days that exist, if known: see `on_days`.
 
     Raises:
         InputError: a column does not exist, or Spark cannot compare its values.
@@ -75,7 +74,7 @@ def with_duplicates(
 
 
 def days_needed(spec: PipelineSpec, days: Collection[date], among: Iterable[date]) -> list[date]:
-    """Some arrival days, and those of all (`among`) that are read to find their duplicates."""
+    """Some arrival days, and the days of `among` that must be read to find their duplicates."""
     rule, wanted = spec.source.deduplicate, sorted(days)
     if rule is None:
         return wanted
@@ -88,7 +87,7 @@ def days_needed(spec: PipelineSpec, days: Collection[date], among: Iterable[date
 
 
 def _needed(days: Collection[date | None], rule: Deduplicate) -> Column:
-    """The rows of some arrival days, and those that arrived less than a time before one of them."""
+    """The rows of some arrival days, and the rows that arrived up to a time before one of them."""
     needed = [F.col(c.ARRIVAL_DAY).isNull()] if None in days else []
     for first, last in _runs_of_days(day for day in days if day is not None):
         needed.append(_between(first, last))
@@ -105,7 +104,7 @@ def _between(first: date, last: date) -> Column:
 
 
 def _runs_of_days(days: Iterable[date]) -> Iterator[tuple[date, date]]:
-    """The first and last day of each run of days that follow each other."""
+    """The first and last day of each run of consecutive days."""
     first = last = None
     for day in sorted(days):
         if first is None or last is None:

@@ -1,8 +1,10 @@
-"""JSON as Spark writes it, for an engine whose own differs: by that, a row is one row everywhere.
+"""JSON as Apache Spark writes it, for an engine that writes it differently.
 
-Sail writes floating point and DECIMAL in other digits (of -0.01 even without its sign),
-TIMESTAMP_NTZ with a zone, and leaves out nulls whatever is asked. All else it writes as Spark does,
-but for eleven control characters, whose numbers have letters in lower case there.
+A row has one hash everywhere.
+
+Sail writes floating-point numbers and DECIMAL with other digits (-0.01 even without its sign),
+TIMESTAMP_NTZ with a zone, and omits nulls whatever the options. It writes all else as Spark does,
+but for eleven control characters, whose escapes have lower-case letters.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Field:
 
 
 def exact_json(fields: Iterable[Field], *, nulls: bool) -> Column:
-    """Columns as one JSON object; `nulls`: whether what is null stands in it."""
+    """Columns as one JSON object; `nulls`: whether null values are included."""
     parts: list[Column] = []
     for is_same, run in groupby(fields, lambda field: not nulls and _is_written_so(field.kind)):
         together = [*run]
@@ -51,7 +53,7 @@ def exact_json(fields: Iterable[Field], *, nulls: bool) -> Column:
 
 
 def _part(field: Field, *, nulls: bool) -> Column:
-    """The name and the value of a field; null: it is left out."""
+    """The name and the value of a field; null: the field is omitted."""
     value = _value(field.column, field.kind, nulls=nulls)
     if nulls:
         value = F.coalesce(value, F.lit("null"))
@@ -93,12 +95,12 @@ def _or_null(column: Column, kind: T.DataType, *, nulls: bool) -> Column:
 
 
 def _plain(column: Column) -> Column:
-    """A value that the engine writes as Spark does."""
+    """A value that the engine writes as Spark does, as JSON."""
     return _within(F.to_json(F.struct(column.alias("v")), OPTIONS), len('{"v":'))
 
 
 def _within(text: Column, before: int) -> Column:
-    """A text without so many signs before, and without its last one."""
+    """A text without its first `before` characters and without its last one."""
     return F.substring(text, F.lit(before + 1), F.length(text) - before - 1)
 
 
@@ -114,7 +116,7 @@ def _is_written_so(kind: T.DataType) -> bool:
 
 
 def _decimal(column: Column, kind: T.DecimalType) -> Column:
-    """As Java writes a BigDecimal: with an exponent, where that is below -6."""
+    """A DECIMAL as Java's BigDecimal writes it: with an exponent, where that is below -6."""
     text = column.cast("string")
     if kind.scale <= _PLAIN_SCALE:
         return text
@@ -126,7 +128,7 @@ def _decimal(column: Column, kind: T.DecimalType) -> Column:
 
 
 def _floating(column: Column) -> Column:
-    """As Java writes a Double or a Float, from the shortest digits that only it has."""
+    """A number as Java's Double or Float writes it, from the shortest digits."""
     text = column.cast("string")
     size = F.abs(column.cast("double"))
     is_plain = (size == 0.0) | ((size >= _LEAST_PLAIN) & (size < _LEAST_SCIENTIFIC))
@@ -150,7 +152,7 @@ def _floating(column: Column) -> Column:
 
 
 def _mantissa(digits: Column, of_one_digit: str) -> Column:
-    """Digits with a point behind the first; what follows it where there is but one."""
+    """Digits with a point after the first one; `of_one_digit` follows if there is just one."""
     first, others = F.substring(digits, 1, 1), F.substring(digits, F.lit(2), F.length(digits))
     rest = F.when(others == "", F.lit(of_one_digit)).otherwise(F.concat(F.lit("."), others))
     return F.concat(first, rest)

@@ -1,4 +1,4 @@
-"""What a pipeline file says about the landing table: columns by name, and Spark SQL expressions."""
+"""Column names and Spark SQL expressions of a pipeline file, over the landing table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
     """A column by its exact name, or else a Spark SQL expression over the landing table.
 
     Raises:
-        InputError: it is neither, or does not follow from the record alone.
+        InputError: it is neither, or does not depend on the record alone.
     """
     column, _ = typed(landing, text, place)
     return column
@@ -66,12 +66,12 @@ def typed(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType
 
 
 def quoted(name: str) -> Column:
-    """A column by its exact name, whatever signs that has."""
+    """A column by its exact name, which may contain any characters."""
     return F.col(in_quotes(name))
 
 
 def in_quotes(name: str) -> str:
-    """A name as Spark SQL takes it, whatever signs it has."""
+    """A name in backquotes for Spark SQL, whatever characters it contains."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -83,10 +83,10 @@ def condition(landing: DataFrame, text: str, place: str) -> Column:
 
 
 def require(wanted: Wanted, text: str, found: T.DataType, place: str) -> None:
-    """Refuse an expression that gives another type than is asked for.
+    """Refuse an expression of another type than the wanted one.
 
     Raises:
-        InputError: it does.
+        InputError: the type is another one.
     """
     if problem := misfit(wanted, text, found.simpleString()):
         raise InputError(place, *problem)
@@ -104,14 +104,14 @@ def whole_number(landing: DataFrame, text: str, place: str, wanted: Wanted) -> C
 
 
 def _floored_ms(instant: Column) -> Column:
-    """The millisecond that an instant lies in; not every engine floors those before 1970."""
+    """The millisecond of a timestamp, floored; not every engine floors times before 1970."""
     micros = F.unix_micros(instant)
     from_year_1 = F.call_function("div", micros + F.lit(-_YEAR_1_MS * 1000), F.lit(1000))
     return F.when(micros < 0, from_year_1 + F.lit(_YEAR_1_MS)).otherwise(F.unix_millis(instant))
 
 
 def time_ms(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
-    """The milliseconds of a time column or expression, and whether the row has any value there."""
+    """A time column or expression in ms, and whether the row has any value there."""
     column, found = typed(landing, text, place)
     require("time", text, found, place)
     given = column.isNotNull()
@@ -122,5 +122,5 @@ def time_ms(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
 
 
 def first_line(error: PySparkException) -> str:
-    """What an engine says first of an error."""
+    """The first line of an engine's error message."""
     return str(error.getMessage() or error).splitlines()[0]

@@ -1,4 +1,4 @@
-"""The identity of a landed row, whatever the file that it lies in."""
+"""The identity of a landed row, independent of the file that contains it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from strandline.tables import INPUT
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """The landing table's own columns, as they identify its rows.
+    """The landing table's own columns, as far as they identify its rows.
 
-    A column that is null counts as much as one that is not there, so that a row stays the same when
-    the table gets a column.
+    A null column counts as a missing one, so that a row keeps its identity when the table gets a
+    new column.
 
     Attributes:
-        names: of all of them.
-        nulls_counted: those whose nulls counted for more than no column when rows that are still
-            published got their identity (see docs/decisions/0007).
-        of_sides: where they are those of two landing tables: by its side the columns of each, with
-            the name that each has among those of both (`side_by_side`).
-        kinds: their types, where the engine writes JSON otherwise than Spark (see `exact_json`).
+        names: the names of all columns.
+        nulls_counted: columns whose nulls were part of the identity of rows that are still
+            published (see docs/decisions/0007).
+        of_sides: for two landing tables, by side: the name of each column among those of both
+            (`side_by_side`).
+        kinds: the types of the columns, if the engine writes JSON differently from Spark (see
+            `exact_json`).
     """
 
     names: tuple[str, ...]
@@ -41,25 +42,25 @@ class SourceColumns:
 
     @classmethod
     def of(cls, rows: DataFrame, names: Iterable[str] | None = None) -> SourceColumns:
-        """The columns of a landing table; of some names, where it has others, too."""
+        """The columns of a landing table; only `names`, if the DataFrame has others."""
         return cls(tuple(rows.columns if names is None else names), kinds=kinds_to_write(rows))
 
     def of_side(self, name: str) -> Mapping[str, str]:
-        """The columns of one of two landing tables; all of them, where that is not known."""
+        """The columns of one of two landing tables; all columns, if that is not known."""
         return self.of_sides.get(name, _as_named(self.names))
 
 
 def kinds_to_write(rows: DataFrame) -> dict[str, T.DataType]:
-    """The types of columns, where their engine writes JSON otherwise than Spark; else none."""
+    """The types of columns, if the engine writes JSON differently from Spark; otherwise none."""
     if executor_of(rows.sparkSession).writes_json_as_spark:
         return {}
     return {field.name: field.dataType for field in rows.schema.fields}
 
 
 def identity(spec: PipelineSpec, source: SourceColumns) -> Column:
-    """A hash of what identifies a record: `source.id` (default: the whole row) and its arrival.
+    """A hash of a record's identity: `source.id` (default: the whole row) and its arrival.
 
-    Of two sources that is said of each side, and the side belongs to it.
+    Each of two sources has its own `id`, and the side is part of the identity.
     """
     arrival = F.coalesce(F.col(c.ARRIVAL).cast("string"), F.lit(""))
     text = _identifying(spec, source)
@@ -76,19 +77,19 @@ def _identifying(spec: PipelineSpec, source: SourceColumns) -> Column:
 
 
 def _identifying_of(spec: PipelineSpec, source: SourceColumns, side: str) -> dict[str, str]:
-    """The columns that identify the records of a side, with their names among those of both."""
+    """The columns that identify the records of a side, with their names in the table of both."""
     columns = source.of_side(side)
     names = spec.ids_of_sides.get(side, tuple(columns))
     return {name: columns.get(name, name) for name in names} | {INPUT: INPUT}
 
 
 def content(source: SourceColumns) -> Column:
-    """A hash of a whole row: an order among rows that are equal in all that counts."""
+    """A hash of a whole row, which orders rows that are otherwise equal."""
     return F.sha2(_as_text(_as_named(source.names), source, source.nulls_counted), 256)
 
 
 def content_of(record: Column, names: Mapping[str, str], source: SourceColumns) -> Column:
-    """A hash of some columns of a row that stands in one column: an order as that of `content`."""
+    """A hash of some columns of a struct; orders rows as `content` does."""
     return F.sha2(_json(names, record.__getitem__, source, nulls=False), 256)
 
 
@@ -99,10 +100,10 @@ def _as_named(names: Iterable[str]) -> dict[str, str]:
 def _as_text(
     names: Mapping[str, str], source: SourceColumns, nulls_counted: frozenset[str] = frozenset()
 ) -> Column:
-    """Columns as a text: first those whose nulls are in it, then the others that are not null.
+    """Columns as one text: those whose nulls count first, then the others that are not null.
 
     Args:
-        names: of each column, in the text and in the rows.
+        names: each column's name in the text, and its name in the rows.
         source: all columns of the landing.
         nulls_counted: see `SourceColumns`.
     """

@@ -1,4 +1,4 @@
-"""What is malformed, and why: it belongs to no window, and is kept apart."""
+"""Malformed rows and their reasons: such a row belongs to no window."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 def reason_of(landing: DataFrame, spec: PipelineSpec, ts_given: Column | None) -> Column:
-    """The first reason that makes a row malformed; null: none.
+    """The first reason why a row is malformed; null: it is well-formed.
 
     Args:
         landing: the landing table.
         spec: the pipeline.
-        ts_given: whether the row has an event time of its own; None: nobody looks at it.
+        ts_given: whether the row has a value for its event time; None: not needed.
     """
     (reason, applies), *others = _reasons(landing, spec, ts_given)
     first = F.when(applies, reason)
@@ -35,7 +35,7 @@ def reason_of(landing: DataFrame, spec: PipelineSpec, ts_given: Column | None) -
 def _reasons(
     landing: DataFrame, spec: PipelineSpec, ts_given: Column | None
 ) -> Iterator[tuple[str, Column]]:
-    """Each reason and whether it applies to a row, in the order in which they count."""
+    """Each reason, and whether it applies to a row, in order of precedence."""
     source, ts = spec.source, F.col(c.TS)
     if ts_given is not None:
         yield "null_event_time", ~ts_given
@@ -64,7 +64,7 @@ def _reasons(
 def _inside_the_years(spec: PipelineSpec) -> Column:
     """Whether the record and all of its windows lie in the years 0001 to 9999.
 
-    Nearly all records lie far from both ends, and need only one comparison.
+    Nearly all records lie far from both ends and need only one comparison.
     """
     ts, grid = F.col(c.TS), Grid.of(spec)
     far_ms = 3 * max(grid.size_ms, grid.span_ms)

@@ -1,4 +1,4 @@
-"""The rows that did not make it: the whole source row, and why."""
+"""Quarantine rows: the whole source row of a refused record, and why it was refused."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _CONTENT = "_strandline_content"
 def quarantine_late(
     late: DataFrame, spec: PipelineSpec, source_columns: SourceColumns
 ) -> DataFrame:
-    """Refused records, each with the WATERMARK at its arrival, as quarantine rows without `run_id`.
+    """Late records, each with the WATERMARK at its arrival, as quarantine rows without `run_id`.
 
-    Flink: `isElementLate`, whose sum wraps: a record in a gap between windows is late only by its
-    own time, else it vanishes (`no_window`).
+    Flink's `isElementLate` wraps around on overflow: a record in a gap between windows is late only
+    by its own time; otherwise it is dropped as `no_window`.
     """
     after_the_end = F.col(c.ARRIVAL) >= F.col(c.ENDED_AT)
     late = late.withColumn(
@@ -52,7 +52,10 @@ def quarantine_late(
 
 
 def _wrapped(name: str, lateness_ms: int) -> Column:
-    """A time + lateness as Java adds two longs; the set form of `wrapping_add`, as a decimal."""
+    """Sum of a time and the lateness with the overflow of Java's long.
+
+    The column form of `wrapping_add`, a decimal.
+    """
     exact = _decimal(name) + F.lit(Decimal(lateness_ms))
     return F.when(exact > MAX_WATERMARK, exact - F.lit(Decimal(2**64))).otherwise(exact)
 
@@ -60,7 +63,7 @@ def _wrapped(name: str, lateness_ms: int) -> Column:
 def quarantine_malformed(
     records: DataFrame, spec: PipelineSpec, source_columns: SourceColumns
 ) -> DataFrame:
-    """The malformed records as quarantine rows (`run_id` aside)."""
+    """The malformed records as quarantine rows without `run_id`."""
     nothing = F.lit(None).cast("bigint")
     return _rows(
         records.where(F.col(c.REASON).isNotNull()),
@@ -76,7 +79,7 @@ def quarantine_malformed(
 
 
 def of_inputs(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame:
-    """The quarantine rows of both inputs of a join as those of one table, each with its INPUT.
+    """The quarantine rows of both inputs of a join in one table, each with its INPUT.
 
     Raises:
         InputError: the landing tables have columns of one name that no one column can hold.
@@ -95,7 +98,10 @@ def of_inputs(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame:
 
 
 def result_names(source_columns: Sequence[str]) -> dict[str, str]:
-    """The name of each source column in quarantine: `source_<name>` where ours has it."""
+    """The quarantine name of each source column.
+
+    `source_<name>` if quarantine has that name itself.
+    """
     names = {name: name for name in source_columns}
     in_use = {*QUARANTINE.columns, *(name.lower() for name in source_columns)}
     for name in source_columns:
@@ -108,15 +114,15 @@ def result_names(source_columns: Sequence[str]) -> dict[str, str]:
 def as_landed(
     quarantined: DataFrame, landing: T.StructType, second: Mapping[str, Sequence[str]]
 ) -> DataFrame:
-    """The landing rows that quarantine rows hold; beside their columns the row is QUARANTINED.
+    """The landing rows in quarantine rows, with the whole quarantine row as QUARANTINED.
 
-    A column that the landing table got later is null, and so is a value that its type of today
-    cannot take.
+    A column that the landing table got later is null, and so is a value that cannot be cast to its
+    present type.
 
     Args:
         quarantined: rows of quarantine.
         landing: the columns of the landing table.
-        second: the further columns of quarantine that hold values of a column, by its name there.
+        second: for a column, the further quarantine columns with values of it in other types.
     """
     names = result_names([field.name for field in landing.fields])
     kinds = {field.name: field.dataType for field in quarantined.schema.fields}
@@ -134,7 +140,10 @@ def as_landed(
 def _value_of(
     columns: Sequence[str], kinds: Mapping[str, T.DataType], wanted: T.DataType
 ) -> Column:
-    """The value of the one of some columns that has any, in a type; null where it has no such."""
+    """The first non-null value among some columns, cast to a type.
+
+    Null: no column has such a value.
+    """
     found = [
         quoted(name) if kinds[name] == wanted else quoted(name).try_cast(wanted)
         for name in columns
@@ -144,7 +153,7 @@ def _value_of(
 
 
 def _means_the_same(kind: T.DataType, wanted: T.DataType) -> bool:
-    """Whether a value means in one type what it means in the other: a time is no number."""
+    """Whether a cast keeps the meaning of a value: a time is not a number."""
     families = (T.NumericType, T.DatetimeType)
     either_is_text = isinstance(kind, T.StringType) or isinstance(wanted, T.StringType)
     of_one_family = any(isinstance(kind, f) and isinstance(wanted, f) for f in families)

@@ -1,4 +1,4 @@
-"""Reading a landing table as records: its columns by the spec, and what is malformed."""
+"""Reads a landing table as records: its columns by the spec, and which rows are malformed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from strandline.spec.watermark import CandidateExpression, Punctuated
 def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     """The landing rows of a pipeline with the engine's columns beside their own.
 
-    Rows that `source.where` excludes are gone; malformed rows stay, with their `REASON`.
+    Rows that `source.where` excludes are dropped; malformed rows stay, with their `REASON`.
 
     Raises:
         InputError: a column is missing, an expression is wrong, or a time has no time type.
@@ -81,7 +81,7 @@ def _refuse_wrong_names(landing: DataFrame, spec: PipelineSpec) -> None:
 
 
 def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:
-    """The channel of a record; the one that there is, where the source has none."""
+    """The channel of a record; an empty text, where the source has no channels."""
     if spec.source.channel is None:
         return F.lit("")
     place = f"{spec.pipeline}: source.channel"
@@ -96,7 +96,10 @@ def _keys(landing: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
 
 
 def _gap(landing: DataFrame, spec: PipelineSpec) -> Column:
-    """The session gap of a record in ms; null where it has none: it must be positive."""
+    """The session gap of a record in ms.
+
+    Null where the record has none: it must be positive.
+    """
     own = spec.window.gap_of_record
     if own is None:
         return F.lit(min(spec.window.least_length_ms, WIDEST_MS)).cast("bigint")

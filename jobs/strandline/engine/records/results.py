@@ -1,8 +1,9 @@
 """Results of another pipeline's windows as records: rows of its table `firings`.
 
-A result leaves its window before the watermark that fires it goes on, so it is judged by the one
-before. What a late record has fired is judged as that record was. Of one advance of the watermark,
-results leave in the order of the times that they waited for, like Flink's event-time timers.
+A window emits its result before it forwards the watermark that fires it, so the watermark at the
+result's arrival is the one before. A firing by a late record has the watermark of that record.
+Results of one watermark advance are emitted in the order of their timers, as Flink's event-time
+timers fire.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _IN_ORDER = ("order_rank", "order_sequence", "order_ts_ms", "fired_by", "order_w
 
 
 def results_of(firings: DataFrame, windows: DataFrame, spec: ResultsSpec) -> DataFrame:
-    """The results of a pipeline's windows, as the landing table of the one that they go into.
+    """The results of a pipeline's windows, as the landing table of the next pipeline.
 
     Args:
-        firings: of the other pipeline.
-        windows: its windows, as published: each knows the number of its last firing.
-        spec: the pipeline that they go into.
+        firings: the table `firings` of the first pipeline.
+        windows: its published windows, each with the number of its last firing.
+        spec: the next pipeline.
     """
     if spec.last_firings:
         window = ["window_date", "window_start", "window_end", *spec.upstream.source.key]
@@ -42,11 +43,11 @@ def results_of(firings: DataFrame, windows: DataFrame, spec: ResultsSpec) -> Dat
 def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
     """The INSTANT, the SEQUENCE and the ADVANCE of results.
 
-    The INSTANT is the last one of records that are judged as they are: the watermark may advance
-    more than once after it and before the next one, and ADVANCE says by which advance a result has
-    left. What a result has fired by its place, in windows between, leaves with it. By the SEQUENCE
-    go those of one instant: first what records have fired, numbered within their millisecond from
-    1 on, then what the watermark has, by the times that it waited for.
+    Results get the last INSTANT at which the watermark is the one that they arrive at. The
+    watermark may advance several times between that instant and the next one; ADVANCE says by which
+    advance a result was emitted. A result that another result caused in between has the same one.
+    SEQUENCE orders the results of one instant: first the firings by records, numbered from 1 within
+    their millisecond, then the firings by the watermark, by the times of their timers.
     """
     by_record = F.col("fired_by").isNotNull()
     by_result = by_record & (F.col("order_rank") < AFTER_CHANNELS)

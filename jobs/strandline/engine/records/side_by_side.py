@@ -1,7 +1,7 @@
-"""The rows of two landing tables in one: columns of one name and type are one column.
+"""The rows of two landing tables in one table: columns with one name and type are one column.
 
-Where both have a name in two types, the right table's column stands beside the left one's, as
-`<name>__<type>`; unless the pipeline reads the column of both. Whole numbers are widened.
+If both tables have a name in two types, the right table's column is added as `<name>__<type>`,
+unless the pipeline reads both columns as one. Whole numbers are widened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
 
 def second_name(name: str, kind: T.DataType) -> str:
-    """The name of a source column in a type that its own column cannot take: `amount__double`."""
+    """The name of a source column's values in a second type, such as `amount__double`."""
     word = kind.typeName() if isinstance(kind, NESTED) else kind.simpleString()
     return f"{name}__{re.sub(r'[^A-Za-z0-9]+', '_', word).strip('_')}"
 
@@ -33,7 +33,7 @@ def second_name(name: str, kind: T.DataType) -> str:
 def columns_side_by_side(
     schemas: Mapping[str, T.StructType], spec: PipelineSpec
 ) -> dict[str, dict[str, T.StructField]]:
-    """By input and by name, the column that holds one of its columns in the table of both.
+    """For each input and column name, the column of the combined table that holds it.
 
     Raises:
         InputError: a column has the name of INPUT; or both have one of the same name in two
@@ -69,7 +69,7 @@ def _same_type(field: T.StructField, other: T.StructField) -> bool:
 def _beside(
     field: T.StructField, other: T.StructField, schemas: Iterable[T.StructType]
 ) -> T.StructField:
-    """The column of both inputs that holds a column, beside one of its name in the other input."""
+    """The combined column for a column of one input, where the other input has its name."""
     if isinstance(field.dataType, _WHOLE) and isinstance(other.dataType, _WHOLE):
         kind = max(field.dataType, other.dataType, key=lambda one: _WHOLE.index(type(one)))
         return T.StructField(field.name, kind)
@@ -78,7 +78,7 @@ def _beside(
 
 
 def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame:
-    """The rows of both inputs, each with its INPUT; a column that one lacks is null there.
+    """The rows of both inputs, each with its INPUT; a missing column is null.
 
     Raises:
         InputError: see `columns_side_by_side`.
@@ -103,7 +103,7 @@ def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame
 
 
 def _free_name(field: T.StructField, schemas: Iterable[T.StructType]) -> str:
-    """The second name of a column, with a number where a landing table has that name, too."""
+    """The second name of a column, numbered if a landing table has a column of that name."""
     in_use = {one.name.lower() for schema in schemas for one in schema.fields}
     name = second = second_name(field.name, field.dataType)
     number = 2
@@ -113,7 +113,7 @@ def _free_name(field: T.StructField, schemas: Iterable[T.StructType]) -> str:
 
 
 def _reads(spec: PipelineSpec, name: str) -> bool:
-    """Whether an expression, or a function, reads a column, by its name in lower case, of both."""
+    """Whether an expression or the function reads a column of both inputs; `name` in lower case."""
     if spec.process is not None:
         return True
     for use in uses_of(spec):

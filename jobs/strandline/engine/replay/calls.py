@@ -1,7 +1,7 @@
 """The calls of a user's function for firings, in a worker of the engine: Arrow in, Arrow out.
 
-It goes to the workers by its content, for this library is not installed there: of the library it
-imports `in_workers` and `functions` alone, which go with it.
+The module is shipped to the workers as text, since this library is not installed there. Of the
+library it imports `in_workers` and `functions` alone, which are shipped with it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ _NEVER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What a function is called with, by the columns of a partition.
+    """How a user's function is called, in terms of the columns of a partition.
 
-    The rows of a partition are records and firings: of records `firing` is null, of firings all
-    else is but `keys` and `group`. So these are behind the records of their group.
+    A partition has rows of records and rows of firings. A record has a null `firing`; in a firing
+    all other columns but `keys` and `group` are null, so firings sort after the records of their
+    group.
 
     Attributes:
         function: the name of the function.
-        files: the text of its module, and of all that belongs to it.
+        files: the text of its module and of the modules that belong to it.
         returns: the columns that it returns, with their types.
-        keys: of the keys, by their names.
-        group: identify a group.
-        order: order the records of a group.
-        held: of a record its event time, and from which firing until which one windows that cover
-            this hold it.
-        record: a record as it has landed.
+        keys: the columns of the keys, by the names of the keys.
+        group: the columns that identify a group.
+        order: the columns that order the records of a group.
+        held: the columns of a record's event time, the first firing that holds it, and the first
+            one that no longer does, among firings of windows that cover the event time.
+        record: the column with the landed record.
         firing: a struct of `number`, `start_ms`, `end_ms` and `watermark_ms`; null: the row is a
             record.
     """
@@ -54,14 +55,14 @@ class Calls:
 
 
 def call_partition(batches: Iterable[pa.RecordBatch], calls: Calls) -> Iterator[pa.RecordBatch]:
-    """Call a function for each firing of a partition: its row, and what the function returns.
+    """The firings of a partition, each with what the function returns for it.
 
     Args:
         batches: all rows of the partition, in any order; `mapInArrow` gives them.
-        calls: how they are called.
+        calls: how the function is called.
 
     Raises:
-        ProcessError: the function fails, or returns something else than it says.
+        ProcessError: the function fails, or returns something else than declared.
     """
     parts = [batch for batch in batches if batch.num_rows]
     if not parts:
@@ -85,8 +86,8 @@ def _results(rows: pa.Table, called: pa.Table, calls: Calls) -> Iterator[dict[st
     """What the function returns for each firing of a sorted partition.
 
     Args:
-        rows: of the partition.
-        called: of these the firings.
+        rows: the rows of the partition.
+        called: the firings among them.
         calls: how the function is called.
     """
     own = called.select([*calls.keys.values()]).rename_columns([*calls.keys])
@@ -113,18 +114,18 @@ def _fired(rows: pa.Table, calls: Calls) -> Iterator[tuple[dict[str, int], pa.Ta
 
 
 class _InState:
-    """The records of a group that its next firing finds in the state, by their places in order.
+    """The records in state at the next firing of a group, by their places in order.
 
-    A record is there from the firing `first` on, and until the firing `until`: see `Replayed`. Each
-    record enters and leaves once, so that a firing costs as much as it holds.
+    A record is in state from the firing `first` on, until the firing `until`: see `Replayed`. Each
+    record enters and leaves once, so a firing costs as much as the records that it holds.
     """
 
     def __init__(self, places: Iterable[int], held: Sequence[tuple[int, int, int]]) -> None:
         """Start before the first firing.
 
         Args:
-            places: of the records of the group.
-            held: of each place the event time, `first` and `until`.
+            places: the places of the group's records.
+            held: the event time, `first` and `until` of each place.
         """
         self._held = held
         self._later = sorted(places, key=lambda place: held[place][1], reverse=True)
@@ -132,7 +133,7 @@ class _InState:
         self._first_to_leave = _NEVER
 
     def advance(self, number: int) -> None:
-        """Go on to a firing; numbers do not decrease."""
+        """Advance to a firing; numbers do not decrease."""
         while self._later and self._held[self._later[-1]][1] <= number:
             place = self._later.pop()
             insort(self._places, place)
@@ -143,12 +144,12 @@ class _InState:
             self._first_to_leave = min(untils, default=_NEVER)
 
     def within(self, start_ms: int, end_ms: int) -> list[int]:
-        """The records with an event time in a window."""
+        """The records in state with an event time in a window, by their places."""
         return [place for place in self._places if start_ms <= self._held[place][0] < end_ms]
 
 
 def _rows_at(records: pa.Table, places: Sequence[int]) -> pa.Table:
-    """The rows of a table at some places; without a copy, where these follow each other."""
+    """The rows of a table at some places; consecutive rows are not copied."""
     if places and places[-1] - places[0] == len(places) - 1:
         return records.slice(places[0], len(places))
     return records.take(pa.array(places, pa.int64()))

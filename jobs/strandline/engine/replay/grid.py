@@ -1,4 +1,4 @@
-"""The rebuild of windows, other than sessions, that are replayed."""
+"""The rebuild by a replay of windows on a grid and of windows of all time."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ _AT_MS = "_strandline_reached_at_ms"
 
 @dataclass(frozen=True)
 class ReplayedWindows(ReplayedRebuild, GridRebuild):
-    """The rebuild of windows whose trigger is another one than the default, or that evict."""
+    """The rebuild of windows with an evictor or with another trigger than the default."""
 
     def windows(self) -> DataFrame:
-        """The windows of every key, those that have not fired yet included.
+        """The windows of every key, including those that have not fired yet.
 
         Their content is that of the last firing, which need not hold all that they accepted.
         """
@@ -112,7 +112,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         return counted.join(missed, c.SLOT, "full")
 
     def held(self) -> DataFrame:
-        """What the windows that have not closed hold, each with the `state` of its slot."""
+        """The contents of the windows that have not closed, each with the `state` of its slot."""
         state = F.col(c.SLOT_STATE)
         records = self._replayed.any_or(self._identity).where(IS_HELD)
         shown = contents(records, self.group, self._aggregates).join(
@@ -164,7 +164,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     def _with_watermarks(self, accepted: DataFrame) -> DataFrame:
         """The records with the WATERMARK at their arrival, and UNTIL_MS.
 
-        Where only the end of a window counts: whether the watermark had reached it.
+        If only the end of a window matters, WATERMARK only says whether it had been reached.
         """
         if self._spec.fires_at_times:
             records = self._emitted.at(accepted.withColumns(arrival_probe(self._spec)))
@@ -181,7 +181,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     @cached_property
     def _emitted(self) -> Emissions:
-        """The emissions of all days of the records, and on which a window can fire."""
+        """The emissions of all days with a record or a possible firing of a window."""
         within = self.scope.windows
         days = {*self.history.days.of_windows(within)}
         if self._spec.fires_at_times:
@@ -192,13 +192,13 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         return self._emissions_probed(sorted(days)).at_hand()
 
     def _is_newest(self) -> Column:
-        """Whether a record's window is its newest one, or the only one: it is counted there."""
+        """Whether a record's window is its newest one, in which it is counted."""
         if self.history.grid.one_window_each:
             return F.lit(True)
         return F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
 
     def _window_table(self, history: History) -> DataFrame:
-        """The windows of the range; where they fire at times with the end of their input."""
+        """The windows of the range; with the end of their input, if they fire at timers."""
         if not self._spec.fires_at_times:
             return super()._window_table(history)
         slots = self._slots_of(history)
@@ -207,7 +207,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     @property
     def _until_ms(self) -> int:
-        """How far the watermark has come."""
+        """The watermark that the replay ends with, in ms."""
         return self.watermark_before_end()
 
     # ------------------------------------------------------------------------------ its firings
@@ -219,14 +219,14 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         return placed(timed, F.col(_AT_MS), own_window, self._spec)
 
     def _at_ends(self, fired: DataFrame) -> DataFrame:
-        """Firings with where the watermark reaches the end of their window."""
+        """Firings with where the watermark reached the end of their window."""
         ends = self._window_table(self._probed).select(
             c.WINDOW, c.FIRE_FROM, c.RANK, F.col(c.FIRE_AT).alias(_AT_MS)
         )
         return fired.join(F.broadcast(ends), c.WINDOW)
 
     def _reached(self, fired: DataFrame) -> DataFrame:
-        """Firings with where the watermark reaches REACHES, or their input ends."""
+        """Firings with where the watermark reached REACHES, or their input ended."""
         fired = computed(fired)
         asked = fired.select(F.col(REACHES).alias(c.THRESHOLD)).where(F.col(REACHES).isNotNull())
         reached = self._emitted.crossings(asked).withColumnRenamed(c.SEEN_FROM, c.FIRE_FROM)
@@ -242,7 +242,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
 
     def _contents(self, identity: Column) -> DataFrame:
-        """What each FIRING of each window holds."""
+        """The content of each FIRING of each window."""
         window = self.group
         keeps_all = self._spec.evicts_by is None and not self._spec.fires_by.purging
         partials = self._partials
@@ -262,7 +262,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
 
 def _may_hold_nothing(spec: PipelineSpec) -> bool:
-    """Whether a firing may hold no record: its evictor takes all out before it."""
+    """Whether a firing may have no records: its evictor may remove them all before it."""
     return spec.evicts_by is not None and not spec.evicts_by.after
 
 

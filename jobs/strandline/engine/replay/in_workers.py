@@ -1,7 +1,7 @@
 """The replay of a partition in a worker of the engine: Arrow in, Arrow out, one call a group.
 
-It goes to the workers by its content, for this library is not installed there: of the library it
-imports `plain` and `windows` alone, which go with it.
+The module is shipped to the workers as text, since this library is not installed there. Of the
+library it imports `plain` and `windows` alone, which are shipped with it.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _OF_OTHERS = {"is_shown": _FLAG}
 def types_of(rules: Rules) -> dict[str, pa.DataType]:
     """The columns that a replay adds to records, by name: fields of `Replayed`, and others.
 
-    `is_held`: whether its window holds it at the end; `is_unfired`: whether no firing has found it
-    there; `shown_in`: the firings `is_shown` that hold it, where windows merge; `is_shown`: whether
-    one does, where they do not; `firings`: the firings that it causes, or that the watermark does
-    between it and the next record.
+    `is_held`: whether the record is in state at the end; `is_unfired`: whether it was never in
+    state at a firing; `shown_in`: the firings in force that contain it, where windows merge;
+    `is_shown`: whether there is one, where they do not; `firings`: the firings that it causes, or
+    that the watermark causes between it and the next record.
     """
     own = _OF_MERGING if rules.merging else _OF_OTHERS
     return {**_OF_EACH, **own, "firings": pa.list_(FIRING)}
@@ -62,11 +62,11 @@ class Names:
     """The columns of a replay by name.
 
     Attributes:
-        group: identify a group.
-        order: order the records of a group.
-        records: the fields of `Records`, in their order; None: the rules do not ask for it.
-        until_ms: of a group, the watermark at the end; null: beyond all times.
-        added: of `types_of`, in their order.
+        group: the columns that identify a group.
+        order: the columns that order the records of a group.
+        records: the columns for the fields of `Records`, in order; None: the rules do not need it.
+        until_ms: the column of a group's watermark at the end; null: MAX_WATERMARK.
+        added: the columns of `types_of`, in order.
         compared: columns whose values are compared, each with a text for where one is null.
     """
 
@@ -80,7 +80,7 @@ class Names:
 
 @dataclass(slots=True)
 class _Firings:
-    """The fields of `FIRING` that a replay leaves to be derived, of a group."""
+    """The fields of `FIRING` that are derived after the replay of a group."""
 
     nth: list[int] = field(default_factory=list)
     replaces_before: list[bool] = field(default_factory=list)
@@ -111,7 +111,7 @@ class _Partition:
         self._caused: list[int] = []
 
     def add(self, done: Replayed, ts_ms: Sequence[int]) -> None:
-        """The outcome of a group, whose records have these event times."""
+        """Add the outcome of a group, whose records have these event times."""
         firings = _Firings.of(done.firings)
         if self._merging:
             self._add_of_merging(done, ts_ms, firings)
@@ -198,7 +198,7 @@ def replay_partition(
 
     Args:
         batches: all records of the partition; `mapInArrow` gives them.
-        names: their columns.
+        names: the names of their columns.
         rules: the trigger and the evictor.
 
     Raises:
@@ -224,7 +224,7 @@ def replay_partition(
 
 
 def in_order(rows: pa.Table, by: Sequence[str]) -> pa.Table:
-    """The rows in the order of some columns, as most engines hand them over."""
+    """The rows sorted by some columns; most engines already deliver them so."""
     if _is_sorted(rows, by):
         return rows
     return rows.sort_by([(name, "ascending") for name in by])
@@ -245,7 +245,7 @@ def _is_sorted(rows: pa.Table, by: Sequence[str]) -> bool:
 
 
 def bounds_of(ordered: pa.Table, group: Sequence[str]) -> list[int]:
-    """Where the groups of a sorted table begin, and where the last one ends."""
+    """The first row of each group of a sorted table, and the number of its rows."""
     begins = pa.array([False] * (ordered.num_rows - 1), _FLAG)
     for name in group:
         begins = pc.or_(begins, pc.invert(_are_equal(*_neighbours(ordered, name))))
@@ -254,13 +254,13 @@ def bounds_of(ordered: pa.Table, group: Sequence[str]) -> list[int]:
 
 
 def _neighbours(rows: pa.Table, name: str) -> tuple[pa.Array, pa.Array]:
-    """The values of a column but for the last one, and those that follow them."""
+    """All values of a column but the last, and all but the first."""
     values = rows[name].combine_chunks()
     return values.slice(0, rows.num_rows - 1), values.slice(1)
 
 
 def _are_equal(before: pa.Array, here: pa.Array) -> pa.Array:
-    """Whether neighbours are of one group: two nulls are, and two that are no number."""
+    """Whether neighbours belong to one group: two nulls are equal, and so are two NaNs."""
     equal = pc.fill_null(pc.equal(before, here), False)
     equal = pc.or_(equal, pc.and_(pc.is_null(before), pc.is_null(here)))
     if pa.types.is_floating(before.type):

@@ -1,4 +1,4 @@
-"""The rebuild of windows of all time that are replayed."""
+"""The rebuild by a replay of windows of all time."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from strandline.spec.trigger import Continuous
 
 @dataclass(frozen=True)
 class ReplayedOfAllTime(ReplayedWindows):
-    """The rebuild of global windows, and of windows that count: nothing but the input ends them."""
+    """The rebuild of global and counting windows, which only the end of the input closes."""
 
     @property
     def _until_ms(self) -> int:
-        """How far the watermark has come.
+        """The watermark that the replay ends with, in ms.
 
         Raises:
-            InputError: the windows would fire for ever, as the input has ended; or they would fire
-                too often by now, and emit all of their records each time.
+            InputError: the windows would fire for ever, as the input has ended; or they would have
+                fired too often by now, each time with all of their records.
         """
         if self.clock.closures:
             raise InputError(

@@ -1,4 +1,4 @@
-"""The outcome of a replay as rows: the firings, where each stands, and the records in them."""
+"""The outcome of a replay as rows: the firings, their positions, and the records in them."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _OF_FIRING = {
 
 
 def firings_of(records: DataFrame, group: Sequence[str], spec: PipelineSpec) -> DataFrame:
-    """The firings, each with the record that causes it, or that came before the watermark did.
+    """The firings, each with the record that causes it, or the last one before the watermark did.
 
     Args:
-        records: of `rows.replayed`.
-        group: the columns of their groups, and others that are carried along.
+        records: the rows of `rows.replayed`.
+        group: the columns of their groups, and others to keep.
         spec: the pipeline.
     """
     of_record = (c.INSTANT, *advance_column(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.RECORD_ID)
@@ -60,7 +60,7 @@ def firings_of(records: DataFrame, group: Sequence[str], spec: PipelineSpec) -> 
 
 
 def is_by_record() -> Column:
-    """Whether a record causes a firing, and not the watermark."""
+    """Whether a firing is caused by a record, instead of the watermark."""
     return F.col(REACHES).isNull()
 
 
@@ -68,9 +68,10 @@ def placed(firings: DataFrame, moment: Column, of_window: Column, spec: Pipeline
     """The firings with PLACE and FIRED_AT; RECORD_ID is null where the watermark causes one.
 
     Args:
-        firings: of `firings_of`, with FIRE_FROM and RANK: where the watermark reaches REACHES.
-        moment: the millisecond of that.
-        of_window: orders the firings that one record causes.
+        firings: the rows of `firings_of`, with FIRE_FROM and RANK: where the watermark reaches
+            REACHES.
+        moment: the millisecond at which it does.
+        of_window: the order of firings that one record causes.
         spec: the pipeline.
     """
 
@@ -94,12 +95,12 @@ def placed(firings: DataFrame, moment: Column, of_window: Column, spec: Pipeline
 
 
 def happened(firings: DataFrame, axis: Axis) -> DataFrame:
-    """The firings but for those that wait for a watermark which has not come."""
+    """The firings that have happened: those that wait for a future watermark are dropped."""
     return firings.where(is_by_record() | (F.col(c.FIRE_FROM) < axis.literal(axis.never)))
 
 
 def as_probes(firings: DataFrame) -> DataFrame:
-    """The firings of `placed` as probes of the watermark: see `Emissions.at`."""
+    """The firings of `placed` as positions to look up the watermark at: see `Emissions.at`."""
     position = {
         c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
         c.SEEN_FROM: F.col(PLACE)["instant"],
@@ -116,12 +117,12 @@ def timing() -> Column:
 
 
 def supersedes() -> Column:
-    """The number of the firing of the same window that one takes the place of; null: of none."""
+    """The number of the firing of the same window that a firing replaces; null: none."""
     return F.when(F.col(_REPLACES), F.col(NUMBER) - 1)
 
 
 def supersedes_windows() -> Column:
-    """All firings of a session that one takes the place of, as a column of `firings`."""
+    """All firings of a session that a firing replaces, for the table `firings`."""
     earlier = F.transform(
         SUPERSEDES,
         lambda one: F.struct(
@@ -134,16 +135,16 @@ def supersedes_windows() -> Column:
 
 
 def in_shown(records: DataFrame) -> DataFrame:
-    """The records of `rows.replayed`, once for each FIRING that stands and holds them."""
+    """The records of `rows.replayed`, once for each FIRING in force that contains them."""
     return records.withColumn(c.FIRING, F.explode(SHOWN_IN))
 
 
 def in_firings(records: DataFrame, firings: DataFrame, group: Sequence[str]) -> DataFrame:
-    """The records of `rows.replayed`, once for each FIRING that holds them.
+    """The records of `rows.replayed`, once for each FIRING that contains them.
 
     Args:
-        records: they.
-        firings: of `firings_of`.
+        records: the records.
+        firings: the rows of `firings_of`.
         group: the columns of their groups.
     """
     bounds = F.col(c.START).alias(_FROM), F.col(c.END).alias(_TO)
@@ -154,6 +155,6 @@ def in_firings(records: DataFrame, firings: DataFrame, group: Sequence[str]) -> 
 
 
 def contents(members: DataFrame, by: Sequence[str], aggregates: Mapping[str, Column]) -> DataFrame:
-    """The aggregates, and `records`, of records by the columns that they have in common."""
+    """The aggregates and the number (`records`) of records, grouped by some columns."""
     of_members = {**aggregates, "records": F.count(F.lit(1))}
     return members.groupBy(*by).agg(*(column.alias(name) for name, column in of_members.items()))

@@ -1,6 +1,6 @@
-"""The plain values that a replay takes and gives.
+"""The input and output of a replay as plain values.
 
-The module goes to the engine's workers by its content: it needs the standard library alone.
+The module is shipped to the engine's workers as text: it imports the standard library alone.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ class Rules:
     """The trigger and the evictor of a pipeline.
 
     Attributes:
-        at_end: windows fire as the watermark reaches their end, then with each late record.
-        interval_ms: they fire at its multiples before their end, too. Flink:
+        at_end: windows fire when the watermark reaches their end, then with each late record.
+        interval_ms: windows also fire at its multiples before their end. Flink:
             `ContinuousEventTimeTrigger`.
-        count: they fire at every so many records. Flink: `CountTrigger`.
-        delta: they fire where a value is further than this from the first, or from the last one
-            that fired. Flink: `DeltaTrigger`.
+        count: windows fire after so many records. Flink: `CountTrigger`.
+        delta: windows fire when a value differs by more than this from the first value, or from the
+            last one that fired. Flink: `DeltaTrigger`.
         purging: each firing empties the window. Flink: `PurgingTrigger`.
         last: the evictor keeps the last so many records. Flink: `CountEvictor`.
-        newest_ms: it keeps records newer than the newest event time less this. Flink:
+        newest_ms: the evictor keeps records newer than the newest event time minus this. Flink:
             `TimeEvictor`.
-        near: it evicts records whose value is this far from the last one's, or further; NaN is no
-            distance from any. Flink: `DeltaEvictor`.
-        after: it evicts once the window has fired, and not just before.
-        merging: windows merge where they overlap or touch: sessions.
+        near: the evictor removes records whose value differs by this or more from the last one's;
+            NaN differs from no value. Flink: `DeltaEvictor`.
+        after: the evictor runs after the firing instead of before it.
+        merging: windows merge if they overlap or touch: sessions.
     """
 
     at_end: bool = True
@@ -48,7 +48,7 @@ class Rules:
 
     @property
     def reads_ts(self) -> bool:
-        """Whether the event times of records are asked for."""
+        """Whether the replay reads the event times of records."""
         return self.merging or self.interval_ms is not None or self.newest_ms is not None
 
     @property
@@ -59,16 +59,16 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The accepted records of a group in order of arrival, a column each.
+    """The accepted records of a group in order of arrival, as columns.
 
-    A column that the rules do not ask for may be empty.
+    A column that the rules do not need may be empty.
 
     Attributes:
-        starts_ms: where the window of the record alone starts; where windows do not merge, the
-            first one says it for all.
-        ends_ms: where that window ends; likewise.
-        ts_ms: its event time.
-        watermarks_ms: the combined watermark at its arrival.
+        starts_ms: the start of the window of the record alone; without merging windows, only the
+            first value is read.
+        ends_ms: the end of that window; likewise.
+        ts_ms: the event time.
+        watermarks_ms: the combined watermark at the record's arrival.
         trigger_values: the value that `Rules.delta` compares.
         evictor_values: the value that `Rules.near` compares.
     """
@@ -86,15 +86,15 @@ class Firing:
     """A firing of a window.
 
     Attributes:
-        number: from 1, in the order in which they happen in the group.
-        start_ms: where the window starts.
-        end_ms: where it ends.
-        after: the place of the record that causes it, or after which the watermark does.
+        number: its number in the group, from 1, in order of time.
+        start_ms: the start of the window.
+        end_ms: the end of the window.
+        after: the place of the record that causes it, or of the last one before the watermark does.
         time_ms: the timer that fired it; None: a record did.
         reaches_ms: the watermark that it needs; None: a record caused it.
         late: whether the watermark had reached the window's end before.
-        supersedes: the earlier firings whose records are all in this one, by number; where windows
-            do not merge at most the one before it.
+        supersedes: the numbers of the earlier firings whose records are all in this one; without
+            merging windows at most the one before it.
     """
 
     number: int
@@ -109,19 +109,19 @@ class Firing:
 
 @dataclass(slots=True)
 class Replayed:
-    """Outcome of a replay: the firings, and of each record, by its place, a value in each list.
+    """The outcome of a replay: the firings, and a value for each record in each list.
 
-    A firing f of a window that covers the record's event time holds the record iff
-    `first <= f < until`.
+    A firing f of a window that covers the record's event time contains the record iff `first <= f <
+    until`.
 
     Attributes:
-        starts_ms: where windows merge: the start of the window that took it, as it came.
+        starts_ms: with merging windows: the start of the window that accepted it, at its arrival.
         ends_ms: the end of that window; likewise.
         late: whether the watermark had reached that end.
-        first: the number of the next firing when it came.
-        until: the first firing that does not hold it any more, or `HELD`.
+        first: the number of the next firing at its arrival.
+        until: the first firing that no longer contains it, or `HELD`.
         removed_by: the firing that purges or evicts it, or `HELD`.
-        firings: in the order in which they happen.
+        firings: the firings in order of time.
     """
 
     starts_ms: list[int]
@@ -134,18 +134,21 @@ class Replayed:
 
     @classmethod
     def of(cls, records: int, *, merging: bool) -> Replayed:
-        """The outcome for some records that no firing has found yet."""
+        """The outcome for some records that are in no firing yet."""
         bounds = [0] * records if merging else []
         return cls(
             bounds, [*bounds], [False] * records, [0] * records, [HELD] * records, [HELD] * records
         )
 
     def held_by(self, place: int, ts_ms: int, up_to: int = HELD) -> Iterable[int]:
-        """The numbers of the firings, up to one, that hold a record of an event time."""
+        """The numbers of the firings, up to one, that contain a record with an event time."""
         return self._covering(ts_ms, self.first[place], min(self.until[place], up_to + 1))
 
     def found_by(self, place: int, ts_ms: int) -> int | None:
-        """The first firing that found a record in its window, evicted by it or not."""
+        """The first firing with a record in its window, even if it evicts the record.
+
+        None: there is none.
+        """
         last = min(self.removed_by[place], len(self.firings))
         return next(iter(self._covering(ts_ms, self.first[place], last + 1)), None)
 

@@ -1,4 +1,4 @@
-"""What rebuilds by a replay have in common: its outcome, computed once for each identity."""
+"""The common part of rebuilds by a replay: its outcome, computed once for each identity."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class ReplayedRebuild(Rebuild, ABC):
     @property
     @abstractmethod
     def groups(self) -> Groups:
-        """What is replayed by itself: a window of a key, or the records that end in one session."""
+        """The groups to replay.
+
+        A window of a key, or the records of a key that end up in one session.
+        """
 
     @property
     def group(self) -> list[str]:
@@ -43,24 +46,24 @@ class ReplayedRebuild(Rebuild, ABC):
 
     @abstractmethod
     def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
-        """Firings of `reported` with their contents as rows of `firings`; and further columns."""
+        """Firings of `reported` with their contents as rows of `firings`, and further columns."""
 
     def records_of(self, identity: Column) -> DataFrame:
         """The accepted records with the outcome of their replay."""
         return self._replayed(identity)
 
     def records_in(self, firings: DataFrame, identity: Column) -> DataFrame:
-        """The accepted records, once for each FIRING of some that holds them."""
+        """The accepted records, once for each of some firings that contains them (FIRING)."""
         return in_firings(self._replayed(identity), firings, self.group)
 
     @cached_property
     def _replayed(self) -> PerIdentity:
-        """The accepted records with the outcome of their replay; at hand."""
+        """The accepted records with the outcome of their replay, computed once."""
         return PerIdentity(lambda identity: computed(self._replay(identity)))
 
     @cached_property
     def _fired(self) -> PerIdentity:
-        """The firings with PLACE and FIRED_AT; at hand."""
+        """The firings with PLACE and FIRED_AT, computed once."""
         return PerIdentity(lambda identity: computed(self._place(identity)))
 
     @abstractmethod
@@ -74,15 +77,15 @@ class ReplayedRebuild(Rebuild, ABC):
     @property
     @abstractmethod
     def _emitted(self) -> Emissions:
-        """The emissions of all days of the records, and on which a window can fire."""
+        """The emissions of all days with a record or a possible firing of a window."""
 
 
 @dataclass(frozen=True)
 class OverReplay(Rebuild, ABC):
-    """A rebuild that computes something of the firings of a replay; its records are the replay's.
+    """A rebuild that computes something from the firings of a replay; its records are the replay's.
 
     Attributes:
-        replay: the same windows, without what is computed of their firings.
+        replay: the rebuild of the same windows, without this computation.
     """
 
     replay: ReplayedRebuild

@@ -1,4 +1,4 @@
-"""Records that are replayed group by group, in Spark's workers."""
+"""The replay of records group by group in Spark's workers."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ _ROWS_OF_A_WORKER = 400_000
 
 @dataclass(frozen=True)
 class Groups:
-    """Records as groups to be replayed.
+    """The grouping of records for a replay.
 
     Attributes:
         by: the columns that identify a group.
-        records: about how many records there are, once for each of their windows.
+        records: the estimated number of records, each counted once for each of its windows.
     """
 
     by: Sequence[str]
     records: int
 
     def partitioned(self, rows: DataFrame) -> DataFrame:
-        """The rows, all of a group in one partition, which a worker can hold."""
+        """The rows partitioned by group, into partitions that fit a worker."""
         return rows.repartition(1 + self.records // _ROWS_OF_A_WORKER, *self.by)
 
     def with_texts(self, rows: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
         """The rows, and the columns that identify their groups in a worker.
 
-        Arrow cannot sort by a column that is nested: its JSON stands beside it.
+        Arrow cannot sort by a nested column, so its JSON is added.
         """
         nested = {field.name for field in rows.schema.fields if isinstance(field.dataType, NESTED)}
         texts = {name: f"{_ADDED}text_of_{name}" for name in self.by if name in nested}
@@ -83,17 +83,17 @@ def replayed(
     used: Iterable[str],
     identifying: Iterable[str],
 ) -> DataFrame:
-    """The records with the outcome of their replay, the columns of `in_workers.types_of`.
+    """The records with the outcome of their replay: the columns of `in_workers.types_of`.
 
-    RECORD_ID is there of records that cause a firing, and of those that share their position.
+    RECORD_ID is set for records that cause a firing or share their position with another record.
 
     Args:
-        records: the accepted ones, with START and END of the window of each alone, the WATERMARK at
-            its arrival, UNTIL_MS, and the values of `values_of`.
-        groups: the groups that they form.
+        records: the accepted records, with START and END of the window of each alone, the WATERMARK
+            at arrival, UNTIL_MS, and the values of `values_of`.
+        groups: their grouping.
         spec: the pipeline.
-        identity: orders records of equal position.
-        used: further columns that are kept, such as those that aggregates read.
+        identity: breaks ties of position.
+        used: further columns to keep, such as those that aggregates read.
         identifying: further columns that `identity` reads.
     """
     rules, position = rules_of(spec), position_of(spec)
@@ -125,7 +125,7 @@ def replayed(
 
 
 def _columns_of(rules: Rules) -> list[str | None]:
-    """The columns of `Records`, in the order of its fields; None: the rules do not ask for it."""
+    """The columns for the fields of `Records`, in order; None: the rules do not need the field."""
     return [
         c.START,
         c.END,
@@ -139,9 +139,9 @@ def _columns_of(rules: Rules) -> list[str | None]:
 def _in_order(
     rows: DataFrame, group: Sequence[str], position: Sequence[str], identity: Column
 ) -> DataFrame:
-    """The rows in the order of their groups and positions; RECORD_ID of those that may share one.
+    """The rows ordered by group and position, with the RECORD_ID of those that may be tied.
 
-    A hash of every record would cost more than all else.
+    Hashing every record would cost more than everything else.
     """
     tied = rows.withColumn(c.RECORD_ID, _is_tied(group, position))
     return tied.withColumn(c.RECORD_ID, F.when(F.col(c.RECORD_ID), identity))
@@ -150,7 +150,7 @@ def _in_order(
 def _is_tied(group: Sequence[str], position: Sequence[str]) -> Column:
     """Whether another record of the group may have the same position: it has the same instant.
 
-    By its neighbours: a window function leaves each group whole, in the order of positions.
+    Decided by the neighbours, with a window function, which keeps each group in one partition.
     """
     in_order = Window.partitionBy(*group).orderBy(*position)
     instant = [name for name in position if name in {c.INSTANT, c.SEQUENCE}]
@@ -164,10 +164,10 @@ def _is_tied(group: Sequence[str], position: Sequence[str]) -> Column:
 
 
 def position_of(spec: PipelineSpec) -> list[str]:
-    """The columns that order the records of a group, but for what identifies them.
+    """The columns that order the records of a group, except those that identify records.
 
-    A sequence that no record has is none of them: engines leave out of a sort what is the same for
-    all, and sort again for whoever names it.
+    A sequence that no record has is left out: engines drop a constant column from a sort, and would
+    sort again for a plan that names it.
     """
     has_sequence = spec.source.sequence is not None or spec.reads_results_of is not None
     own_end = [c.END] if spec.window.merging else []
@@ -175,7 +175,7 @@ def position_of(spec: PipelineSpec) -> list[str]:
 
 
 def _rules_with_values(spec: PipelineSpec) -> Iterator[tuple[str, str, str | None]]:
-    """The trigger and the evictor: the column of their values, their place, their expression."""
+    """The value columns of the trigger and the evictor: column, place in the file, expression."""
     rules = (TRIGGER_VALUE, "trigger", spec.fires_by), (EVICTOR_VALUE, "evictor", spec.evicts_by)
     for column, part, rule in rules:
         yield column, f"{part}.of", rule.of if isinstance(rule, Delta | DeltaEvictor) else None
@@ -191,7 +191,7 @@ def values_of(records: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
     """The values that the trigger and the evictor compare, as columns; null: they compare none.
 
     Raises:
-        InputError: one is no number.
+        InputError: a value is not a number.
     """
     return {
         column: F.lit(None).cast("double") if text is None else _number(records, spec, place, text)

@@ -1,4 +1,4 @@
-"""The trigger and the evictor of a pipeline, as a replay goes by them."""
+"""The trigger and the evictor of a pipeline, in the form that a replay uses."""
 
 from __future__ import annotations
 

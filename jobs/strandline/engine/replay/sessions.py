@@ -1,7 +1,7 @@
-"""The rebuild of sessions that are replayed.
+"""The rebuild by a replay of sessions.
 
-Which records a session takes does not depend on when it fires, so sessions are found as under the
-default trigger; the records of each are replayed then.
+The records of a session do not depend on when it fires, so sessions are found as under the default
+trigger; then the records of each are replayed.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ _LATE_RECORDS = "_strandline_late_records"
 
 @dataclass(frozen=True)
 class ReplayedSessions(ReplayedRebuild, SessionRebuild):
-    """The rebuild of sessions whose trigger is another one than the default, or that evict.
+    """The rebuild of sessions with an evictor or with another trigger than the default.
 
-    The count of a session, and its next firing, follow from all its records, also from records
-    before the range.
+    The count of a session and its next firing depend on all its records, including those before the
+    range.
     """
 
     @property
@@ -103,7 +103,7 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         return self._as_rows(self._starts_in_range(rows))
 
     def held(self) -> DataFrame:
-        """The sessions that the state still holds, each with all records that remain in it."""
+        """The sessions still in state, each with all records that remain in it."""
         session = self.group
         sessions = self._sessions.where(F.col("state") != "closed").drop("records")
         records = self._replayed.any_or(self._identity)
@@ -112,7 +112,7 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         return self._as_rows(self._filled(rows, records))
 
     def accepted_by_slot(self) -> DataFrame:
-        """How many records sessions accepted, and how many these closed with unfired."""
+        """How many records sessions accepted, and how many were in no firing at the close."""
         closed = self._sessions.select(*self.group, "state")
         unfired = (F.col("state") == "closed") & F.col(IS_UNFIRED)
         return (
@@ -154,7 +154,7 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
 
     @cached_property
     def _emitted(self) -> Emissions:
-        """The emissions of all days of the records, and on which a session fired or closed."""
+        """The emissions of all days with a record, or on which a session fired or closed."""
         region, history = self._region, self.history
         last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
         start_ms = min(region.start_ms, self.scope.windows.start_ms)
@@ -210,6 +210,6 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         return happened(placed(fired, moment, F.col(OWN_END), spec), axis)
 
     def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
-        """Rows with the contents of no record where they have none."""
+        """Rows, where the contents are missing with the aggregates of no record."""
         none = {**self._aggregates, "records": F.count(F.lit(1))}
         return with_contents_of_none(rows, records, none, "records")

@@ -1,7 +1,7 @@
 """The window operator over the accepted records of one group: when windows fire, and with what.
 
 Flink: `WindowOperator` and `EvictingWindowOperator`. A group is a window of a key, or the records
-of a key that end in one session. The module goes to the engine's workers by its content: of the
+of a key that end up in one session. The module is shipped to the engine's workers as text: of the
 library it imports `plain` alone. `strandline.reference.windows` is the readable definition.
 """
 
@@ -14,16 +14,16 @@ from strandline.engine.replay.plain import Firing, Records, Replayed, Rules
 
 @dataclass(slots=True, eq=False)
 class _Window:
-    """A window in flight.
+    """A window during the replay.
 
     Attributes:
-        members: the places of the records in it; where rules let none go, `size` counts them.
-        in_force: the firings whose records are all in it still.
-        waits_for_end: whether a timer is set to its last millisecond.
-        next_ms: the next multiple of the interval that it fires at.
-        waits_for_next: whether a timer is set to that.
-        count: the records since it last fired.
-        reference: the value that the next one is compared with.
+        members: the places of its records; if the rules never remove one, only `size` counts them.
+        in_force: the firings whose records are all still in the window.
+        waits_for_end: whether a timer is registered for its last millisecond.
+        next_ms: the next multiple of the interval at which it fires.
+        waits_for_next: whether a timer is registered for `next_ms`.
+        count: the number of records since it last fired.
+        reference: the value that the next record's value is compared with.
     """
 
     start_ms: int
@@ -43,7 +43,7 @@ class _Window:
 
     @property
     def timer_ms(self) -> int | None:
-        """The first of its timers."""
+        """The earliest of its timers, in ms; None: there is none."""
         if self.waits_for_next:
             return self.next_ms if self.next_ms is not None else self.max_timestamp_ms
         return self.max_timestamp_ms if self.waits_for_end else None
@@ -53,10 +53,10 @@ def replay(records: Records, rules: Rules, until_ms: int | None) -> Replayed:
     """Replay the records of a group.
 
     Args:
-        records: the accepted ones.
+        records: the accepted records.
         rules: the trigger and the evictor.
-        until_ms: the watermark at the end; None: all timers fire, and whoever asks leaves out
-            firings whose `reaches_ms` the watermark has not reached. They come last.
+        until_ms: the watermark at the end, in ms. None: all timers fire; the caller drops the
+            firings whose `reaches_ms` the watermark has not reached, which come last.
     """
     operator = _Operator(records, rules)
     watermark_ms: int | None = None
@@ -84,7 +84,7 @@ class _Operator:
     # ---------------------------------------------------------------- as the watermark advances
 
     def advance(self, to_ms: int | None) -> None:
-        """Fire all timers up to a watermark; None: all timers."""
+        """Fire all timers up to a watermark; None: all timers there are."""
         if to_ms is not None and self._watermark_ms is not None and to_ms <= self._watermark_ms:
             return
         while self._timer_ms is not None and (to_ms is None or self._timer_ms <= to_ms):
@@ -96,7 +96,7 @@ class _Operator:
         self._watermark_ms = to_ms
 
     def _on_event_time(self, window: _Window, time_ms: int, to_ms: int | None) -> None:
-        """A timer, on the way to a watermark; None: to the end of all times."""
+        """Fire a timer, while advancing to a watermark; None: to MAX_WATERMARK."""
         if time_ms == window.max_timestamp_ms:
             window.waits_for_end = False
             window.waits_for_next = window.waits_for_next and window.next_ms != time_ms
@@ -127,7 +127,7 @@ class _Operator:
     # ------------------------------------------------------------------------ as a record comes
 
     def take(self, place: int) -> None:
-        """Put a record into its window, which fires if its trigger says so."""
+        """Add a record to its window, which fires if the trigger says so."""
         replayed = self.replayed
         if self._rules.merging:
             window = self._window_of(place)
@@ -151,7 +151,7 @@ class _Operator:
         return self._in_flight[0]
 
     def _window_of(self, place: int) -> _Window:
-        """The window that takes a record: merged of all that its own overlaps or touches."""
+        """The window of a record, merged with all windows that its own overlaps or touches."""
         start_ms, end_ms = self._records.starts_ms[place], self._records.ends_ms[place]
         parts = [w for w in self._in_flight if w.start_ms <= end_ms and w.end_ms >= start_ms]
         if len(parts) == 1:
@@ -178,7 +178,7 @@ class _Operator:
         return window
 
     def _on_element(self, place: int, window: _Window, *, is_late: bool) -> bool:
-        """Whether the trigger fires a window for a record that has just come into it."""
+        """Whether the trigger fires a window for a record just added to it."""
         rules = self._rules
         if rules.count is not None:
             window.count += 1
@@ -209,7 +209,7 @@ class _Operator:
     # ------------------------------------------------------------------------- as a window fires
 
     def _fire(self, window: _Window, time_ms: int | None) -> None:
-        """Emit the records of a window; an empty one does not fire."""
+        """Emit the records of a window; an empty window does not fire."""
         rules, firings = self._rules, self.replayed.firings
         if not window.size:
             return
@@ -235,13 +235,19 @@ class _Operator:
             self._keep(window, [], number, is_held=True)
 
     def _needed(self, time_ms: int) -> int:
-        """The watermark that fires a timer: if that has passed already, any larger one."""
+        """The watermark that fires a timer.
+
+        For a timer already passed, the next larger watermark.
+        """
         if self._watermark_ms is None or time_ms > self._watermark_ms:
             return time_ms
         return self._watermark_ms + 1
 
     def _keep(self, window: _Window, kept: list[int], number: int, *, is_held: bool) -> None:
-        """Let go of all other members: a firing that held one of them cannot be superseded now."""
+        """Remove all other members.
+
+        A firing that contained one of them cannot be superseded any more.
+        """
         if len(kept) == len(window.members):
             return
         removed = sorted(set(window.members).difference(kept))
@@ -254,7 +260,7 @@ class _Operator:
             replayed.removed_by[member] = number
 
     def _still_in_force(self, in_force: list[int], removed: list[int]) -> list[int]:
-        """The firings that held none of some members, of those whose records were all there."""
+        """The firings of `in_force` that contain none of the removed members."""
         replayed, ts_ms = self.replayed, self._records.ts_ms
         if not self._rules.merging:
             came_first = min(replayed.first[member] for member in removed)
@@ -267,7 +273,7 @@ class _Operator:
         return [firing for firing in in_force if firing not in lost]
 
     def _kept(self, members: list[int]) -> list[int]:
-        """The members that the evictor keeps; they are in order of arrival, and not none."""
+        """The members that the evictor keeps, of at least one, in order of arrival."""
         rules, records = self._rules, self._records
         if rules.last is not None:
             return members[-rules.last :] if rules.last else []
@@ -282,5 +288,5 @@ class _Operator:
 
 
 def _towards_zero(ts_ms: int, interval_ms: int) -> int:
-    """The multiple of an interval that is next towards zero, as Java counts."""
+    """The multiple of an interval nearest towards zero, as Java's division rounds."""
     return abs(ts_ms) // interval_ms * interval_ms * (1 if ts_ms >= 0 else -1)

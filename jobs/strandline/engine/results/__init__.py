@@ -1,1 +1,1 @@
-"""What windows of all kinds hold: the user's aggregates."""
+"""The contents of windows of all kinds: the user's aggregates."""

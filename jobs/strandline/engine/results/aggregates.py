@@ -1,4 +1,4 @@
-"""The user's aggregates: any Spark SQL aggregate whose answer the records alone decide."""
+"""The user's aggregates: any Spark SQL aggregate that depends on the set of records alone."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _OF_NONE = "_strandline_of_none_"
 
 @dataclass(frozen=True)
 class Partial:
-    """An aggregate in two steps: over records, and over the results of that.
+    """An aggregate in two steps: over records, and over the results of the first step.
 
     Attributes:
         parts: the first step, by the names of its results.
-        put_together: the second step, given how each aggregate of these is to be taken.
+        put_together: the second step; its argument says how each aggregate is to be applied.
     """
 
     parts: dict[str, Column]
@@ -41,11 +41,11 @@ class Partial:
 
     @property
     def whole(self) -> Column:
-        """The second step over groups."""
+        """The second step for groups."""
         return self.put_together(lambda aggregate: aggregate)
 
     def running(self, window: WindowSpec) -> Column:
-        """The second step over the rows of a window function."""
+        """The second step for a window function."""
         return self.put_together(lambda aggregate: aggregate.over(window))
 
 
@@ -58,9 +58,9 @@ Kinds = Mapping[str, T.DataType]
 
 
 def kinds_of_aggregates(records: DataFrame, spec: PipelineSpec) -> Kinds:
-    """The types of a pipeline's aggregates, by one question; empty, where the engine refuses one.
+    """The types of a pipeline's aggregates, found with one query; empty if the engine refuses one.
 
-    `aggregate_columns` then asks for each, so that its error names the aggregate.
+    `aggregate_columns` then queries each by itself, so that its error names the aggregate.
     """
     try:
         return _types_of(records, spec.aggregates.values())
@@ -71,7 +71,7 @@ def kinds_of_aggregates(records: DataFrame, spec: PipelineSpec) -> Kinds:
 def in_two_steps(
     records: DataFrame, spec: PipelineSpec, kinds: Kinds | None = None
 ) -> dict[str, Partial] | None:
-    """The aggregates such that the aggregates of parts can be put together; None: one cannot.
+    """The aggregates in two steps; None: at least one cannot be computed from partial aggregates.
 
     `kinds`: of `kinds_of_aggregates`, where they are known.
     """
@@ -81,7 +81,7 @@ def in_two_steps(
 
 
 def not_in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Problem]:
-    """The aggregates that cannot be put together from those of parts, by name, and why."""
+    """The aggregates that cannot be computed from partial aggregates, by name, and why."""
     found = _partials(records, spec, None).items()
     return {name: partial for name, partial in found if not isinstance(partial, Partial)}
 
@@ -95,7 +95,7 @@ def _partials(
 
 
 def _partial(kinds: Kinds, name: str, text: str) -> Partial | Problem:
-    """`count`, `sum`, `min`, `max` or `avg` of one expression, and nothing else around it."""
+    """The two steps of a call of `count`, `sum`, `min`, `max` or `avg` of one expression."""
     call = _SIMPLE.fullmatch(text)
     if call is None or not _is_one_argument(call[2]):
         return (
@@ -134,11 +134,11 @@ def _partial(kinds: Kinds, name: str, text: str) -> Partial | Problem:
 
 
 def columns_read(records: DataFrame, spec: PipelineSpec, source: SourceColumns) -> list[str]:
-    """The columns of the records that the contents of windows are made of.
+    """The columns of the records that the contents of windows depend on.
 
     Args:
-        records: they.
-        spec: the pipeline; all that is landed, where its records themselves are handed over.
+        records: the records.
+        spec: the pipeline; if a function receives the records, all landed columns.
         source: the columns of its landing table.
     """
     if spec.hands_over_records:
@@ -153,7 +153,7 @@ def columns_read(records: DataFrame, spec: PipelineSpec, source: SourceColumns) 
 
 
 def _is_one_argument(text: str) -> bool:
-    """Whether the parentheses of a call's text close where it ends, without a comma outside."""
+    """Whether the text of a call's argument has balanced parentheses and no comma outside them."""
     depth = 0
     for sign in text:
         depth += (sign == "(") - (sign == ")")
@@ -170,7 +170,7 @@ def aggregate_columns(
     `kinds`: of `kinds_of_aggregates`, where they are known.
 
     Raises:
-        InputError: one is no aggregate over the landing table, or depends on the order of the
+        InputError: one is not an aggregate over the landing table, or depends on the order of the
             records, on chance or on the clock, so that a rerun would give other numbers.
     """
     known = kinds_of_aggregates(records, spec) if kinds is None else kinds
@@ -185,13 +185,13 @@ def aggregate_columns(
 def aggregate_column(
     records: DataFrame, text: str, place: str, kind: T.DataType | None = None
 ) -> Column:
-    """One aggregate, checked so.
+    """One aggregate, checked as by `aggregate_columns`.
 
     Args:
-        records: that it will see.
+        records: the records that it will aggregate.
         text: the aggregate.
-        place: where a problem is said to be.
-        kind: its type; None: the engine is asked for it.
+        place: the place in the file, for errors.
+        kind: its type; None: query the engine.
 
     Raises:
         InputError: see `aggregate_columns`.
@@ -215,7 +215,7 @@ def aggregate_column(
 
 
 def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataType]:
-    """The types of aggregates, as the engine finds them when it is asked once for all."""
+    """The types of aggregates, found with one query to the engine."""
     if not texts:
         return {}
     fields = records.groupBy().agg(*(F.expr(text) for text in texts)).schema.fields
@@ -225,7 +225,7 @@ def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataTyp
 def with_contents_of_none(
     rows: DataFrame, members: DataFrame, contents: Mapping[str, Column], count: str
 ) -> DataFrame:
-    """Rows whose contents are null, as their count is, with those of no record."""
+    """Rows whose `count` is null, with the aggregates of no record as their contents."""
     if not contents:
         return rows
     of_none = members.where(F.lit(False)).agg(

@@ -1,4 +1,4 @@
-"""Firings that hold all that came before them, as running sums: each record counts once."""
+"""Firings with all records so far, as running sums: each record is aggregated once."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def grown(
     """The contents of each FIRING of each window.
 
     Args:
-        units: records that the same firing holds first, counted together: FIRST_HELD_BY,
-            LAST_FIRING, RECORDS and the parts of aggregates.
+        units: a row for all records with the same first firing: FIRST_HELD_BY, LAST_FIRING, RECORDS
+            and the parts of aggregates.
         window: the columns that identify a window of a key.
         partials: the aggregates in two steps.
-        causes: further columns, of the unit that causes a firing.
+        causes: further columns of the unit that causes a firing.
     """
     by_firing = Window.partitionBy(*window).orderBy(FIRST_HELD_BY)
     so_far = by_firing.rangeBetween(Window.unboundedPreceding, Window.currentRow)

@@ -1,4 +1,4 @@
-"""What rows of all kinds of windows have in common: their columns, and the order of firings."""
+"""The common columns of rows of all kinds of windows, and the order of firings."""
 
 from __future__ import annotations
 
@@ -50,19 +50,20 @@ def numbered(firings: DataFrame, order: Sequence[str], spec: PipelineSpec) -> Da
 
 
 def last_firings(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Of firings that are `numbered` the last one of each window."""
+    """The last firing of each window, from `numbered` firings."""
     last = F.max("firing").over(Window.partitionBy(*window_key(spec)))
     return firings.withColumn(_LAST, last).where(F.col("firing") == F.col(_LAST)).drop(_LAST)
 
 
 def fired_with(by_watermark: Column, time_ms: Column) -> Column:
-    """The `watermark_ms` of firings: the WATERMARK that was looked up at each; null: none yet.
+    """The `watermark_ms` of firings, from the WATERMARK looked up at each; null: none yet.
 
-    One that fires a window has come to the window's time. Where it had not, the input had ended.
+    A watermark that fires a window has reached the window's time; if the looked-up one had not, the
+    input had ended, and it is MAX_WATERMARK.
 
     Args:
-        by_watermark: whether the watermark causes a firing, and no record.
-        time_ms: the time of the window that it has come to then.
+        by_watermark: whether the watermark causes a firing, instead of a record.
+        time_ms: the time of the window that the watermark has reached.
     """
     had_ended = by_watermark & (F.col(c.WATERMARK) < time_ms)
     at_arrival = F.when(had_ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
@@ -70,11 +71,12 @@ def fired_with(by_watermark: Column, time_ms: Column) -> Column:
 
 
 def firing_columns(timing: Column, order: Column, spec: PipelineSpec) -> list[Column]:
-    """The columns of firings of sessions, but for what numbers them; beside `window_columns`.
+    """The columns of firings of sessions, except their numbers; includes `window_columns`.
 
     Args:
         timing: EARLY, ON_TIME or LATE.
-        order: where each stands: a struct of `instant`, `rank`, `sequence`, `ts_ms`, `window_ms`.
+        order: the position of each: a struct of `instant`, `rank`, `sequence`, `ts_ms`,
+            `window_ms`.
         spec: the pipeline.
     """
     names = ("rank", "sequence", "ts_ms", "window_ms")

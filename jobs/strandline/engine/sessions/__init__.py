@@ -1,1 +1,1 @@
-"""Sessions: records that hang together, without walking over them in the order of arrival."""
+"""Sessions, found as sets instead of record by record."""

@@ -1,10 +1,9 @@
 """digest: the records of sessions as rows of records with the same outcome, far fewer than they.
 
-A record is *ahead* if it came before the watermark had reached its own event time. It then holds
-every session end that lies inside its window together with its own, so that nothing is cut there,
-and came before every record that the watermark had passed: neither its position nor the watermark
-at its arrival is wanted. Where all have one gap, those ahead that lie closer than the gap share a
-row.
+A record is *ahead* if it arrived before the watermark had reached its event time. Then no session
+ends inside its window, and it arrived before every record that was behind the watermark, so neither
+its position nor the watermark at its arrival matters. If all records have one gap, records that are
+ahead and closer than the gap share a row.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ AHEAD = LEAST_INSTANT_MS - 2
 
 
 def row_key(spec: PipelineSpec) -> list[str]:
-    """What the records of a row have in common."""
+    """The columns that the records of one row have in common."""
     own_gap = [] if gap_of(spec) is not None else [c.END]
     return [*keys_of(spec), c.PLACE, *own_gap, c.ERA, AT, AT_SEQUENCE]
 
 
 def position() -> Column:
-    """Where a row stands in the order of processing; those ahead before all that are not."""
+    """The position of a row in the order of processing; rows that are ahead come first."""
     return F.struct(AT, AT_SEQUENCE, c.START, c.END)
 
 
 def begins(by_start: WindowSpec) -> Column:
-    """Whether what lies ahead of a row, by START, neither overlaps nor touches it."""
+    """Whether the rows before a row, by START, neither overlap nor touch it."""
     reach = F.max(c.END).over(by_start.rowsBetween(Window.unboundedPreceding, -1))
     return F.coalesce(F.col(c.START) > reach, F.lit(True))
 
@@ -61,7 +60,7 @@ def in_rows(
         records: well-formed records.
         ahead: for every part of a slot, before which instant its records are ahead.
         history: everything observed below the horizon.
-        ends_ms: when the input of some range had ended.
+        ends_ms: the instants at which the input of some range had ended.
     """
     ts, gap_ms, grid = F.col(c.TS), gap_of(history.spec), history.grid
     part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
@@ -90,10 +89,10 @@ def in_rows(
 
 
 def _is_ahead(spec: PipelineSpec) -> Column:
-    """Whether records come before the watermark reaches what holds their sessions together.
+    """Whether a record arrives before the watermark reaches what keeps its session together.
 
-    One with an ADVANCE comes behind all advances of its instant before that one: it has to be
-    further away, at the end of the input from never, too.
+    A record with an ADVANCE arrives after all earlier advances of its instant, so it needs a larger
+    distance, also from `never` at the end of the input.
     """
     instant = F.col(c.INSTANT)
     if advance_column(spec):
@@ -102,7 +101,7 @@ def _is_ahead(spec: PipelineSpec) -> Column:
 
 
 def _sequence(history: History) -> Column:
-    """The SEQUENCE within a millisecond: what a tick has fired comes before its records."""
+    """The SEQUENCE within a millisecond: results that a tick fires come before its records."""
     if not advance_column(history.spec):
         return F.col(c.SEQUENCE)
     on_tick = F.col(c.INSTANT) < first_of(history.axis, F.col(c.ARRIVAL))
@@ -112,8 +111,8 @@ def _sequence(history: History) -> Column:
 def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial]) -> DataFrame:
     """One row for the records of each `row_key`: ROW, START, END, `records` and the partials.
 
-    With the INSTANT of those that are not ahead. It is not always that of their arrival: a result
-    of other windows leaves these before the watermark that fires them goes on.
+    Records that are not ahead have an INSTANT. It can differ from their arrival: windows emit a
+    result before they forward the watermark that fires it.
     """
     ends = [] if c.END in row_key(spec) else [F.max(c.END).alias(c.END)]
     return (
@@ -131,7 +130,10 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
 
 
 def with_watermarks(rows: DataFrame, emitted: Emissions, spec: PipelineSpec) -> DataFrame:
-    """The rows with the WATERMARK at their arrival; of those ahead it is below all of theirs."""
+    """The rows with the WATERMARK at their arrival.
+
+    For rows ahead, a watermark below all of theirs.
+    """
     is_ahead = F.col(AT) == AHEAD
     at_arrival = {c.ARRIVAL_DAY: date_of(F.col(AT)), **arrival_probe(spec)}
     probes = rows.where(~is_ahead).withColumns(at_arrival)

@@ -1,4 +1,4 @@
-"""The firing history of sessions as rows: what each firing held, and the watermark it reported."""
+"""The firings of sessions as rows: the records of each firing, and the watermark it reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NUMBER = "_strandline_number"
 
 
 def in_firings(of_units: DataFrame, members: DataFrame | None) -> DataFrame:
-    """What has a UNIT, once for each FIRING that holds the unit; if none does, for its own.
+    """Rows with a UNIT, once for each FIRING that contains the unit; in its own if there is none.
 
     Args:
         of_units: rows or records with their UNIT.
@@ -50,11 +50,11 @@ def firing_rows(
     """One row for each firing, with the columns of `windows.firings`.
 
     Args:
-        firings: those that happen, of `in_order`.
-        held: the accepted records with RECORD_ID, once for each FIRING that holds them.
+        firings: the firings of `in_order`.
+        held: the accepted records with RECORD_ID, once for each FIRING that contains them.
         emitted: the emissions of the days on which something fires.
         spec: the pipeline.
-        aggregates: the content of a firing.
+        aggregates: the aggregates of a firing.
     """
     order = F.col(ORDER)
     position = {
@@ -68,16 +68,17 @@ def firing_rows(
 
 
 def _with_contents(firings: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
-    """The firings once for each TIME that they happen, with their content; see `firing_rows`."""
+    """The firings, once for each TIME that they happen, with their content; see `firing_rows`."""
     each = _each_time(firings)
     contents = _contents(each, held, aggregates)
     return each.drop("records").join(contents, [c.FIRING, TIME])
 
 
 def _each_time(firings: DataFrame) -> DataFrame:
-    """The firings once for each TIME that they happen, with whether they are LATE.
+    """The firings, once for each TIME that they happen, with whether they are LATE.
 
-    Records of one position and gap are one unit, and fire one after the other, by their ids.
+    Records with one position and gap are one unit, and fire one after the other in the order of
+    their ids.
     """
     times = F.sequence(long(1), times_fired())
     return firings.withColumn(TIME, F.explode(times)).withColumn(LATE, is_late())
@@ -86,7 +87,7 @@ def _each_time(firings: DataFrame) -> DataFrame:
 def _contents(each: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
     """The content of each firing at each TIME: the aggregates, `records`, and its RECORD_ID.
 
-    The n-th time it holds the first n of the records that cause it, and all others.
+    The n-th time, the firing contains the first n of the records that cause it, and all others.
     """
     by_id = Window.partitionBy(c.FIRING, c.UNIT).orderBy(c.RECORD_ID)
     is_cause = F.col(LATE) & (F.col(c.UNIT) == F.col(c.FIRING))
@@ -104,7 +105,7 @@ def _contents(each: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -
 
 
 def _columns(spec: PipelineSpec) -> list[Column]:
-    """The columns of `windows.firings`, but for what numbers the firings; and what does."""
+    """The columns of `windows.firings` but the number, and the columns that order firings."""
     timing = F.when(F.col(LATE), "LATE").otherwise("ON_TIME")
     return [
         *firing_columns(timing, F.col(ORDER), spec),
@@ -114,15 +115,16 @@ def _columns(spec: PipelineSpec) -> list[Column]:
 
 
 def _numbered(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The firings `numbered` in the order in which they happen, and that order, _ORDER."""
+    """The firings `numbered` in the order in which they happen, with that order as _ORDER."""
     in_order = numbered(firings, [*FIRING_ORDER, TIME], spec)
     return in_order.withColumn(_ORDER, F.struct(*FIRING_ORDER, TIME)).drop(TIME)
 
 
 def _with_superseded(numbered: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The firings with those that each of them takes the place of: `supersedes_windows`.
+    """The firings with all firings that each of them replaces: `supersedes_windows`.
 
-    That is every earlier one of the same session that it covers, under whatever start and end.
+    A firing replaces every earlier one of the same session that it covers, whatever its start and
+    end.
     """
     keys = list(spec.source.key)
     own, session = ("window_start", "window_end", "firing"), [*keys, _SESSION]

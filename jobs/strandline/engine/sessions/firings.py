@@ -1,8 +1,8 @@
-"""The firings of sessions: what each of them held, and which were never superseded.
+"""The firings of sessions: the records of each, and which firings were never superseded.
 
-A session is made of *units*: its segments, which the watermark fires when it reaches their end, and
-its records behind the watermark, which fire the session at once if that has no timer left. A firing
-holds the units that touch each other by then.
+A session consists of *units*: its segments, which the watermark fires when it reaches their end,
+and its records behind the watermark, which fire the session at once if it has no timer left. A
+firing contains the units that touch each other at that time.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def session_of(spec: PipelineSpec) -> list[str]:
 def units_of(
     rows: DataFrame, emitted: Emissions, spec: PipelineSpec, axis: Axis, clock: Clock
 ) -> DataFrame:
-    """The units of all sessions, with where the watermark fires and closes what ends with them.
+    """The units of all sessions, with when the watermark fires and closes each.
 
     Args:
-        rows: with SESSION, SEGMENT and UNIT; at hand.
+        rows: rows with SESSION, SEGMENT and UNIT, already computed.
         emitted: the emissions of the days on which something fires or closes.
         spec: the pipeline.
-        axis: its axis.
-        clock: what is known.
+        axis: the axis of instants.
+        clock: the horizon and the inputs that have ended.
     """
     session, of_position = Window.partitionBy(*session_of(spec)), (c.INSTANT, AT, AT_SEQUENCE)
     units = (
@@ -83,15 +83,15 @@ def units_of(
 def with_crossings(
     rows: DataFrame, fire: Column, emitted: Emissions, spec: PipelineSpec, axis: Axis, clock: Clock
 ) -> DataFrame:
-    """Rows of sessions with where the watermark reaches what fires them, and what closes them.
+    """Rows of sessions, with when the watermark reaches what fires them, and what closes them.
 
     Args:
-        rows: with END, SESSION_START and ENDED.
+        rows: rows with END, SESSION_START and ENDED.
         fire: what the watermark must reach; null: nothing.
         emitted: the emissions of the days on which something fires or closes.
         spec: the pipeline.
-        axis: its axis.
-        clock: what is known.
+        axis: the axis of instants.
+        clock: the horizon and the inputs that have ended.
     """
     close = F.col(c.END) - 1 + F.lit(spec.allowed_lateness)
     both = F.explode(F.array_compact(F.array(fire, close))).alias(c.THRESHOLD)
@@ -112,7 +112,7 @@ def with_crossings(
 
 
 def _bounded(seen_from: Column, axis: Axis, clock: Clock) -> Column:
-    """A crossing of a session, which is at the end of its input at the latest."""
+    """The crossing of a session; at the latest, the end of its input."""
     ended = first_of(axis, F.col(c.ENDED))
     at_end = F.least(seen_from, F.lit(axis.literal(axis.end)))
     seen_from = F.when(ends_now(clock), at_end).otherwise(seen_from)
@@ -143,7 +143,7 @@ def moment_ms(seen_from: Column, rank: Column, axis: Axis, clock: Clock) -> Colu
 
 
 def latest_close() -> list[Column]:
-    """Where the last of some units closes, and by which channel."""
+    """When the last of some units closes, and by which channel."""
     return [
         F.max(c.CLOSE_FROM).alias(c.CLOSE_FROM),
         F.max_by(c.CLOSE_RANK, c.CLOSE_FROM).alias(c.CLOSE_RANK),
@@ -151,7 +151,7 @@ def latest_close() -> list[Column]:
 
 
 def fires_once() -> Column:
-    """Whether a session is one segment: it fires once, with everything."""
+    """Whether a session is one segment: it fires once, with all its records."""
     return (F.col(UNITS) == 1) & F.col(c.SEGMENT).isNotNull()
 
 
@@ -161,13 +161,13 @@ def _event() -> Column:
 
 
 def held_by_firings(units: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The units that each firing would hold: once for each FIRING, with its cause as an EVENT.
+    """The units in each firing: a row for each unit and FIRING, with the cause as an EVENT.
 
-    Every unit is the cause of a firing. That one holds the cause, and what hangs together with it
-    of the units that are there by then: the windows of the next ones overlap or touch each other.
+    Each unit may cause a firing. The firing contains the unit, and all units already present that
+    are connected with it: their windows overlap or touch each other.
 
     Args:
-        units: of `units_of`.
+        units: the rows of `units_of`.
         spec: the pipeline.
     """
     session = session_of(spec)
@@ -190,11 +190,11 @@ def held_by_firings(units: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def _is_there_at(event: Column) -> Column:
-    """Whether a unit is there when another one of its session causes a firing.
+    """Whether a unit is present when another unit of its session causes a firing.
 
-    As the watermark fires a segment there are the segments up to this one, and the records behind
-    it that arrived before the watermark fired it. As a record behind the watermark fires there are
-    the records behind up to this one, and the segments fired by the watermark at its arrival.
+    When the watermark fires a segment, present are the segments up to it, and the records behind
+    the watermark that arrived before that. When a record behind the watermark fires, present are
+    such records up to it, and the segments that the watermark at its arrival had fired.
     """
     by_watermark, is_segment = event[c.SEGMENT].isNotNull(), F.col(c.SEGMENT).isNotNull()
     last_ms = F.col(c.END) - 1
@@ -212,13 +212,13 @@ def fired(
 ) -> DataFrame:
     """The firings of sessions that do not fire just once: START, END, `records` and EVENT.
 
-    A record behind the watermark does not fire if a record on time, come before it, holds the end
-    of what it hangs together with: that session still has its timer. Flink: `EventTimeTrigger`.
+    A record behind the watermark does not fire if an earlier record that was on time extends over
+    the end of its session: then the session still has its timer. Flink: `EventTimeTrigger`.
 
     Args:
-        held_units: of `held_by_firings`.
+        held_units: the rows of `held_by_firings`.
         rows: the rows of `units_of`.
-        levels: of the rows' lengths.
+        levels: see `levels_of`.
         spec: the pipeline.
     """
     session, event = session_of(spec), F.col(EVENT)
@@ -241,13 +241,13 @@ def fired(
 
 
 def fired_once(units: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The firings of the units of sessions that fire once, in the shape of `fired`."""
+    """The firings of sessions that fire once, in the form of `fired`."""
     own = (c.START, c.END, "records", c.CLOSE_FROM, c.CLOSE_RANK)
     return units.select(*session_of(spec), F.col(c.UNIT).alias(c.FIRING), *own, _event())
 
 
 def is_late() -> Column:
-    """Whether a record behind the watermark has caused a firing, and not the watermark."""
+    """Whether a firing was caused by a record behind the watermark, instead of the watermark."""
     return F.col(EVENT)[c.SEGMENT].isNull()
 
 
@@ -270,15 +270,15 @@ def in_order(firings: DataFrame, axis: Axis, clock: Clock) -> DataFrame:
 
 
 def times_fired() -> Column:
-    """How often a firing happens: records of one position and gap fire one after the other."""
+    """How often a firing happens: records with one position and gap fire one after the other."""
     return F.when(is_late(), F.col(EVENT)["records"]).otherwise(long(1))
 
 
 def not_superseded(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The windows that `fired` has emitted and no later firing has superseded.
 
-    Their FIRING is the last one. Inside a session a later firing that covers an earlier one holds
-    all of its records; what merely encloses a session that was dropped supersedes nothing.
+    Their FIRING is the last one. In a session, a later firing that covers an earlier one has all of
+    its records. One that merely encloses the range of a dropped session supersedes nothing.
     """
     session = session_of(spec)
     late = F.when(is_late(), F.col(EVENT)["records"]).otherwise(F.lit(0))

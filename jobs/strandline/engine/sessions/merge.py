@@ -1,8 +1,9 @@
-"""sessions: which rows make one session, by what held its ends together before it was dropped.
+"""Which rows form one session, by the rows that extend over its ends before it was dropped.
 
-Nothing is replayed: see `docs/algorithm.md`. A record *holds* a point p if ts <= p < ts + gap. A
-session of the records that are in time ends where no such record held its end before the
-watermark dropped it. What came too late by itself is saved only by a session that it touches.
+There is no replay: see `docs/algorithm.md`. A record *holds* a point p if ts <= p < ts + gap. A
+session of the records on time ends at a point that no such record held before the watermark dropped
+the session. A record that is too late for a session of its own is accepted only by a live session
+that it touches.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ _SAVED = "_strandline_saved"
 
 
 def sessions_of(rows: DataFrame, spec: PipelineSpec, ended: Iterable[Closure] = ()) -> DataFrame:
-    """The rows with the SESSION (null: late), SEGMENT and UNIT that they are part of, at hand.
+    """The rows with the SESSION (null: late), SEGMENT and UNIT that they belong to, computed.
 
     Args:
-        rows: of `with_watermarks`.
+        rows: the rows of `with_watermarks`.
         spec: the pipeline.
-        ended: where the input had ended before the horizon, in that order. The sessions that had
-            begun there by then are as they were, and what came later for that range is late.
+        ended: the ranges whose input had ended before the horizon, in order. Sessions that had
+            begun in one by then stay as they were, and later arrivals for the range are late.
     """
     never, closed = F.lit(END_OF_INSTANTS_MS), []
     for number, closure in enumerate(ended):
@@ -65,14 +66,14 @@ def starts_in(start: Column, within: TimeRange) -> Column:
 
 
 def _in_sessions(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The rows with the SESSION, SEGMENT and UNIT that they are part of by themselves.
+    """The rows with the SESSION, SEGMENT and UNIT that they belong to without late records.
 
-    SESSION is null for rows that came too late by themselves, SEGMENT for all that came after the
-    watermark had reached their own end. Flink: `MergingWindowSet`.
+    SESSION is null for rows that are too late for a session of their own, SEGMENT for all that
+    arrived after the watermark had reached their own end. Flink: `MergingWindowSet`.
 
     A row that arrived at the watermark W holds its points from W + 2 - L on before a session that
-    ends there is dropped, and from W + 2 on before it fires. So the smallest point held by the
-    rows that end later says whether an end is held, and no row is compared with another.
+    ends there is dropped, and from W + 2 on before it fires. So the smallest point held by the rows
+    that end later shows whether an end is held, and rows need not be compared pairwise.
     """
     end, watermark = F.col(c.END), F.col(c.WATERMARK)
     from_above = Window.partitionBy(*keys_of(spec)).orderBy(F.desc(c.END))
@@ -103,10 +104,10 @@ def _in_sessions(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def _with_saved(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The rows with those in a SESSION that came too late by themselves but touch a live one.
+    """The rows with a SESSION also for those that were too late but touch a live session.
 
     Args:
-        rows: of `_in_sessions`.
+        rows: the rows of `_in_sessions`.
         spec: the pipeline.
     """
     keys, session_end = keys_of(spec), F.col(_HOLDER)[c.SESSION]
@@ -130,7 +131,7 @@ def _with_saved(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def levels_of(rows: DataFrame) -> list[int]:
-    """The lengths of the rows, each as the least power of two that is not below it."""
+    """The lengths of the rows, each rounded up to a power of two (as its exponent)."""
     return sorted(row[0] for row in rows.select(_level()).distinct().collect())
 
 
@@ -141,14 +142,14 @@ def held(
     keys: Collection[str],
     levels: Collection[int],
 ) -> DataFrame:
-    """The probes, once for each row of their key that holds a point and came before them.
+    """The probes, once for each earlier row of their key that holds a point.
 
     Args:
-        probes: AT, AT_SEQUENCE, START, END, and whatever else is carried.
-        point: of a probe.
-        holders: the rows; they come as the struct `HOLDER`.
-        keys: what a probe and its holder must have in common.
-        levels: of the holders' lengths.
+        probes: AT, AT_SEQUENCE, START, END, and any further columns.
+        point: the point of a probe, in ms.
+        holders: the rows; returned as the struct `HOLDER`.
+        keys: the columns in which a probe and its holder agree.
+        levels: `levels_of` the holders.
     """
     # a row of length <= 2^level begins in the point's interval of 2^level or in the one before
     places = F.array(

@@ -1,7 +1,7 @@
-"""How far the records reach that decide about the sessions of a range.
+"""The range of event times whose records decide about the sessions of a range.
 
-What touches nothing cannot change anything: records of a key hang together where their windows
-overlap or touch, whatever the watermark did, and no session is made of more than hangs together.
+Records of a key are *connected* where their windows overlap or touch, whatever the watermark did. A
+session never contains records that are not connected, so records outside cannot change it.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def read_far_enough(
 ) -> tuple[TimeRange, DataFrame]:
     """The event times that decide about the sessions that start in a range, and their rows.
 
-    To the left what reaches the range by itself is enough: whether a session reaches across the
-    start shows there. To the right as far as records hang together with such of the range, which
-    shows only as they are read.
+    Before the range, only records whose own window reaches it are needed: they show whether a
+    session extends over its start. After the range, all records connected with it are needed; how
+    far that is shows only as they are read.
 
     Args:
         digested: gives the rows of some event times.
         within: the range.
         history: everything observed below the horizon.
-        whole: whether to the left, too, all is read that hangs together with records of the range:
-            where the firings of a session follow from those before, as its counts do.
+        whole: whether all connected records before the range are read, too. Needed if a firing of a
+            session depends on those before it, as counts do.
     """
     least_ms, last_ms = _edges(history.days.events)
     gap_ms = gap_of(history.spec)
@@ -77,7 +77,10 @@ def read_far_enough(
 
 
 def _region(first_ms: int, end_ms: int, last_ms: int) -> TimeRange:
-    """The event times from one on; to the end of all, if there are none behind the end."""
+    """The event times from an instant on, up to an end.
+
+    To the end of all times, if no event time lies after that end.
+    """
     if end_ms <= last_ms:
         return TimeRange(first_ms, end_ms)
     everything = first_ms == LEAST_INSTANT_MS
@@ -85,7 +88,7 @@ def _region(first_ms: int, end_ms: int, last_ms: int) -> TimeRange:
 
 
 def _reached(rows: DataFrame, within: TimeRange, spec: PipelineSpec) -> TimeRange:
-    """From where to where all reaches that hangs together and touches a range; at least it."""
+    """The range that all connected records which touch a range cover; at least that range."""
     touches = (F.col(c.START) < within.end_ms) & (F.col(c.END) >= within.start_ms)
     chains = _chains(rows, spec).where(touches)
     first, last = chains.agg(F.min(c.START), F.max(c.END)).collect()[0]
@@ -98,13 +101,13 @@ def _reached(rows: DataFrame, within: TimeRange, spec: PipelineSpec) -> TimeRang
 def first_not_final(
     records: DataFrame, history: History, *, until_ms: int, watermark_ms: int
 ) -> int:
-    """The first slot with a session, over all keys, that a watermark does not leave as it is.
+    """The first slot with a session, over all keys, that a watermark does not make final.
 
     Args:
         records: the landing as `read_records` reads it.
         history: everything observed below the horizon.
-        until_ms: records that arrived before it count.
-        watermark_ms: as it stood when all that was final had been published.
+        until_ms: only records that arrived before it count.
+        watermark_ms: the watermark when everything final had been published.
     """
     grid = history.grid
     slot_ms = grid.first_not_final(watermark_ms)
@@ -119,19 +122,19 @@ def first_not_final(
 def whole_within(
     records: DataFrame, history: History, within: TimeRange, *, until_ms: int, watermark_ms: int
 ) -> TimeRange | None:
-    """The slots of a range whose sessions a watermark has dropped, and none of which cross an edge.
+    """The slots of a range whose sessions are dropped, with no session across the edges.
 
-    No records that hang together lie on both sides of an edge, over all keys.
+    No connected records lie on both sides of an edge, over all keys.
 
     Args:
         records: the landing as `read_records` reads it.
         history: everything observed below the horizon.
         within: the range, in whole slots.
-        until_ms: records that arrived before it count.
+        until_ms: only records that arrived before it count.
         watermark_ms: the watermark, for the allowed lateness of the history's pipeline.
 
     Returns:
-        From the first such edge of the range to the last; None: there are no two.
+        The range from the first such edge to the last; None: there are fewer than two.
     """
     step_ms = history.grid.step_ms
     chains = _slots_of_chains(records, history, within, until_ms)
@@ -150,9 +153,9 @@ def whole_within(
 def _slots_of_chains(
     records: DataFrame, history: History, within: TimeRange, until_ms: int
 ) -> list[tuple[int, int, int]]:
-    """The slots of the first and the last record of connected records, and the latest end of such.
+    """The first slot, last slot and latest end of connected records that may reach into a range.
 
-    Of all that may reach into a range; at most as many as pairs of slots.
+    At most one row for each pair of slots.
     """
     grid, ts = history.grid, F.col(c.TS)
     region = TimeRange(
@@ -173,9 +176,9 @@ def _slots_of_chains(
 def _first_start_ending_after(
     final_ms: int, records: DataFrame, history: History, until_ms: int
 ) -> int | None:
-    """The least start of what hangs together and ends after an instant; None: there is nothing.
+    """The least start of connected records that end after an instant; None: there are none.
 
-    What hangs together may reach back beyond what was read; then more is read.
+    If they extend beyond what was read, more is read.
     """
     events = history.days.events
     if events is None:
@@ -196,9 +199,10 @@ def _first_start_ending_after(
 
 
 def _rows_from(least_ms: int, records: DataFrame, history: History, until_ms: int) -> DataFrame:
-    """Records from an event time on, with those of a key put together that are close: START, END.
+    """Records from an event time on, with close records of a key combined: START, END.
 
-    Where all have one gap, those of one part of its length overlap; else those of one event time.
+    With one gap for all, records in one part of that length overlap; else only records of one event
+    time are combined.
     """
     spec, gap_ms, ts = history.spec, gap_of(history.spec), F.col(c.TS)
     of_events = history.days.of_events(TimeRange(least_ms, END_OF_INSTANTS_MS))
@@ -211,7 +215,7 @@ def _rows_from(least_ms: int, records: DataFrame, history: History, until_ms: in
 
 
 def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """What hangs together, over all records: START, END and LARGEST_TS."""
+    """Connected records, over all arrivals: START, END and LARGEST_TS."""
     keys = keys_of(spec)
     by_start = Window.partitionBy(*keys).orderBy(c.START)
     number = F.sum(_CHAIN).over(by_start.rowsBetween(Window.unboundedPreceding, 0))
@@ -224,7 +228,7 @@ def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def _edges(events: TimeRange | None) -> tuple[int, int]:
-    """The least and the largest event time; of none the largest lies before the least."""
+    """The least and the largest event time; without any record, the largest is below the least."""
     if events is None:
         return LEAST_INSTANT_MS, LEAST_INSTANT_MS - 1
     return events.start_ms, events.end_ms - 1

@@ -1,4 +1,4 @@
-"""The story of a rebuild of sessions: observe → digest → cut → save → fire."""
+"""The steps of a rebuild of sessions: observe → digest → cut → save → fire."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SessionRebuild(SessionRows):
         return self._window_rows(self._starts_in_range(shown), members)
 
     def held(self) -> DataFrame:
-        """The sessions that the state still holds, each with all that is left in it."""
+        """The sessions still in state, each with all records that remain in it."""
         sessions = self._starts_in_range(self._sessions.where(F.col("state") != "closed"))
         members = self._members_of_sessions(sessions)
         return self._window_rows(sessions, members)
@@ -87,7 +87,7 @@ class SessionRebuild(SessionRows):
     # --------------------------------------------------------------------------- their late records
 
     def late(self) -> DataFrame:
-        """The records of the range that no session took, and all of older ones that came since."""
+        """The records that no session of the range accepted, and late arrivals for older ones."""
         late = self._late_of_range()
         if self.scope.older_since_ms is not None:
             older = self._older_records(self.scope.older_since_ms)
@@ -110,21 +110,21 @@ class SessionRebuild(SessionRows):
         return self._in_rows(days, within).join(rows, row_key(spec))
 
     def _days_and_length(self, late_rows: DataFrame) -> tuple[list[date], int]:
-        """On which arrival days the records of late rows lie, and how many rows there are."""
+        """The arrival days of the records of late rows, and the number of the rows."""
         if self._ended:  # then what came ahead of the watermark can be late, on any day
             return self._days(self.scope.windows), late_rows.count()
         counts = late_rows.groupBy(date_of(F.col(AT))).count().collect()
         return [row[0] for row in counts], sum(int(row[1]) for row in counts)
 
     def _older_records(self, since_ms: int) -> DataFrame:
-        """The records of older sessions that arrived from a midnight on: all are late."""
+        """The records of older sessions that arrived since a midnight: all are late."""
         days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since_ms]
         records = self._known(days).where(F.col(c.TS) < self.scope.older_end_ms)
         probes = records.withColumns(arrival_probe(self._spec))
         return self._emissions(days).at(probes).drop(c.SEEN_FROM, c.RANK)
 
     def _ended_at(self) -> Column:
-        """When the input for a record's event time had ended; null: it had not."""
+        """When the input for a record's event time had ended, in ms; null: it had not."""
         ended_at = F.lit(None).cast("bigint")
         for closure in self._ended:
             inside = starts_in(F.col(c.TS), closure.windows)
@@ -142,13 +142,13 @@ class SessionRebuild(SessionRows):
         return rows.where(starts_in(F.unix_millis("window_start"), self.scope.windows))
 
     def _held_records(self, identity: Column) -> DataFrame:
-        """The accepted records, once for each FIRING that holds them."""
+        """The accepted records, once for each FIRING that contains them."""
         records = self._records_in_units().withColumn(c.RECORD_ID, identity)
         return in_firings(records, self._units_of_firings)
 
     @property
     def _units_of_firings(self) -> DataFrame | None:
-        """FIRING and UNIT of the firings that hold others; None: every unit fires alone."""
+        """FIRING and UNIT of firings with several units; None: every unit fires alone."""
         if self._refired is None:
             return None
         return self._held_by_firings.select(c.FIRING, c.UNIT)
@@ -157,7 +157,7 @@ class SessionRebuild(SessionRows):
 
     @cached_property
     def _sessions(self) -> DataFrame:
-        """The final sessions, whether emitted or not, with everything that they have accepted."""
+        """The final sessions, emitted or not, with all records that they have accepted."""
         # of a session that is fired again the number is that of no firing
         of_no_firing = -1 - F.col(FIRST_UNIT)
         axis = self.history.axis
@@ -198,7 +198,7 @@ class SessionRebuild(SessionRows):
         return self._units.join(refired, session).select(c.FIRING, c.UNIT)
 
     def _window_rows(self, windows: DataFrame, members: DataFrame) -> DataFrame:
-        """Windows by their FIRING as rows, with the aggregates of the units in it."""
+        """Windows by their FIRING, as rows with the aggregates of their units."""
         partials = self._partials
         if partials is None:
             aggregates, of_units = self._aggregates, self._records_in_units()

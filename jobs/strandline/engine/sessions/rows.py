@@ -1,4 +1,4 @@
-"""The records that decide about a range: put together as far as they have the same outcome."""
+"""The records that decide about a range, condensed: records with the same outcome are one row."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FEW = 1_000_000
 
 @dataclass(frozen=True)
 class SessionRows(Rebuild, ABC):
-    """The rows, the units and the firings of a range's sessions, computed when first asked for."""
+    """The rows, the units and the firings of a range's sessions, computed on first use."""
 
     @property
     def _spec(self) -> PipelineSpec:
@@ -48,18 +48,21 @@ class SessionRows(Rebuild, ABC):
 
     @property
     def needs_whole_chains(self) -> bool:
-        """Whether what hangs together is read whole, also where it reaches across the start."""
+        """Whether all connected records before the range are read, too."""
         return False
 
     def _known(self, days: Collection[date]) -> DataFrame:
-        """Those of the scope: records of event times that are kept belong to no other session."""
+        """The records of the scope.
+
+        Records with event times that are kept belong to no other session.
+        """
         known = super()._known(days)
         for within in self.scope.kept:
             known = known.where(~starts_in(F.col(c.TS), within))
         return known
 
     def _parts_of(self, region: TimeRange) -> Parts:
-        """The parts of slots that hold records of some event times, or of more than these."""
+        """The parts of slots with records of some event times, or of a larger range."""
         for known, parts in self._parts.items():
             if known.start_ms <= region.start_ms and region.end_ms <= known.end_ms:
                 return parts
@@ -106,7 +109,7 @@ class SessionRows(Rebuild, ABC):
 
     @cached_property
     def _emitted(self) -> Emissions:
-        """The emissions of all days on which a record came behind, or a session fired or closed."""
+        """The emissions of days with a late record, or with a session's firing or close."""
         region, history = self._region, self.history
         last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
         asked = TimeRange(self.scope.windows.start_ms - 1, last)
@@ -116,9 +119,9 @@ class SessionRows(Rebuild, ABC):
 
     @cached_property
     def _at_arrival(self) -> DataFrame:
-        """The rows of the digest with the watermarks at their arrival, and the ROW of their run.
+        """The rows of the digest, with the watermark at their arrival and the ROW of their run.
 
-        Where some input had ended before, a run could reach across it: every row stays alone.
+        If some input had ended, a run could extend over its end, so every row stays alone.
         """
         spec, (_, rows) = self._spec, self._digested
         at_arrival = with_watermarks(rows, self._emitted, spec)
@@ -126,7 +129,7 @@ class SessionRows(Rebuild, ABC):
 
     @cached_property
     def _rows(self) -> DataFrame:
-        """The runs of rows, and the rows that are in none, with their sessions."""
+        """The runs of rows, and the rows outside of runs, with their sessions."""
         spec = self._spec
         at_arrival = self._at_arrival if self._ended else one_row_per_run(self._at_arrival, spec)
         return sessions_of(at_arrival, spec, self._ended)
@@ -141,7 +144,7 @@ class SessionRows(Rebuild, ABC):
         return self._at_arrival.join(F.broadcast(units) if units.count() <= FEW else units, c.ROW)
 
     def _records_in_units(self) -> DataFrame:
-        """The accepted records, each with the UNIT that it is in."""
+        """The accepted records, each with its UNIT."""
         spec = self._spec
         units = self._accepted_rows.select(*row_key(spec), c.UNIT)
         return self._in_rows(self._days(self._region), self._region).join(units, row_key(spec))
@@ -153,13 +156,13 @@ class SessionRows(Rebuild, ABC):
 
     @cached_property
     def _held_by_firings(self) -> DataFrame:
-        """The units that each firing holds, of sessions that do not fire just once."""
+        """The units in each firing, for sessions that fire more than once."""
         refired = self._units.where(~fires_once())
         return held_by_firings(refired, self._spec).transform(computed)
 
     @cached_property
     def _refired(self) -> DataFrame | None:
-        """The firings of sessions that do not fire just once; None: there is no such session."""
+        """The firings of sessions that fire more than once; None: there is no such session."""
         if self._units.where(~fires_once()).isEmpty():
             return None
         levels = levels_of(self._rows)

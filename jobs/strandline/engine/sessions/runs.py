@@ -1,7 +1,7 @@
-"""Runs of rows that are ahead of the watermark and touch each other: nothing is cut inside one.
+"""Runs of touching rows that are ahead of the watermark: no session ends inside a run.
 
-However many rows a run has, it is one row to whoever asks for sessions. What follows goes by the
-records that came behind the watermark, which are few.
+A run is one row in the search for sessions, however many rows it has. The further cost depends on
+the number of records behind the watermark, which are few.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ _BEGINS_RUN = "_strandline_begins_run"
 
 
 def numbered_by_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The rows of `with_watermarks`, with the ROW of the first one of their run; at hand.
+    """The rows of `with_watermarks`, with the ROW of the first row of their run; computed.
 
-    A row is ahead here if the watermark at its arrival is at least 2 ms below its own event time:
-    it holds all session ends inside its window then, whatever that watermark was (see
-    `sessions_of`). By this far more rows are ahead than by the calendar. A row that is not is a
-    run of its own.
+    Here a row is ahead if the watermark at its arrival is at least 2 ms below its event time: then
+    it holds all session ends inside its window (see `sessions_of`). This includes far more rows
+    than the calendar shows. A row that is not ahead is a run of its own.
     """
     is_ahead = F.col(c.WATERMARK) + 2 <= F.col(c.START)
     by_start = Window.partitionBy(*keys_of(spec), _IS_AHEAD).orderBy(c.START, c.ROW)
@@ -42,7 +41,10 @@ def numbered_by_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def one_row_per_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """One row for each ROW of `numbered_by_run`; of a run ahead no position counts."""
+    """One row for each ROW of `numbered_by_run`.
+
+    The position of a run that is ahead does not matter.
+    """
     of_runs_ahead = {c.WATERMARK: AHEAD, AT: AHEAD, AT_SEQUENCE: 0}
     return (
         rows.groupBy(*keys_of(spec), _IS_AHEAD, c.ROW)

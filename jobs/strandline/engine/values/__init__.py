@@ -1,1 +1,1 @@
-"""The watermark's values at positions: wanted where a firing or a late record reports one."""
+"""The watermark's values at positions, for firings and late records that report one."""

@@ -1,4 +1,4 @@
-"""What the arrivals of earlier days offer on a day: what is emitted before it, what is pending."""
+"""The offers on a day of arrivals on earlier days: emitted before it, or still pending."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from strandline.model.lateness import MAX_WATERMARK
 
 
 def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[date]) -> DataFrame:
-    """What earlier days' arrivals offer on each of some days, and what the end of input does."""
+    """The offers, on each of some days, of earlier arrivals and of the end of the input."""
     axis, channels = history.axis, history.crossings.channels
     offers = _offers_across_days(history, clock)
     parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
@@ -45,14 +45,14 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
 
 
 def _at_end(day: date, history: History) -> pd.DataFrame:
-    """What the end of the input offers, of the channels that have joined by the end of a day."""
+    """The offers of the end of the input, for channels that have joined by the end of a day."""
     over = history.axis.first_of(midnight_of(day) + DAY_MS)
     there = [number for number, at in enumerate(history.crossings.joined) if at < over]
     return pd.DataFrame({"number": there, "rank": there, "candidate_ms": MAX_WATERMARK})
 
 
 def _carried_into(day: date, offers: pd.DataFrame, axis: Axis) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What earlier days' arrivals have offered as a day begins, and what they offer during it."""
+    """The offers of earlier days' arrivals up to the start of a day, and during the day."""
     start, end = (axis.first_of(midnight_of(day) + ahead) for ahead in (0, DAY_MS))
     seen, is_settled = offers["seen_from"], offers["rank"] == CARRIED
     earlier = (seen < start) | ((seen == start) & is_settled)
@@ -61,10 +61,10 @@ def _carried_into(day: date, offers: pd.DataFrame, axis: Axis) -> tuple[pd.DataF
 
 
 def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
-    """What the arrivals of a day offer beyond it: `number` (of the channel), `seen_from`, `rank`.
+    """The offers of a day's arrivals after it: `number` (of the channel), `seen_from`, `rank`.
 
-    What is settled is seen by the midnight that ends the day at the latest; what is pending from
-    the first tick on that is not before it, if that comes before the horizon.
+    A settled candidate is visible at the latest at the midnight that ends the day; a pending one
+    from the first tick that is not before that midnight, if the tick comes before the horizon.
     """
     axis = history.axis
     days = with_ends(history.timeline, history.spec, axis).channel_days

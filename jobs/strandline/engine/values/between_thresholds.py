@@ -1,4 +1,4 @@
-"""When the watermark reaches thresholds that are no thresholds of the grid: those of sessions."""
+"""When the watermark reaches thresholds that are not on the grid: those of sessions."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _BEYOND_MS = 10**16
 def first_reaching(
     thresholds: DataFrame, advances: DataFrame, history: History, clock: Clock
 ) -> DataFrame:
-    """The distinct thresholds with the first instant that sees them reached, and by which channel.
+    """The distinct thresholds, with the first instant that sees each reached, and by which channel.
 
-    Every threshold is looked up among the advances to watermarks between it and the next threshold
-    of the grid; if there is none, the watermark has passed it together with that one.
+    Each threshold is looked up among the advances between it and the next threshold of the grid. If
+    there is none, the watermark has passed both at once.
 
     Args:
         thresholds: THRESHOLD.
-        advances: SEEN_FROM, RANK, WATERMARK: the advances of the combined watermark, at least
-            those that reach one of the thresholds and not the one of the grid after it.
-        history: knows when the thresholds of the grid are reached.
-        clock: what is known.
+        advances: SEEN_FROM, RANK, WATERMARK: the advances of the combined watermark, at least those
+            that reach a threshold but not the next one of the grid.
+        history: the history, which has the crossings of the grid's thresholds.
+        clock: the horizon and the inputs that have ended.
 
     Returns:
         THRESHOLD, SEEN_FROM (never: not before the horizon) and RANK.
@@ -76,7 +76,7 @@ def first_reaching(
 
 
 def _at_edges(asked: DataFrame, history: History, clock: Clock) -> DataFrame:
-    """The distinct _EDGEs of thresholds with SEEN_FROM and RANK: when the grid's are reached."""
+    """When the grid's thresholds after the given ones are reached: _EDGE, SEEN_FROM and RANK."""
     edges = sorted(int(row[0]) for row in asked.select(_EDGE).distinct().collect())
     seen, number = history.crossings.reached(edges, clock.horizon_ms)
     table = pa.table(

@@ -1,4 +1,4 @@
-"""The watermark's values where the records of each channel decide about it."""
+"""The watermark's values where the records of each channel determine it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _BEFORE = "_strandline_before"
 
 @dataclass(frozen=True)
 class _Offers:
-    """What the channels offer on some days by their records.
+    """The offers of channels on some days by their records.
 
     Attributes:
-        rows: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE. A day's rows begin with what
-            the days before it have emitted.
-        history: the channels, their order, and when each joined.
+        rows: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE. A day's first rows are the offers of
+            the days before it.
+        history: the history; it has the channels, their order, and when each joined.
         days: the days.
     """
 
@@ -49,14 +49,14 @@ class _Offers:
     days: Sequence[date]
 
     def combined(self, floors: Sequence[tuple[int, int]] = ()) -> DataFrame:
-        """The rows of `Emissions`: where the combined watermark advances.
+        """The rows of `Emissions`: the advances of the combined watermark.
 
-        It is the least of where the channels stand. As none of them falls, that is the least of
-        where each stood just before anything that it emits later, or before the end.
+        The combined watermark is the minimum over the channels. As no channel's watermark falls, it
+        is the minimum over each channel's value just before its next offer, or before the end.
 
         Args:
-            floors: (instant, watermark): what the combined watermark does not fall below after it.
-                For discovered channels: its value just before each of them joined.
+            floors: (instant, watermark): lower bounds of the combined watermark from an instant on;
+                for discovered channels, its value just before each of them joined.
         """
         axis, splits = self.history.axis, self.history.spec.watermark.combine == "splits"
         from_last = (F.desc(c.SEEN_FROM), F.desc(c.RANK))
@@ -84,7 +84,7 @@ class _Offers:
         )
 
     def _joined_before(self) -> Column:
-        """How many channels have joined on its day before a position."""
+        """The number of channels that have joined before a position, on its day."""
         axis = self.history.axis
         joined = (
             (F.col(c.ARRIVAL_DAY) == F.lit(self._day_of(at)))
@@ -95,9 +95,9 @@ class _Offers:
 
     @property
     def _stood(self) -> DataFrame:
-        """Offers and ends of parts of days, with where their channel STOOD just before.
+        """Offers and ends of parts of days, with the channel's watermark just before (STOOD).
 
-        Of the offers only those that are higher than that.
+        Only offers above that watermark are included.
         """
         before = (
             Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL)
@@ -112,8 +112,8 @@ class _Offers:
     def _ends_of_parts(self) -> DataFrame:
         """The ends of a day's parts, for each channel that takes part in them.
 
-        A day is one part; where channels join on it, one ends as each of them does. Those that
-        join on a later day take no part in it.
+        A day has one part; where channels join on it, one more part begins as each of them joins. A
+        channel that joins on a later day takes no part.
         """
         axis, order = self.history.axis, self.history.crossings
         ends = [
@@ -137,12 +137,15 @@ class _Offers:
 
     @cached_property
     def _joins(self) -> list[int]:
-        """The instants at which channels join on the days."""
+        """The instants at which channels join on these days."""
         days = {*self.days}
         return sorted(at for at in {*self.history.crossings.joined} if self._day_of(at) in days)
 
     def _day_of(self, instant: int) -> date | None:
-        """The arrival day of an instant; None: a declared channel has always taken part."""
+        """The arrival day of an instant.
+
+        None: the channel is declared, and has always taken part.
+        """
         always = instant <= -self.history.axis.never
         return None if always else day_of(self.history.axis.arrival_of(instant))
 
@@ -181,7 +184,7 @@ def record_emissions(
 
 
 def _end_of_source(spark: SparkSession, history: History, days: Sequence[date]) -> DataFrame:
-    """The rows of `Emissions` where there is nothing but the end of a source of splits."""
+    """The rows of `Emissions` for a source of splits with no records: only its end."""
     axis, count = history.axis, len(days)
     ends = pa.array([axis.end] * count, axis.kind)
     table = pa.table(
@@ -222,7 +225,7 @@ def _own_and_carried(
 
 
 def _ends(spark: SparkSession, history: History, days: Sequence[date]) -> DataFrame:
-    """What the channels that end on some days offer by that."""
+    """The offers of channels that are retired on some days."""
     axis, asked = history.axis, {*days}
     ends = [end for end in ends_of(history.spec, axis) if end.day in asked]
     return from_arrow(
@@ -239,7 +242,7 @@ def _ends(spark: SparkSession, history: History, days: Sequence[date]) -> DataFr
 
 
 def _seen_from(axis: Axis) -> Column:
-    """The set form of `Axis.all_seen_from`."""
+    """The column form of `Axis.all_seen_from`."""
     instant = F.col(c.INSTANT)
     if axis.interval_ms is None:
         return instant + 1

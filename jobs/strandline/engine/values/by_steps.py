@@ -1,4 +1,4 @@
-"""The watermark's values where its steps are known: channels can go idle, or ticks alone decide."""
+"""The watermark's values where its steps are known: channels can go idle, or only ticks emit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def step_emissions(
     clock: Clock,
     days: Sequence[date],
 ) -> Emissions:
-    """The emissions of some arrival days, by the steps known at the horizon."""
+    """The emissions of some arrival days, from the steps known at the horizon."""
     axis = history.axis
     seen = steps.table["seen_from"].to_numpy()
     until = steps.table["until"].to_numpy()

@@ -1,7 +1,7 @@
-"""The watermark's values: the combined one at a position.
+"""The values of the combined watermark at positions.
 
-Telling late from accepted needs no values (see `Crossings`); they are wanted where a person or a
-firing asks for them: at late records and at firings.
+Whether a record is late needs no values (see `Crossings`). They are needed only for reports: at
+late records and at firings.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FEW = 64
 
 @dataclass(frozen=True)
 class Emissions:
-    """The combined watermarks that are emitted on some days, each higher than the one before.
+    """The combined watermarks emitted on some days, each higher than the one before.
 
     Attributes:
         rows: ARRIVAL_DAY, SEEN_FROM, RANK, CANDIDATE (the watermark), UNTIL: the last tick of a run
@@ -46,10 +46,11 @@ class Emissions:
             day's rows begin with the last watermark before it, and end with what the end of the
             input causes, if it ends at the horizon.
         history: everything observed below the horizon.
-        clock: what is known.
-        runs: the same runs of ticks on the driver, without the end; None: there is none.
-        at_end: (rank, watermark) of what the end causes, where that is known; None: `rows` say it.
-        is_at_hand: whether the rows are computed.
+        clock: the horizon and the inputs that have ended.
+        runs: the runs of ticks, on the driver and without the end; None: `rows` has none.
+        at_end: (rank, watermark) of each advance that the end of the input causes; None: see
+            `rows`.
+        is_at_hand: whether the rows are already computed.
     """
 
     rows: DataFrame
@@ -60,15 +61,15 @@ class Emissions:
     is_at_hand: bool = False
 
     def at_hand(self) -> Emissions:
-        """The same, computed now: for who asks more than once."""
+        """The same, with the rows computed now, for repeated use."""
         return self if self.is_at_hand else replace(self, rows=computed(self.rows), is_at_hand=True)
 
     def at(self, probes: DataFrame) -> DataFrame:
         """The probes with the combined WATERMARK at their position; MIN_WATERMARK: none yet.
 
         Args:
-            probes: ARRIVAL_DAY, SEEN_FROM (an instant), RANK (the number of the channel whose
-                emission at that instant is the last one seen), and whatever else is carried.
+            probes: ARRIVAL_DAY, SEEN_FROM (an instant), RANK (of the last emission that counts at
+                that instant), and any further columns.
         """
         if self.runs is not None and len(self.runs) <= _FEW:
             return self._at_few(self.runs, probes)
@@ -86,7 +87,7 @@ class Emissions:
         return answered(rows.withColumn(c.WATERMARK, watermark), probes)
 
     def _at_few(self, runs: pd.DataFrame, probes: DataFrame) -> DataFrame:
-        """The same of few runs of ticks: no probe has to be sorted among them."""
+        """`at` for a few runs of ticks: the probes need no sort."""
         columns = ("seen_from", "until", "rank", "watermark_ms")
         steps = [*zip(*(runs[name].tolist() for name in columns), strict=True)]
         if self.clock.closes_now:
@@ -103,7 +104,7 @@ class Emissions:
         return probes.withColumn(c.WATERMARK, watermark).drop(c.CHANNEL, c.CANDIDATE, c.RANK)
 
     def _in_run(self, first: Column, until: Column, rank: Column, value: Column) -> Column:
-        """How far the watermark has come in a run of ticks, by the position of a probe."""
+        """The watermark reached within a run of ticks, at the position of a probe."""
         interval = F.lit(self.history.axis.interval_ms)
         elapsed = F.least(F.col(c.SEEN_FROM), until) - first
         whole = elapsed - F.pmod(elapsed, interval)
@@ -111,10 +112,12 @@ class Emissions:
         return value + F.when(unfinished & (whole > 0), whole - interval).otherwise(whole)
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:
-        """The distinct THRESHOLDs with SEEN_FROM and RANK: when, and by which channel, reached.
+        """The distinct THRESHOLDs with SEEN_FROM and RANK.
 
-        The watermark must reach them on these days, or not before the horizon: then SEEN_FROM is
-        never, and RANK is of the channel that reaches it as the input ends there.
+        When each was reached, and by which channel.
+
+        A threshold must be reached on these days, or not before the horizon. In the latter case
+        SEEN_FROM is `never`, and RANK is the channel that reaches it if the input ends there.
         """
         axis = self.history.axis
         if self.runs is not None:
@@ -133,7 +136,7 @@ class Emissions:
         return crossed.withColumn(c.RANK, F.when(never, at_end).otherwise(F.col(c.RANK)))
 
     def _at_end(self) -> list[tuple[int, int]]:
-        """(rank, watermark) of what the end of the input causes, in order."""
+        """(rank, watermark) of each advance that the end of the input causes, in order."""
         if self.at_end is not None:
             return [*self.at_end]
         axis = self.history.axis
@@ -143,7 +146,7 @@ class Emissions:
         return sorted((int(row[0]), int(row[1])) for row in rows)
 
     def _reached_in(self, steps: pd.DataFrame, thresholds: DataFrame) -> DataFrame:
-        """The crossings where the steps are runs of ticks: as many as changes of status."""
+        """The crossings where the steps are runs of ticks, as many as changes of status."""
         axis = self.history.axis
         highest = steps["watermark_ms"] + steps["until"] - steps["seen_from"]
         table = from_arrow(
@@ -177,10 +180,10 @@ class Emissions:
 
 
 def with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
-    """What is emitted, and the probes, which come after what has their own rank.
+    """The emissions and the probes in one DataFrame; a probe comes after emissions of its rank.
 
-    What a probe carries is one column, null where something is emitted: emissions are many, and
-    are sorted with the probes. `answered` takes them out again.
+    A probe's further columns are packed into one, null for emissions: emissions are many, and are
+    sorted with the probes. `answered` unpacks them.
     """
     carried = _carried(probes)
     rank = F.col(c.RANK).cast("bigint") * 2
@@ -197,12 +200,12 @@ def with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
 
 
 def answered(rows: DataFrame, probes: DataFrame) -> DataFrame:
-    """Of `with_probes` the probes, with their own columns and the WATERMARK at their position."""
+    """The probes of `with_probes`, with their own columns and the WATERMARK at their position."""
     own = [F.col(_BROUGHT)[f.name].alias(f.name) for f in _carried(probes)]
     of_probes = rows.where(F.col(_BROUGHT).isNotNull())
     return of_probes.select(c.ARRIVAL_DAY, c.SEEN_FROM, *own, c.WATERMARK)
 
 
 def _carried(probes: DataFrame) -> list[T.StructField]:
-    """The columns of probes besides their position."""
+    """The columns of probes other than their position."""
     return [field for field in probes.schema.fields if field.name not in _POSITION]

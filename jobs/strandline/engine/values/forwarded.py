@@ -1,4 +1,7 @@
-"""A watermark that goes on: that of one pipeline's windows is that of the windows behind them."""
+"""Forwarded watermarks.
+
+The watermark of one pipeline's windows is also that of the next pipeline.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from strandline.spec.chained import ResultsSpec
 
 @dataclass(frozen=True)
 class ForwardedCrossings:
-    """See `Crossings`. The other pipeline's, also at thresholds that are none of its own.
+    """The crossings of the other pipeline, also for thresholds outside its grid: see `Crossings`.
 
     Attributes:
         spark: the session.
@@ -81,7 +84,7 @@ class ForwardedCrossings:
         return seen, number
 
     def watermark_reached(self, horizon_ms: int) -> int:
-        """See `Crossings.watermark_reached`: of the other pipeline's grid, so rather too little."""
+        """See `Crossings.watermark_reached`: on the other pipeline's grid, so a lower bound."""
         return self._own.watermark_reached(horizon_ms)
 
     def days_of_steps(self, horizon_ms: int) -> set[date]:
@@ -105,8 +108,8 @@ class ForwardedCrossings:
     ) -> npt.NDArray[np.bool_]:
         """Which thresholds have to be looked up between those of the other pipeline's grid.
 
-        The watermark has not passed them together with the next one of the grid, and its cells have
-        nothing closer. Other forms of crossings know any threshold.
+        For these the watermark did not pass the next grid threshold at the same time, and the cells
+        have nothing closer. Other kinds of crossings can answer for any threshold.
         """
         grid = self.upstream.history.grid
         if not isinstance(self._own, RecordCrossings):
@@ -128,9 +131,9 @@ class ForwardedCrossings:
     def _looked_up(
         self, thresholds: npt.NDArray[np.int64], horizon_ms: int, *, closes: bool
     ) -> dict[int, tuple[int, int]]:
-        """Where the watermark reaches some thresholds, by all the values that it takes around them.
+        """When the watermark reaches some thresholds, from all its values around them.
 
-        What was asked for before is remembered: there is one for each time of a slot of the range.
+        Answers are cached: there is a threshold for each timer of a slot of the range.
         """
         known = self._known.setdefault((horizon_ms, closes), {})
         asked = [one for one in thresholds.tolist() if one not in known]
@@ -158,12 +161,12 @@ class ForwardedCrossings:
 def history_behind(
     spark: SparkSession, spec: ResultsSpec, timeline: Timeline, upstream: Upstream
 ) -> History:
-    """The history of a pipeline whose records are another one's results.
+    """The history of a pipeline whose records are the results of another pipeline.
 
     Args:
         spark: the session.
         spec: the pipeline.
-        timeline: what was observed of the results.
+        timeline: the observations of the results.
         upstream: the other pipeline.
     """
     crossings = ForwardedCrossings(spark, upstream)

@@ -1,4 +1,4 @@
-"""The watermark's values on some days, in the form that fits the pipeline's crossings."""
+"""The watermark's values on some days, by the kind of the pipeline's crossings."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def emissions(
 
     Args:
         spark: the session.
-        records: the well-formed records, at least of these days and of those on which a
-            discovered channel joined.
+        records: the well-formed records, at least of these days and of those on which a discovered
+            channel joined.
         history: everything observed below the horizon.
-        clock: what is known.
-        days: the days at which positions will be asked for.
+        clock: the horizon and the inputs that have ended.
+        days: the days of the positions to look up.
     """
     while history.upstream is not None:
         records, history = history.upstream.records, history.upstream.history

@@ -1,7 +1,9 @@
-"""The values of the watermark of two inputs: see `CrossingsOfTwo` for when it reaches them.
+"""The values of the combined watermark of two inputs.
 
-At a position it is the least of both; or what one stood at when the other was last idle, if that
-is more: it never falls.
+`CrossingsOfTwo` has when it reaches thresholds.
+
+At a position it is the minimum of both inputs, or the watermark that one input had while the other
+was last idle, if that is larger: it never falls.
 """
 
 from __future__ import annotations
@@ -34,18 +36,18 @@ _AFTER_ALL = 2**60
 
 @dataclass(frozen=True)
 class InputEmissions:
-    """What one of two inputs emits.
+    """The emissions of one of two inputs.
 
     Attributes:
-        place: where it stands beside the other one.
-        emitted: gives what it emits on some days, its positions its own.
+        place: its crossings, on the axis of both inputs.
+        emitted: gives its emissions on some days, at positions of its own axis.
     """
 
     place: InputCrossings
     emitted: Callable[[Sequence[date]], Emissions]
 
     def at(self, probes: DataFrame, days: Sequence[date], name: str) -> DataFrame:
-        """Probes of positions of both inputs, with the input's own watermark there as a column."""
+        """Probes at positions of both inputs, with the input's own watermark as a column."""
         own, both = self.place.axis.own, self.place.axis.both
         at: Column = F.col(c.SEEN_FROM)
         rank = F.when(F.col(c.RANK) >= AFTER_CHANNELS, AFTER_CHANNELS).otherwise(self._seen_rank())
@@ -63,13 +65,13 @@ class InputEmissions:
         )
 
     def _seen_rank(self) -> Column:
-        """Up to which rank of its own a position of both sees the input's emissions."""
+        """The last rank of the input's own emissions that a position of both inputs sees."""
         rank, number = F.col(c.RANK), self.place.axis.number
         side = F.floor((rank % TICK_RANK) / SIDE_SPAN)
         channel = rank % SIDE_SPAN
 
         def seen(*, on_tick: bool, base: int, everything: int) -> Column:
-            """What a position sees of the input's ticks, or of what it offers at once."""
+            """The last rank of the input's ticks, or offers, that a position sees."""
             phase = F.when(rank >= TICK_RANK, 1).otherwise(0)
             earlier = (phase > int(on_tick)) | ((phase == int(on_tick)) & (side > number))
             same = (phase == int(on_tick)) & (side == number)
@@ -91,7 +93,7 @@ class EmissionsOfTwo:
     Attributes:
         left: the left input.
         right: the right input.
-        days: those of the positions that will be asked for.
+        days: the days of the positions to look up.
     """
 
     left: InputEmissions
@@ -110,7 +112,7 @@ class EmissionsOfTwo:
     def _not_below(
         self, at_arrival: DataFrame, idle: InputEmissions, other: InputEmissions, now: str
     ) -> DataFrame:
-        """Not below where one input stands while the other is idle, or stood as that came back."""
+        """Rows with the watermark raised to what one input had while the other was idle."""
         changes = _near(idle.place, self.days)
         if not changes:
             return at_arrival
@@ -133,7 +135,7 @@ _Change = tuple[int, int, date, bool]
 
 
 def _near(place: InputCrossings, days: Sequence[date]) -> list[_Change]:
-    """The changes on some days, and the last one before these."""
+    """The status changes on some days, and the last one before them."""
     changes = []
     for one in place.changes:
         at, rank = place.axis.seen_from(one.seen_from), place.axis.rank_of(one.rank)
@@ -148,7 +150,7 @@ def _days_of(changes: Sequence[_Change]) -> list[date]:
 
 
 def _stretches(spark: SparkSession, changes: Sequence[_Change], place: InputCrossings) -> DataFrame:
-    """From each change to the next one, at the position of the first."""
+    """A row for each interval between two status changes, at the position of the first."""
     both = place.axis.both
     ends = [*(change[:2] for change in changes[1:]), (both.never, _AFTER_ALL)]
     starts, ranks, days, idle = zip(*changes, strict=True)
@@ -172,6 +174,6 @@ def _stretches(spark: SparkSession, changes: Sequence[_Change], place: InputCros
 
 
 def _place(instant: str, rank: str) -> Column:
-    """An instant and a rank as one value, in their order."""
+    """An instant and a rank as one sortable value."""
     at = F.col(instant).cast("decimal(38,0)").alias("at")
     return F.struct(at, F.col(rank).cast("bigint").alias("rank"))

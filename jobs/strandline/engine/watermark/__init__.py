@@ -1,1 +1,1 @@
-"""What arrivals say about the watermark: cells, values at positions, violations of order."""
+"""Observation of the watermark: cells, crossings, violations of order."""

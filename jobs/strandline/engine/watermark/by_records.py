@@ -1,8 +1,8 @@
-"""When thresholds were reached, where each channel's records alone decide about its watermark.
+"""When thresholds were reached, where the records of each channel alone determine its watermark.
 
-`T_c(b)`, the first instant that sees channel c at b, is that of its first record that offers b or
-more. That record lies in the first day on which c offered so much, so of all cells only those of
-these days are asked for.
+`T_c(b)` is the first instant that sees channel c at b or more: that of its first record that offers
+so much. That record arrived on the first day on which c offered so much, so only the cells of these
+days are read.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class RecordCrossings(ByChannels):
     """See `Crossings`.
 
     Attributes:
-        timeline: what was observed below the horizon.
+        timeline: the observations below the horizon.
         spec: the pipeline.
-        axis: of the instants.
+        axis: the axis of instants.
     """
 
     timeline: Timeline
@@ -61,7 +61,7 @@ class RecordCrossings(ByChannels):
 
     @property
     def merges_at_once(self) -> bool:
-        """Whether all channels are splits of one source, of which a moment's are merged at once."""
+        """Whether channels are splits of one source: offers at one position are merged at once."""
         return self.spec.watermark.combine == "splits"
 
     def reached(
@@ -84,7 +84,7 @@ class RecordCrossings(ByChannels):
         return latest, number
 
     def seen_from(self, thresholds: Sequence[int]) -> list[Instants]:
-        """`T_c(b)` of each channel at each threshold, as the first instant that sees it."""
+        """`T_c(b)` of each channel at each threshold b: the first instant that sees it reached."""
         wanted = np.asarray(thresholds, dtype=np.int64)
         if not len(wanted):
             return [never(0, self.axis) for _ in self.channels]
@@ -92,7 +92,7 @@ class RecordCrossings(ByChannels):
         return [self._seen(first.get(channel), wanted) for channel in self.channels]
 
     def _seen(self, first: _FirstReaching | None, wanted: npt.NDArray[np.int64]) -> Instants:
-        """The first instants that see a channel at thresholds."""
+        """The first instants that see a channel at each threshold."""
         instants = never(len(wanted), self.axis)
         if first is None:
             return instants
@@ -103,9 +103,9 @@ class RecordCrossings(ByChannels):
         return self.axis.all_seen_from(instants)
 
     def _first_reaching(self, days: set[date], least_ms: int) -> dict[str, _FirstReaching]:
-        """Of each channel, by its cells of some days: when it first offered each threshold.
+        """When each channel first offered each threshold, by its cells of some days.
 
-        What was asked for before answers too, if it is of more days and of lower thresholds.
+        A cached answer for more days and lower thresholds is used, too.
         """
         for (known_days, known_ms), found in list(self._indexed.items()):
             if days <= known_days and least_ms >= known_ms:
@@ -123,7 +123,7 @@ class RecordCrossings(ByChannels):
         return found
 
     def _forget(self) -> None:
-        """Keep what the last questions were about, so that a long range does not gather it all."""
+        """Drop all cached answers but the latest, so that a long range does not accumulate them."""
         for question in list(self._indexed)[:-_QUESTIONS_KEPT]:
             self._indexed.pop(question, None)
         kept = set().union(*(days for days, _ in list(self._indexed)))
@@ -131,7 +131,7 @@ class RecordCrossings(ByChannels):
             self._read.pop(day, None)
 
     def _days_reaching(self, wanted: npt.NDArray[np.int64]) -> set[date]:
-        """The first day of each channel on which it offered each of some thresholds."""
+        """For each threshold and channel, the first day on which the channel offered it."""
         days: set[date] = set()
         for dates, highest in self._highest.values():
             place = np.unique(np.searchsorted(highest, wanted, side="left"))
@@ -140,7 +140,10 @@ class RecordCrossings(ByChannels):
 
     @cached_property
     def _offers(self) -> pd.DataFrame:
-        """By day and channel the largest thresholds that it offered: until midnight, and in all."""
+        """The largest thresholds offered on each day by each channel.
+
+        Until midnight, and in all.
+        """
         days, grid = self.timeline.channel_days, Grid.of(self.spec)
         midnights = days["arrival_date"].map(midnight_of)
         return days[["arrival_date", "channel"]].assign(
@@ -151,7 +154,7 @@ class RecordCrossings(ByChannels):
 
     @cached_property
     def _highest(self) -> dict[str, tuple[list[date], npt.NDArray[np.int64]]]:
-        """Of each channel its days, and the largest threshold that it had offered by each."""
+        """For each channel, its days, and the largest threshold offered by the end of each."""
         offered = self._offers.dropna(subset=["reach_ms"]).sort_values("midnight_ms")
         return {
             str(channel): (
@@ -162,7 +165,10 @@ class RecordCrossings(ByChannels):
         }
 
     def _cells_reaching(self, days: Collection[date], least_ms: int) -> pd.DataFrame:
-        """The cells of some days that reach a threshold; a day that is kept is not read again."""
+        """The cells of some days that reach a threshold.
+
+        Days already in memory are not read again.
+        """
         held = {day: known for day in days if (known := self._read.get(day)) is not None}
         lacking = {day for day in days if day not in held or held[day][0] > least_ms}
         if lacking:
@@ -179,13 +185,13 @@ class RecordCrossings(ByChannels):
         return cells[cells["threshold_ms"] >= least_ms]
 
     def days_of_steps(self, horizon_ms: int) -> set[date]:
-        """See `Crossings.days_of_steps`: those on which channels end."""
+        """See `Crossings.days_of_steps`: the days on which channels are retired."""
         return {
             end.day for end in ends_of(self.spec, self.axis) if midnight_of(end.day) < horizon_ms
         }
 
     def without_dropped_end(self, clock: Clock) -> Clock:
-        """See `Crossings.without_dropped_end`: none is dropped."""
+        """See `Crossings.without_dropped_end`: no end is dropped."""
         return clock
 
     def watermark_reached(self, horizon_ms: int) -> int:
@@ -203,9 +209,10 @@ class RecordCrossings(ByChannels):
         return int(reached[-1]) if len(reached) else sure_ms
 
     def _bounds(self, horizon_ms: int) -> tuple[int, int]:
-        """What the watermark has reached at a horizon for sure, and at most: by whole days alone.
+        """A lower and an upper bound of the watermark at a horizon, from whole days alone.
 
-        The channels that have joined by then hold it; it is as high as it was when the next joined.
+        It is limited by the channels that have joined by then, and is at least what it was when
+        each later channel joined.
         """
         midnights = sorted({midnight_before(self.axis.arrival_of(at)) for at in self.joined[1:]})
         midnights = [] if self.spec.source.declared_channels is not None else midnights
@@ -223,7 +230,10 @@ class RecordCrossings(ByChannels):
         return sure_ms, most_ms
 
     def _least_of(self, channels: Collection[str], offered: str, until_ms: int) -> int:
-        """The least of what some channels had offered by a midnight; MIN: one had not."""
+        """The least of what some channels had offered by a midnight.
+
+        MIN_WATERMARK: one had offered nothing.
+        """
         offers = self._offers
         before = offers[offers["midnight_ms"] < until_ms]
         highest = before[before["channel"].isin(list(channels))].groupby("channel")[offered].max()

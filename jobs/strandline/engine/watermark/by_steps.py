@@ -1,7 +1,7 @@
 """When thresholds were reached, by the steps of the combined watermark.
 
-They are observed where channels can go idle: there the steps before decide as well. Where ticks
-alone decide, each channel offers the same on every tick from when it has joined on.
+Steps are observed where channels can go idle: there a crossing depends on the steps before it.
+Where only ticks emit, each channel makes the same offer on every tick since it joined.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class StepCrossings(ByChannels):
 
     @classmethod
     def by_clock(cls, spec: PipelineSpec, axis: Axis, order: ProbeOrder) -> Self:
-        """Of a pipeline that goes by the clock, and whose channels never go idle.
+        """The crossings of a watermark that follows the clock, with channels that never go idle.
 
-        A source of splits has a main output that offers, too, and that needs no split.
+        A source of splits has a main output that offers, too, even without a split.
 
         Raises:
-            TypeError: it does not go by ticks.
+            TypeError: the watermark does not follow the clock.
         """
         ticks, lag_ms = axis.ticks, spec.watermark.lag_ms
         if ticks is None or lag_ms is None:

@@ -1,7 +1,7 @@
-"""Cells under the timeline's names, and the narrow facts in them, without the driver.
+"""Cells with the timeline's column names, and the facts of days, computed by the executors.
 
-The set form of `timeline.cells_from`, `channel_days_of`, `day_map_of` and `malformed_of`: for days
-whose cells are too many to be held together.
+The column form of `timeline.cells_from`, `channel_days_of`, `day_map_of` and `malformed_of`, for
+days with too many cells for the driver.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAMES = {
 
 
 def cell_rows(observed: DataFrame, axis: Axis) -> DataFrame:
-    """The cells that `observe` counted; columns `CELL_COLUMNS`."""
+    """The cells counted by `observe`; columns `CELL_COLUMNS`."""
     arrival, sequence = _parts(F.col(c.FIRST_INSTANT), axis)
     return observed.select(
         *(F.col(ours).alias(name) for name, ours in _NAMES.items()),
@@ -53,7 +53,7 @@ def _parts(instant: Column, axis: Axis) -> tuple[Column, Column]:
 
 
 def channel_days(cells: DataFrame) -> DataFrame:
-    """What each channel did on each day; columns `CHANNEL_COLUMNS`."""
+    """Facts of each (arrival date, channel); columns `CHANNEL_COLUMNS`."""
     candidate = F.col("largest_candidate_ms")
     first = F.min(F.struct("first_arrival_ms", "first_sequence"))
     counted = (
@@ -72,7 +72,10 @@ def channel_days(cells: DataFrame) -> DataFrame:
 
 
 def day_map(cells: DataFrame) -> DataFrame:
-    """The well-formed records of each (arrival date, event date); columns `DAY_COLUMNS`."""
+    """Facts of the well-formed records of each (arrival date, event date).
+
+    Columns `DAY_COLUMNS`.
+    """
     end = F.col("largest_end_ms")
     return (
         _well_formed(cells)
@@ -87,7 +90,7 @@ def day_map(cells: DataFrame) -> DataFrame:
 
 
 def malformed(cells: DataFrame) -> DataFrame:
-    """The malformed rows of each (arrival date, reason); columns `MALFORMED_COLUMNS`."""
+    """The number of malformed rows of each (arrival date, reason); columns `MALFORMED_COLUMNS`."""
     bad = cells.where(F.col("reason").isNotNull())
     return bad.groupBy("arrival_date", "reason").agg(
         F.sum("records").alias("records"), F.max("last_arrival_ms").alias("last_arrival_ms")

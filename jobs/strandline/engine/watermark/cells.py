@@ -1,4 +1,4 @@
-"""observe: what the arrivals of some days say about the watermark, in one hash aggregation."""
+"""Observes what the arrivals of some days mean for the watermark, in one hash aggregation."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ _PART = "_strandline_part"
 def observe(
     records: DataFrame, spec: PipelineSpec, axis: Axis, *, with_activity: bool = True
 ) -> DataFrame:
-    """Count the records of each cell, with its first instant and its least and largest times.
+    """The number of records of each cell, with its first instant and its least and largest times.
 
-    All records of a cell lie on one event date, have the same windows and reach the same
-    thresholds, so the cells have first positions at thresholds, the day map, and the records of
-    every slot, exactly.
+    All records of a cell have one event date, the same windows, and candidates that reach the same
+    thresholds. So the cells give exactly the first position at each threshold, the day map, and the
+    number of records of each slot.
 
     Args:
         records: as `read_records` reads them.
         spec: the pipeline.
-        axis: of the instants.
-        with_activity: whether LAST_ARRIVAL and ARRIVAL_HOURS are wanted; they are null otherwise.
+        axis: the axis of instants.
+        with_activity: whether to compute LAST_ARRIVAL and ARRIVAL_HOURS; else they are null.
     """
     grid = Grid.of(spec)
     well_formed = F.col(c.REASON).isNull()
@@ -89,7 +89,7 @@ def observe(
 
 
 def _keys(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
-    """What the records are grouped by: few and narrow keys, since hashing them takes most time."""
+    """The grouping keys: few and narrow, since hashing them takes most of the time."""
     well_formed = F.col(c.REASON).isNull()
     keys = {
         c.ARRIVAL_DAY: F.col(c.ARRIVAL_DAY),
@@ -104,14 +104,14 @@ def _keys(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
 
 
 def _hour_of_arrival() -> Column:
-    """The bit of the hour of its day, UTC, that a record arrived in."""
+    """The bit of the hour of the day, UTC, at which a record arrived."""
     in_day = F.pmod(F.col(c.ARRIVAL), F.lit(DAY_MS))
     hour = F.call_function("div", in_day, F.lit(HOUR_MS)).cast("int")
     return F.call_function("shiftleft", long(1), hour)
 
 
 def _measured(spec: PipelineSpec) -> dict[str, tuple[Callable[[str], Column], str]]:
-    """The aggregates of a group: by column, how, and of which column of its records."""
+    """The aggregates of a group, by column: the function, and the column of the records."""
     measured: dict[str, tuple[Callable[[str], Column], str]] = {
         c.LEAST_TS: (F.min, c.TS),
         c.LARGEST_TS: (F.max, c.TS),
@@ -125,7 +125,7 @@ def _measured(spec: PipelineSpec) -> dict[str, tuple[Callable[[str], Column], st
 
 
 def _shared(spec: PipelineSpec, grid: Grid) -> dict[str, Column]:
-    """What is the same for all records of a cell, or follows from it: computed once for it."""
+    """The columns that have one value for all records of a cell, computed once for the cell."""
     is_cell, least, rule = F.col(_PART).isNotNull(), F.col(c.LEAST_TS), spec.watermark.candidate
     shared = {
         c.REASON: F.when(~is_cell, F.col(_SUBJECT)),
@@ -144,7 +144,7 @@ def _shared(spec: PipelineSpec, grid: Grid) -> dict[str, Column]:
 
 
 def _has_own_gaps(spec: PipelineSpec) -> bool:
-    """Whether each record says how long its session waits for another one."""
+    """Whether each record has a session gap of its own."""
     return spec.window.gap_of_record is not None
 
 
@@ -169,7 +169,7 @@ def largest_threshold(candidate: Column, grid: Grid) -> Column:
 
 
 def _pending(axis: Axis) -> Column:
-    """Whether the tick that shows the record is not before the midnight that ends its day."""
+    """Whether the record's tick is at or after the midnight that ends its day."""
     if not axis.interval_ms:
         return F.lit(axis.interval_ms == 0)
     midnight = midnight_ms(F.col(c.ARRIVAL_DAY)) + DAY_MS

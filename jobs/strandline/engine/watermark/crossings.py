@@ -1,7 +1,7 @@
-"""When the combined watermark reached a threshold: two forms of one question, chosen once.
+"""When the combined watermark reached a threshold, answered in one of two ways.
 
-By records (each channel's first record that offers it), or by steps: where channels can go idle, no
-threshold can be found without the steps before it, and where ticks alone decide, they are one.
+By records: each channel's first record that offers it. By steps: where channels can go idle, a
+crossing depends on the steps before it, and where only ticks emit, both ways are the same.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Crossings(Protocol):
     """When the combined watermark of a pipeline's channels reached thresholds.
 
     Attributes:
-        channels: in probe order: as declared, or in the order in which they joined.
+        channels: the channels in probe order: as declared, or in the order in which they joined.
         joined: the instant from which each of them takes part.
     """
 
     def in_order(self, order: ProbeOrder) -> Crossings:
-        """The same, its channels in another order."""
+        """The same crossings, with the channels in another probe order."""
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -39,7 +39,10 @@ class Crossings(Protocol):
 
     @property
     def joined(self) -> list[int]:
-        """The instant from which each channel takes part: always, or its first record's."""
+        """The first instant at which each channel takes part.
+
+        Always, or that of its first record.
+        """
 
     def reached(
         self,
@@ -47,23 +50,25 @@ class Crossings(Protocol):
         horizon_ms: int,
         ended: npt.NDArray[np.bool_] | None = None,
     ) -> tuple[Instants, Ranks]:
-        """`T(b)` at each threshold: the first instant that sees it, and the channel's number.
+        """`T(b)` at each threshold b.
 
-        Never, where the combined watermark does not reach the threshold before the horizon; the
-        end, where it does not but the input has `ended`.
+        The first instant that sees it reached, and the channel's number.
+
+        `axis.never` where the combined watermark does not reach the threshold before the horizon;
+        `axis.end` where only the `ended` input does.
         """
 
     def watermark_reached(self, horizon_ms: int) -> int:
-        """The largest threshold of the grid that the watermark has reached at a horizon.
+        """The largest threshold of the grid that the watermark has reached at a horizon; MIN: none.
 
-        As good as the watermark itself where it is compared with thresholds; MIN: none.
+        Equivalent to the watermark itself in comparisons with thresholds.
         """
 
     def days_of_steps(self, horizon_ms: int) -> set[date]:
-        """The days on which a step is known that no arrival of the same day need have caused."""
+        """The days with a step that no arrival of the same day need have caused."""
 
     def without_dropped_end(self, clock: Clock) -> Clock:
-        """The clock without an end of the input at its horizon, if an idle source drops that."""
+        """The clock without the input's end at its horizon, if an idle source drops that end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +93,12 @@ class ByChannels:
 
 
 def never(length: int, axis: Axis) -> Instants:
-    """So many instants that never come."""
+    """An array of instants that never come."""
     return np.full(length, axis.never, dtype=object if axis.sequenced else np.int64)
 
 
 def known_before(seen: Instants, horizon_ms: int, axis: Axis) -> npt.NDArray[np.bool_]:
-    """Which first instants are seen by something that happens before a horizon."""
+    """Whether each first instant belongs to something that happens before a horizon."""
     limit = min(axis.known_below(horizon_ms), axis.end)
     return np.asarray(seen < limit, dtype=bool)
 
@@ -101,14 +106,16 @@ def known_before(seen: Instants, horizon_ms: int, axis: Axis) -> npt.NDArray[np.
 def last_to_reach(
     offers: Sequence[Instants], joined: Sequence[int], beyond: Instants, horizon_ms: int, axis: Axis
 ) -> tuple[Instants, Ranks]:
-    """When the last channel reaches each threshold, and its number: the combined watermark's turn.
+    """When the last channel reaches each threshold, and its number.
+
+    Then the combined watermark does.
 
     Args:
-        offers: of each channel in probe order, when it reaches each threshold.
-        joined: from when on each of them takes part.
-        beyond: what counts where a channel does not before the horizon.
+        offers: for each channel in probe order, when it reaches each threshold.
+        joined: the first instant at which each channel takes part.
+        beyond: the value for thresholds that are not reached before the horizon.
         horizon_ms: the horizon.
-        axis: of the instants.
+        axis: the axis of instants.
     """
     latest, number = never(len(beyond), axis), np.zeros(len(beyond), dtype=np.int64)
     if not offers:

@@ -1,8 +1,9 @@
-"""When the watermark of two inputs together reached a threshold.
+"""When the combined watermark of two inputs reached a threshold.
 
-It is the least of the watermarks of the inputs that are not idle, the largest if both are, and it
-never falls. So it has reached a threshold as soon as both inputs have, or one has while the other
-is idle: no step of the one has to be held against the steps of the other.
+It is the minimum of the inputs that are not idle, the maximum if both are, and never falls. So it
+has reached a threshold as soon as both inputs have, or as one has while the other is idle; their
+steps need not be merged.
+
 Flink: `CombinedWatermarkStatus`, with `AbstractStreamOperator#processWatermark1` and `2`.
 """
 
@@ -33,8 +34,8 @@ class InputCrossings:
     """One of two inputs.
 
     Attributes:
-        crossings: of the input alone.
-        axis: its own, and that of both.
+        crossings: the crossings of the input alone.
+        axis: its own axis, and the one of both inputs.
     """
 
     crossings: Crossings
@@ -42,7 +43,7 @@ class InputCrossings:
 
     @property
     def changes(self) -> tuple[StatusChange, ...]:
-        """Where the input as a whole went idle or came back."""
+        """When the input as a whole went idle or active."""
         crossings = self.crossings
         return crossings.kept.changes if isinstance(crossings, StepCrossings) else ()
 
@@ -52,12 +53,12 @@ class InputCrossings:
         horizon_ms: int,
         ended: npt.NDArray[np.bool_] | None,
     ) -> npt.NDArray[Any]:
-        """The place at which the input's own watermark reached each threshold."""
+        """The place, among both inputs' events, of the input's reaching each threshold."""
         seen, ranks = self.crossings.reached(thresholds, horizon_ms, ended)
         return _array(map(self.place, seen.tolist(), ranks.tolist()))
 
     def idle_from(self, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The first place, from each place of the other input on, at which this one is idle."""
+        """The first place at or after each given place at which this input is idle."""
         starts, ends = self._idle
         if not len(starts):
             return np.full_like(places, _never(self.axis.both))
@@ -68,20 +69,20 @@ class InputCrossings:
 
     @cached_property
     def _idle(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Where the input goes idle, and where it comes back."""
+        """The places at which the input goes idle, and at which it becomes active."""
         places = [self.place(one.seen_from, one.rank) for one in self.changes]
         starts = [at for at, one in zip(places, self.changes, strict=True) if one.idle]
         ends = [at for at, one in zip(places, self.changes, strict=True) if not one.idle]
         return _array(starts), _array([*ends, _never(self.axis.both)][: len(starts)])
 
     def place(self, instant: int, rank: int) -> int:
-        """Where something of this input stands among all that happens to both, as a number."""
+        """The place of an event of this input among all events of both, as a number."""
         return self.axis.seen_from(instant) * _RANKS + self.axis.rank_of(rank)
 
 
 @dataclass(frozen=True)
 class CrossingsOfTwo:
-    """When the watermark of two inputs together reached thresholds.
+    """When the combined watermark of two inputs reached thresholds.
 
     Attributes:
         left: the left input.
@@ -93,16 +94,16 @@ class CrossingsOfTwo:
 
     @property
     def axis(self) -> Axis:
-        """Of the instants of both inputs."""
+        """The axis of both inputs."""
         return self.left.axis.both
 
     def in_order(self, order: ProbeOrder) -> CrossingsOfTwo:
-        """Itself: each input has an order of its own."""
+        """Itself: each input has a probe order of its own."""
         return self
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Those of the left input, then those of the right one."""
+        """The channels of the left input, then those of the right one."""
         return (*self.left.crossings.channels, *self.right.crossings.channels)
 
     @property
@@ -117,7 +118,7 @@ class CrossingsOfTwo:
         return set().union(*(one.crossings.days_of_steps(horizon_ms) for one in inputs))
 
     def watermark_reached(self, horizon_ms: int) -> int:
-        """See `Crossings.watermark_reached`: between where one input stands and the other."""
+        """See `Crossings.watermark_reached`: it lies between the values of the two inputs."""
         inputs = (self.left, self.right)
         reached, past = sorted(one.crossings.watermark_reached(horizon_ms) for one in inputs)
         past += 1
@@ -130,7 +131,7 @@ class CrossingsOfTwo:
         return reached
 
     def without_dropped_end(self, clock: Clock) -> Clock:
-        """See `Crossings.without_dropped_end`: one input that ends is enough."""
+        """See `Crossings.without_dropped_end`: the end is dropped if one input drops it."""
         ended = self.left.crossings.without_dropped_end(clock)
         return ended if ended == clock else self.right.crossings.without_dropped_end(clock)
 
@@ -158,5 +159,5 @@ def _never(axis: Axis) -> int:
 
 
 def _array(places: Any) -> npt.NDArray[Any]:
-    """Places as an array of whole numbers of any size."""
+    """Places as an array of integers of any size."""
     return np.array(list(places), dtype=object)

@@ -15,11 +15,11 @@ from strandline.spec.pipeline import PipelineSpec
 
 @dataclass(frozen=True)
 class ProbeOrder:
-    """The channels, in the order in which a tick asks them.
+    """The channels in the order in which a tick probes them.
 
     Attributes:
         channels: their names.
-        joined: the instant from which each takes part: always, or its first record's.
+        joined: the first instant at which each takes part: always, or that of its first record.
     """
 
     channels: tuple[str, ...]
@@ -27,13 +27,13 @@ class ProbeOrder:
 
     @property
     def tied(self) -> dict[str, int]:
-        """The channels that joined at an instant at which another one did, with that instant."""
+        """The channels that joined at the same instant as another one, with that instant."""
         pairs = dict(zip(self.channels, self.joined, strict=True))
         newcomers = Counter(self.joined)
         return {channel: at for channel, at in pairs.items() if newcomers[at] > 1}
 
     def broken_by(self, behind: Mapping[str, tuple[int, int]]) -> ProbeOrder:
-        """The same, channels of one instant by what their first records have behind it."""
+        """The order with ties broken by (sequence, event time) of the channels' first records."""
         joined = dict(zip(self.channels, self.joined, strict=True))
         order = sorted(joined, key=lambda name: (joined[name], behind.get(name, ()), name))
         return ProbeOrder(tuple(order), [joined[name] for name in order])
@@ -42,9 +42,9 @@ class ProbeOrder:
 def probe_order(
     timeline: Timeline, spec: PipelineSpec, axis: Axis, known: tuple[str, ...] | None = None
 ) -> ProbeOrder:
-    """The probe order by first instants, and by names where these are the same.
+    """The probe order by first instants; ties are ordered by name.
 
-    `known`: the discovered channels in their order, where that is known already.
+    `known`: the discovered channels in probe order; None: not known yet.
     """
     declared = spec.source.declared_channels
     if declared is not None:

@@ -1,8 +1,8 @@
-"""Channels that are retired: from an instant on they hold nothing back.
+"""Retired channels: from an instant on they no longer hold the watermark back.
 
-A channel that ends offers the largest watermark there is, as Flink's partitions do, with the last
-instant before the one that it is retired at: made visible as whatever its records offer. Of a
-timeline that is one more cell.
+A retired channel offers MAX_WATERMARK, as a finished partition in Flink does, at the last instant
+before its retirement; the offer becomes visible like one of a record. In a timeline it is one more
+cell.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class End:
 
     Attributes:
         channel: its name.
-        day: the arrival day that it lies in.
-        instant: the last one before that of its retirement.
+        day: the arrival day of that instant.
+        instant: the last instant before its retirement.
         seen_from: the first instant that sees it.
     """
 
@@ -48,7 +48,7 @@ class End:
 
 
 def ends_of(spec: PipelineSpec, axis: Axis) -> list[End]:
-    """The ends of the channels that the pipeline retires, whether they have come yet or not."""
+    """The ends of all channels that the pipeline retires, past and future."""
     ends = []
     for channel, retired_ms in spec.source.retired.items():
         instant = axis.first_of(retired_ms) - 1
@@ -58,13 +58,13 @@ def ends_of(spec: PipelineSpec, axis: Axis) -> list[End]:
 
 
 def with_ends(timeline: Timeline, spec: PipelineSpec, axis: Axis) -> Timeline:
-    """A timeline, and what the ends of channels offer: later than any horizon, too."""
+    """A timeline with the offers of retired channels, including those after any horizon."""
     ends = ends_of(spec, axis)
     return _WithEnds(timeline, _cells(ends, spec, axis)) if ends else timeline
 
 
 def _cells(ends: list[End], spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
-    """The cells of ends: of no slot, and of no record."""
+    """The cells of retirements: without a slot and without records."""
     offered = pd.Series([MAX_WATERMARK] * len(ends), dtype="Int64")
     over = [axis.first_of(midnight_of(end.day) + DAY_MS) for end in ends]
     pending = [
@@ -86,20 +86,26 @@ def _cells(ends: list[End], spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
 
 
 def _exact(rows: pd.DataFrame) -> pd.DataFrame:
-    """The same, all times as integers: as floating-point numbers the largest would not fit."""
+    """The same rows with all times as integers.
+
+    The largest would not fit a floating-point number.
+    """
     times = [name for name in rows.columns if name.endswith("_ms") or name == "first_sequence"]
     return rows.astype(dict.fromkeys(times, "Int64"))
 
 
 @dataclass(frozen=True)
 class _WithEnds(OverTimeline):
-    """A timeline with the cells of ends: see `Timeline`."""
+    """A timeline with the cells of retirements: see `Timeline`."""
 
     ends: pd.DataFrame
 
     @cached_property
     def channel_days(self) -> pd.DataFrame:
-        """See `Timeline`; a day on which a channel ends and has records stands there twice."""
+        """See `Timeline`.
+
+        A day on which a channel is retired and has records has two rows for it.
+        """
         own = channel_days_of(self.ends).reindex(columns=[*CHANNEL_COLUMNS])
         return together(_exact(self.timeline.channel_days), _exact(own))
 

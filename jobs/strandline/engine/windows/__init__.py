@@ -1,1 +1,1 @@
-"""Windows on a grid: every record meets its windows, and these fire."""
+"""Windows on a grid: records are assigned to windows, and these fire."""

@@ -1,4 +1,4 @@
-"""place and split: every record meets its windows, and each of them takes it or refuses it."""
+"""Assigns records to their windows, each of which accepts or refuses them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from strandline.engine import columns as c
 
 
 def refused(records: DataFrame, newest_windows: DataFrame, least_delay_ms: int | None) -> DataFrame:
-    """The records that no window took, each with where its newest window closes.
+    """The records that no window accepted, each with when its newest window closes.
 
-    Windows close in the order of their ends, so a record that its newest window refuses is refused
-    by all; one in a gap between windows has none.
+    Windows close in the order of their ends, so a record refused by its newest window is refused by
+    all. A record in a gap between windows has no window.
 
     Args:
         records: the well-formed records.
         newest_windows: the panes, each with its newest window.
-        least_delay_ms: what has come sooner after its event time is not late: see
+        least_delay_ms: a record that arrives sooner after its event time is not late: see
             `Calendar.least_delay`. Nearly all records need only this comparison.
     """
     if least_delay_ms is not None:
@@ -27,7 +27,10 @@ def refused(records: DataFrame, newest_windows: DataFrame, least_delay_ms: int |
 
 
 def in_own_window(records: DataFrame, windows: DataFrame) -> DataFrame:
-    """Every record with where its one window fires and closes: tumbling, a pane is a window."""
+    """Every record with when its one window fires and closes.
+
+    Tumbling windows, where panes are windows.
+    """
     own = windows.withColumn(c.PANE, F.col(c.WINDOW))
     return records.join(F.broadcast(own), c.PANE)
 
@@ -35,21 +38,21 @@ def in_own_window(records: DataFrame, windows: DataFrame) -> DataFrame:
 def in_each_window(
     records: DataFrame, panes: DataFrame, windows: DataFrame, step_ms: int
 ) -> DataFrame:
-    """Every record once for each of its windows of a range, with where that fires and closes."""
+    """Every record once for each of its windows in a range, with when that fires and closes."""
     each = F.sequence(c.OLDEST, c.NEWEST, F.lit(step_ms))
     placed = records.join(F.broadcast(panes), c.PANE).withColumn(c.WINDOW, F.explode(each))
     return placed.join(F.broadcast(windows), c.WINDOW)
 
 
 def is_accepted() -> Column:
-    """Whether a placed record's window takes it: it has not closed before it.
+    """Whether the window of an assigned record accepts it: it has not closed before.
 
-    Flink: `WindowOperator#isWindowLate`; a record meets its window before the watermark that it
-    causes, so the one that closes a window is accepted.
+    Flink: `WindowOperator#isWindowLate`; a record reaches its window before the watermark that it
+    causes, so the record that closes a window is accepted.
     """
     return F.col(c.INSTANT) < F.col(c.CLOSE_FROM)
 
 
 def fires_at_once() -> Column:
-    """Whether an accepted record meets a window that has fired: it fires it again, at once."""
+    """Whether the window of an accepted record has already fired: then it fires again at once."""
     return F.col(c.INSTANT) >= F.col(c.FIRE_FROM)

@@ -1,4 +1,4 @@
-"""fire: the windows of every key, with what their last firing held."""
+"""The windows of every key, with the contents of their last firing."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def by_slot(counted: DataFrame) -> DataFrame:
 def count_each(
     assigned: DataFrame, spec: PipelineSpec, aggregates: dict[str, Column], grid: Grid
 ) -> DataFrame:
-    """Aggregate the pairs of records and windows, window by window.
+    """The aggregates of each window over its records, window by window.
 
-    What the windows refused is counted in rows of its own, which hold no record.
+    Refused pairs (record, window) are counted in separate rows, which have no records.
     """
     keys = keys_of(spec)
     contents = [column.alias(name) for name, column in aggregates.items()]
@@ -93,10 +93,10 @@ def count_panes(
     aggregates: dict[str, Partial],
     grid: Grid,
 ) -> DataFrame:
-    """The same by panes: records of a pane that meet all its windows alike are counted together.
+    """The aggregates of each window by panes: records of a pane with the same outcome are combined.
 
-    Those on time for all of them do; of the few others only those of one instant. What is counted
-    there then meets the windows one by one.
+    These are the records on time for all windows of the pane; of the few others, those of one
+    instant. The combined rows are then assigned to the windows one by one.
     """
     keys = keys_of(spec)
     sure = F.col(c.INSTANT) < F.col(c.SURE_BEFORE)
@@ -128,10 +128,10 @@ def count_panes(
 
 
 def _in_windows(grouped: DataFrame, keys: list[str], grid: Grid) -> DataFrame:
-    """Everything once for each WINDOW from OLDEST to NEWEST, in partitions by key and block.
+    """Each row once for each WINDOW from OLDEST to NEWEST, partitioned by key and block.
 
-    All of a window is in one partition: exchanging a few rows a pane before they become one for
-    each of its windows, and not these, is what makes sliding windows cheap.
+    All rows of a window are in one partition. The exchange has a few rows for each pane, before
+    they are multiplied by its windows; this makes sliding windows cheap.
     """
     step, length_ms = F.lit(grid.step_ms), _BLOCK_IN_SIZES * grid.most_windows * grid.step_ms
     first, last = (floor(F.col(name), length_ms, grid.offset_ms) for name in (c.OLDEST, c.NEWEST))
@@ -156,7 +156,7 @@ def _counts() -> list[Column]:
 
 
 def _accepted_or_missed(counted: DataFrame) -> DataFrame:
-    """Rows of what was refused hold no record: they only say how many were missed."""
+    """Rows that count refused pairs have no records, only the number of pairs."""
     accepted = F.col(_ACCEPTED)
     nothing = long(0)
     return counted.withColumn(

@@ -30,10 +30,10 @@ _OF_CAUSE = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
 def firings(
     contents: DataFrame, windows: DataFrame, emitted: Emissions, history: History
 ) -> DataFrame:
-    """One row for each firing of each window, with its content, its watermark and its position.
+    """One row for each firing of each window, with its contents, its watermark and its position.
 
     Args:
-        contents: of `contents_of_firings`.
+        contents: the rows of `contents_of_firings`.
         windows: the windows of the range.
         emitted: the emissions of the days on which something fires.
         history: everything observed below the horizon.
@@ -52,10 +52,10 @@ def contents_of_firings(
     """The content of each FIRING of each window, and the record that causes a late one.
 
     Args:
-        accepted: the records with RECORD_ID, once for each window that took them.
+        accepted: the records with RECORD_ID, once for each window that accepted them.
         spec: the pipeline.
-        aggregates: the content of a firing.
-        partials: the same in two steps; None: they cannot be had so.
+        aggregates: the aggregates of a firing.
+        partials: the same in two steps; None: not all aggregates have two steps.
     """
     of_cause = [*_OF_CAUSE, *advance_column(spec)]
     if partials is None:
@@ -76,7 +76,7 @@ def _of_single_records(
     aggregates: Mapping[str, Column],
     of_cause: Sequence[str],
 ) -> DataFrame:
-    """The same from the records themselves, each counted once for each firing that holds it."""
+    """The contents of firings from single records, each aggregated once for each firing with it."""
     each = _with_last(_numbered(accepted, spec), spec)
     in_each = each.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).withColumn(
         FIRING, F.explode(F.sequence(FIRST_HELD_BY, LAST_FIRING))
@@ -90,7 +90,7 @@ def _of_single_records(
 
 
 def _numbered(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The records with FIRST_HELD_BY: of late ones their number in their window, else 0."""
+    """The records with FIRST_HELD_BY: for late records their number in their window, else 0."""
     is_late = F.when(fires_at_once(), 1)
     in_order = Window.partitionBy(*window_of(spec), is_late).orderBy(
         c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID
@@ -100,7 +100,7 @@ def _numbered(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def _with_last(units: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Units with LAST_FIRING of their window."""
+    """Units with the LAST_FIRING of their window."""
     of_window = Window.partitionBy(*window_of(spec))
     last_late = F.max(F.nullif(FIRST_HELD_BY, long(0))).over(of_window)
     at_end = F.when(F.col(c.FIRE_AT).isNotNull(), long(0))
@@ -108,7 +108,7 @@ def _with_last(units: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def _placed(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Firings with their position: where the watermark fires the window, or the record is."""
+    """Firings with their position: that of the watermark advance, or of the record."""
     at_arrival = arrival_probe(spec)
     fired_on = F.timestamp_millis(c.FIRE_AT).cast("date")
     return firings.withColumns(
@@ -142,5 +142,5 @@ def _columns(spec: PipelineSpec) -> list[Column]:
 
 
 def _by_watermark_or_record(by_watermark: Column, by_record: Column) -> Column:
-    """A value of a firing that the watermark causes, or of one that a record does."""
+    """The value for a firing by the watermark, or the one for a firing by a record."""
     return F.when(F.col(FIRING) == 0, by_watermark).otherwise(by_record)

@@ -1,4 +1,4 @@
-"""The story of a rebuild of windows on a grid: place → split by lateness → fire."""
+"""The steps of a rebuild of windows on a grid: place → split by lateness → fire."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from strandline.model.intervals import day_of, midnight_of
 
 @dataclass(frozen=True)
 class GridRebuild(Rebuild):
-    """The rebuild of windows that lie on a grid, under the default trigger."""
+    """The rebuild of windows on a grid, under the default trigger."""
 
     def windows(self) -> DataFrame:
         """The windows of every key, the open ones included (see `fire`)."""
@@ -55,7 +55,7 @@ class GridRebuild(Rebuild):
         return computed(count_panes(self._of_range(), panes, windows, spec, partials, grid))
 
     def late(self) -> DataFrame:
-        """The records of the scope that no window took, as quarantine rows."""
+        """The records of the scope that no window accepted, as quarantine rows."""
         panes = self.calendar.panes(self._older_and_own)
         late_days = self._late_days()
         newest_windows = newest_window_table(self.spark, panes, self.history.axis)
@@ -71,7 +71,7 @@ class GridRebuild(Rebuild):
         return quarantine_late(at_arrival, self.history.spec, self.source_columns)
 
     def _late_days(self) -> list[date]:
-        """The arrival days on which a record that is asked for may have been refused."""
+        """The arrival days on which a requested record may have been refused."""
         days = set(self.calendar.late_days(self.slots))
         if (since_ms := self.scope.older_since_ms) is not None:
             of_older = self.calendar.late_days(self.older)
@@ -94,7 +94,7 @@ class GridRebuild(Rebuild):
 
     @cached_property
     def _probed(self) -> History:
-        """The history, its channels in probe order: what a firing reports depends on it."""
+        """The history with its channels in probe order, on which the reports of firings depend."""
         return in_probe_order(self.records, self.history)
 
     def _emissions_probed(self, days: list[date]) -> Emissions:
@@ -122,7 +122,7 @@ class GridRebuild(Rebuild):
         return pd.concat([self.older, self.slots], ignore_index=True)
 
     def _accepted(self, windows: DataFrame) -> DataFrame:
-        """The accepted records, once for each window that took them."""
+        """The accepted records, once for each window that accepted them."""
         return self._pairs(windows).where(is_accepted())
 
     def _pairs(self, windows: DataFrame) -> DataFrame:

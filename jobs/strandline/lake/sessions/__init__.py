@@ -1,4 +1,4 @@
-"""The room of the engines: each session says which it is, what it cannot do, and keeps rows.
+"""Sessions of the engines: the only package that uses more than the public DataFrame API.
 
-All else uses the public DataFrame API alone; what touches a JVM, a server or a port is here.
+Everything that touches a JVM, a server or a port is here.
 """

@@ -1,4 +1,4 @@
-"""Which engine a command runs on: its options come first, then the environment, then the YAML."""
+"""The choice of a command's engine: by its options, else the environment, else the YAML file."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _HAS_TOKEN = re.compile(r";\s*token\s*=", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """The engine of a command, and where it is.
+    """The engine of a command, and its address.
 
     Attributes:
-        name: of the engine.
-        master: Spark's, of `spark` alone; None: what spark-submit says, or this machine.
-        remote: the address of a Spark Connect server, of `connect` alone.
-        trust_this_machine: whether `sail` runs although others may log in on this machine.
+        name: `spark`, `connect` or `sail`.
+        master: for `spark`: Spark's master; None: that of spark-submit, or this machine.
+        remote: for `connect`: the address of the Spark Connect server.
+        trust_this_machine: for `sail`: whether it runs although others may log in on this machine.
     """
 
     name: EngineName = "spark"
@@ -45,16 +45,15 @@ def choose(
     """The engine of a command.
 
     Args:
-        environment: of the process.
-        engine: `--engine`, if it is given.
-        master: `--master`; it is for `spark` alone, which it chooses where nothing else is said.
-        remote: `--remote`; it is for `connect` alone, which it chooses where `--engine` is not
-            given.
-        trust_this_machine: `--trust-this-machine`.
-        of_pipeline: `engine:` of the pipeline's file.
+        environment: the environment variables of the process.
+        engine: the option `--engine`, if it is given.
+        master: the option `--master`; without another choice it means the engine `spark`.
+        remote: the option `--remote`; without `--engine` it means the engine `connect`.
+        trust_this_machine: the option `--trust-this-machine`.
+        of_pipeline: the key `engine` of the pipeline's file.
 
     Raises:
-        InputError: there is no such engine, or what is given contradicts it.
+        InputError: the engine is unknown, or an option contradicts it.
     """
     implied = "connect" if remote is not None else None
     said: list[tuple[str, str | None]] = [
@@ -91,7 +90,7 @@ def _is_yes(value: str | None) -> bool:
 
 
 def _address(place: str, remote: str | None) -> str:
-    """The address of a Spark Connect server, checked as far as it can be without asking it."""
+    """The address of a Spark Connect server, checked without a connection."""
     form = "sc://host:port, with ;use_ssl=true where the server has a certificate"
     if not remote:
         raise InputError("--remote", "the engine connect needs a server", f"give {form}")

@@ -1,4 +1,4 @@
-"""Apache Spark in this process, or with executors of a cluster: the one room that knows a JVM."""
+"""Apache Spark with its driver in this process: the only module that uses the JVM."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 _PARTITIONS, _FEW_PARTITIONS = "spark.sql.shuffle.partitions", "8"
-"""One machine has few cores: two hundred tasks for a small table would be nothing but overhead."""
+"""The number of shuffle partitions on one machine, where Spark's 200 tasks would be overhead."""
 _LEAST_PARTITIONS = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
-"""So many, where there is work for them: three equal tasks keep two cores as long as four do."""
+"""The least number of partitions: with two cores, three tasks take as long as four."""
 SMALL_INPUT = {
     **FEW_ROWS,
     **SMALL_PAGES,
@@ -52,7 +52,7 @@ SMALL_INPUT = {
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
 }
-"""For thousands of queries over few rows, in a session that has no others."""
+"""Settings for a session with thousands of queries over few rows."""
 _ASKED_BY_EVERY_COLUMN = {
     "functions": ("col", "lit"),
     "org.apache.spark.sql.functions": ("col", "lit", "when"),
@@ -60,13 +60,13 @@ _ASKED_BY_EVERY_COLUMN = {
     "PythonUtils": ("toSeq",),
     "PythonSQLUtils": (),
 }
-"""Classes of the JVM, and methods of theirs."""
+"""Classes of the JVM with their methods, which are looked up once."""
 _HERE = "local[*]"
 _TIMEOUT_S = 5.0
 
 
 _OF_A_CLIENT = (CLIENT_MODE, "SPARK_REMOTE", "SPARK_API_MODE")
-"""Variables that make PySpark a client of Connect: a shell may have them for other programs."""
+"""Environment variables that would make PySpark a client of Spark Connect."""
 
 
 @dataclass(frozen=True)
@@ -80,17 +80,17 @@ class ClassicSession(HadoopPlaces):
 
     @property
     def version(self) -> str:
-        """Of Apache Spark."""
+        """The version of Apache Spark."""
         return self.spark.version
 
     @property
     def on_one_machine(self) -> bool:
-        """Whether the executors live in the driver's own process."""
+        """Whether the executors are in the driver's process."""
         return str(self.spark.sparkContext.master).startswith("local")
 
     @property
     def has_ended(self) -> bool:
-        """Whether the JVM is gone that this process has started."""
+        """Whether the JVM of this process has ended."""
         process = getattr(SparkContext._gateway, "proc", None)
         return process is not None and process.poll() is not None
 
@@ -100,16 +100,16 @@ class ClassicSession(HadoopPlaces):
         return self.spark.sparkContext.defaultParallelism
 
     def computed(self, rows: DataFrame) -> DataFrame:
-        """The rows as the executors keep them.
+        """The rows, computed once and kept by the executors.
 
-        On a cluster two of them keep each part: Spark could not compute it again where one dies.
+        On a cluster two executors keep each partition, so that it is not lost if one dies.
         """
         if self.on_one_machine:
             return rows.localCheckpoint()
         return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK_2)
 
     def stop(self) -> None:
-        """End Spark's application; a JVM that is gone already cannot be stopped."""
+        """End Spark's application; a JVM that has ended is ignored."""
         with suppress(Exception):
             self.spark.stop()
 
@@ -121,13 +121,13 @@ def start_classic(
     master: str | None = None,
     short: bool = False,
 ) -> ClassicSession:
-    """Open the session of a run; under spark-submit the one whose master the submit names.
+    """Open the session of a run; under spark-submit with the master of the submit.
 
     Args:
-        app_name: shown in Spark's own pages.
-        conf: the pipeline's own settings; they win over the defaults.
-        master: a Spark master; None: what spark-submit says, or this machine.
-        short: whether the run is over before a JVM on this machine would have warmed up.
+        app_name: the application's name in Spark's UI.
+        conf: the pipeline's settings, which override the defaults.
+        master: a Spark master; None: that of spark-submit, or this machine.
+        short: whether the run is too short for a JVM to warm up.
 
     Raises:
         InputError: Delta's jars or Java are missing.
@@ -164,7 +164,7 @@ def start_classic(
 
 
 def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
-    """The session that a builder makes; `master` is named where that fails."""
+    """The session of a builder; an error names `master`."""
     try:
         spark = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
@@ -188,7 +188,7 @@ def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
 
 
 def _fit_this_machine(spark: SparkSession, own: Collection[str]) -> None:
-    """Set what counts where the executors live in the driver's process; `own` settings stay."""
+    """Set the defaults for executors in the driver's process, without overriding `own` settings."""
     # whatever `python3` comes first on the PATH, or PYSPARK_PYTHON names: it may lack pyarrow
     spark.sparkContext.pythonExec = sys.executable
     for name in {_PARTITIONS, _LEAST_PARTITIONS} - {*own}:
@@ -196,15 +196,15 @@ def _fit_this_machine(spark: SparkSession, own: Collection[str]) -> None:
 
 
 def _use_their_python(spark: SparkSession) -> None:
-    """Have executors start the Python that the settings name, which only spark-submit reads."""
+    """Set the executors' Python from the settings, which only spark-submit would read."""
     context = spark.sparkContext
     context.pythonExec = context.getConf().get(WORKERS_PYTHON, context.pythonExec)
 
 
 def _look_up_once(session: SparkSession) -> None:
-    """Keep what every column asks the JVM for.
+    """Cache the JVM classes and methods that every column uses.
 
-    py4j asks the JVM again each time that a name is used, and a short name is searched in all jars.
+    py4j asks the JVM at each use of a name, and searches a short name in all jars.
     """
     jvm = session.sparkContext._jvm
     for name, methods in _ASKED_BY_EVERY_COLUMN.items():
@@ -215,7 +215,7 @@ def _look_up_once(session: SparkSession) -> None:
 
 
 def _require_answer(master: str) -> None:
-    """Ask a standalone master for a connection: Spark itself would try for a minute."""
+    """Check that a standalone master accepts connections; Spark itself would retry for a minute."""
     problems = []
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")

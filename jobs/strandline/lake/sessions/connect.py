@@ -1,4 +1,4 @@
-"""Apache Spark behind a Spark Connect server; the client needs no Java."""
+"""Apache Spark on a Spark Connect server, for which the client needs no Java."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TASKS = 8
-"""So many write probe files: the client does not know how many executors there are."""
+"""The number of tasks that write probe files: a client does not know the number of executors."""
 _PLACE = "engine connect"
 _CATALOG, _NO_CATALOG = "spark.sql.catalog.spark_catalog", "builtin"
-"""Spark's own catalog, in which Delta tables cannot be written; and what a session says of it."""
+"""The setting of Spark's catalog, and its value for a catalog without Delta tables."""
 _TOKEN_IS_WRONG = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 
@@ -45,11 +45,11 @@ class ConnectSession(HadoopPlaces):
     has_ended: bool = False
 
     def computed(self, rows: DataFrame) -> DataFrame:
-        """The rows as the server's executors keep them."""
+        """The rows, computed once and kept by the server's executors."""
         return rows.localCheckpoint()
 
     def stop(self) -> None:
-        """End the session; the server goes on, or is gone already."""
+        """End the session; the server runs on, and one that has ended is ignored."""
         with suppress(Exception):
             self.spark.stop()
 
@@ -57,16 +57,16 @@ class ConnectSession(HadoopPlaces):
 def start_connect(
     remote: str, app_name: str, conf: Mapping[str, str] | None = None
 ) -> ConnectSession:
-    """Open a session on a server, and see that it can run what the program asks.
+    """Open a session on a server, and check that the server meets the requirements.
 
     Args:
         remote: the server's address, `sc://host:port`.
-        app_name: names the client in the server's pages.
-        conf: the pipeline's own settings.
+        app_name: the client's name in the server's UI.
+        conf: the pipeline's settings.
 
     Raises:
-        InputError: the server wants a token, is another Spark, has another Python, has no Delta,
-            or cannot take a setting.
+        InputError: the server requires a token, has another version of Spark or Python, has no
+            Delta, or does not accept a setting.
         RetryableError: it does not answer.
     """
     settings = {**EVERYWHERE, **(conf or {})}
@@ -121,10 +121,10 @@ def _require_same_spark(version: str) -> None:
 
 
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    """Set what a session of a server may set.
+    """Set the session's settings.
 
     Raises:
-        InputError: a setting is fixed when the server starts.
+        InputError: a setting can only be set when the server starts.
     """
     fixed = [name for name in settings if not spark.conf.isModifiable(name)]
     if fixed:
@@ -138,10 +138,10 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def _require_delta(spark: SparkSession) -> None:
-    """Ask for a Delta table that is nowhere: whoever has no Delta says so, others that it is not.
+    """Check that the server has Delta, by reading a table that does not exist.
 
     Raises:
-        InputError: the server has no Delta, or was started without its settings.
+        InputError: the server has no Delta, or was started without Delta's settings.
     """
     lacks = spark.conf.get(_CATALOG, _NO_CATALOG) == _NO_CATALOG
     try:
@@ -158,10 +158,10 @@ def _require_delta(spark: SparkSession) -> None:
 
 
 def _require_same_python(spark: SparkSession) -> None:
-    """Have a worker say which Python it is.
+    """Check the version of the workers' Python.
 
     Raises:
-        InputError: it is of another minor version, or cannot be started.
+        InputError: its minor version is another one, or it cannot be started.
     """
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     from pyspark.sql import functions as F  # noqa: PLC0415 - by now it is the client's

@@ -1,4 +1,4 @@
-"""Sail: an engine beside this very process, which needs no Java and speaks Spark Connect."""
+"""Sail: an engine in a child process, which speaks Spark Connect and needs no Java."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 VERSION = "0.7.2"
-"""Of `pysail`: the one that was held against Flink's answers."""
+"""The version of `pysail` whose results were compared with Flink's."""
 _PLACE = "engine sail"
 _SECONDS_TO_END = 5.0
 IDLE_SECONDS = "SAIL_SPARK__SESSION_TIMEOUT_SECS"
-"""The variable that says for how many seconds a session may be without a query."""
+"""The environment variable with the seconds after which a session without queries ends."""
 _SECONDS_OF_A_YEAR = 365 * 24 * 60 * 60
 _LEAST_TASKS = 2
 _RETRIES = 4
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
-"""A path below which Sail finds a Delta table: other signs it quotes as URLs do, or reads twice."""
+"""Matches paths at which Sail finds a Delta table; it encodes or decodes other characters."""
 _SIZE = re.compile(r"([0-9]{1,9})([kmgt])b?")
 _SHIFTS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 
 @dataclass(frozen=True)
 class EmbeddedSession:
-    """A session on a server of its own; see `EngineSession`.
+    """A session on a private server; see `EngineSession`.
 
     Attributes:
-        server: the process of Sail; it ends with this one.
-        folder: for rows that are computed once, and the server's socket.
+        server: the server's process, which ends with this process.
+        folder: the folder for computed rows and for the server's socket.
     """
 
     spark: SparkSession
@@ -68,7 +68,7 @@ class EmbeddedSession:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the server's process is gone: somebody, or the system, has killed it."""
+        """Whether the server's process has ended, as if it was killed for lack of memory."""
         return self.server.poll() is not None
 
     @property
@@ -77,7 +77,7 @@ class EmbeddedSession:
         return os.cpu_count() or 1
 
     def computed(self, rows: DataFrame) -> DataFrame:
-        """The rows as files of this machine: handed over by the client many are too large."""
+        """The rows, computed once and kept in local files."""
         folder = self.folder / str(next(self._numbers))
         schema = rows.schema
         rows.write.parquet(self.to_write(str(folder)))
@@ -85,7 +85,7 @@ class EmbeddedSession:
         return self.parquet(self.spark.read.schema(schema), str(folder))
 
     def table_at(self, place: str) -> str:
-        """The place of a Delta table: behind a link where Sail would look for other signs."""
+        """The place of a Delta table; a link if its path has characters that Sail misreads."""
         if is_uri(place) or _PLAIN.fullmatch(place):
             return place
         link = self.folder / f"table-{sha256(place.encode()).hexdigest()[:16]}"
@@ -94,15 +94,15 @@ class EmbeddedSession:
         return str(link)
 
     def parquet(self, reader: DataFrameReader, place: str) -> DataFrame:
-        """See `EngineSession`; a URI is never a pattern."""
+        """See `EngineSession`; it uses a URI, which is never a pattern."""
         return reader.parquet(uri_of(place))
 
     def to_write(self, place: str) -> str:
-        """The place of a folder of Parquet files as the writer takes it."""
+        """The place of a folder of Parquet files for the writer."""
         return uri_of(place)
 
     def stop(self) -> None:
-        """End the session and its server, and remove what was computed."""
+        """End the session and its server, and remove the computed rows."""
         try:
             with suppress(Exception):  # the server may be gone already
                 self.spark.stop()
@@ -117,17 +117,17 @@ def start_embedded(
     trust_this_machine: bool = False,
     needs_network: bool = False,
 ) -> EmbeddedSession:
-    """Open a session of Sail, which nobody else on this machine can reach.
+    """Open a session of Sail that no other user of this machine can reach.
 
     Args:
         conf: settings of the session.
-        trust_this_machine: whether it may listen where others could reach it.
-        needs_network: whether it must reach other machines, such as an object store, so that it
-            cannot be closed off.
+        trust_this_machine: whether it may listen on a port that other users could reach.
+        needs_network: whether it needs the network, as for an object store, so that it cannot be
+            isolated.
 
     Raises:
-        InputError: Sail is not installed, or another version of it is; or it cannot be closed off,
-            and others may log in on this machine.
+        InputError: Sail is not installed, or has another version; or it cannot be isolated, and
+            others may log in on this machine.
     """
     _require_version()
     settings = {**EVERYWHERE, **WITHOUT_LINES, **(conf or {})}
@@ -150,10 +150,10 @@ def start_embedded(
 
 
 def bytes_of(size: str) -> int:
-    """A size as Spark writes it, `4g` or `512m`, in bytes.
+    """The bytes of a size in Spark's format, `4g` or `512m`.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a size.
     """
     found = _SIZE.fullmatch(size.strip().lower())
     if found is None:
@@ -162,10 +162,10 @@ def bytes_of(size: str) -> int:
 
 
 def _temporary_folder() -> str:
-    """Where this process puts what it needs for a while.
+    """The folder for temporary files of this process.
 
     Raises:
-        InputError: Sail would find no table behind a link there.
+        InputError: Sail cannot read tables by links in the folder.
     """
     folder = tempfile.gettempdir()
     if not _PLAIN.fullmatch(folder):
@@ -178,14 +178,14 @@ def _temporary_folder() -> str:
 
 
 def _default_memory() -> int:
-    """Three fifths of this machine's memory, in bytes: Sail reserves more than it then takes."""
+    """Three fifths of this machine's memory, in bytes; Sail reserves more than it uses."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 5
 
 
 def _served(
     folder: Path, settings: Mapping[str, str], trust_this_machine: bool, needs_network: bool
 ) -> tuple[subprocess.Popen[str], str]:
-    """A server's process, and its address as gRPC takes it."""
+    """A server's process, and its address for gRPC."""
     why = "some table lies on other machines"
     if not needs_network:
         server, said = _started(settings, folder, str(folder))
@@ -208,10 +208,10 @@ def _served(
 def _started(
     settings: Mapping[str, str], folder: Path, *arguments: str
 ) -> tuple[subprocess.Popen[str], dict[str, str]]:
-    """A process of the server, and the line that it says.
+    """A server's process, and the first line of its output.
 
     Raises:
-        UnexpectedError: it has ended without saying it.
+        UnexpectedError: it has ended without output.
     """
     log = folder / "log"
     with log.open("w") as errors:
@@ -235,7 +235,7 @@ def _started(
 
 
 def _server_settings(memory: int) -> dict[str, str]:
-    """Settings of a server, as variables: the bytes that it may sort, join and group in; tasks."""
+    """The server's environment variables: its memory limit for queries, and its tasks."""
     return {
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
         "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(memory),
@@ -248,7 +248,7 @@ def _server_settings(memory: int) -> dict[str, str]:
 
 
 def _give_up_soon(spark: SparkSession) -> None:
-    """Retry a failed call for some seconds, and not for ten minutes: the server is a child."""
+    """Limit the retries of failed calls to some seconds: the server is a child process."""
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - a JVM's PySpark
 
     spark.client.disable_reattachable_execute()
@@ -256,7 +256,7 @@ def _give_up_soon(spark: SparkSession) -> None:
 
 
 def _end(server: subprocess.Popen[str]) -> None:
-    """End a server; one that takes long is killed: it has nothing to finish."""
+    """End a server; it is killed if it does not end soon, since it has nothing to finish."""
     for stream in (server.stdin, server.stdout):
         if stream is not None:
             with suppress(OSError):

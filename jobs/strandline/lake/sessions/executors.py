@@ -1,7 +1,7 @@
-"""Executors on other machines: what they are sent.
+"""The preparation of executors on other machines.
 
-They run no Python, so that neither the library nor its packages are needed there; Python with
-pyarrow only where records are replayed in order, or a function of the user's own is called.
+They need neither this library nor its packages. They need Python with pyarrow only if records are
+replayed, or a user-defined function is called.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _TIMEOUT_S, _PAUSE_S = 120.0, 0.5
 
 
 def equip_executors(spark: SparkSession) -> None:
-    """Send Delta's jars along, whatever Spark the workers have, and wait for a first executor.
+    """Send Delta's jars to the workers, and wait for a first executor.
 
-    A standalone master lets an application that no worker has room for wait for ever, silently.
+    A standalone master would let an application wait for ever if no worker has free resources.
 
     Raises:
-        RetryableError: no executor came in two minutes.
+        RetryableError: no executor has started within two minutes.
     """
     java: Any = spark.sparkContext._jsc
     for jar in delta_jars():

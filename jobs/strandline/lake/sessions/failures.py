@@ -1,4 +1,4 @@
-"""What an engine fails with, whichever it is."""
+"""The exceptions of all engines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ except ImportError:  # no JVM is ever talked to, and nothing of one is thrown
     _ThrownByJvm = PySparkException
 
 FAILURES: tuple[type[Exception], ...] = (PySparkException, _ThrownByJvm)
-"""What Spark says of itself, and what a JVM throws that Spark has no class for."""
+"""PySpark's exceptions, and exceptions of the JVM for which PySpark has no class."""
 
 
 def cause_of(error: BaseException) -> str:
-    """The first line of what an error says; of one of a JVM, which begins with a call, its own."""
+    """The first line of an error's message; for a JVM's error that of the Java exception."""
     lines = str(error).splitlines() or [type(error).__name__]
     its_own = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
     return (its_own or lines)[0]

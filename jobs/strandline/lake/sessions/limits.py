@@ -1,4 +1,4 @@
-"""What an engine cannot do, refused by name before anything is read."""
+"""The features that an engine does not support, refused by name before anything is read."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from strandline.spec.on_sail import ON_SPARK, names_not_on_sail
 from strandline.spec.pipeline import PipelineSpec
 
 _READ_BY_SAIL = {"timestampNtz", "deletionVectors", "columnMapping"}
-"""Reader features of Delta: Sail reads the first, and of the others tables that do not use them."""
+"""Reader features of Delta: Sail supports the first, and reads tables that declare the others
+without using them."""
 _MAPPING = "delta.columnMapping.mode"
 
 
 def require_able(choice: EngineChoice, spec: PipelineSpec, log: LandingLog | None) -> None:
-    """Refuse what an engine cannot do of a pipeline.
+    """Refuse features of a pipeline that an engine does not support.
 
     Args:
         choice: the engine.
         spec: the pipeline.
-        log: of its landing table; None: only a catalog knows where that lies.
+        log: the landing table's log; None: only a catalog knows the table's location.
 
     Raises:
-        InputError: there is such a thing.
+        InputError: the engine does not support a feature.
     """
     if choice.name == "sail":
         _require_of_sail(spec, log)
 
 
 def stores_of(lake: Lake, log: LandingLog | None) -> set[str]:
-    """The kinds of stores on other machines, as `s3`, in which a lake or a landing table lies."""
+    """The kinds of remote stores, such as `s3`, of the lake and the landing tables."""
     places = [lake.root, *(one.uri for one in _logs(log))]
     return {place.partition(":")[0] for place in places if is_uri(place)}
 
@@ -49,7 +50,7 @@ def _require_of_sail(spec: PipelineSpec, log: LandingLog | None) -> None:
 
 
 def _not_on_sail(spec: PipelineSpec, log: LandingLog | None) -> Iterator[tuple[str, str]]:
-    """Settings and landing tables that Sail does not know, by their place in the file."""
+    """Settings and landing tables that Sail does not support, by their place in the file."""
     for name in {*spec.spark} - {MEMORY}:
         yield f"spark.{name}", "Sail has no such setting"
     if log is None:
@@ -60,9 +61,9 @@ def _not_on_sail(spec: PipelineSpec, log: LandingLog | None) -> Iterator[tuple[s
 
 
 def _of_expressions(spec: PipelineSpec, log: LandingLog | None) -> Iterator[InputError]:
-    """The functions that Sail computes otherwise, whatever they are of.
+    """The functions with another result on Sail, independent of types.
 
-    What only the types of the columns say is asked of Sail (`pipeline/ask_engine.py`).
+    Problems that depend on the types of columns are asked of Sail (`pipeline/ask_engine.py`).
     """
     for use in expressions_of(spec, columns_by_log(spec, log)):
         for problem, way_out in names_not_on_sail(use.text):
@@ -70,12 +71,12 @@ def _of_expressions(spec: PipelineSpec, log: LandingLog | None) -> Iterator[Inpu
 
 
 def _logs(log: LandingLog | None) -> list[LandingLog]:
-    """The logs of the landing tables; none of one that only a catalog knows."""
+    """The logs of the landing tables; none for a table that only a catalog knows."""
     return [] if log is None else [*log.of_sides.values()]
 
 
 def _of_table(log: LandingLog) -> Iterator[str]:
-    """What Sail cannot read of a landing table."""
+    """The features of a landing table that Sail does not support."""
     unknown = {*(log.table.protocol().reader_features or ())} - _READ_BY_SAIL
     if unknown:
         yield f"its table uses {', '.join(sorted(unknown))}, which Sail cannot read"

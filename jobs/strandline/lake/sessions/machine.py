@@ -1,4 +1,4 @@
-"""Who may log in on this machine."""
+"""The accounts that may log in on this machine."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _NO_LOGIN = {"nologin", "false", "sync", "shutdown", "halt"}
 
 
 def others_who_may_log_in(accounts: Iterable[pwd.struct_passwd] | None = None) -> list[str]:
-    """The names of the accounts of other people, or with a login shell, besides root's.
+    """The names of other accounts of people, or with a login shell, without root.
 
     Args:
-        accounts: of the machine; None: those that it knows.
+        accounts: the machine's accounts; None: read from the system.
     """
     own = os.getuid()
     known = pwd.getpwall() if accounts is None else accounts

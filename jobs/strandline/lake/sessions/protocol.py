@@ -1,4 +1,4 @@
-"""What the program asks of a session besides the DataFrame API, whichever engine answers it."""
+"""The protocol of a session: what the program needs in addition to the DataFrame API."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from strandline.spec.common import EngineName
 
 
 class EngineSession(Executor, Protocol):
-    """A session of an engine, and what the DataFrame API does not say of it."""
+    """A session of an engine."""
 
     @property
     def engine(self) -> EngineName:
-        """The name of the engine, as `--engine` takes it."""
+        """The engine's name, as in `--engine`."""
 
     @property
     def version(self) -> str:
@@ -25,46 +25,46 @@ class EngineSession(Executor, Protocol):
 
     @property
     def spark(self) -> SparkSession:
-        """The session itself."""
+        """PySpark's session."""
 
     @property
     def on_one_machine(self) -> bool:
-        """Whether the executors see the files of this machine, as they are."""
+        """Whether the executors read and write the files of this machine."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether what computes for the session is known to be gone."""
+        """Whether the engine's process is known to have ended."""
 
     @property
     def for_few_rows(self) -> Mapping[str, str]:
-        """Settings with which the session is quick where a query has few rows."""
+        """Settings that make queries over few rows quick."""
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at the same time, as far as the engine says."""
+        """The number of tasks that run at the same time, as far as it is known."""
 
     def table_at(self, place: str) -> str:
-        """The place of a Delta table as the engine's reader takes it."""
+        """The place of a Delta table for the engine's reader."""
 
     def parquet(self, reader: DataFrameReader, place: str) -> DataFrame:
-        """The rows of a folder of Parquet files, and of no other that a pattern could mean."""
+        """The rows of a folder of Parquet files, whose path is not taken as a pattern."""
 
     def to_write(self, place: str) -> str:
-        """The place of a folder of Parquet files as the engine's writer takes it."""
+        """The place of a folder of Parquet files for the engine's writer."""
 
     def stop(self) -> None:
-        """End the session, and whatever was started for it."""
+        """End the session, and the processes that it has started."""
 
 
 class HadoopPlaces:
-    """Places as Apache Spark takes them: paths, of which only Parquet's reader makes patterns."""
+    """Places for Apache Spark: paths, which only Parquet's reader takes as patterns."""
 
     def table_at(self, place: str) -> str:
         """See `EngineSession`."""
         return places.for_hadoop(place)
 
     def parquet(self, reader: DataFrameReader, place: str) -> DataFrame:
-        """See `EngineSession`; a pattern cannot be escaped where the path has a colon, too."""
+        """See `EngineSession`; a pattern cannot be escaped in a path with a colon."""
         return reader.option("__globPaths__", "false").parquet(places.for_hadoop(place))
 
     def to_write(self, place: str) -> str:
@@ -73,11 +73,11 @@ class HadoopPlaces:
 
 
 def opened(session: EngineSession) -> None:
-    """Make a session known to whoever has only its `SparkSession`."""
+    """Register a session, so that `session_of` finds it by its `SparkSession`."""
     introduce(session.spark, session)
     places.introduce(session.spark, session.table_at)
 
 
 def session_of(spark: SparkSession) -> EngineSession:
-    """The session that a `SparkSession` belongs to; it was opened by this package."""
+    """The registered session of a `SparkSession`."""
     return cast("EngineSession", executor_of(spark))

@@ -1,4 +1,4 @@
-"""A client of Spark Connect: what sessions on a server, near or far, share."""
+"""A client of Spark Connect, for the sessions of Connect and Sail."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CLIENT_MODE = "SPARK_CONNECT_MODE_ENABLED"
-"""The variable that makes PySpark a client of Connect, in this process and those it starts."""
+"""The environment variable that makes PySpark a client of Connect, also in child processes."""
 _SECONDS_TO_CONNECT = 10.0
 
 
 def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkSession:
-    """A session of its own on a server.
+    """A new session on a server.
 
     Args:
-        target: the server's address: `sc://host:port`, or as gRPC writes it (`unix:/path`).
-        settings: of the session.
-        extra: of the package, that brings the client's needs; named where one is missing.
+        target: the server's address: `sc://host:port`, or in gRPC's form (`unix:/path`).
+        settings: settings of the session.
+        extra: the extra of this package with the client's packages, for an error.
 
     Raises:
         InputError: the client's packages are missing.
-        TimeoutError: a server elsewhere takes no connection.
+        TimeoutError: a remote server accepts no connection.
     """
     # by this PySpark's functions are those of the client; they ask for no JVM
     os.environ[CLIENT_MODE] = "1"
@@ -41,7 +41,7 @@ def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkS
         ) from None
 
     class Channel(ChannelBuilder):
-        """A channel to an address that is no `sc://` one."""
+        """A channel to an address in gRPC's form."""
 
         def toChannel(self) -> Any:
             return self._insecure_channel(target)
@@ -64,10 +64,10 @@ def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkS
 
 
 def _await_server(remote: str) -> None:
-    """Wait until a server takes a connection: the client itself would go on for ten minutes.
+    """Wait until a server accepts a connection; the client itself would retry for ten minutes.
 
     Raises:
-        TimeoutError: it does not.
+        TimeoutError: it does not accept one in time.
     """
     import grpc  # noqa: PLC0415 - the client's packages may be missing
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - the same

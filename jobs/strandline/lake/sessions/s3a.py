@@ -1,4 +1,4 @@
-"""How Apache Spark reads an object store: by Hadoop's S3A, which does not come with it."""
+"""The settings of Hadoop's S3A, by which Apache Spark reads an object store."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _BY_HAND = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 
 
 def s3a_settings(environment: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
-    """Settings of S3A that say what the environment says to delta-rs.
+    """The settings of S3A that correspond to delta-rs' environment variables.
 
-    The credentials are none of them: Spark takes them from its environment.
+    Credentials are not among them: S3A reads them from the environment.
 
     Args:
-        environment: of the process.
-        conf: the pipeline's own settings.
+        environment: the environment variables of the process.
+        conf: the pipeline's settings.
 
     Raises:
-        InputError: the package is not among Spark's jars. Under spark-submit nobody asks: its
-            option `--packages` may have added it.
+        InputError: S3A is not among Spark's jars. This is not checked under spark-submit, whose
+            option `--packages` may add it.
     """
     if "PYSPARK_GATEWAY_PORT" not in environment and not ({*_BY_HAND} & {*conf} or _is_there()):
         raise InputError(
@@ -48,12 +48,12 @@ def _is_there() -> bool:
 
 
 def _version() -> str:
-    """The version of Spark's own Hadoop, which S3A has to be of."""
+    """The version of Spark's Hadoop, which S3A must have."""
     (client,) = _jars("hadoop-client-api")[:1] or ["hadoop-client-api-VERSION"]
     return client.rpartition("-")[2]
 
 
 def _jars(name: str) -> list[str]:
-    """Spark's jars of a name, without their endings."""
+    """The names of Spark's jars with a prefix, without suffix."""
     folder = spark_folder()
     return [] if folder is None else [jar.stem for jar in (folder / "jars").glob(f"*{name}-*.jar")]

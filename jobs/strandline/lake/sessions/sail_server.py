@@ -1,12 +1,12 @@
-"""The process of Sail's server: it alone loads the engine, and nobody else can reach it.
+"""The process of Sail's server, which other users of the machine cannot reach.
 
-Sail listens on a port of this machine and asks nobody who they are: whoever else is logged in could
-run code as this user. So this process leaves the machine's network for one of its own, where
-nothing but itself is, and hands the bytes of that port on to a socket in a folder of this user.
+Sail listens on a port without authentication, so any other user of the machine could run code as
+this user. Therefore this process moves into a network namespace of its own, and forwards the bytes
+of the port to a socket in a private folder.
 
-Run as `python sail_server.py FOLDER`, where FOLDER is this user's alone: it prints a line of JSON,
-`{"socket": PATH}`, or `{"closed": REASON}` where there is no such network, and ends with its input.
-`python sail_server.py` serves an open port instead and prints `{"port": NUMBER}`.
+`python sail_server.py FOLDER`, with a private FOLDER, prints a line of JSON: `{"socket": PATH}`, or
+`{"closed": REASON}` if the namespace cannot be created. It ends when its input ends. Without a
+folder it serves an open port, and prints `{"port": NUMBER}`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _CHUNK = 1 << 18
 
 
 def leave_network() -> None:
-    """Move this process, which has one thread so far, into a network that only it is in.
+    """Move this process into a new network namespace; it must have a single thread.
 
     Raises:
-        OSError: the system does not let it.
+        OSError: the system does not allow it.
     """
     user, group = os.getuid(), os.getgid()
     try:
@@ -61,7 +61,7 @@ def _bring_up(interface: str) -> None:
 
 
 def serve() -> tuple[Any, tuple[str, int]]:
-    """Start Sail on a free port: its address, and the server, which ends when nobody has it."""
+    """Start Sail on a free port: the server and its address; it ends with its last reference."""
     from pysail.spark import SparkConnectServer  # noqa: PLC0415
 
     server = SparkConnectServer("127.0.0.1", 0)
@@ -74,7 +74,7 @@ def serve() -> tuple[Any, tuple[str, int]]:
 
 
 def hand_on(listening: socket.socket, address: tuple[str, int]) -> None:
-    """Connect whoever comes to a socket with Sail."""
+    """Forward connections of a socket to Sail."""
     while True:
         client, _ = listening.accept()
         try:
@@ -99,7 +99,7 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 def main(folder: str | None) -> None:
-    """Serve until the input ends: it does so with the process that has started this one."""
+    """Serve until the input ends, which is when the parent process ends."""
     if folder is None:
         server, (_, port) = serve()
         _say(port=port)

@@ -1,4 +1,4 @@
-"""Settings of sessions that any engine may be given, and of queries over few rows."""
+"""Settings of sessions on every engine, and settings for queries over few rows."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ EVERYWHERE = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-"""Settings that decide the answers, or the form in which they are written."""
+"""Settings that affect results, or the form in which they are written."""
 WITHOUT_LINES = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
-"""By default PySpark looks for the caller's line at each call of its API, to show it in errors: a
-third of the processor time in which a plan is built. On a Connect server it cannot be set."""
+"""Switches off PySpark's search for the caller's line at each call of its API, which takes a third
+of the processor time of building a plan. It cannot be set on a Connect server."""
 FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""For queries over few rows: to compile and replan each takes longer than to interpret it."""
+"""Settings for queries over few rows, for which compiling and replanning take too long."""
 _FEW_BYTES = 2**20
 
 
@@ -32,12 +32,12 @@ _FEW_BYTES = 2**20
 def for_input_of(
     spark: SparkSession, size_bytes: int, own: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Within it, queries are interpreted where the files that they read are small.
+    """A context in which queries are interpreted if the landing files are small.
 
     Args:
         spark: the session.
-        size_bytes: of the landing files to read.
-        own: the pipeline's own settings; they stay.
+        size_bytes: the size of the landing files to read.
+        own: the pipeline's settings, which are not overridden.
     """
     wanted = {} if size_bytes > _FEW_BYTES else session_of(spark).for_few_rows
     changed = {name: value for name, value in wanted.items() if name not in (own or {})}

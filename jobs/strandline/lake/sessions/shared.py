@@ -1,4 +1,4 @@
-"""Whether executors on other machines see the lake."""
+"""The check that executors on other machines see the lake."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from strandline.lake.store import Lake
 
 
 def require_shared(session: EngineSession, lake: Lake, probe: str) -> None:
-    """Have every executor write a file into the lake, and look for each of them from here.
+    """Have every executor write a file into the lake, and check that all files are visible here.
 
-    A folder that each machine has for itself takes what is written there, and says nothing.
+    Without this check, files in a folder that each machine has for itself would be lost silently.
 
     Args:
-        session: whose executors are asked.
-        lake: where they must be able to write.
-        probe: names the files; no other run that is under way has the same one.
+        session: the session with the executors.
+        lake: the lake.
+        probe: the prefix of the files, unique among current runs.
 
     Raises:
-        InputError: the lake is a folder that some executor does not see, or may not write into.
+        InputError: an executor does not see the lake's folder, or may not write into it.
     """
     if session.on_one_machine or lake.folder is None:
         return

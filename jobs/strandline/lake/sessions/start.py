@@ -1,4 +1,4 @@
-"""Opening the session that a command has chosen."""
+"""The opening of the session of a chosen engine."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def start(
     few_rows: bool = False,
     stores: Collection[str] = (),
 ) -> EngineSession:
-    """Open a session of an engine; whoever opens it stops it.
+    """Open a session of an engine; the caller stops it.
 
     Args:
         choice: the engine.
-        app_name: shown in the engine's own pages, where it has some.
-        conf: the pipeline's own settings; they win over the defaults.
-        short: whether the run is over before a JVM on this machine would have warmed up.
-        few_rows: whether all of its many queries have few rows.
-        stores: kinds of stores on other machines in which some table lies.
+        app_name: the application's name in the engine's UI.
+        conf: the pipeline's settings, which override the defaults.
+        short: whether the run is too short for a JVM to warm up.
+        few_rows: whether all its queries have few rows.
+        stores: the kinds of remote stores that are used.
 
     Raises:
-        InputError: the engine is not installed, cannot start, or is none that the program runs on.
-        RetryableError: its server does not answer, or has nothing free.
+        InputError: the engine is not installed, cannot start, or does not meet the requirements.
+        RetryableError: its server does not answer, or has no free resources.
     """
     # each of them loads packages that the others do without
     if choice.name == "sail":

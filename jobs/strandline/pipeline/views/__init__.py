@@ -1,1 +1,1 @@
-"""What a person asks of a pipeline between runs: its status, its report. They need no Spark."""
+"""Views of a pipeline between runs: its status, its report. No Spark."""

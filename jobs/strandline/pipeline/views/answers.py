@@ -1,4 +1,4 @@
-"""What Airflow's page asks of a pipeline, as plain values: the page itself loads no Spark."""
+"""The views of Airflow's page, as plain values: the page itself loads no Spark."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def answer(view: str, spec: PipelineSpec, lake: Lake, asked: Asked, now_ms: int)
         view: `status`, `runs`, `run`, `calendar`, `day`, `incomplete` or `slot`.
         spec: the pipeline.
         lake: where its tables lie.
-        asked: what the view is asked for.
-        now_ms: the time of the clock.
+        asked: the parameters of the view.
+        now_ms: the current time.
 
     Raises:
         InputError: there is no such thing in it, or it has not run.
@@ -151,7 +151,7 @@ def _rows(found: Rows) -> dict[str, Any]:
 
 
 def _value(value: Any) -> str | None:
-    """A value of the data as text, cut where it is long."""
+    """A value of the data as text, shortened if it is long."""
     if value is None:
         return None
     if isinstance(value, float):
@@ -164,7 +164,7 @@ def _value(value: Any) -> str | None:
 
 
 def _text(at: date | None) -> str | None:
-    """A day or an instant in ISO-8601, the instant in whole seconds where it is one."""
+    """A date or instant in ISO-8601; an instant without its fraction if that is zero."""
     if at is None:
         return None
     if not isinstance(at, datetime):

@@ -1,4 +1,4 @@
-"""The calendar of completeness of a pipeline: a row a day, a column a time of day, page by page."""
+"""The completeness calendar of a pipeline, page by page: a row a day, a column a time of day."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Cell:
     """The slots of a day that start in a column.
 
     Attributes:
-        start_ms: of the first of them.
-        end_ms: of the last of them that ends last.
-        states: how many there are, by state.
-        accepted: their records that windows hold.
-        refused: their records that none does.
-        incomplete: how many of them are not complete.
-        why: the sentences of the only slot; empty where there are several.
+        start_ms: the start of the first slot.
+        end_ms: the latest end of a slot.
+        states: the number of slots by state.
+        accepted: the number of accepted records.
+        refused: the number of refused records.
+        incomplete: the number of slots that are not complete.
+        why: the reasons of a single slot; empty if there are several slots.
     """
 
     start_ms: int
@@ -51,12 +51,12 @@ class Cell:
 
     @property
     def state(self) -> str:
-        """The state of the slot that is furthest from complete."""
+        """The state of the least complete slot."""
         return next(state for state in WORST_FIRST if self.states.get(state))
 
     @property
     def share(self) -> float | None:
-        """The share of the records that windows hold; None: there is no record."""
+        """The share of accepted records; None: there is no record."""
         known = self.accepted + self.refused
         return self.accepted / known if known else None
 
@@ -109,9 +109,9 @@ class CalendarPage:
 
 
 def calendar_page(shown: Shown, until: date | None = None) -> CalendarPage:
-    """The page of a calendar that ends with a day; None: with the last one shown by default.
+    """The page of a calendar that ends with a day; None: with the last day shown by default.
 
-    It has as many days as `DAYS` and `MOST_ROWS` allow, so that what is held is bounded.
+    Its days are limited by `DAYS` and `MOST_ROWS`, to bound the memory.
     """
     rows, minutes = _rows_by_day(shown.store), column_minutes(shown.spec)
     last = until or last_shown_day(shown.store)
@@ -132,7 +132,7 @@ def calendar_page(shown: Shown, until: date | None = None) -> CalendarPage:
 
 
 def _cells(shown: Shown, first: date, last: date) -> dict[date, dict[int, Cell]]:
-    """Of each day, the newest first, its cells by column."""
+    """The cells of each day by column, the newest day first."""
     place = _Place.of(shown.spec)
     cells: dict[date, dict[int, Cell]] = {
         last - timedelta(n): {} for n in range((last - first).days + 1)
@@ -170,7 +170,7 @@ def _first_of_page(rows: Mapping[date, int], last: date) -> date:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where slots stand: at their start; windows of one start that grow, at their last step."""
+    """The day and column of slots: by their start; for cumulative windows by their last step."""
 
     column_ms: int
     last_step_ms: int | None
@@ -183,7 +183,7 @@ class _Place:
 
     @property
     def reach(self) -> timedelta:
-        """How far after its start a slot may stand."""
+        """How far after its start a slot may be shown."""
         return timedelta(0 if self.last_step_ms is None else 1)
 
     def of_slot(self, slot: Slot) -> tuple[date, int]:

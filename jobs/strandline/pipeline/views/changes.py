@@ -1,4 +1,4 @@
-"""changes: what every published run has changed, after a position of the ledger; no Spark."""
+"""The changes of every published run, since a ledger position; no Spark."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _CHANGING = ("published", "erased")
 
 
 def changes_of(spec: PipelineSpec, lake: Lake, since: int) -> dict[str, Any]:
-    """What has been published after a position of the ledger: a line for each run, oldest first.
+    """The publishes after a ledger position: a line for each run, oldest first.
 
     Args:
         spec: the pipeline.
         lake: where its tables lie.
-        since: the position; 0: from the first run on.
+        since: the position; 0: all runs.
 
     Returns:
-        `runs`, and in `next` the position to ask with the next time.
+        `runs`, and the position for the next call as `next`.
 
     Raises:
         InputError: nothing has run yet, or the ledger has no such position.
@@ -61,14 +61,14 @@ def changes_of(spec: PipelineSpec, lake: Lake, since: int) -> dict[str, Any]:
 
 
 def completed_by(state: PipelineState, run_id: str) -> list[list[str]]:
-    """The days that a published run has completed, as ranges; none of them was announced before."""
+    """The days that a published run has completed first, as ranges."""
     found = [completed for step, completed in _published(state) if step.run_id == run_id]
     return found[-1] if found else []
 
 
 @dataclass
 class _Announced:
-    """How far days are complete, and the first day of slots; of a ledger read so far."""
+    """The last complete day announced, and the first day of slots, while reading a ledger."""
 
     until_ms: int | None = None
     first: date | None = None
@@ -78,7 +78,7 @@ class _Announced:
 def _published(state: PipelineState) -> Iterator[tuple[Entry, list[list[str]]]]:
     """Each step that has changed the tables, with the days that it has completed, as ranges.
 
-    Of runs before these days were kept none is known: the next run completes what comes after it.
+    Steps of older program versions have no such days; the next run completes them.
     """
     announced = _Announced()
     for step in state.steps:
@@ -109,7 +109,7 @@ def _completed(step: Entry, announced: _Announced) -> list[list[str]]:
 def _dates_of(
     store: Store, state: PipelineState, step: Entry
 ) -> Mapping[str, Sequence[Sequence[str]]] | None:
-    """The dates that a step has changed: as it says; else by the tables' logs; None: not known."""
+    """The dates that a step has changed: as recorded, else by the tables' logs; None: not known."""
     if step.dates is not None:
         return step.dates
     before = {now.position: then for then, now in pairwise(state.whole)}

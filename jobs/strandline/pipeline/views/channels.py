@@ -1,4 +1,4 @@
-"""What each channel has offered, and which one holds the watermark: by few days of the timeline."""
+"""The offers of each channel, and the one that holds the watermark back."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from strandline.spec import PipelineSpec
 
 @dataclass(frozen=True)
 class ChannelWatermarks:
-    """How far the channels have come after a day.
+    """The watermarks of the channels after a day.
 
     Attributes:
-        channels: what they have offered, by day, on as many days as it takes to know.
-        source: where channels can go idle: where the source stands.
-        held_back: what keeps the watermark where it is; None: channels decide nothing.
+        channels: their offers by day, on as many days as needed.
+        source: the state of the source; None: its channels cannot go idle.
+        held_back: the channel that holds the watermark back; None: channels do not decide.
     """
 
     channels: pd.DataFrame
@@ -36,16 +36,16 @@ class ChannelWatermarks:
 def channel_watermarks(
     spec: PipelineSpec, store: Store, until: date | None = None, *, settled: bool = False
 ) -> ChannelWatermarks:
-    """How far the channels have come after a day, None: the last observed one.
+    """The watermarks of the channels after a day, None: the last observed one.
 
-    The trailing days have it, unless an older day may hold a channel's largest watermark, as where
-    a channel has long been silent or its clock was once ahead: then all days of channels are read.
+    The trailing days suffice, unless an older day may have a channel's largest watermark: the
+    channel has long been silent, or its clock was once ahead. Then all days are read.
 
     Args:
         spec: the pipeline.
         store: its tables.
         until: that day.
-        settled: leave out what no tick has shown by the end of its day.
+        settled: whether to leave out offers that no tick had emitted by the end of their day.
     """
     recent = _watermarks_of(spec, store, shown_days(store, None, until), settled=settled)
     if _is_decided(spec, store, recent):
@@ -65,7 +65,7 @@ def _watermarks_of(
 
 
 def _is_decided(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
-    """Whether no day before those that were read can change how far the channels have come."""
+    """Whether no earlier day than those read can change the channels' watermarks."""
     decide = spec.watermark.lag_ms is None and spec.reads_results_of is None
     if not decide or spec.watermark.idleness_in_effect:  # then the last day has all
         return True
@@ -77,7 +77,7 @@ def _is_decided(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> b
 
 
 def largest_offer_before(files: dict[str, list[Any]], first: date) -> int:
-    """The largest watermark that any channel has offered before a day, by the timeline's log."""
+    """The largest watermark offered by any channel before a day, by the timeline's log."""
     offers = [files.get(f"max.{name}", ()) for name in ("settled_ms", "pending_ms")]
     older = [
         value

@@ -1,4 +1,4 @@
-"""A book over the published tables themselves: what `status --deep` reads all of them for."""
+"""Books over the published tables themselves, for which `status --deep` reads all of them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _NOTHING = ds.scalar(True)
 
 
 def books_of_all(spec: PipelineSpec, store: Store, state: PipelineState) -> list[Book]:
-    """The books over the tables as they stand, each side read from another table.
+    """The books over the published tables, each side counted from another table.
 
-    - For each observed arrival day, and for the rows without one: the malformed rows in quarantine
       are those that the timeline, or the last run's book, has counted.
+    - For each observed arrival day, and for the rows without one: the malformed rows in quarantine
     - For each slot: the late and no-window rows in quarantine are those of completeness.
-    - For each closed slot: the records of its windows are those that completeness says it accepted,
       where windows count all that they accept.
+    - For each closed slot: the records of its windows are those that completeness says it accepted,
     """
     published = (step for step in state.steps if step.step == "published")
     by_rules = {step.spec_fingerprint for step in published if step.kind != "revert"}
@@ -49,7 +49,7 @@ def books_of_all(spec: PipelineSpec, store: Store, state: PipelineState) -> list
 
 
 def findings_of_books(books: Sequence[Book]) -> list[Finding]:
-    """One finding for all books that do not balance, with the first of them; none: all do."""
+    """One finding for all books that do not balance, showing the first; none: all balance."""
     off = [book.statement for book in books if not book.balanced]
     if not off:
         return []
@@ -102,7 +102,7 @@ def _of_windows(spec: PipelineSpec, store: Store) -> Iterator[Book]:
 def _counted(
     store: Store, name: str, by: Sequence[str], wanted: ds.Expression, what: str | None = None
 ) -> Counter[tuple[Any, ...]]:
-    """The rows of each group of a table, or the sums of a column, read batch by batch."""
+    """The number of rows by group of a table, or the sums of a column, read batch by batch."""
     found = Counter[tuple[Any, ...]]()
     for batch in _batches(store, name, [*by, *([what] if what else [])], wanted):
         groups = pa.Table.from_batches([batch]).group_by(list(by))

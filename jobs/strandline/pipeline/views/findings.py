@@ -1,4 +1,4 @@
-"""What is not as it must be about a pipeline: for status, report and whoever asks."""
+"""The findings about a pipeline, for status, report and alerts."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def findings_of(
     remembered: Mapping[str, Any],
     now_ms: int | None = None,
 ) -> list[Finding]:
-    """The findings that stand, the gravest first.
+    """The present findings, the gravest first.
 
-    Of the last scheduled run, and of the runs by hand since: what their audits found, and that they
-    failed; and what the runs have left for the next ones.
+    They are failed runs and audit results of the last scheduled run and of the runs by hand since,
+    and the work that runs have left for the next ones.
 
     Args:
         spec: the pipeline.
-        state: what is known of it by its ledger.
-        remembered: what the runs have left (`views.remembered`).
-        now_ms: the time of the clock, for what a schedule has missed; None: nobody asks.
+        state: the pipeline's state, by its ledger.
+        remembered: the work left by runs (`views.remembered`).
+        now_ms: the current time, for missed schedules; None: not checked.
     """
     schedule = None if now_ms is None else not_run_since(spec.cron, _runs(state.steps), now_ms)
     found = [
@@ -50,10 +50,10 @@ def findings_of(
 
 
 def start_to_come(spec: PipelineSpec, state: PipelineState) -> int | None:
-    """When the job's clock starts, where it has not by the last published horizon; None: it has.
+    """The start of the job's clock, if it lies after the last published horizon; None: it does not.
 
-    Until then nothing emits a watermark, whatever has arrived. Of two inputs, and of results, each
-    has a clock of its own.
+    No watermark is emitted before it, whatever has arrived. Two inputs, and results, have clocks of
+    their own.
     """
     has_own_clock = not spec.has_two_sources and spec.reads_results_of is None
     if not (has_own_clock and spec.watermark.emission_interval_ms):
@@ -66,7 +66,10 @@ def start_to_come(spec: PipelineSpec, state: PipelineState) -> int | None:
 
 
 def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]:
-    """A clock that starts behind all that is processed: no window has fired, and none will."""
+    """A finding if the clock starts after everything processed.
+
+    No window has fired, and none will.
+    """
     start_ms = start_to_come(spec, state)
     if start_ms is not None:
         sentence = (
@@ -77,7 +80,7 @@ def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]
 
 
 def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
-    """Slots that should be closed, days to recompute or without their rows, several rules."""
+    """Findings about slots that should be closed, days to recompute, and several settings."""
     if behind := remembered["open_behind_watermark"]:
         sentence = f"{behind:,} windows open behind the watermark"
         yield Finding("open_behind_watermark", "critical", sentence)
@@ -94,7 +97,7 @@ def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:
-    """The scheduled runs that have published, repeated one that did, or been rejected."""
+    """The scheduled runs that were published, rejected, or repeated a published run."""
     for step in steps:
         ended = step.step in {"published", "repeated", "rejected"}
         if step.kind == "advance" and ended and step.horizon_ms and step.written_at:
@@ -102,9 +105,9 @@ def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:
 
 
 def _of_runs(state: PipelineState) -> Iterator[Finding]:
-    """The last runs that failed, were killed or interrupted; until one of their kind has ended.
+    """Findings about the last failed, killed or interrupted runs, until one of their kind succeeds.
 
-    A scheduled run that has ended stands for all runs before it, too.
+    A successful scheduled run settles all runs before it.
     """
     of_runs = (steps for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
     by_kind: dict[str, Finding] = {}
@@ -125,10 +128,10 @@ def _of_runs(state: PipelineState) -> Iterator[Finding]:
 
 
 def _of_audits(state: PipelineState) -> Iterator[Finding]:
-    """Rules that do not hold, by the audits in force.
+    """Findings about failed rules, by the audits in force.
 
-    In force are the last scheduled run's, and of the runs by hand since every one whose range no
-    later one covers. A run by hand over everything counts as scheduled.
+    In force are the audit of the last scheduled run, and those of later runs by hand whose range no
+    later run covers. A run by hand over everything counts as scheduled.
     """
     in_force: list[Entry] = []
     for entry in state.steps:
@@ -147,7 +150,7 @@ def _of_audits(state: PipelineState) -> Iterator[Finding]:
 
 
 def _is_judged_again(earlier: Entry, later: Entry) -> bool:
-    """Whether a later run's audit is about all that an earlier one's was about."""
+    """Whether a later run's audit covers everything that an earlier one's did."""
     if earlier.run_id == later.run_id:
         return True
     if earlier.kind == "advance" or earlier.range is None or later.range is None:

@@ -1,4 +1,4 @@
-"""Which windows of a pipeline are not complete, and why: for the command and for Airflow's page."""
+"""The incomplete windows of a pipeline, and why they are incomplete."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from strandline.spec import PipelineSpec
 
 @dataclass(frozen=True)
 class Shown:
-    """A pipeline as it is shown: its tables that belong together, and what decides about its slots.
+    """A consistent set of a pipeline's tables, and the reasons for incomplete slots.
 
     Attributes:
         spec: the pipeline.
         store: its tables.
-        state: of its ledger.
-        notice: what must be known of the tables; None: nothing.
-        causes: why slots are not complete.
+        state: the pipeline's state, by its ledger.
+        notice: a notice about the tables; None: there is none.
+        causes: finds why slots are not complete.
     """
 
     spec: PipelineSpec
@@ -57,7 +57,7 @@ class Shown:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What stands above every list of slots: how far the pipeline and its watermark are."""
+        """The head of every list of slots: the frontier and the watermark of the pipeline."""
         reached_ms, watermark = self.state.frontier_ms, self.causes.watermark
         return {
             "pipeline": self.spec.pipeline,
@@ -76,7 +76,7 @@ def incomplete_of(
     *,
     limit: int,
 ) -> dict[str, Any]:
-    """See `incomplete_in`, of a pipeline as its tables are now.
+    """`incomplete_in` for a pipeline as its tables are now.
 
     Raises:
         InputError: nothing has run yet, or the last day is before the first one.
@@ -98,13 +98,13 @@ def incomplete_in(
         shown: the pipeline.
         since: the first of these days; None: the trailing ones, see `shown_days`.
         until: the last of them; None: the last there is.
-        limit: so many are listed, and held in memory.
-        skip: so many of the newest are left out before.
+        limit: the largest number of slots to list, and to hold in memory.
+        skip: the number of newest slots to skip.
 
     Returns:
-        `incomplete`: how many slots are not complete, of how many `slots`; `causes`: of how many
-        each cause is one; `listed`: each as `Slot.to_json` has it, with its `why`; `left_out`: how
-        many older ones are not listed.
+        `incomplete`: the number of incomplete slots, out of `slots`; `causes`: the number of slots
+            by cause; `listed`: each as in `Slot.to_json`, with its `why`; `left_out`: the number of
+            older ones that are not listed.
 
     Raises:
         InputError: the last day is before the first one.
@@ -144,7 +144,7 @@ def _incomplete(shown: Shown, days: Days) -> Iterator[tuple[Slot, list[Cause]]]:
 
 
 def _slots_in(store: Store, days: Days) -> int:
-    """The rows of the calendar on some days, by the table's log alone."""
+    """The number of calendar rows on some days, by the table's log alone."""
     first, last = days.since or date.min, days.until or date.max
     rows = rows_by_day(store, "completeness").items()
     return sum(many for day, many in rows if day is None or first <= day <= last)

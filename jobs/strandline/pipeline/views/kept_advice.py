@@ -1,4 +1,4 @@
-"""The last advice of a pipeline, kept beside its reports for the page that shows it."""
+"""The last advice for a pipeline, stored beside its reports for the page that shows it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FILE = "advice.json"
 
 
 def keep_advice(spec: PipelineSpec, lake: Lake, advice: Mapping[str, Any]) -> None:
-    """Keep it where the pipeline's tables lie in a folder; elsewhere, and if it fails, it is not.
+    """Store an advice if the lake is a folder; errors are ignored, as no run depends on it.
 
     Nothing that a run does goes by it.
     """
@@ -30,7 +30,7 @@ def keep_advice(spec: PipelineSpec, lake: Lake, advice: Mapping[str, Any]) -> No
 
 
 def kept_advice(spec: PipelineSpec, lake: Lake) -> dict[str, Any] | None:
-    """The last advice; None: there is none, or it is of other rules than the pipeline's of now."""
+    """The last advice; None: there is none, or it was made with other settings than the present."""
     place = _place(spec, lake)
     if place is None:
         return None

@@ -1,4 +1,4 @@
-"""When each channel let the watermark pass a window, and which was the last: from the timeline."""
+"""When each channel's watermark passed a window, from the timeline."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Passed:
 def channels_passed(
     shown: Shown, fires_ms: int, closes_ms: int | None
 ) -> tuple[list[Passed], int] | None:
-    """The channels by when they passed a window, the last first; and how many there are.
+    """The channels by when they passed a window, the last first, and their number.
 
-    None: records of its channels alone do not decide when the watermark passes, as by the clock,
-    where channels go idle or retire, with two inputs, or over results of another pipeline.
+    None: the records of channels alone do not decide when the watermark passes: it follows the
+    clock, channels go idle or retire, or there are two inputs or results of another pipeline.
 
     Args:
         shown: the pipeline.
@@ -74,9 +74,10 @@ def channels_passed(
 
 
 def _crossings(shown: Shown, axis: Axis, fires_ms: int) -> tuple[RecordCrossings, int] | None:
-    """What channels have offered since a window's end, and until when that is known; None: never.
+    """The channels' crossings since a window's end, and the instant up to which they are known.
 
-    Only files of arrival days are opened on which a channel may have passed the window.
+    Only files of arrival days are opened on which a channel may have passed the window. None:
+    nothing is observed.
     """
     spec, facts = shown.spec, facts_of_files(shown.store, "timeline")
     last = max((day for day in facts.get("day", ()) if day is not None), default=None)
@@ -92,7 +93,7 @@ def _crossings(shown: Shown, axis: Axis, fires_ms: int) -> tuple[RecordCrossings
 
 
 def _moments(axis: Axis, seen: Instants, before_ms: int) -> tuple[int | None, int | None]:
-    """When a channel reached the end of a window, and that of its lateness."""
+    """When a channel reached the end of a window, and the end of its lateness, in ms."""
     known = known_before(seen, before_ms, axis)
     at_ms = [
         axis.event_ms(int(one)) if is_known else None
@@ -102,7 +103,7 @@ def _moments(axis: Axis, seen: Instants, before_ms: int) -> tuple[int | None, in
 
 
 def _first_day(facts: dict[str, list[Any]], fires_ms: int) -> date | None:
-    """The first arrival day to read: what arrived before had offered no such watermark.
+    """The first arrival day to read: earlier arrivals offered no such watermark.
 
     None: all days, since a clock was once ahead.
     """

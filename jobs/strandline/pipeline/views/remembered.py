@@ -1,4 +1,4 @@
-"""What `status` shows of a pipeline's state: to recompute, missing, open, and by which rules."""
+"""The part of a pipeline's state that `status` shows: to recompute, missing, open, settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KNOWN_BY_FILES = {
 
 @dataclass(frozen=True)
 class RulesRange:
-    """Neighbouring published slots that were published under the same rules."""
+    """Neighbouring published slots with the same settings."""
 
     spec_fingerprint: str
     start_ms: int
@@ -38,16 +38,16 @@ class RulesRange:
 
 
 def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any]:
-    """What the runs before have left for those to come.
+    """The work that earlier runs have left for later ones.
 
     Returns:
-        `owed`: the arrival days that are still to be judged again; `lost`: those that were observed
-        with more rows than the landing table had at the last run; `first_open`: the first slot that
-        is not closed; `rules`: the ranges of slots by the fingerprint that they were published
-        under; `overridden`: those that stand by rules of one run alone (`OverriddenRange`);
-        `open_behind_watermark`: the slots that are open although the watermark at the
-        frontier has passed them, which must be none; `sessions_across_rules`: the sessions that
-        hang across a border of rules.
+        `owed`: the arrival days still to recompute; `lost`: the days that were observed with more
+            rows than the landing table had at the last run; `first_open`: the first slot that is
+            not closed; `rules`: the ranges of slots by the fingerprint of their settings;
+            `overridden`: the ranges with overridden settings (`OverriddenRange`);
+            `open_behind_watermark`: the number of open slots that the watermark at the frontier has
+            passed (must be 0); `sessions_across_rules`: the number of sessions that extend over a
+            border between settings.
     """
     ranges = _ranges_by_rules(store)
     first_open_ms = state.published[-1].first_open_ms if state.published else None
@@ -71,7 +71,10 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
 
 
 def _ranges_by_rules(store: Store) -> list[RulesRange]:
-    """The neighbouring slots of the same rules: by the log, where a day's files are of one rule."""
+    """Ranges of neighbouring slots with the same settings.
+
+    From the log, if a day has one setting.
+    """
     pieces = sorted(_pieces(store), key=lambda piece: (piece.start_ms, piece.end_ms))
     ranges = []
     for fingerprint, found in groupby(pieces, key=lambda piece: piece.spec_fingerprint):
@@ -83,7 +86,7 @@ def _ranges_by_rules(store: Store) -> list[RulesRange]:
 
 
 def _pieces(store: Store) -> Iterator[RulesRange]:
-    """A piece a file; of a day whose files have several rules, a piece a slot, which is read."""
+    """A piece for each file; for a day whose files have several settings, a piece for each slot."""
     files = facts_of_files(store, "completeness")
     known = _KNOWN_BY_FILES & files.keys()
     rows = [dict(zip(files, row, strict=True)) for row in zip(*files.values(), strict=True)]
@@ -115,7 +118,7 @@ def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
 
 
 def _open_behind_watermark(spec: PipelineSpec, store: Store, reached_ms: int | None) -> int:
-    """The open slots that the watermark has passed by the days before the frontier."""
+    """The number of open slots that the watermark has passed on days before the frontier."""
     table = store.table("completeness")
     if table is None or reached_ms is None:
         return 0
@@ -129,7 +132,7 @@ def _open_behind_watermark(spec: PipelineSpec, store: Store, reached_ms: int | N
 
 
 def _across(spec: PipelineSpec, store: Store, ranges: list[RulesRange]) -> int:
-    """The published sessions that begin under one set of rules and reach into another's slots."""
+    """The number of published sessions that extend into slots with other settings."""
     table = store.table("windows")
     if table is None or not spec.window.merging:
         return 0

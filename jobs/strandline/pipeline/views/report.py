@@ -1,4 +1,4 @@
-"""report: the page of a pipeline, from small reads of its tables; no Spark."""
+"""Writes the report page of a pipeline, from small reads of its tables; no Spark."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ def write_report(
         folder: where to write; None: `_reports` beside the tables, where that is a folder.
         since: the first day that the report shows; None: the trailing ones, see `shown_days`.
         until: the last one; None: the last there is.
-        data_docs: whether to write these as well.
-        now_ms: the time of the clock, which the schedule is held against; None: it is not.
+        data_docs: whether to write the Data Docs as well.
+        now_ms: the current time, for missed schedules; None: not checked.
 
     Returns:
-        Where they lie, as `report` and `data_docs`; the shown `days`; the `totals` of all days;
-        `notice`: what must be known of them, None: nothing.
+        Their places as `report` and `data_docs`; the shown `days`; the `totals` of all days;
+            `notice`: a notice about the tables, or None.
 
     Raises:
-        InputError: the pipeline has no tables yet, the last day is before the first one, the
-            lake is no folder and none is given, or the folder cannot be written.
+        InputError: the pipeline has no tables yet, the last day is before the first one, the lake
+            is no folder and none is given, or the folder cannot be written.
         RetryableError: the disk is full.
     """
     ledger = Ledger(lake.pipeline(spec.pipeline))
@@ -130,7 +130,7 @@ def write_report(
 
 @contextmanager
 def _writing_into(folder: Path) -> Iterator[None]:
-    """Say of a folder that cannot be written which one, and that --output names another."""
+    """Turn a folder that cannot be written into an error that names it and --output."""
     try:
         yield
     except OSError as error:
@@ -138,10 +138,10 @@ def _writing_into(folder: Path) -> Iterator[None]:
 
 
 def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:
-    """What the report shows, read with delta-rs and counted as it is read.
+    """The tables of the report, read with delta-rs and counted while reading.
 
-    Of all tables but the ledger only files of the shown days are opened, unless it takes older days
-    to know where the channels stand.
+    Only files of the shown days are opened, except for the ledger, and for older days that the
+    channels' watermarks depend on.
     """
     watermarks = channel_watermarks(spec, store)
     return ReportTables(
@@ -158,7 +158,7 @@ def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:
 
 
 def _read(summary: Path) -> dict[str, Any] | None:
-    """The summary of the report before; None: there is none that can be read."""
+    """The summary of the previous report; None: there is none that can be read."""
     try:
         found = json.loads(summary.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -167,19 +167,19 @@ def _read(summary: Path) -> dict[str, Any] | None:
 
 
 def _arrivals(store: Store, days: Days) -> dict[date, int]:
-    """The rows of the arrival days shown, as far as the landing table's log knew them."""
+    """The number of rows of the shown arrival days, as far as the landing table's log has it."""
     facts = read_facts(TimelineTable.open(store, days.rows_of("timeline")))
     return {day: of_day.rows for day, of_day in facts.items() if of_day.rows is not None}
 
 
 def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
-    """Rows as pandas has them; none where there is no table yet."""
+    """Rows in pandas; empty if there is no table yet."""
     frame: pd.DataFrame = pd.DataFrame(columns=list(columns)) if rows is None else rows.to_pandas()
     return frame
 
 
 def _completeness(store: Store, days: Days) -> pd.DataFrame:
-    """The calendar; that of an earlier version does not say that a row stands for many slots."""
+    """The calendar; an earlier version has no number of slots for each row."""
     table = store.table("completeness")
     there = _SLOTS if table is None else columns_of(table).names
     names = [name for name in _SLOTS if name in there]
@@ -203,7 +203,7 @@ def _by_reason(store: Store, days: Days) -> pd.DataFrame:
 
 
 def _lateness(store: Store, days: Days) -> pd.DataFrame:
-    """How many records were how late, by whole minutes, rounded up."""
+    """The number of late records by lateness in whole minutes, rounded up."""
     rows = read_days(store, "quarantine", ["late_by_ms"], days, ds.field("reason") == "late")
     if rows is None:
         return pd.DataFrame(columns=["late_by_ms", "records"])

@@ -1,4 +1,4 @@
-"""One slot of the calendar: its windows, when it was passed, what it refused, which runs it had."""
+"""One slot of the calendar: its windows, channels, refused records and runs."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ class Rows:
 
 @dataclass(frozen=True)
 class SlotPage:
-    """What is known of a slot.
+    """The facts about a slot.
 
     Attributes:
         slot: its row of the calendar.
-        why: why it is not complete; empty: it is.
+        why: the reasons why it is not complete; empty: it is complete.
         fires_ms: the watermark at which it fires.
         closes_ms: the watermark at which it closes; None: it never does.
-        channels: by when they passed it, the last first, and how many there are; None: they do not
-            decide it.
+        channels: the channels by when they passed it, the last first, and their number; None:
+            channels do not decide.
         results: its windows, or pairs.
-        quarantine: by reason, the most frequent first, the rows that it has refused.
+        quarantine: the refused rows by reason, the most frequent first.
         runs: the published steps that brought it up to date, the newest first.
-        run_ids: how many of them there are.
+        run_ids: the number of such runs.
     """
 
     slot: Slot
@@ -85,7 +85,7 @@ class SlotPage:
 
 
 def slot_page(shown: Shown, start_ms: int, end_ms: int) -> SlotPage:
-    """What is known of the slot of a start and an end.
+    """The facts about the slot with a start and an end.
 
     Raises:
         NoSlotError: the calendar has no such slot.
@@ -112,12 +112,12 @@ def slot_page(shown: Shown, start_ms: int, end_ms: int) -> SlotPage:
 
 
 def quarantine_of(store: Store, days: Days, wanted: ds.Expression | None = None) -> dict[str, Rows]:
-    """By reason, the most frequent first, how many rows are in quarantine, and samples of them.
+    """The number of quarantine rows by reason, the most frequent first, and samples of them.
 
     Args:
         store: the pipeline's tables.
-        days: of the slots of late rows, of the arrivals of malformed ones.
-        wanted: of these rows these alone; None: all.
+        days: the days of the slots of late rows, and of the arrivals of malformed ones.
+        wanted: a further condition; None: none.
     """
     table = store.table(QUARANTINE.name)
     if table is None:
@@ -137,7 +137,7 @@ def quarantine_of(store: Store, days: Days, wanted: ds.Expression | None = None)
 
 
 def malformed_and_late(store: Store, day: date) -> dict[str, Rows]:
-    """What is in quarantine of a day: late rows by their slots, malformed ones by arrival."""
+    """The quarantine rows of a day: late rows by their slots, malformed ones by arrival."""
     has_day = ds.field(PARTITIONS[QUARANTINE.name]).is_valid()
     return quarantine_of(store, Days(day, day), has_day)
 
@@ -163,14 +163,14 @@ def _at_slot(slot: Slot) -> ds.Expression:
 
 
 def _of_source(schema: pa.Schema) -> list[str]:
-    """The columns of the landing rows, behind how late they were."""
+    """The columns of the landing rows, after the column of the lateness."""
     ours = {name for name in QUARANTINE.columns if name not in {"late_by_ms", "watermark_ms"}}
     ahead = [name for name in ("late_by_ms", "watermark_ms") if name in schema.names]
     return [*ahead, *(n for n in schema.names if n not in ours and n not in ahead)]
 
 
 def _results(shown: Shown, slot: Slot) -> Rows:
-    """The windows of a slot; of sessions those that start in it, of an interval join the pairs."""
+    """The windows of a slot; the sessions that start in it; or the pairs of an interval join."""
     spec = shown.spec
     published, table = spec.tables[spec.result], shown.store.table(spec.result)
     if table is None:
@@ -198,7 +198,7 @@ def _last_day(slot: Slot) -> date:
 
 
 def _runs(shown: Shown, slot: Slot) -> list[Entry]:
-    """The published steps whose slots hold this one, the newest first."""
+    """The published steps whose slots include a slot, the newest first."""
     return [
         step
         for step in reversed(shown.state.published)

@@ -1,4 +1,4 @@
-"""The slots of a pipeline's calendar: what each of them holds, and how much of what came for it."""
+"""The slots of a pipeline's calendar: their states, and their records by outcome."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Slot:
         start_ms: its start.
         end_ms: its end, exclusive.
         state: `open`, `fired`, `closed`, or `gap` for one without a record.
-        slots: how many it stands for; more than one only for gaps in a row.
+        slots: the number of slots in this row; more than one only for consecutive gaps.
         fired_at_ms: when the watermark reached its end; None: not yet.
         closed_at_ms: when it was closed to late records; None: not yet.
-        counts: its records by what became of them.
-        channels: the channels that have a record in it; None: not noted.
+        counts: the number of its records by outcome.
+        channels: the channels with a record in it; None: not recorded.
         run_id: the run that has changed its row last.
-        spec_fingerprint: of the rules that it was published by.
+        spec_fingerprint: the fingerprint of the settings that it was published with.
     """
 
     start_ms: int
@@ -54,23 +54,23 @@ class Slot:
 
     @property
     def accepted(self) -> int:
-        """The records that its windows hold."""
+        """The number of records in its windows."""
         return self.counts["on_time"] + self.counts["late_accepted"]
 
     @property
     def refused(self) -> int:
-        """The records of which it is the newest window, and which no window holds."""
+        """The number of records whose newest window it is and that no window accepted."""
         return self.counts["late"] + self.counts["no_window"]
 
     @property
     def share(self) -> float | None:
-        """The share of its records that its windows hold; None: it has no record."""
+        """The share of its records that windows accepted; None: it has no record."""
         known = self.accepted + self.refused
         return self.accepted / known if known else None
 
     @property
     def within(self) -> TimeRange:
-        """Its instants."""
+        """Its range of instants."""
         return TimeRange(self.start_ms, self.end_ms)
 
     def to_json(self) -> dict[str, Any]:
@@ -95,9 +95,10 @@ def slots_of(
 
     Args:
         store: the pipeline's tables.
-        days: of the slots' starts.
-        wanted: of these slots these alone; None: all.
-        incomplete: only the slots that are not closed or have refused a record, and `wanted`.
+        days: the days of the slots' starts.
+        wanted: a further condition; None: none.
+        incomplete: whether to select only slots that are not closed or have refused a record, and
+            `wanted` ones.
     """
     table = store.table("completeness")
     if table is None:

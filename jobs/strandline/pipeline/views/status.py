@@ -37,17 +37,17 @@ def status_of(
     now_ms: int | None = None,
     deep: bool = False,
 ) -> dict[str, Any]:
-    """How far the pipeline is: frontier, last run, states of slots, records by what became of them.
+    """The state of the pipeline: frontier, last run, slots by state, records by outcome.
 
-    Slots, records and quarantine are those of some days (see `shown_days`), `totals` of all.
+    Slots, records and quarantine are of some days (see `shown_days`), `totals` of all.
 
     Args:
         spec: the pipeline.
         lake: where its tables lie.
         since: the first of these days; None: the trailing ones.
         until: the last of them; None: the last there is.
-        now_ms: the time of the clock, which the schedule is held against; None: it is not.
-        deep: whether all of the tables are read, and held against each other.
+        now_ms: the current time, for missed schedules; None: not checked.
+        deep: whether to read all tables, and compare them with each other.
 
     Raises:
         InputError: nothing has run yet, or the last day is before the first one.
@@ -163,7 +163,7 @@ def _moment(entry: Entry) -> str | None:
 
 
 def _calendar(store: Store, days: Days) -> tuple[dict[str, int], int, dict[str, int]]:
-    """Slots by state; how many of them have refused records alone; records by outcome."""
+    """The number of slots by state and with only refused records; of records by outcome."""
     table = store.table("completeness")
     there = () if table is None else columns_of(table).names
     counts = ["on_time", "late_accepted", "late", "no_window", "missed_pairs"]
@@ -190,7 +190,7 @@ def _with_several(by_state: dict[str, int], slots: pa.ChunkedArray) -> dict[str,
 
 
 def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]]:
-    """The ranges of windows, by column, that were published before the pipeline had it."""
+    """The ranges of windows that were published before the pipeline had a column, by column."""
     names = [*spec.source.key, *spec.contents]
     found = lacking(store.table("windows"), names, spec.spec_fingerprint)
     return {
@@ -200,7 +200,7 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
 
 
 def _watermark(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any] | None:
-    """Where the combined watermark stands; None: see `watermark_of`."""
+    """The combined watermark and the channel that holds it; None: see `watermark_of`."""
     found = watermark_of(spec, store, state)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""How often columns of few values have each of these among late and among malformed rows."""
+"""The frequent values of columns among late and among malformed rows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _COLUMNS = ["group", "column", "value", "records"]
 def frequent_values(store: Store, days: Days, spec: PipelineSpec) -> pd.DataFrame | None:
     """`group` (late or malformed), `column`, `value`, `records`; None: there is no quarantine.
 
-    Of the source's own columns of texts, whole numbers and truth values; batch by batch, so that
-    no more than the counts are held.
+    Only text, integer and boolean columns of the source; read batch by batch, so that only the
+    counts are in memory.
     """
     table = store.table(QUARANTINE.name)
     if table is None:
@@ -55,7 +55,7 @@ def frequent_values(store: Store, days: Days, spec: PipelineSpec) -> pd.DataFram
 
 
 def _candidates(schema: pa.Schema, spec: PipelineSpec) -> list[str]:
-    """The columns that may have few values: none of ours, and no time but by its name."""
+    """The columns that may have few values: columns of the source, but no times."""
     ours = {*QUARANTINE.columns, spec.source.arrival_date}
 
     def is_plain(kind: pa.DataType) -> bool:
@@ -72,7 +72,7 @@ def _count(
     names: list[str],
     counts: dict[tuple[str, str], Counter[str | None]],
 ) -> None:
-    """Count a batch; a column that has too many values is taken out of `names`."""
+    """Count the values of a batch; a column with too many values is removed from `names`."""
     for name in [*names] if rows.num_rows else ():
         counted = counts.setdefault((group, name), Counter())
         for value, many in _values(rows.column(name)):

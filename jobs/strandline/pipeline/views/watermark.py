@@ -1,4 +1,4 @@
-"""Where the combined watermark of a pipeline stands, and which channel holds it there."""
+"""The combined watermark of a pipeline, and the channel that holds it back."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from strandline.spec import PipelineSpec
 
 
 def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
-    """Where the watermark stands after the last observed day.
+    """The watermark after the last observed day.
 
-    By the clock: where the last horizon puts it. None: nothing has arrived, or it is the watermark
-    of another pipeline.
+    If it follows the clock: the watermark at the last horizon. None: nothing has arrived, or it is
+    the watermark of another pipeline.
     """
     found, lag_ms = channel_watermarks(spec, store).held_back, spec.watermark.lag_ms
     horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]

@@ -1,4 +1,4 @@
-"""Why a slot of the calendar is not complete, in sentences."""
+"""The reasons why a slot of the calendar is not complete, as sentences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cause:
     Attributes:
         name: `open`, `fired`, `gap`, `late`, `no_window`, `missed_pairs`, `unfired`, `to_recompute`
             or `rows_missing`.
-        sentence: the same in words and figures.
+        sentence: the reason in words and figures.
     """
 
     name: str
@@ -49,13 +49,13 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Causes:
-    """What decides why slots of a pipeline are not complete.
+    """Finds the reasons why slots of a pipeline are not complete.
 
     Attributes:
         spec: the pipeline.
-        watermark: where the watermark stands; None: that is not known by its own records.
-        changed: the event times, by arrival day, of days to recompute.
-        missing: the event times, by arrival day, of days whose rows have gone.
+        watermark: the watermark; None: its own records do not determine it.
+        changed: the event times of days to recompute, by arrival day.
+        missing: the event times of days with missing rows, by arrival day.
     """
 
     spec: PipelineSpec
@@ -65,7 +65,7 @@ class Causes:
 
     @classmethod
     def of(cls, spec: PipelineSpec, store: Store, state: PipelineState) -> Causes:
-        """What is known of a pipeline by its timeline and its ledger."""
+        """The reasons by a pipeline's timeline and ledger."""
         changed, missing = state.days_to_recompute, list(state.missing_days)
         timeline = TimelineTable.open(store)
         return cls(
@@ -77,7 +77,7 @@ class Causes:
 
     @property
     def touched(self) -> list[TimeRange]:
-        """The event times whose slots are not complete, whatever their rows say."""
+        """The event times whose slots are not complete, whatever their own rows show."""
         return [one for days in (self.changed, self.missing) for of in days.values() for one in of]
 
     def fires_at_ms(self, slot: Slot) -> int:
@@ -90,7 +90,7 @@ class Causes:
         return None if closes_ms == MAX_WATERMARK else closes_ms
 
     def why(self, slot: Slot) -> list[Cause]:
-        """Why a slot is not complete; empty: it is."""
+        """The reasons why a slot is not complete; empty: it is complete."""
         return [*self._by_state(slot), *_by_counts(slot), *self._by_landing(slot)]
 
     def _by_state(self, slot: Slot) -> Iterator[Cause]:
@@ -109,7 +109,7 @@ class Causes:
             yield Cause("fired", f"open to late records: {lacking}")
 
     def _lacking(self, threshold_ms: int, what: str) -> str:
-        """How far the watermark is before a threshold."""
+        """How far the watermark is below a threshold, as a text."""
         if self.watermark is None:
             return f"the watermark had not reached {what} at the last run"
         watermark_ms = self.watermark.watermark_ms

@@ -19,6 +19,10 @@ from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.data_context.data_context.abstract_data_context import (
     AbstractDataContext,
 )
+from great_expectations.data_context.data_context.context_factory import set_context
+from great_expectations.data_context.data_context.ephemeral_data_context import (
+    EphemeralDataContext,
+)
 from great_expectations.data_context.types.base import (
     DataContextConfig,
     InMemoryStoreBackendDefaults,
@@ -53,7 +57,16 @@ def context(
         progress_bars=ProgressBarsConfig(globally=False),
         analytics_enabled=False,
     )
-    return gx.get_context(project_config=config, mode="ephemeral")
+    gx_context = _Context(project_config=config)
+    set_context(gx_context)
+    return gx_context
+
+
+class _Context(EphemeralDataContext):
+    """A context whose configuration is never saved; it ends with the audit."""
+
+    def _save_project_config(self) -> None:
+        """Do nothing, where Great Expectations would write YAML into memory at each change."""
 
 
 def in_configuration(folder: Path) -> str:
