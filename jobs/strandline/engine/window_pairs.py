@@ -145,7 +145,7 @@ class WindowPairsRebuild(OverReplay):
 
 
 _NTH = "_strandline_nth_with_records"
-"""The number of a firing among all of its window, those without a pair too."""
+"""The number of a firing in its window, counting also firings without a pair."""
 _NAMED = "_strandline_named"
 _SUPERSEDED = "supersedes_windows"
 _SIDES = {name: f"_strandline_side_{name}" for name in SIDES}

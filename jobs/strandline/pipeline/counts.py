@@ -45,7 +45,7 @@ def held_by_window(windows: Iterable[pa.Table], id_: str) -> dict[int, Accepted]
 
 
 HELD = ("records", "late_accepted")
-"""The columns of windows that `held_by_window` adds up."""
+"""The columns of windows that `held_by_window` sums up."""
 
 
 def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[int, str], int]:
@@ -58,7 +58,7 @@ def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[
 
 
 REFUSED_BY = ["slot_start", "reason"]
-"""The columns of quarantine that `refused_by_newest` asks for."""
+"""The columns of quarantine that `refused_by_newest` reads."""
 
 
 _ALL = pc.scalar(True)

@@ -102,7 +102,7 @@ def _observe_two(
 
 
 _Found = tuple[History, list[ObservedDay]]
-"""What is known of both sources, and the steps of the days that are observed now."""
+"""The history of both sources, and the steps of the days observed now."""
 
 
 def _pairs(

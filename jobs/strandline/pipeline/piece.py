@@ -37,7 +37,7 @@ from strandline.spec.joined import PAIRS
 from strandline.tables import COMPLETENESS, QUARANTINE, UNFIRED_COLUMN
 
 Refused = Mapping[tuple[int, str], int]
-"""By the start of the newest window and by reason: the records that no window accepted."""
+"""The number of records that no window accepted, by start of the newest window and reason."""
 
 
 @dataclass(frozen=True)

@@ -223,8 +223,8 @@ def _judged(whole: TimeRange, since_ms: int | None, history: History, world: Wor
     first_ms = min(history.days.first_start_after(last_ms), whole.end_ms)
     rest = kind.whole_slots(TimeRange(first_ms, whole.end_ms))
     note = (
-        f"rows of {named(within)} have gone from the landing table: windows before "
-        f"{text_of(rest.start_ms)} stay as they are published; land the rows again, or go by what "
-        "is left with --accept-loss REASON"
+        f"rows of {named(within)} are missing from the landing table: windows before "
+        f"{text_of(rest.start_ms)} stay as they are published; land the rows again, or use "
+        "what remains with --accept-loss REASON"
     )
     return _Judged(rest, since_ms, tuple(sorted({*within, *gone})), (note,))

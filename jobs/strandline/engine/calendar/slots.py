@@ -30,7 +30,7 @@ from strandline.model.intervals import (
 )
 
 _COUNTED = ("arrival_date", "channel", "slot_ms", "least_ts_ms", "records")
-"""The columns of a cell that name its windows and count their records."""
+"""The columns of a cell that determine its windows and count their records."""
 
 
 @dataclass(frozen=True)

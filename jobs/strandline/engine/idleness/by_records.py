@@ -19,7 +19,7 @@ from strandline.engine.idleness.valve import IDLE, JOIN, RAISE, Advances, Channe
 from strandline.engine.position.axis import TICK_RANK
 
 BEFORE_ALL = -1
-"""The rank of a channel that joins: ahead of what is offered at the same moment."""
+"""The rank of a joining channel: before all offers at the same position."""
 
 
 def steps_by_records(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFrame, SourceState]:

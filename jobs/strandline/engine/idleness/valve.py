@@ -17,12 +17,12 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 
 JOIN, RAISE, IDLE = 0, 1, 2
 _SHORT = 8
-"""Below so many events, arrays cost more than they save."""
+"""The number of events below which arrays cost more than they save."""
 _FIRST_CHUNK = 64
 _MOST_VALUES = 4_000_000
 Longs = npt.NDArray[Any]
 Advances = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
-"""Where among the events the combined watermark advances, and to which value."""
+"""The places of events at which the combined watermark advances, and its new values."""
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,11 @@ from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 _QUESTIONS_KEPT = 4
-"""Of so many questions the cells are kept: those that follow mostly ask for a part of the same."""
+"""The number of recent queries whose cells are cached; the next query mostly needs part of them."""
 _OFFERED = ("arrival_date", "channel", "threshold_ms", "first_arrival_ms", "first_sequence")
-"""The columns that say when a channel offered a threshold."""
+"""The columns from which it is known when a channel offered a threshold."""
 _FirstReaching = tuple[npt.NDArray[np.int64], Instants]
-"""Thresholds in order, and the first instant that offered each, or a higher one."""
+"""Ascending thresholds, and the first instant at which each, or a higher one, was offered."""
 
 
 @dataclass(frozen=True)
