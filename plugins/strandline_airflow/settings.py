@@ -57,7 +57,7 @@ def _found(given: str | Path | None, name: str, variable: str) -> str:
         way_out = (
             f"give `{name}` to the DAG file, to the connection {CONNECTION!r}, or set {variable}"
         )
-        raise InputError(name, "nobody says where it is", way_out)
+        raise InputError(name, "its place is not configured", way_out)
     return str(found)
 
 

@@ -138,9 +138,9 @@ _WIDELY = {
         "try_subtract()",
     ],
     "nobody can say": [
-        "nobody knows what Sail makes of grouping()",
-        "nobody knows what Sail makes of grouping_id()",
-        "nobody knows what Sail makes of it",
+        "no result on Sail is known for grouping()",
+        "no result on Sail is known for grouping_id()",
+        "no result on Sail is known for it",
     ],
 }
 REFUSED_WIDELY = {name: reason for reason, names in _WIDELY.items() for name in names}

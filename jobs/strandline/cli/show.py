@@ -154,7 +154,7 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
         line = f"{one['start']} to {one['end']}: {one['slots']:,} slots"
         facts.add_row(f"rules {one['spec_fingerprint'][:8]}", line)
     if found["sessions_across_rules"]:
-        facts.add_row("", f"{found['sessions_across_rules']:,} sessions hang across a border")
+        facts.add_row("", f"{found['sessions_across_rules']:,} sessions extend over a border")
 
 
 def _windows(start: str, end: str) -> tuple[str, str]:

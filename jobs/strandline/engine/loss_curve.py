@@ -32,7 +32,7 @@ from strandline.spec.trigger import EventTime
 from strandline.spec.window import Tumbling
 
 MOST_CELLS = 4_000_000
-"""So many cells the driver holds at most; of a history that has more a part is looked at."""
+"""The largest number of cells on the driver; for a longer history, a shorter range can be given."""
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,13 @@ from strandline.model.intervals import DAY_MS, EVERYTHING
 from strandline.model.loss_curve import LossCurve, curve_of
 
 Parts = tuple[list[tuple[tuple[str, ...], LossCurve]], int]
-"""The loss curves of parts of the records by their names, and how many parts there are in all."""
+"""The loss curves of parts of the records by their names, and the number of all parts."""
 DAY = "_strandline_day"
-"""The date that a record's newest window starts on."""
+"""The date on which a record's newest window starts."""
 LOST_BY = "_strandline_lost_by"
-"""How many of the totals on offer, from the smallest on, lose a record."""
+"""The number of totals on offer, from the smallest, at which a record is lost."""
 _CLOSE = "_strandline_close_"
-"""The first instant whose records of a slot are lost, by the place of a total on offer."""
+"""The first instant at which records of a slot are lost, for each total on offer."""
 _EVERY, _LOST = "_strandline_every", "_strandline_lost_"
 
 

@@ -51,7 +51,7 @@ class UnfinishedPublish:
         """A notice for readers of the tables."""
         return (
             f"run {self.run_id} has begun to publish and has not ended: everything is shown as it "
-            "was before; the next run finishes what has died"
+            "was before; the next run finishes it if it has died"
         )
 
     def after(self, step: Entry) -> UnfinishedPublish | None:

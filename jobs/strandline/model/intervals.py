@@ -18,7 +18,7 @@ END_OF_INSTANTS_MS = 253_402_300_800_000
 
 
 _RANGES = 5
-"""So many ranges of days are named; of the others it is said how many days they are."""
+"""The largest number of ranges that are named; of the others only the number of days is given."""
 
 
 @dataclass(frozen=True, slots=True)

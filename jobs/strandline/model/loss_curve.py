@@ -21,7 +21,7 @@ _UNITS_MS = (
     *(_HOUR_MS * many for many in (1, 2, 3, 6, 12)),
     _DAY_MS,
 )
-"""Lengths that a person writes; the totals on offer are multiples of one of them."""
+"""Round lengths; the totals on offer are multiples of one of them."""
 _OFFERED_MS = (
     *(_SECOND_MS * many for many in (1, 2, 5, 10, 15, 30)),
     *(_MINUTE_MS * many for many in (1, 2, 5, 10, 15, 20, 30, 45)),
@@ -30,7 +30,7 @@ _OFFERED_MS = (
 )
 _PARTS_OF_A_STEP = 12
 _MOST_UNITS = 100_000
-"""Into so many units a history is divided at most, unless its windows are shorter."""
+"""The largest number of units in a history, unless its windows are shorter than a unit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def cancel_run(
 
     Returns:
         `pipeline`, `run_id`, `status` (`dropped`), `was` (its state before, as in `status`) and
-            `host` (where it may still run, or null).
+        `host` (where it may still run, or null).
 
     Raises:
         InputError: there is no such run, or it has begun to publish, or has published.
@@ -194,7 +194,7 @@ def _require_unpublished(spec: PipelineSpec, ledger: Ledger, run_id: str) -> Seq
             raise InputError(
                 f"{spec.pipeline} run {run_id}",
                 "has published",
-                f"to bring back what stood before: strandline runs revert {spec.pipeline} {run_id} "
+                f"to restore the state before it: strandline runs revert {spec.pipeline} {run_id} "
                 f"--reason TEXT; or {rebuild_by_hand(spec.pipeline, step)}",
             )
     return steps

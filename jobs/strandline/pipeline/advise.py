@@ -37,7 +37,7 @@ _MOST_PARTS = 20
 _MOST_DAYS = 5
 _AHEAD = "ahead_of_arrival"
 _AHEAD_MS = 3_600_000
-"""What clocks ahead are compared with where nobody says it."""
+"""The default limit for clocks ahead, in ms."""
 _TRY = "try single settings: strandline plan {pipeline} --start … --end …, with the file edited"
 
 
@@ -62,7 +62,7 @@ def require_advisable(spec: PipelineSpec) -> None:
         way_out = "nothing is lost: there is nothing to choose"
     elif spec.window.leaves_gaps:
         place, way_out = "window", _TRY.format(pipeline=spec.pipeline)
-        problem = "its windows leave gaps, and records in them are judged apart"
+        problem = "its windows leave gaps, and records in gaps are counted separately"
     elif spec.watermark.strategy == "none":
         place, problem = "watermark.strategy", "without a watermark no record is late"
         way_out = "choose a strategy, such as bounded_out_of_orderness, and ask again"

@@ -19,7 +19,7 @@ from strandline.pipeline.request import Outcome, Request
 from strandline.spec import PipelineSpec
 
 ALREADY_PROCESSED = "already_processed"
-"""The status of the answer, and the step that it leaves in the ledger."""
+"""The status of the outcome, and the name of the step in the ledger."""
 
 
 def already_processed(

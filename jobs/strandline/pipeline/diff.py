@@ -46,7 +46,7 @@ class Change:
 
 
 _WITH_THE_KEY = {"windows", "firings", "pairs"}
-"""The tables whose columns and rows the pipeline's key decides."""
+"""The tables whose columns and rows depend on the pipeline's key."""
 
 
 def diffs(

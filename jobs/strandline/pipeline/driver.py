@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INTERRUPTED = "interrupted"
-"""What a `failed` step says where somebody has interrupted the run."""
+"""The message of a `failed` step for an interrupted run."""
 _DECIDE = ("pyspark", "delta-spark", "deltalake", "great-expectations", "pandas", "pyarrow")
-"""The libraries that the numbers, and the judgement on them, come from."""
+"""The libraries on which the numbers and the audit depend."""
 _CLOCKS_DIFFER_S = 1.0
-"""So much later than it was, a process may seem to have begun: the system counts it in ticks."""
+"""The tolerance in seconds for the start of a process, which the system counts in ticks."""
 
 
 def this_driver(spark: SparkSession) -> Driver:
@@ -73,10 +73,9 @@ def state_of(steps: Sequence[Entry]) -> str:
 
     Returns:
         `published`, `repeated`, `already_processed`, `rejected`, `dropped` or `failed`, as the
-        run's last step says it;
-        `interrupted`: it failed by an interruption; `prepared`: its staging waits to be published;
-            `running` or `dead`: it has no such step, and its process lives or not; `unknown`: the
-            process is on another host, or not recorded.
+        run's last step says it; `interrupted`: it failed by an interruption; `prepared`: its
+        staging waits to be published; `running` or `dead`: it has no such step, and its process
+        lives or not; `unknown`: the process is on another host, or not recorded.
     """
     if any(step.step == "dropped" for step in steps):
         return "dropped"

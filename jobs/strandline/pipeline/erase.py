@@ -33,9 +33,9 @@ from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 
 _OF_RECORDS = ("quarantine", "firings", PAIRS)
-"""The tables whose rows are of single records."""
+"""The tables with rows of single records."""
 WAIT_S = 60.0
-"""So long an erasure waits for runs in progress, unless it is asked otherwise."""
+"""The default time in seconds that an erasure waits for runs in progress."""
 _PAUSE_S = 0.5
 
 
@@ -44,9 +44,9 @@ def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any
 
     Returns:
         `pipeline`; `rows`: the number of rows that meet the condition in `quarantine`, and in
-            `firings` and `pairs` if they exist, None if a table lacks a column of the condition;
-            `staging`: the runs whose staging would be removed; `reports`: the number of files of
-            audits and pages.
+        `firings` and `pairs` if they exist, None if a table lacks a column of the condition;
+        `staging`: the runs whose staging would be removed; `reports`: the number of files of audits
+        and pages.
 
     Raises:
         InputError: the condition is not one on a row of these tables, or nothing has run yet.

@@ -42,11 +42,11 @@ _THROWN = (
     NumberFormatException,
     SparkRuntimeException,
 )
-"""What an expression throws on a value that it cannot take; Sail has one class for all."""
+"""Errors of an expression on a value that it cannot take; Sail has one class for all of them."""
 _NO_MEMORY = re.compile("Resources exhausted|Failed to allocate additional")
-"""What Sail says where its pool of memory is empty, and what it computes cannot go on disk."""
+"""Sail's message if its memory pool is exhausted and the operation cannot spill to disk."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
-"""What Spark says where all executors died that had kept some rows."""
+"""Spark's message if all executors with some cached rows have died."""
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from strandline.pipeline.memory import Remembered
 from strandline.spec.pipeline import PipelineSpec
 
 KEPT = "windows kept from"
-"""How the name of the book of what has arrived for such windows begins."""
+"""The prefix of the name of the book of late arrivals for such windows."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _reached(
 def _why_rest(history: History) -> str:
     """Why a part of a range is not kept."""
     if history.spec.window.merging:
-        return "their sessions were still open at its horizon, or hang across an edge"
+        return "their sessions were still open at its horizon, or extend over an edge"
     return "they were still open at its horizon"
 
 

@@ -49,9 +49,9 @@ from strandline.tables import QUARANTINE
 
 _IDENTITY, _NUMBER = "_strandline_identity", "_strandline_number"
 _OF_A_RUN = ("late", "no_window", "run_id")
-"""What changes of a slot that stays."""
+"""The columns of a kept slot that change."""
 _OF_A_GAP = ("state", "fired_at", "closed_at", "spec_fingerprint")
-"""What a slot has of the gap that it was."""
+"""The columns of a kept slot that a former gap keeps."""
 
 
 def stage_kept(

@@ -77,10 +77,10 @@ def upkeep_of(
 
     Returns:
         `pipeline`; `notice`: about an unfinished publish, or None; for each of the `tables` the
-            `files` and `bytes` that are `in_use`, those `stored` (including old versions), the
-            `days` whose files would be compacted, and the `unneeded` files that would be removed;
-            `quarantine`: the number of rows to remove; `staging`, `reports`: the runs, files and
-            bytes to remove; `ledger`: the number of steps to remove.
+        `files` and `bytes` that are `in_use`, those `stored` (including old versions), the `days`
+        whose files would be compacted, and the `unneeded` files that would be removed;
+        `quarantine`: the number of rows to remove; `staging`, `reports`: the runs, files and bytes
+        to remove; `ledger`: the number of steps to remove.
 
     Raises:
         InputError: nothing has run yet, or the arrival day of quarantined rows is not known.

@@ -30,7 +30,7 @@ from strandline.tables import INPUT, QUARANTINE
 
 _PART = "malformed"
 _SourceDay = tuple[date | None, str]
-"""An arrival day of a source, by that one's name."""
+"""An arrival day, and the name of its source."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def malformed_diff(
 
 
 _FILES = "slot_start IS NULL"
-"""Files that may hold malformed rows: these belong to no slot."""
+"""A filter for files that may have malformed rows, which belong to no slot."""
 
 
 def _malformed_on(days: Sequence[date | None]) -> ds.Expression:

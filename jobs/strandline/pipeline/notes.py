@@ -149,14 +149,14 @@ def _of_the_world(seen: Observation, plan: Plan) -> Iterator[str]:
     if plan.owed:
         what = "left to the next scheduled run"
         if plan.settles:
-            what = "judged by this run"
+            what = "recomputed by this run"
         yield f"{named(plan.owed)} changed after being observed, or landed late: {what}"
     if plan.owed and since_ms is not None:
-        yield f"everything that arrived from {text_of(since_ms)} on is judged again"
+        yield f"everything that arrived from {text_of(since_ms)} on is evaluated again"
     elsewhere = sorted(world.lost - set(plan.lost))
     if elsewhere:
         yield (
-            f"rows of {named(elsewhere)} have gone from the landing table since they were "
+            f"rows of {named(elsewhere)} are missing from the landing table since they were "
             "observed; nothing of this run needs them"
         )
 

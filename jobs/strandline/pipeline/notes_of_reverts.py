@@ -24,11 +24,11 @@ def of_reverts(spec: PipelineSpec, plan: Plan, state: PipelineState) -> Iterator
             continue
         if _is_published_again(state, done, back):
             continue
-        taken = f"what run {done.run_id} had published was taken back by run {back.run_id}"
+        taken = f"what run {done.run_id} had published was reverted by run {back.run_id}"
         if known_ms > horizon_ms:
             again = f"strandline advance {spec.pipeline} --to {text_of(known_ms)}"
             yield (
-                f"{taken}, and stays so: this run goes by what arrived before "
+                f"{taken}, and stays so: this run uses what arrived before "
                 f"{text_of(horizon_ms)} alone; {again} computes it again"
             )
         else:
@@ -47,8 +47,8 @@ def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Ite
     """
     if known_ms is not None and state.knows_more(plan.clock.horizon_ms):
         yield (
-            "source.pipeline stands for less than this pipeline has published by: what results "
-            f"after {text_of(plan.clock.horizon_ms)} had changed goes back"
+            "source.pipeline was reverted to an earlier horizon than this pipeline has published "
+            f"by: changes by results after {text_of(plan.clock.horizon_ms)} are withdrawn"
         )
 
 

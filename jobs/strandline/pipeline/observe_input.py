@@ -24,7 +24,7 @@ from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.world import World
 
 _AT_ONCE = 1_000_000
-"""So many cells, at most, are held by the driver at once; so many rows have no more of them."""
+"""The largest number of cells on the driver; so many rows cannot have more cells."""
 
 
 @dataclass(frozen=True)

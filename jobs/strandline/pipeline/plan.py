@@ -68,9 +68,9 @@ def require_rows(request: Request, plan: Plan) -> None:
     if plan.lost and request.kind == "backfill":
         raise InputError(
             "--start/--end",
-            f"rows of {named(plan.lost)} that windows of the range are made of have gone from the "
+            f"rows of {named(plan.lost)} that windows of the range need are missing from the "
             "landing table",
-            "land them again, leave these windows as they are published, or go by what is left "
+            "land them again, leave these windows as they are published, or use what remains "
             "with --accept-loss REASON",
         )
 
@@ -86,9 +86,9 @@ def require_all(request: Request, plan: Plan, history: History) -> None:
     if plan.lost:
         raise InputError(
             "--recreate",
-            f"rows of {named(plan.lost)} have gone from the landing table: windows made of them "
-            "would go too",
-            "land them again, give the pipeline a new name, or go by what is left with "
+            f"rows of {named(plan.lost)} are missing from the landing table: windows that need "
+            "them would be removed",
+            "land them again, give the pipeline a new name, or use what remains with "
             "--accept-loss REASON",
         )
     events = history.days.events

@@ -32,12 +32,12 @@ from strandline.tables import QUARANTINE
 
 MOST_DAYS = 10_000
 _LONGEST_TEXT = 200
-"""So many signs of a text, or of what is shown as one, are shown."""
+"""The largest number of characters of a shown text."""
 _OF_WINDOWS = {INSERT: "added", UPDATE: "changed", DELETE: "removed"}
 _OF_QUARANTINE = {INSERT: "gained", UPDATE: "changed", DELETE: "lost"}
 _NOT_SHOWN = {"window_date", "window_start", "window_end", "pair_date", "pair_ts", "run_id"}
 _BY = {"windows": "records", "pairs": "pair"}
-"""By which column of a table the rows that are shown first go."""
+"""The column of a table by which its rows are ranked for the preview."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def preview_of(
 
 
 _Changes: TypeAlias = dict[str, Counter[str]]
-"""What changes of each table: how many rows, by what happens to them."""
+"""The number of changed rows of each table, by kind of change."""
 
 
 @dataclass

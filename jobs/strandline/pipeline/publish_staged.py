@@ -35,7 +35,7 @@ from strandline.pipeline.world import world_of
 from strandline.spec import PipelineSpec
 
 KEPT = ("prepared", "rejected")
-"""The steps of a run that keeps its staging, for somebody to publish it."""
+"""The last steps of runs that keep their staging, so that it can be published."""
 _CANNOT_BE_READ: tuple[type[Exception], ...] = (
     *FAILURES,
     pa.ArrowException,

@@ -25,7 +25,7 @@ from strandline.quality.completeness import in_ms
 from strandline.spec.joined import PAIRS
 
 _MOST_CELLS = 1_000_000
-"""Of a range with more the driver would hold too many: it is rebuilt in pieces."""
+"""The largest number of cells of a rebuild on the driver; a larger range is rebuilt in pieces."""
 
 
 @dataclass(frozen=True)

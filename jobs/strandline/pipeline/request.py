@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from strandline.model.books import Book
 
 MOST_SHOWN = 10_000
-"""So many windows added, changed and removed are in a preview, unless it is asked for fewer."""
+"""The default number of windows of each kind in a preview."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from strandline.spec.joined import PAIRS
 from strandline.tables import PublishedTable, of_windows, tables_of
 
 _NOT_THERE: tuple[type[Exception], ...] = (*FAILURES, DeltaError, OSError)
-"""What is raised where a version is asked for whose log, or a file of it, is gone."""
+"""Errors when a version is read whose log, or one of whose files, is missing."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reve
     if done is not None and begun is None:
         raise InputError(
             place,
-            "the ledger no longer keeps what stood before it: maintain has removed its older steps "
-            "(--ledger-days)",
+            "the ledger no longer keeps the versions before it: maintain has removed its older "
+            "steps (--ledger-days)",
             rebuild_by_hand(pipeline, done),
         )
     if done is None or begun is None:
@@ -116,7 +116,7 @@ def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reve
     _require_last_of_its_range(pipeline, state, done)
     rebuild = rebuild_by_hand(pipeline, done)
     if begun.versions is None or done.versions is None:
-        raise InputError(place, "the ledger is too old to say what stood before it", rebuild)
+        raise InputError(place, "the ledger is too old to have the versions before it", rebuild)
     if done.recreated:
         raise InputError(
             place,
@@ -149,7 +149,7 @@ def _require_last_of_its_range(pipeline: str, state: PipelineState, done: Entry)
         if other.position == done.position:
             raise InputError(
                 place,
-                f"was taken back by run {back.run_id}",
+                f"was reverted by run {back.run_id}",
                 f"to bring back what it had published: strandline runs revert {pipeline} "
                 f"{back.run_id} --reason TEXT",
             )

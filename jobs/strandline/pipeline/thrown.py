@@ -29,9 +29,9 @@ from strandline.spec.sql import NotUnderstood, read_sql
 from strandline.spec.used_expressions import Use
 
 _SECONDS = 60
-"""No further query is begun after so long."""
+"""The time in seconds after which no further query is started."""
 _LONGEST = 80
-"""A value is shown up to so many signs."""
+"""The largest number of characters of a shown value."""
 _HASHES = 2**32
 _HASH = "_strandline_hash"
 _SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
@@ -57,7 +57,7 @@ _TRY_FORMS = (
     (r"\+", "try_add"),
     (r"-", "try_subtract"),
 )
-"""What takes a value that the function, or sign, before it fails on."""
+"""Functions that accept the values on which a function or operator fails."""
 
 
 @dataclass(frozen=True)

@@ -11,23 +11,23 @@ from strandline.lake.state import PipelineState
 
 _MOST = 5
 _STEPS = {"started", "owed", "observed", "staged", "audited", "publishing", "published"}
-"""Those of a run that went from its start to its end without waiting for anybody."""
+"""The steps of a run without waiting and without failures."""
 _ALIKE = 3
-"""A run over up to so many times the records, or as much fewer, is one like another."""
+"""The largest ratio of the records of two similar runs."""
 _PARTS = {
     "observe and rebuild": ("started", "staged"),
     "audit": ("staged", "audited"),
     "diff": ("audited", "publishing"),
     "publish": ("publishing", "published"),
 }
-"""The parts of a run, and the steps of the ledger that they lie between."""
+"""The parts of a run, and the ledger steps between which they lie."""
 
 
 def took_before(state: PipelineState, kind: str, records: int) -> Mapping[str, Any] | None:
     """The newest runs of a kind over about as many records: their number, records and seconds.
 
     If no run had that size, the newest ones of the kind. A run's records are those of all its
-    books; its seconds are from its first to its last step, without the start of Spark.
+    books; its seconds are from its first to its last step, without the start of the engine.
 
     Args:
         state: the pipeline's state, by its ledger.
@@ -36,7 +36,7 @@ def took_before(state: PipelineState, kind: str, records: int) -> Mapping[str, A
 
     Returns:
         `runs`, and the minimum and maximum of `records` and of `seconds`; None: no run of the kind
-            has published yet.
+        has published yet.
     """
     took = [one for steps in state.runs.values() if (one := _took(steps, kind)) is not None]
     alike = [one for one in took if _is_alike(one[0], records)]

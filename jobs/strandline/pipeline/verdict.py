@@ -25,7 +25,7 @@ BOOKS_ARE_OFF = (
     "books that do not balance are never published: run it again, as what it reads may have "
     "changed meanwhile; if they stay off, report a defect with the output of strandline runs show"
 )
-"""The way out where records are not accounted for."""
+"""The way out if records are not accounted for."""
 
 
 def books_off(run: Entry) -> list[str]:

@@ -104,8 +104,8 @@ class World:
             raise InputError(
                 f"{spec.pipeline}: source.table",
                 f"{new[0]} has to be observed, and with it all days after it, but rows of "
-                f"{known_lost[0]} that were observed have gone",
-                "land them again, or go by what is left with --accept-loss REASON",
+                f"{known_lost[0]} that were observed are missing",
+                "land them again, or use what remains with --accept-loss REASON",
             )
         return following
 

@@ -49,7 +49,7 @@ def replay_chained(
 
 
 _Event = tuple[Firing | None, int, Moment]
-"""A result, or a watermark that goes on; with the watermark before or after it, and when."""
+"""A result or a forwarded watermark, with the watermark at it, and when."""
 
 
 def _in_order(upstream: Replay, results: tuple[Firing, ...]) -> Iterator[_Event]:

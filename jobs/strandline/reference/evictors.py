@@ -8,7 +8,8 @@ from strandline.reference.records import Record
 from strandline.spec.evictor import CountEvictor, Evictor, TimeEvictor
 
 Keep = Callable[[Sequence[Record]], list[Record]]
-"""Of the records of a window, in order of arrival and not none, those that stay, in that order."""
+"""Gives the records that stay in a window, from all its records (at least one) in order of
+arrival."""
 
 
 def keep_by(evictor: Evictor) -> Keep:

@@ -10,7 +10,7 @@ from strandline.model.lateness import MIN_WATERMARK
 
 Status = Literal["idle", "active"]
 Signal = int | Status
-"""What a channel, or all of them together, say: a higher watermark, or a change of status."""
+"""A signal of a channel, or of all channels together: a higher watermark, or a change of status."""
 
 
 @dataclass(slots=True)

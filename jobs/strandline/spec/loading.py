@@ -103,7 +103,7 @@ def _no_watermark_of_its_own(content: dict[Any, Any]) -> tuple[str, str] | None:
     shape = _shape(content)
     if shape is ChainedSpec:
         upstream = content["source"]["pipeline"]
-        problem = f"is of a watermark, and this pipeline goes by that of {upstream}"
+        problem = f"belongs to a watermark, and this pipeline uses the one of {upstream}"
         return problem, f"rebuild {upstream} so, or edit its file"
     if shape is not PipelineSpec:
         problem = "does not say of which source: each has a watermark of its own"

@@ -47,8 +47,8 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
         why, way_out = unordered
         raise InputError(
             f"{origin}: source.pipeline",
-            f"what these windows fire with goes by the order of results, and {why}: which of them "
-            "comes first Flink does not determine",
+            f"what these windows fire with depends on the order of results, and {why}: Flink does "
+            "not determine which of them comes first",
             way_out,
         )
     features = not_yet(spec)

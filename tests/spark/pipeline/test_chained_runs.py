@@ -267,7 +267,7 @@ def test_hours_that_are_taken_back_take_back_what_the_days_made_of_them(spark, t
     revert_run(chain.hours.spec, chain.hours.lake, hours.run_id, spark, reason="a mistake")
     done = chain.days.advance("5")
     assert (done.horizon_ms, done.frontier_ms) == (instant("4"), instant("4"))
-    assert any("stands for less than this pipeline has published by" in it for it in done.notes)
+    assert any("earlier horizon than this pipeline has published by:" in it for it in done.notes)
     assert_told(chain, rows, "4")
     assert not chain.days.advance("5").changed  # as often as it is asked for
 

@@ -97,7 +97,7 @@ def test_a_dry_run_says_what_is_owed_and_from_where_it_is_judged_again(owing, tm
     assert preview.judged_from_ms == instant("2")
     assert preview.to_json()["judged_from"] == "2024-03-02T00:00:00Z"
     assert preview.read["bytes"] > 0
-    assert any("from 2024-03-02T00:00:00Z on is judged again" in note for note in preview.notes)
+    assert any("from 2024-03-02T00:00:00Z on is evaluated again" in note for note in preview.notes)
     assert line.advance("5").diff == preview.diff
 
 

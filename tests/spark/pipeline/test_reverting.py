@@ -58,12 +58,12 @@ def test_a_night_is_taken_back_with_what_was_remembered_then_and_can_be_run_agai
     assert (last.reason, last.requested_by) == ("a mistake", "ann")
     assert last.frontier_ms == previous.frontier_ms == instant("3")
     assert last.first_open_ms == previous.first_open_ms
-    with pytest.raises(InputError, match=rf"was taken back by run {last.run_id};"):
+    with pytest.raises(InputError, match=rf"was reverted by run {last.run_id};"):
         revert(line, night.run_id)
 
     again = line.advance("3")  # a cleared task of the night before
     assert (contents(line), again.frontier_ms) == (before, instant("3"))
-    stays = f"{night.run_id} had published was taken back by run {last.run_id}, and stays so"
+    stays = f"{night.run_id} had published was reverted by run {last.run_id}, and stays so"
     assert any(stays in note for note in again.notes)
 
     night = line.advance("4")

@@ -53,7 +53,7 @@ def untouched(until4, tmp_path_factory):
 def test_a_range_that_needs_rows_that_have_gone_is_refused_with_the_way_out(without_2, tmp_path):
     line = without_2.copy(tmp_path)
     before = line.published()
-    with pytest.raises(InputError, match=r"2024-03-02.* have gone .*--accept-loss") as caught:
+    with pytest.raises(InputError, match=r"2024-03-02.* are missing .*--accept-loss") as caught:
         line.backfill("2", "3")
     assert caught.value.exit_code == 2
     assert line.ledger[-1].step == "failed"
@@ -267,7 +267,7 @@ def test_a_session_that_reaches_far_behind_its_range_is_not_made_anew_of_what_is
     line.advance("5")
     assert [row["window_end"] for row in line.rows("windows")] == [at("2 03:50")]
     take_away(line, 3)
-    with pytest.raises(InputError, match=r"2024-03-03.* have gone .*--accept-loss"):
+    with pytest.raises(InputError, match=r"2024-03-03.* are missing .*--accept-loss"):
         line.backfill("1", "2", as_of="5")
 
 

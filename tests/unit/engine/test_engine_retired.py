@@ -133,7 +133,7 @@ def test_what_is_retired_after_the_horizon_changes_nothing_yet(stream):
                 "source__retired": {"a": "2024-03-02"},
                 "watermark": {"strategy": "time_lag", "lag": "1h"},
             },
-            "of no use where the watermark goes by the clock",
+            "of no use where the watermark follows the clock",
         ),
     ],
 )

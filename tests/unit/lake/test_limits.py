@@ -20,8 +20,8 @@ from strandline.lake.store import Lake
     [
         ("aggregates__total", "count_if(isnan(amount))", "isnan(): Sail gives null"),
         ("source__where", "to_json(struct(amount)) > 'a'", "to_json(): Sail writes numbers"),
-        ("source__valid", "amount >>> 1 = 0", "nobody knows what Sail makes of it"),
-        ("source__event_time", "my_time(happened_at)", "nobody knows what Sail makes of my_time()"),
+        ("source__valid", "amount >>> 1 = 0", "no result on Sail is known for it"),
+        ("source__event_time", "my_time(happened_at)", "no result on Sail is known for my_time()"),
     ],
 )
 def test_a_function_that_sail_computes_otherwise_is_refused_there_alone(

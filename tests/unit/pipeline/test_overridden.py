@@ -103,7 +103,7 @@ def test_a_range_that_a_scheduled_run_does_not_reach_is_not_named():
         (HALF_DAYS.model_copy(update={"overridden": "redo"}), "(overridden: redo)"),
         (
             a_meter({"session": "1h"}),
-            "(their sessions were still open at its horizon, or hang across",
+            "(their sessions were still open at its horizon, or extend over",
         ),
         (a_meter({"global": {}}), "(windows of all time are not kept yet)"),
         (HALF_DAYS, "(they were still open at its horizon)"),

@@ -66,7 +66,9 @@ def test_a_bound_is_refused_where_the_watermark_is_another_pipelines(folder):
         "window": {"tumbling": "1d"},
     }
     (folder / "days.yaml").write_text(json.dumps(days), encoding="utf-8")
-    told = "--bound: is of a watermark, and this pipeline goes by that of meter; rebuild meter so"
+    told = (
+        "--bound: belongs to a watermark, and this pipeline uses the one of meter; rebuild meter so"
+    )
     with pytest.raises(InputError, match=told):
         find_spec(folder, "days", {"bound": "4h"})
     later = find_spec(folder, "days", {"allowed_lateness": "3h"})

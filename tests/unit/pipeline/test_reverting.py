@@ -127,7 +127,7 @@ def test_one_run_after_the_other_is_taken_back_and_what_stands_counts():
 
 
 def test_what_is_taken_back_twice_is_named_and_refused():
-    with pytest.raises(InputError, match=r"c: was taken back by run -c; .*runs revert meter -c"):
+    with pytest.raises(InputError, match=r"c: was reverted by run -c; .*runs revert meter -c"):
         revertible(back(THREE, "c"), "c")
 
 
@@ -175,6 +175,8 @@ def test_after_the_ledgers_retention_it_says_that_the_ledger_no_longer_keeps_wha
     spent = spent_steps(of(written), long_ago + timedelta(days=400))
     left = [entry for entry in written if entry.position not in spent]
     assert "first" in {entry.run_id for entry in left}
-    with pytest.raises(InputError, match="the ledger no longer keeps what stood before it") as told:
+    with pytest.raises(
+        InputError, match="the ledger no longer keeps the versions before it"
+    ) as told:
         revertible(left, "first")
     assert "strandline backfill meter --start 2024-03-01" in told.value.way_out

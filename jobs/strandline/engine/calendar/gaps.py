@@ -37,9 +37,9 @@ from strandline.model.intervals import (
 )
 
 MOST_LISTED = 1_000
-"""So many gaps in a row are a row each."""
+"""The largest number of consecutive gaps that are listed one by one."""
 AT_ONCE = 100_000
-"""So many rows of gaps, at most, are held by the driver at once."""
+"""The largest number of rows of gaps on the driver."""
 _Longs = npt.NDArray[np.int64]
 
 
@@ -115,10 +115,8 @@ class Gaps:
 
         Yields:
             `window_id`, `slot_ms`, `slots` (how many windows the row stands for; null: one), and
-                the
-            columns of `placed`. A row for several slots has the start of the first one and all
-                other
-            values of the last one.
+            the columns of `placed`. A row for several slots has the start of the first one and all
+            other values of the last one.
         """
         step, grid = self.history.grid.step_ms, self.history.grid
         stretches = chain.from_iterable(map(self._stretches, rows))

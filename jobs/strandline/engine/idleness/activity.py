@@ -40,4 +40,4 @@ SILENCE = Activity(
     pd.DataFrame(columns=[*OFFER_COLUMNS]),
     pd.DataFrame(columns=[*FIRST_COLUMNS]),
 )
-"""What channels do on days without a record."""
+"""The activity of channels on days without a record."""

@@ -18,7 +18,7 @@ from strandline.engine.position.grid import WIDEST_MS
 from strandline.model.lateness import MIN_WATERMARK
 
 NO_TICK = -WIDEST_MS
-"""Below all ticks: there was none."""
+"""Before all ticks: there was no tick."""
 Longs = npt.NDArray[Any]
 
 

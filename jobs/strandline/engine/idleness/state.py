@@ -11,7 +11,7 @@ from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 _STORED_AS = {"last_shown_ms": "heard_ms", "says_idle": "quiet"}
-"""Names in the timeline's texts that are older than those here."""
+"""Older names of fields, as they are stored in the timeline."""
 _READ_AS = {stored: name for name, stored in _STORED_AS.items()}
 
 

@@ -41,9 +41,9 @@ _NTH = "_strandline_nth_of_equal"
 _COPIES = "_strandline_copies"
 _CONTENT = "_strandline_content"
 _BUCKET_IN_SPANS = 2
-"""So long that few left records look into two buckets, and so short that few pairs are tried."""
+"""The length of a bucket in spans: few left records are in two buckets, and few pairs are tried."""
 _OWN = (c.TS, c.AT_ARRIVAL, c.ARRIVAL, c.ARRIVAL_DAY, c.SEQUENCE, c.AT_WATERMARK)
-"""The engine's own columns that a pair has for each of its records."""
+"""The engine's columns that a pair has for each of its records."""
 
 
 @dataclass(frozen=True)

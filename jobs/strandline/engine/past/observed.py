@@ -29,7 +29,7 @@ from strandline.model.intervals import DAY_MS
 from strandline.spec.pipeline import PipelineSpec
 
 _AT_ONCE = 4_000_000
-"""So many rows of activity, at most, are asked for at once."""
+"""The largest number of rows of activity in one query."""
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ from strandline.spec.pipeline import PipelineSpec
 
 SEQUENCE_SPAN = 2**64
 AFTER_CHANNELS = 2**31
-"""The rank of a record at its instant: after all channels that are seen from it on."""
+"""The rank of a record at its instant: after the offers of all channels that it sees."""
 TICK_RANK = 2**30
-"""Where channels go idle: the rank of the first channel's probe on a tick, after the offers that
-records have made at once before it."""
+"""Where channels can go idle: the rank of the first channel's probe on a tick, after all offers of
+records before the tick."""
 ALL_SPLITS = TICK_RANK - 1
-"""The rank of what the splits of a source, merged at once, say at a moment."""
+"""The rank of a source's splits, which are merged at once."""
 LEAST_SEQUENCE = -(2**63)
 
 

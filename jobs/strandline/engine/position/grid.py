@@ -29,10 +29,10 @@ from strandline.spec.window import Cumulative, Session, Sliding, WindowOfAllTime
 WIDEST_MS = 400_000_000_000_000
 """More than the years 0001 to 9999: such a window always leaves them, and no sum overflows."""
 _MOST_PARTS = 3_600
-"""Into how many parts a slot of a sessions' calendar is cut at most: a second of an hour."""
+"""The largest number of parts of a slot of a sessions' calendar: a second of an hour."""
 _PARTS_OF_A_GAP = 8
 _ALL_TIME_MS = END_OF_INSTANTS_MS - 1 - LEAST_INSTANT_MS
-"""The years 0001 to 9999 but for the last millisecond: the end is an instant, too."""
+"""The years 0001 to 9999 without the last millisecond, since the end is an instant, too."""
 Longs = npt.NDArray[Any]
 
 

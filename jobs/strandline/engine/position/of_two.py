@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from strandline.engine.position.axis import TICK_RANK, Axis
 
 SIDE_SPAN = 2**28
-"""The rank of a channel of the right input is so much behind that of the left one's."""
+"""The offset of the right input's ranks from the left one's."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.source import Deduplicate
 
 DUPLICATE = "duplicate"
-"""The last of the reasons that make a row malformed."""
+"""The last of the reasons why a row is malformed."""
 
 
 def with_duplicates(

@@ -23,11 +23,11 @@ OPTIONS = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
     "ignoreNullFields": "true",
 }
-"""Of `to_json`: times to the microsecond, no nulls."""
+"""Options of `to_json`: times in microseconds, without nulls."""
 _LEAST_PLAIN, _LEAST_SCIENTIFIC = 1e-3, 1e7
-"""Java writes floating point between these without an exponent."""
+"""The range in which Java writes a floating-point number without an exponent."""
 _PLAIN_SCALE = 6
-"""Java writes a DECIMAL with an exponent where that is below minus this."""
+"""Java writes a DECIMAL with an exponent below minus this."""
 
 
 @dataclass(frozen=True)

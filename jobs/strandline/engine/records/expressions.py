@@ -21,14 +21,14 @@ REFUSED_BY_THE_ENGINE = (
     IllegalArgumentException,
     UnsupportedOperationException,
 )
-"""What engines throw of an expression that they do not take: Spark the first alone."""
+"""Errors of engines for expressions that they reject; Spark raises only the first."""
 _LEADING_YEAR = r"^\s*[+-]?\d{4}"
-"""A text without a date would be a time of today: nothing that a rebuild may depend on."""
+"""A text without a date would be parsed as a time of today, so a rebuild would change it."""
 
 NESTED = (T.ArrayType, T.MapType, T.StructType)
 """Types that hold values of other types."""
 _YEAR_1_MS = -62_135_596_800_000
-"""No event time lies before it: such a row is malformed."""
+"""The first valid event time; a row with an earlier one is malformed."""
 
 
 def expression(landing: DataFrame, text: str, place: str) -> Column:

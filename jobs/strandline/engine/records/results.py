@@ -19,9 +19,9 @@ from strandline.spec.chained import ResultsSpec
 from strandline.tables import NOT_OF_A_RESULT
 
 _BEHIND_RECORDS = 2**60
-"""More than records fire in a millisecond."""
+"""More than the number of firings by records in a millisecond."""
 _BEHIND_LATE = 2**61
-"""More than there are late results in a millisecond, and more than any time."""
+"""More than the number of late results in a millisecond, and more than any time in ms."""
 _IN_ORDER = ("order_rank", "order_sequence", "order_ts_ms", "fired_by", "order_window_ms")
 
 

@@ -32,8 +32,8 @@ FIRING = pa.struct(
         ("supersedes", pa.list_(_EARLIER)),
     ]
 )
-"""A firing: `Firing`; its number in its window; whether it takes the place of the one
-before, and whether none takes its own; all whose place it takes, where windows merge."""
+"""A firing: the fields of `Firing`; its number in its window; whether it replaces the one before,
+and whether none replaces it; all firings that it replaces, where windows merge."""
 _OF_EACH = {
     "late": _FLAG,
     "first": _NUMBER,

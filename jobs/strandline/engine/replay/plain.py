@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 NULL_VALUE = "strandline null: "
-"""How the message of an error begins where a value to compare is null; a place and a text come."""
+"""The prefix of the error message for a null value to compare; a place and a text follow."""
 HELD = 2**62
-"""Where a record would stop being in its window: after every firing that there can be."""
+"""The number of a firing after all firings: the record never leaves its window."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,9 @@ IN_START, IN_END, LATE, FIRST, UNTIL, IS_HELD, IS_UNFIRED, IS_SHOWN, SHOWN_IN, F
 TRIGGER_VALUE = "_strandline_trigger_value"
 EVICTOR_VALUE = "_strandline_evictor_value"
 UNTIL_MS = "_strandline_until_ms"
-"""How far the watermark comes for the group of a record; null: beyond all times."""
+"""The watermark at the end, for the group of a record, in ms; null: MAX_WATERMARK."""
 _ROWS_OF_A_WORKER = 400_000
-"""So many records at once, roughly, are sorted and replayed by a worker."""
+"""The number of rows, roughly, that a worker sorts and replays at once."""
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,9 @@ class _Operator:
         self._lets_go = rules.purging or rules.evicts
         self._in_flight: list[_Window] = []
         self._timer_ms: int | None = None
-        """The first timer of all windows; None: none is set."""
+        """The first timer of all windows, in ms; None: none is registered."""
         self._taken = -1
-        """The place of the last record that came."""
+        """The place of the last record added."""
         self._watermark_ms: int | None = None
         self.replayed = Replayed.of(len(records.watermarks_ms), merging=rules.merging)
 

@@ -50,7 +50,7 @@ class Partial:
 
 
 Problem = tuple[str, str]
-"""What stands in the way, and what to write instead."""
+"""The problem, and what to write instead."""
 
 
 Kinds = Mapping[str, T.DataType]

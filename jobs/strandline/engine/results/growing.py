@@ -11,7 +11,7 @@ from strandline.engine import columns as c
 from strandline.engine.results.aggregates import Partial
 
 FIRST_HELD_BY = "_strandline_first_held_by"
-"""The number of the first firing that holds some records of a window."""
+"""The number of the first firing that contains some records of a window."""
 LAST_FIRING = "_strandline_last_firing"
 """The number of the last firing of a window; null: there is none."""
 FIRING = "_strandline_nth_firing"

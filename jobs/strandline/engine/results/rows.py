@@ -13,7 +13,7 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 ORDER = ("order_instant", "order_rank", "order_sequence", "order_ts_ms", "order_window_ms")
-"""Flink's order of firings is that of these columns; equal ones have no defined order."""
+"""The columns by which Flink orders firings; Flink defines no order among equal ones."""
 FIRED_AT = "_strandline_fired_at_ms"
 _LAST = "_strandline_last"
 

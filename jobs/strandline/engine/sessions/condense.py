@@ -28,10 +28,10 @@ from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 
 AT = "_strandline_at_ms"
-"""The arrival of a record behind the watermark; before every arrival of one ahead."""
+"""The arrival of a record behind the watermark; for records ahead, a value before every arrival."""
 AT_SEQUENCE = "_strandline_at_sequence"
 AHEAD = LEAST_INSTANT_MS - 2
-"""Before every arrival, and a watermark that no record is behind of."""
+"""A value before every arrival, and a watermark that no record is behind."""
 
 
 def row_key(spec: PipelineSpec) -> list[str]:

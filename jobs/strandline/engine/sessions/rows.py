@@ -35,7 +35,7 @@ from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.spec.pipeline import PipelineSpec
 
 FEW = 1_000_000
-"""So many rows are handed to every task; more are shuffled."""
+"""The largest number of rows that are broadcast to every task; more are shuffled."""
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 
 _EDGE = "_strandline_edge_ms"
-"""The first threshold of the grid that is not below a threshold or a watermark."""
+"""The first threshold of the grid at or above a threshold or a watermark."""
 _VALUE = "_strandline_value_ms"
 _IS_ADVANCE = "_strandline_is_rise"
 _AT, _AT_RANK = "_strandline_at", "_strandline_at_rank"
-"""Where a watermark comes that reaches a threshold."""
+"""The position of the watermark advance that reaches a threshold."""
 _BEYOND_MS = 10**16
-"""No record can offer such a watermark: Spark's timestamps end before it."""
+"""More than any watermark that a record can offer: Spark's timestamps end before it."""
 
 
 def first_reaching(

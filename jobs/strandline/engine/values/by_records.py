@@ -27,7 +27,7 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 
 _AFTER_ALL = 2**60
-"""The rank of the end of a part of a day: behind all that is seen from its instant on."""
+"""The rank of the end of a part of a day: after everything visible at its instant."""
 _STOOD = "_strandline_stood_ms"
 _PART = "_strandline_part"
 _BEFORE = "_strandline_before"

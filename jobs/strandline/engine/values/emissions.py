@@ -24,16 +24,17 @@ from strandline.model.intervals import day_of
 from strandline.model.lateness import MIN_WATERMARK
 
 CARRIED = -1
-"""The rank of what was emitted before a day began: ahead of all channels."""
+"""The rank of what was emitted before a day: before all channels."""
 UNTIL = "_strandline_until"
 _BROUGHT, _IS_PROBE = "_strandline_brought", "_strandline_is_probe"
 _POSITION = {c.ARRIVAL_DAY, c.SEEN_FROM, c.RANK, c.CHANNEL, c.CANDIDATE}
-"""The columns of a probe that say where it asks, or that what is emitted has of its own."""
+"""The columns of a probe's position, and columns that emissions have of their own."""
 _HIGHEST = "_strandline_highest_ms"
 _BELOW = "_strandline_below_ms"
 _LAST = "_strandline_last"
 _FEW = 64
-"""So many runs of ticks are an expression; more are sorted with what asks for them."""
+"""The largest number of runs of ticks that become an expression; more are sorted with the
+probes."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _LEFT, _RIGHT, _STOOD = "_strandline_left_ms", "_strandline_right_ms", "_strandl
 _FROM, _UNTIL, _IS_IDLE = "_strandline_idle_from", "_strandline_idle_until", "_strandline_is_idle"
 _UNTIL_RANK = "_strandline_idle_until_rank"
 _AFTER_ALL = 2**60
-"""A rank behind that of every position, also of one after all instants."""
+"""A rank after every position, even after the end of all instants."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,8 @@ class EmissionsOfTwo:
 
 
 _Change = tuple[int, int, date, bool]
-"""Where an input goes idle or comes back: its instant and rank among both, its day, if idle."""
+"""A status change of an input: its instant and rank among both inputs, its day, whether it is
+idle."""
 
 
 def _near(place: InputCrossings, days: Sequence[date]) -> list[_Change]:

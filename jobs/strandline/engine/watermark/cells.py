@@ -26,7 +26,7 @@ CELL = (
     c.THRESHOLD,
     c.PENDING,
 )
-"""What a cell is of. Malformed rows have a day and a reason only."""
+"""The columns that identify a cell. Cells of malformed rows have only a day and a reason."""
 COUNTED = (
     c.RECORDS,
     c.LEAST_TS,
@@ -37,9 +37,9 @@ COUNTED = (
     c.LAST_ARRIVAL,
     c.ARRIVAL_HOURS,
 )
-"""What is known of its records."""
+"""The counts and bounds of a cell's records."""
 _SUBJECT = "_strandline_subject"
-"""A well-formed record's channel, or what makes the row malformed."""
+"""The channel of a well-formed record, or the reason why a row is malformed."""
 _PART = "_strandline_part"
 """The start of a part of a step, doubled, and one more if pending; null for malformed rows."""
 

@@ -17,9 +17,9 @@ from strandline.spec.pipeline import PipelineSpec
 
 _ACCEPTED = "_strandline_accepted"
 _BLOCK = "_strandline_block_ms"
-"""The first id of a block of windows that are counted in one partition."""
+"""The first id of a block of windows, which are counted in one partition."""
 _BLOCK_IN_SIZES = 8
-"""So long that few panes have windows of two of them, and so short that there are many."""
+"""The length of a block in window sizes: few panes are in two blocks, and there are many blocks."""
 
 
 def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:

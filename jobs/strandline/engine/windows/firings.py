@@ -24,7 +24,7 @@ from strandline.engine.windows.assign import fires_at_once
 from strandline.spec.pipeline import PipelineSpec
 
 _OF_CAUSE = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
-"""What is said of the record that fires a window."""
+"""The columns of the record that fires a window."""
 
 
 def firings(

@@ -198,7 +198,7 @@ def _served(
     if others and not trust_this_machine:
         raise InputError(
             _PLACE,
-            f"would listen on a port that asks nobody who they are: {why}, and "
+            f"would listen on a port without authentication: {why}, and "
             f"{', '.join(others[:3])} may log in here and could run code as this user",
             f"give --trust-this-machine or {TRUST}=1 if that is no danger, or --engine spark",
         )
@@ -277,6 +277,6 @@ def _require_version() -> None:
     if found != VERSION:
         raise InputError(
             _PLACE,
-            f"pysail is {found}; {VERSION} is the version held against Flink's answers",
+            f"pysail is {found}; {VERSION} is the version tested against Flink's answers",
             f"install pysail=={VERSION}",
         )

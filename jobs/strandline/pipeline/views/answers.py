@@ -19,9 +19,9 @@ from strandline.spec import PipelineSpec
 from strandline.visible import visible
 
 PER_PAGE = 100
-"""Slots that a list shows at once."""
+"""The number of slots on a page."""
 _LONGEST = 200
-"""Signs of a value of the data that are shown."""
+"""The largest number of characters of a shown value."""
 Asked = Mapping[str, Any]
 
 

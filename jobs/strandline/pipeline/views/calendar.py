@@ -15,9 +15,9 @@ from strandline.pipeline.views.slots import Slot, slots_of
 from strandline.spec import PipelineSpec
 
 DAYS = 28
-"""The most days of a page."""
+"""The largest number of days on a page."""
 MOST_ROWS = 100_000
-"""The most slots that are read for a page, unless a single day has more."""
+"""The largest number of slots read for a page, unless a single day has more."""
 _COLUMN_MINUTES = (30, 60, 120, 180, 240, 360, 720, 1440)
 WORST_FIRST = ("open", "gap", "fired", "closed")
 

@@ -21,7 +21,7 @@ from strandline.quality.findings.check import findings_in, state_line
 from strandline.spec import PipelineSpec
 
 _CHANGING = ("published", "erased")
-"""Steps after which the published tables hold other rows."""
+"""Steps after which the published tables have other rows."""
 
 
 def changes_of(spec: PipelineSpec, lake: Lake, since: int) -> dict[str, Any]:

@@ -28,11 +28,11 @@ _NOTHING = ds.scalar(True)
 def books_of_all(spec: PipelineSpec, store: Store, state: PipelineState) -> list[Book]:
     """The books over the published tables, each side counted from another table.
 
-      are those that the timeline, or the last run's book, has counted.
     - For each observed arrival day, and for the rows without one: the malformed rows in quarantine
-    - For each slot: the late and no-window rows in quarantine are those of completeness.
-      where windows count all that they accept.
-    - For each closed slot: the records of its windows are those that completeness says it accepted,
+      are as many as the timeline, or the last run's book, has counted.
+    - For each slot: the late and no-window rows in quarantine are as many as in completeness.
+    - For each closed slot: the records of its windows are as many as completeness has accepted, if
+      windows count all that they accept.
     """
     published = (step for step in state.steps if step.step == "published")
     by_rules = {step.spec_fingerprint for step in published if step.kind != "revert"}

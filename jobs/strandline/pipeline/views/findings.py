@@ -15,11 +15,11 @@ from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
 
 _NOT_JUDGED = ("dropped", "dropping")
-"""Steps after which what a run found is of no run any more."""
+"""Steps after which the findings of a run are void."""
 _DID_NOT_END = {"failed": "failed", "dead": "was killed", INTERRUPTED: "was interrupted"}
-"""Words for what has become of a run that has not done what it was asked."""
+"""Words for the outcome of a run that did not complete."""
 _CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unknown")
-"""After a run of these nothing is known of what the run before it should have done."""
+"""Outcomes of runs that do not settle the findings of the run before."""
 
 
 def findings_of(
@@ -131,11 +131,13 @@ def _of_audits(state: PipelineState) -> Iterator[Finding]:
     """Findings about failed rules, by the audits in force.
 
     In force are the audit of the last scheduled run, and those of later runs by hand whose range no
-    later run covers. A run by hand over everything counts as scheduled.
+    later run covers. A run by hand over everything counts as scheduled. The audit of a run that a
+    revert has undone is not in force.
     """
     in_force: list[Entry] = []
+    taken_back = {pair.run.run_id for pair in state.taken_back}
     for entry in state.steps:
-        if entry.audit is None or entry.kind in UPKEEP:
+        if entry.audit is None or entry.kind in UPKEEP or entry.run_id in taken_back:
             continue
         if any(state.has_step(entry.run_id, step) for step in _NOT_JUDGED):
             continue

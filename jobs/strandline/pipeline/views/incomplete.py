@@ -103,8 +103,8 @@ def incomplete_in(
 
     Returns:
         `incomplete`: the number of incomplete slots, out of `slots`; `causes`: the number of slots
-            by cause; `listed`: each as in `Slot.to_json`, with its `why`; `left_out`: the number of
-            older ones that are not listed.
+        by cause; `listed`: each as in `Slot.to_json`, with its `why`; `left_out`: the number of
+        older ones that are not listed.
 
     Raises:
         InputError: the last day is before the first one.

@@ -24,7 +24,7 @@ _KNOWN_BY_FILES = {
     "num_records",
     *("min.slot_start", "max.slot_end", "min.spec_fingerprint", "max.spec_fingerprint"),
 }
-"""What the log must say of a file, so that its rules are known without opening it."""
+"""The facts of a file in the log that give its settings without opening it."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,11 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
 
     Returns:
         `owed`: the arrival days still to recompute; `lost`: the days that were observed with more
-            rows than the landing table had at the last run; `first_open`: the first slot that is
-            not closed; `rules`: the ranges of slots by the fingerprint of their settings;
-            `overridden`: the ranges with overridden settings (`OverriddenRange`);
-            `open_behind_watermark`: the number of open slots that the watermark at the frontier has
-            passed (must be 0); `sessions_across_rules`: the number of sessions that extend over a
-            border between settings.
+        rows than the landing table had at the last run; `first_open`: the first slot that is not
+        closed; `rules`: the ranges of slots by the fingerprint of their settings; `overridden`: the
+        ranges with overridden settings (`OverriddenRange`); `open_behind_watermark`: the number of
+        open slots that the watermark at the frontier has passed (must be 0);
+        `sessions_across_rules`: the number of sessions that extend over a border between settings.
     """
     ranges = _ranges_by_rules(store)
     first_open_ms = state.published[-1].first_open_ms if state.published else None

@@ -34,7 +34,7 @@ from strandline.quality.report.tables import ReportTables, Shown
 from strandline.spec import PipelineSpec
 
 _SUMMARY = "report.json"
-"""Beside the page: what the next report compares itself with."""
+"""The file beside the page with the summary that the next report compares itself with."""
 _LATENESS_STEP_MS = 60_000
 _SLOTS = (
     "slot_start", "slot_end", "state", "gap", "fired_at", "closed_at",
@@ -69,7 +69,7 @@ def write_report(
 
     Returns:
         Their places as `report` and `data_docs`; the shown `days`; the `totals` of all days;
-            `notice`: a notice about the tables, or None.
+        `notice`: a notice about the tables, or None.
 
     Raises:
         InputError: the pipeline has no tables yet, the last day is before the first one, the lake

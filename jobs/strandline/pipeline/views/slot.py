@@ -26,7 +26,7 @@ from strandline.tables import QUARANTINE
 MOST_WINDOWS = 50
 MOST_RUNS = 20
 SAMPLES = 5
-"""Rows of quarantine that are shown for each reason."""
+"""The number of shown rows of quarantine for each reason."""
 _BATCH_ROWS = 8_192
 _NOT_SHOWN = {"window_start", "window_end", "window_date", "spec_fingerprint", "pair_date"}
 _INSTANT = pa.timestamp("us", tz="UTC")

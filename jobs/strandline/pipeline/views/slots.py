@@ -17,7 +17,7 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange, instant_of
 COUNTS = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
 _BASE = ("slot_start", "slot_end", "state", "gap", "fired_at", "closed_at", "run_id")
 _LATER = ("unfired", "slots", "channels_heard", "spec_fingerprint")
-"""Columns that a table of an earlier version, or of other windows, does not have."""
+"""Columns that are missing in tables of earlier versions, or of other windows."""
 _BATCH_ROWS = 8_192
 _INSTANT = pa.timestamp("us", tz="UTC")
 _LAST_MS = END_OF_INSTANTS_MS - 1

@@ -18,7 +18,7 @@ from strandline.spec import PipelineSpec
 from strandline.tables import QUARANTINE
 
 _MOST_VALUES = 150
-"""A column with more is one of many values, and left out."""
+"""The largest number of distinct values of a column with frequent values."""
 _MOST_COLUMNS = 60
 _LONGEST = 60
 _COLUMNS = ["group", "column", "value", "records"]

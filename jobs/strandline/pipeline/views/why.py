@@ -40,11 +40,11 @@ MEANINGS = {
     "late": "records came after it had been closed",
     "no_window": "records lie between its end and the next window",
     "missed_pairs": "records came too late for it, and other windows hold them",
-    "unfired": "records were dropped before any firing held them",
+    "unfired": "records were dropped before they were in a firing",
     "to_recompute": "arrival days that it takes records of have changed since",
     "rows_missing": "rows of its arrival days have disappeared from the landing table",
 }
-"""What each cause means, in the order in which they are listed."""
+"""The meaning of each cause, in the order in which causes are listed."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _by_counts(slot: Slot) -> Iterator[Cause]:
             "missed_pairs", f"{_records(missed)} came too late for it, and other windows hold them"
         )
     if dropped := counts.get("unfired"):
-        yield Cause("unfired", f"{_records(dropped)} dropped before any firing held them")
+        yield Cause("unfired", f"{_records(dropped)} dropped before they were in a firing")
 
 
 def _records(many: int) -> str:
