@@ -23,17 +23,17 @@ from strandline.model.intervals import (
 )
 from strandline.pipeline.closures import stay_closed
 from strandline.pipeline.kept import Kept, reached_by
+from strandline.pipeline.landing_status import LandingStatus
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.request import Request
-from strandline.pipeline.world import World
 
 
 def plan_advance(
     request: Request,
     history: History,
     remembered: Remembered,
-    world: World,
+    status: LandingStatus,
     first_not_final: Callable[[int], int],
 ) -> Plan:
     """The plan of a scheduled run up to M, the last midnight not after an instant.
@@ -46,7 +46,7 @@ def plan_advance(
         request: the requested run.
         history: everything observed below the horizon.
         remembered: the state left by earlier runs.
-        world: the landing status.
+        status: the landing status.
         first_not_final: gives the start of the first window that a watermark does not make final.
     """
     until_ms, base_ms = request.until_ms, remembered.base_ms(request.until_ms)
@@ -56,7 +56,7 @@ def plan_advance(
     again = [one.recomputed_from(base_ms) for one in reached]
     start_ms = min([whole.start_ms, *(ms for ms in again if ms is not None)])
     whole = kind_of(history.spec).whole_slots(TimeRange(start_ms, whole.end_ms))
-    judged = _judged(whole, base_ms, history, world)
+    judged = _judged(whole, base_ms, history, status)
     kept = tuple(_judging(one.kept, judged) for one in reached if one.kept is not None)
     stay = tuple(one.windows for one in kept)
     others = _slots_of_published_late(history.grid, remembered, whole.start_ms, judged.since_ms)
@@ -179,16 +179,18 @@ class _Judged:
     notes: tuple[str, ...] = ()
 
 
-def _judged(whole: TimeRange, since_ms: int | None, history: History, world: World) -> _Judged:
+def _judged(
+    whole: TimeRange, since_ms: int | None, history: History, status: LandingStatus
+) -> _Judged:
     """The part of a range after the last window that needs missing rows.
 
     The late records of older slots cannot be determined again if rows that arrived since P are
     missing; nor, for sessions, if any missing row may be connected with these records.
     """
     kind = kind_of(history.spec)
-    gone = set() if since_ms is None else {*world.lost_since(since_ms, whole.start_ms)}
+    gone = set() if since_ms is None else {*status.lost_since(since_ms, whole.start_ms)}
     events = history.days.events_of(whole)
-    within, last_ms = world.lost_within(events), world.last_lost_within(events)
+    within, last_ms = status.lost_within(events), status.last_lost_within(events)
     if gone or (within and kind.cross_slots):
         since_ms = None
     if last_ms is None:
