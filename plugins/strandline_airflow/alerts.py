@@ -77,16 +77,25 @@ def alert_findings(
     before: dict[str, list[str]] = Variable.get(variable, default={}, deserialize_json=True)
     after = dict(before)
     for alert in spec.alerts:
-        decided = {event for event in alert.on if event in events}
+        checked = {event for event in alert.on if event in events}
         alerted = {*after.get(alert.to, ())}  # two alerts may name one receiver
-        of_others = {key for key in alerted if _event_of(key) not in decided}
-        current = [alarm for alarm in alarms if alarm.event in decided]
-        ongoing = alerted & {_key(alarm) for alarm in current}
-        new = [alarm for alarm in current if _key(alarm) not in alerted]
-        sent = {_key(alarm) for alarm in new if _send(alert.to, alarm, context)}
-        after[alert.to] = sorted(of_others | ongoing | sent)
+        after[alert.to] = sorted(_alerted(alert.to, alarms, checked, alerted, context))
     if after != before:
         Variable.set(variable, after, serialize_json=True)
+
+
+def _alerted(
+    to: str, alarms: Sequence[Alarm], checked: set[Event], before: set[str], context: Any
+) -> set[str]:
+    """The keys of the alarms that a receiver was sent and that go on; the new ones are sent now.
+
+    `checked`: the events of which all alarms are there; those of others go on.
+    """
+    current = [alarm for alarm in alarms if alarm.event in checked]
+    new = [alarm for alarm in current if _key(alarm) not in before]
+    sent = {_key(alarm) for alarm in new if _send(to, alarm, context)}
+    unchecked = {key for key in before if _event_of(key) not in checked}
+    return unchecked | before & {_key(alarm) for alarm in current} | sent
 
 
 def alarms_in(answer: Mapping[str, Any], pipeline: str, link: str) -> list[Alarm]:

@@ -51,7 +51,8 @@ def took(before: Mapping[str, Any]) -> str:
     runs = before["runs"]
     many = "the last run" if runs == 1 else f"the last {runs} runs"
     records, seconds = (_span(before[name]) for name in ("records", "seconds"))
-    return f"{seconds} s: {many} of this kind over {records} records, without the start of Spark"
+    of = f"{many} of this kind over {records} records"
+    return f"{seconds} s: {of}, without the start of the engine"
 
 
 def _span(least_and_most: Sequence[float]) -> str:

@@ -16,7 +16,6 @@ from strandline.engine.records.identity import SourceColumns
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.scope import Rebuild, Scope
 from strandline.engine.window_pairs import WindowPairsRebuild
-from strandline.spec.joined import WindowPairsSpec
 
 __all__ = ["Rebuild", "Scope", "close"]
 
@@ -64,7 +63,7 @@ def close(
     )
     if not isinstance(rebuilt, ReplayedRebuild):
         return rebuilt
-    if isinstance(history.spec, WindowPairsSpec):
+    if history.spec.has_pairs_of_windows:
         return WindowPairsRebuild.over(rebuilt, history=history, replay=rebuilt)
     if history.spec.process is not None:
         return ProcessedRebuild.over(rebuilt, replay=rebuilt)

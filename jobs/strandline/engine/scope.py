@@ -126,6 +126,15 @@ class Rebuild(ABC):
     def firings(self, identity: Column) -> DataFrame:
         """The firings of the range's windows; `identity` orders records of equal position."""
 
+    def pairs(self, windows: DataFrame) -> DataFrame:
+        """The pairs of the last firing of each of some windows, as rows of `pairs`.
+
+        Raises:
+            TypeError: the results of the pipeline's windows are no pairs.
+        """
+        msg = f"{self.history.spec.pipeline} has no pairs"
+        raise TypeError(msg)
+
     def final_watermark(self) -> int:
         """The combined watermark at the horizon; MIN_WATERMARK: none yet."""
         return self._watermark_at(self.history.axis.never)

@@ -30,21 +30,16 @@ from strandline.tables import INPUT
 class WindowPairsRebuild(OverReplay):
     """A rebuild of windows whose results are pairs, on top of the replay of both sides' records."""
 
-    def require_names(self) -> None:
-        """Refuse landing columns whose names would occur twice among the columns of `pairs`.
-
-        Raises:
-            InputError: two columns would have one name.
-        """
-        of_window = ("window_start", "window_end")
-        refuse_names_in_use(self.history.spec, self._columns_of_sides, of_window)
-
     def windows(self) -> DataFrame:
         """The windows, with the result of their last firing.
 
         `records` are its pairs, `firings` the firings with a pair.
+
+        Raises:
+            InputError: two columns of `pairs` would have one name.
         """
         spec, window = self.history.spec, window_key(self.history.spec)
+        refuse_names_in_use(spec, self._columns_of_sides, ("window_start", "window_end"))
         replayed = self.replay.windows().drop("records", "firings", "fired_at")
         last = self._last(self._results(identity(spec, self.source_columns)))
         both = replayed.join(last, window, "left")
@@ -65,11 +60,7 @@ class WindowPairsRebuild(OverReplay):
         return self._results(identity).drop(_NTH, *self._which)
 
     def pairs(self, windows: DataFrame) -> DataFrame:
-        """The pairs of the last firing of each of some windows, as rows of `pairs`.
-
-        Args:
-            windows: the keys of these windows; a session that a later one covers is not among them.
-        """
+        """See `Rebuild`; a session that a later one covers is not among the windows."""
         spec, window = self.history.spec, window_key(self.history.spec)
         by = identity(spec, self.source_columns)
         last = last_firings(self._results(by), spec).join(windows, window, "left_semi")

@@ -26,7 +26,7 @@ from strandline.lake.table_landing import TableLanding
 from strandline.model.facts import DayFacts, KnownDays, LandingChanges
 from strandline.model.facts_of_two import changes_of_two, facts_of_two
 from strandline.model.intervals import EVERYTHING
-from strandline.spec.joined import CogroupSpec, JoinedSpec, TwoSourcesSpec
+from strandline.spec.joined import JoinedSpec, TwoSourcesSpec
 from strandline.spec.pipeline import channel_of
 from strandline.spec.used_expressions import TableName
 from strandline.tables import INPUT
@@ -76,30 +76,6 @@ class JoinedLanding(Landing):
             raise TypeError(msg)
         left, right = self.left.by_log(log.left), self.right.by_log(log.right)
         return replace(self, log=log, left=left, right=right)
-
-    @property
-    def joined(self) -> JoinedSpec:
-        """The pipeline as an interval join.
-
-        Raises:
-            TypeError: its results are windows.
-        """
-        if not isinstance(self.spec, JoinedSpec):
-            msg = f"{self.spec.pipeline} joins within no interval"
-            raise TypeError(msg)
-        return self.spec
-
-    @property
-    def cogroup(self) -> CogroupSpec:
-        """The pipeline as windows over two sources.
-
-        Raises:
-            TypeError: it is an interval join.
-        """
-        if not isinstance(self.spec, CogroupSpec):
-            msg = f"{self.spec.pipeline} has no windows"
-            raise TypeError(msg)
-        return self.spec
 
     @property
     def inputs(self) -> dict[str, TableLanding]:

@@ -40,4 +40,12 @@ def open_landing(
     upstream = open_landing(spark, lake, spec.upstream, now_ms)
     upstream = upstream.by_log(results.source_log(upstream.log))
     counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
-    return ResultsLanding(spark, spec, results, now_ms, counted, results=results, upstream=upstream)
+    return ResultsLanding(
+        spark=spark,
+        spec=spec,
+        log=results,
+        now_ms=now_ms,
+        nulls_counted=counted,
+        results=results,
+        upstream=upstream,
+    )

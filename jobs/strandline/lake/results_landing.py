@@ -35,10 +35,12 @@ class ResultsLanding(TableLanding):
     """The results of another pipeline, with the day of their firing as arrival day.
 
     Attributes:
+        spec: the pipeline.
         results: the log of the results.
         upstream: the other pipeline's landing at their publication.
     """
 
+    spec: ResultsSpec
     results: ResultsLog
     upstream: Landing
 
@@ -55,28 +57,16 @@ class ResultsLanding(TableLanding):
         return replace(self, log=log, results=log, upstream=upstream)
 
     @property
-    def of(self) -> ResultsSpec:
-        """The pipeline.
-
-        Raises:
-            TypeError: it does not read results.
-        """
-        if not isinstance(self.spec, ResultsSpec):
-            msg = f"{self.spec.pipeline} reads no results"
-            raise TypeError(msg)
-        return self.spec
-
-    @property
     def upstream_store(self) -> Store:
         """The tables of the other pipeline."""
-        return self.results.tables.store.lake.pipeline(self.of.upstream.pipeline)
+        return self.results.tables.store.lake.pipeline(self.spec.upstream.pipeline)
 
     @cached_property
     def frame(self) -> DataFrame:
         """See `Landing.frame`."""
         tables = self.results.tables
         firings, windows = (tables.frame(self.spark, name) for name in ("firings", "windows"))
-        return results_of(firings, windows, self.of)
+        return results_of(firings, windows, self.spec)
 
     @property
     def ready_ms(self) -> int:
@@ -153,7 +143,7 @@ class ResultsLanding(TableLanding):
     @property
     def recomputes_changes(self) -> bool:
         """See `Landing`; False if a changed result only changes its own slots."""
-        return not self.of.by_slots
+        return not self.spec.by_slots
 
     def horizon(self, axis: Axis, as_of_ms: int | None, published_ms: int | None) -> int:
         """See `Landing.horizon`; by default that of the other pipeline's publication.
@@ -163,7 +153,7 @@ class ResultsLanding(TableLanding):
         """
         known_ms = self.results.horizon_ms
         if as_of_ms is not None and as_of_ms > known_ms:
-            upstream = self.of.upstream.pipeline
+            upstream = self.spec.upstream.pipeline
             problem = f"{upstream} is published up to {text_of(known_ms)} alone"
             raise InputError(
                 "--as-of", problem, f"run {upstream} first, or name an earlier instant"

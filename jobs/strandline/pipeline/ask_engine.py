@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from pyspark.errors import ArithmeticException, PySparkException
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    IllegalArgumentException,
+    NumberFormatException,
+    PySparkException,
+    UnsupportedOperationException,
+)
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -24,6 +34,13 @@ from strandline.spec.expressions import as_one, expressions_of, left_to_the_engi
 from strandline.spec.on_sail import ON_SPARK, types_not_on_sail
 from strandline.spec.used_expressions import Use
 
+_OF_VALUES = (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+)
+"""What Sail throws of constants, which it computes before it reads rows."""
 _FRACTIONS = re.compile("decimal|double|float")
 
 
@@ -55,12 +72,9 @@ def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
     """What Sail cannot compute in an expression, or computes differently from Spark."""
     try:
         kind = asked(table, use.text)
-    except ArithmeticException as error:
-        problem = f"{use.text!r} fails on every row ({first_line(error)})"
-        return [InputError(place, problem, "use try_divide() or another form that gives null")]
     except PySparkException as error:
-        problem = f"{use.text!r} is not known to Sail ({first_line(error)})"
-        return [InputError(place, problem, ON_SPARK)]
+        problem, way_out = reason_of_refusal(error)
+        return [InputError(place, f"{use.text!r} {problem} ({first_line(error)})", way_out)]
     problems = [*types_not_on_sail(use.text, partial(type_or_none, table))]
     if use.wanted == "aggregate" and "map<" in kind and _FRACTIONS.search(kind):
         # maps are compared as JSON: of -0.01 Sail's has no sign
@@ -68,11 +82,32 @@ def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
     return [InputError(place, f"{use.text!r}: {problem}", way) for problem, way in problems]
 
 
+def reason_of_refusal(error: PySparkException) -> tuple[str, str]:
+    """The problem and the way out, by the kind of what Sail throws of an expression.
+
+    Raises:
+        SparkConnectGrpcException: Sail has not answered, which no expression causes.
+    """
+    if type(error) is SparkConnectGrpcException:
+        raise error
+    on_spark = f"correct it; if Spark takes it as it is, {ON_SPARK}"
+    if isinstance(error, UnsupportedOperationException):
+        return "is not supported by Sail", ON_SPARK
+    if isinstance(error, _OF_VALUES):
+        return "fails before it is given a row", "use its try_… form, which gives null"
+    if isinstance(error, AnalysisException):
+        return "is refused by Sail for its columns or types", on_spark
+    if isinstance(error, IllegalArgumentException):
+        return "cannot be read by Sail", on_spark
+    return "makes Sail fail", ON_SPARK
+
+
 def type_or_none(table: DataFrame, text: str) -> str | None:
     """The type of an expression over a table; None: the engine cannot tell it."""
     try:
         return asked(table, text)
-    except PySparkException:
+    except PySparkException as error:
+        reason_of_refusal(error)
         return None
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from strandline.lake.read import tables_shown
 from strandline.lake.staging import Staging, passing
 from strandline.lake.store import Lake, Store
 from strandline.spec import PipelineSpec
+from strandline.tables import COMPLETENESS, QUARANTINE
 
 Progress = Callable[[str], None]
 """Called with the name of each step as it begins."""
@@ -23,7 +24,10 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Context:
-    """The fixed context of a run, with its ledger opened once."""
+    """The fixed context of a run, with its ledger opened once.
+
+    `versions`: those at which published tables are read; None: the newest.
+    """
 
     spark: SparkSession
     spec: PipelineSpec
@@ -32,11 +36,24 @@ class Context:
     ledger: Ledger
     run_id: str
     dry_run: bool
+    versions: Mapping[str, int] | None = None
 
     @property
     def store(self) -> Store:
         """The pipeline's tables; a dry run does not read a half-finished publish."""
-        return self._shown[0] if self.dry_run else self.ledger.store
+        if self.dry_run:
+            return self._shown[0]
+        store = self.ledger.store
+        return store if self.versions is None else store.at(self.versions)
+
+    @property
+    def as_published(self) -> Context:
+        """The same context, pinned to the present versions of the tables that a rebuild reads.
+
+        A dry run commits nothing, and is not pinned.
+        """
+        tables = (self.spec.result, QUARANTINE.name, COMPLETENESS.name)
+        return self if self.dry_run else replace(self, versions=self.store.versions(tables))
 
     @property
     def notice(self) -> str | None:

@@ -24,13 +24,6 @@ def fired(windows: DataFrame) -> DataFrame:
     return windows.where((F.col("state") != "open") & (F.col("firings") > 0))
 
 
-def starting_from(start: str, since_ms: int | None) -> ds.Expression | None:
-    """The rows whose window or slot starts at or after an instant; None: all rows."""
-    if since_ms is None:
-        return None
-    return ds.field(start) >= pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
-
-
 def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
     """What became of the records of each slot (`Rebuild.accepted_by_slot`), by its window's id."""
     counts = counted.na.fill(0).toArrow().to_pylist()
@@ -68,19 +61,20 @@ REFUSED_BY = ["slot_start", "reason"]
 """The columns of quarantine that `refused_by_newest` reads."""
 
 
+_ALL = pc.scalar(True)
+
+
 def late_in(
-    quarantine: Part, since_ms: int | None, wanted: ds.Expression | None = None
+    quarantine: Part, since_ms: int | None, wanted: ds.Expression = _ALL
 ) -> Iterator[pa.Table]:
     """The staged late records of slots that start at or after an instant, with `REFUSED_BY`.
 
-    Args:
-        quarantine: all staged late records.
-        since_ms: the instant; None: all.
-        wanted: a further condition; None: none.
+    `since_ms`: the instant; None: all.
     """
-    since = starting_from(QUARANTINE.start, since_ms)
-    both = since if wanted is None else wanted if since is None else wanted & since
-    return quarantine.rows(both, REFUSED_BY)
+    if since_ms is not None:
+        since = pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
+        wanted &= ds.field(QUARANTINE.start) >= since
+    return quarantine.rows(wanted, REFUSED_BY)
 
 
 def _in_ms(instants: pa.ChunkedArray) -> Any:

@@ -68,25 +68,22 @@ def stage_gaps(
         pieces: the staged pieces.
         state: the pipeline's state, by its ledger.
     """
-    history, within = seen.history, plan.scope.windows
-    clock = history.crossings.without_dropped_end(plan.clock)
+    clock = seen.history.crossings.without_dropped_end(plan.clock)
     known = first_accepted_before(ctx, state)
     first = _First(ctx, seen, plan, axis, state).found(known, pieces)
-    gaps, ids = Gaps(history, clock, first), history.grid.ids_within(within)
+    gaps = Gaps(seen.history, clock, first)
     filled = frozenset(window for piece in pieces for window in piece.filled)
     listed, around = list[range](), list[TimeRange]()
     if ctx.spec.quality.gaps != "allow":
+        ids = seen.history.grid.ids_within(plan.scope.windows)
         listed, around = _listed(gaps, ids, filled, pieces, known)
-        scope = plan.scope
-        listed = [row for row in listed if not scope.keeps(gaps.starts_of(row).start_ms)]
     parts = _Parts(ctx, plan, pieces)
-    for slots in gaps.listed(listed):
-        parts.stage(slots)
+    parts.stage_all(gaps, listed)
     return StagedGaps(
         completeness=parts.completeness,
         rows=parts.rows,
         not_in_rows=parts.not_shown,
-        count=gaps.count(within, filled),
+        count=gaps.count(plan.scope.windows, filled),
         around=tuple(around),
         first_accepted=first,
     )
@@ -102,7 +99,15 @@ class _Parts:
         self.completeness = pieces[-1].staged["completeness"]
         self.not_shown = Counter[str]()
 
-    def stage(self, slots: pd.DataFrame) -> None:
+    def stage_all(self, gaps: Gaps, listed: Sequence[range]) -> None:
+        """Stage the gaps that are listed, but for those in ranges that stay."""
+        scope = self._plan.scope
+        for slots in gaps.listed(
+            [row for row in listed if not scope.keeps(gaps.starts_of(row).start_ms)]
+        ):
+            self._stage(slots)
+
+    def _stage(self, slots: pd.DataFrame) -> None:
         """Stage some more gaps."""
         rows = _rows_of(slots, self._ctx)
         self.completeness = stage_calendar(self._ctx, rows, self._number)

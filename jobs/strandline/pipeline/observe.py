@@ -60,7 +60,7 @@ def observe_landing(
     timeline = Together(_known(status.timeline, spec, days), found.fresh)
     if isinstance(landing, ResultsLanding):
         upstream = _upstream_of(landing, staging, axis, horizon_ms)
-        history = history_behind(landing.spark, landing.of, timeline, upstream)
+        history = history_behind(landing.spark, landing.spec, timeline, upstream)
     else:
         history = put_together(
             timeline, spec, axis, found.steps, found.followed, horizon_ms=horizon_ms
@@ -75,7 +75,8 @@ def _observe_two(
     landing: JoinedLanding, staging: Staging, axis: Axis, days: DaysToObserve, status: LandingStatus
 ) -> Observation:
     """Observe the same days of both sources of a join: see `observe_landing`."""
-    spec, by_pairs = landing.spec, isinstance(landing.spec, JoinedSpec)
+    spec = landing.spec
+    of_pairs = spec if isinstance(spec, JoinedSpec) else None
     found = {
         name: observe_input(
             one,
@@ -85,15 +86,17 @@ def _observe_two(
             status,
             fingerprint=spec.timeline_fingerprint,
             name=name,
-            followed_alone=by_pairs,
+            followed_alone=of_pairs is not None,
         )
         for name, one in landing.inputs.items()
     }
     left, right = (NamedInput(one.fresh, name) for name, one in found.items())
     fresh = FreshOfTwo(left, right)
     timeline = Together(_known(status.timeline, spec, days), fresh)
-    joined = _pairs if by_pairs else _behind_one_valve
-    history, followed = joined(landing, axis, timeline, found, days, status)
+    if of_pairs is not None:
+        history, followed = _pairs(landing, of_pairs, axis, timeline, found, days)
+    else:
+        history, followed = _behind_one_valve(landing, axis, timeline, found, days, status)
     observation = Observation(history, days.whole, days.partial, fresh, found, followed, status)
     return _with_violations(observation, landing, days)
 
@@ -104,11 +107,11 @@ _Found = tuple[History, list[ObservedDay]]
 
 def _pairs(
     landing: JoinedLanding,
+    spec: JoinedSpec,
     axis: Axis,
     timeline: Together,
     found: Mapping[str, ObservedInput],
     days: DaysToObserve,
-    status: LandingStatus,
 ) -> _Found:
     """Observe an interval join, in which each source has its own watermark."""
     inputs = {}
@@ -124,7 +127,7 @@ def _pairs(
         records = one.records(history.axis, history.days.rebuilt)
         inputs[name] = Input(records, one.source_columns, history)
     followed = [day for one in found.values() for day in one.followed]
-    return HistoryOfTwo.of(timeline, landing.joined, inputs), followed
+    return HistoryOfTwo.of(timeline, spec, inputs), followed
 
 
 def _behind_one_valve(
@@ -136,7 +139,7 @@ def _behind_one_valve(
     status: LandingStatus,
 ) -> _Found:
     """Observe windows over both sources, whose channels share one valve."""
-    spec = landing.cogroup
+    spec = landing.spec
     left, right = (landing.axis_of(name, axis) for name in landing.inputs)
     sources = sources_of(spec, (left, right))
     kept = read_steps(

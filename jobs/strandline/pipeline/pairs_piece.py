@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from strandline.engine.calendar.slots import OlderWindows
 from strandline.engine.pairs.of_range import PairsOfRange, of_two
@@ -24,7 +21,13 @@ from strandline.model.books import Book
 from strandline.pipeline.context import Context
 from strandline.pipeline.counts import late_in, refused_by_newest
 from strandline.pipeline.observation import Observation
-from strandline.pipeline.piece import Piece, calendar_of, slots_of, stage_calendar
+from strandline.pipeline.piece import (
+    Piece,
+    calendar_of,
+    slots_of,
+    stage_calendar,
+    stage_side_by_side,
+)
 from strandline.pipeline.plan import Plan
 from strandline.quality.completeness import Accepted
 from strandline.spec.join import SIDES
@@ -42,7 +45,8 @@ def stage_pairs(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
     if not isinstance(rebuild, PairsOfRange):
         msg = f"{ctx.spec.pipeline} is no interval join"
         raise TypeError(msg)
-    staged = _stage_rows(ctx, rebuild, number)
+    parts = {QUARANTINE.name: rebuild.late, PAIRS: rebuild.windows}
+    staged = stage_side_by_side(ctx, parts, number)
     accepted = rebuild.accepted_by_input()
     late = ctx.staging.part(QUARANTINE.name, staged[QUARANTINE.name].schema)
     since_ms = scope.windows.start_ms if number else None
@@ -62,20 +66,6 @@ def stage_pairs(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
         books=_books(rebuild, accepted, refused),
         **slots_of(rebuild),
     )
-
-
-def _stage_rows(ctx: Context, rebuild: PairsOfRange, number: int) -> dict[str, DataFrame]:
-    """Stage late records and pairs side by side."""
-    parts = {QUARANTINE.name: rebuild.late, PAIRS: rebuild.windows}
-    stamp = F.lit(ctx.run_id)
-    with ThreadPoolExecutor(2) as pool:
-        jobs = {
-            part: pool.submit(
-                ctx.staging.write, part, rows().withColumn("run_id", stamp), piece=number
-            )
-            for part, rows in parts.items()
-        }
-        return {part: job.result() for part, job in jobs.items()}
 
 
 def _refused(late: Part, since_ms: int | None, grid: Grid) -> dict[str, Counter[int]]:

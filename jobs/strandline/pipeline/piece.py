@@ -5,9 +5,10 @@ A long range is rebuilt piece by piece, so that the driver holds little at a tim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 import pyarrow as pa
@@ -17,7 +18,6 @@ from pyspark.sql import functions as F
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Rebuild, close
 from strandline.engine.records.identity import identity
-from strandline.engine.window_pairs import WindowPairsRebuild
 from strandline.lake.schema import arrow_schema
 from strandline.lake.staging import Part
 from strandline.model.books import Book
@@ -86,15 +86,27 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
     Raises:
         InputError: two columns of `pairs` would have one name.
     """
-    if isinstance(rebuild, WindowPairsRebuild):
-        rebuild.require_names()
-    stamp = F.lit(ctx.run_id)
 
     def emitted() -> DataFrame:
         return fired(rebuild.windows())
 
     # late records first: their last steps are small, and leave room for the windows'
-    parts = {"quarantine": rebuild.late, "windows": emitted}
+    first = {"quarantine": rebuild.late, "windows": emitted}
+    staged = stage_side_by_side(ctx, first, number)
+    then = dict[str, Callable[[], DataFrame]]()
+    if ctx.spec.firings:
+        by = identity(ctx.spec, ctx.landing.source_columns)
+        then["firings"] = partial(rebuild.firings, by)
+    if ctx.spec.has_pairs_of_windows:
+        then[PAIRS] = partial(rebuild.pairs, staged["windows"])
+    return staged | stage_side_by_side(ctx, then, number)
+
+
+def stage_side_by_side(
+    ctx: Context, parts: Mapping[str, Callable[[], DataFrame]], number: int
+) -> dict[str, DataFrame]:
+    """Stage some parts of a piece, each with the run's id, at once."""
+    stamp = F.lit(ctx.run_id)
     with ThreadPoolExecutor(2) as pool:
         jobs = {
             part: pool.submit(
@@ -102,15 +114,7 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
             )
             for part, rows in parts.items()
         }
-        staged = {part: job.result() for part, job in jobs.items()}
-    if ctx.spec.firings:
-        firings = rebuild.firings(identity(ctx.spec, ctx.landing.source_columns))
-        firings = firings.withColumn("run_id", stamp)
-        staged["firings"] = ctx.staging.write("firings", firings, piece=number)
-    if isinstance(rebuild, WindowPairsRebuild):
-        pairs = rebuild.pairs(staged["windows"]).withColumn("run_id", stamp)
-        staged[PAIRS] = ctx.staging.write(PAIRS, pairs, piece=number)
-    return staged
+        return {part: job.result() for part, job in jobs.items()}
 
 
 def slots_of(rebuild: Rebuild) -> dict[str, frozenset[int]]:

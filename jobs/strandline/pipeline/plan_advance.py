@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -22,7 +22,7 @@ from strandline.model.intervals import (
     text_of,
 )
 from strandline.pipeline.closures import stay_closed
-from strandline.pipeline.kept import Kept, reached_by
+from strandline.pipeline.kept import Kept, Reached, reached_by
 from strandline.pipeline.landing_status import LandingStatus
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan import Plan
@@ -50,23 +50,18 @@ def plan_advance(
         first_not_final: gives the start of the first window that a watermark does not make final.
     """
     until_ms, base_ms = request.until_ms, remembered.base_ms(request.until_ms)
-    whole = _to_rebuild(history, remembered, until_ms, first_not_final)
-    mended = _with_older(whole, base_ms, until_ms, history)
-    reached = reached_by(mended, base_ms, history, remembered)
-    again = [one.recomputed_from(base_ms) for one in reached]
-    start_ms = min([whole.start_ms, *(ms for ms in again if ms is not None)])
-    whole = kind_of(history.spec).whole_slots(TimeRange(start_ms, whole.end_ms))
+    not_final = _to_rebuild(history, remembered, until_ms, first_not_final)
+    mended = _with_older(not_final, base_ms, until_ms, history)
+    overridden = reached_by(mended, base_ms, history, remembered)
+    whole = _from_recomputed(not_final, overridden, base_ms, history)
     judged = _judged(whole, base_ms, history, status)
-    kept = tuple(_judging(one.kept, judged) for one in reached if one.kept is not None)
-    stay = tuple(one.windows for one in kept)
-    others = _slots_of_published_late(history.grid, remembered, whole.start_ms, judged.since_ms)
-    others = frozenset(start for start in others if not any(start in one for one in stay))
+    kept = _kept(overridden, judged)
+    scope = _scope(judged, whole, kept, history.grid, remembered)
     # the older slots of late records are mended too, so nothing known of them may be taken back
-    mended = _with_older(whole, judged.since_ms, until_ms, history, others)
+    mended = _with_older(whole, judged.since_ms, until_ms, history, scope.older_too)
     clock = _clock(remembered, history.grid, mended, until_ms)
-    pipeline = history.spec.pipeline
     return Plan(
-        Scope(judged.windows, judged.since_ms, whole.start_ms, others, stay),
+        scope,
         clock,
         # what is left out is still to come: the next run begins where this one did
         None if judged.lost else until_ms,
@@ -76,9 +71,38 @@ def plan_advance(
         notes=(
             *judged.notes,
             *stay_closed(clock.closures, mended),
-            *(note for one in reached for note in one.notes(pipeline, judged.windows)),
+            *_notes_of(overridden, history.spec.pipeline, judged.windows),
         ),
         kept=kept,
+    )
+
+
+def _notes_of(overridden: Sequence[Reached], pipeline: str, rebuilt: TimeRange) -> Iterator[str]:
+    for one in overridden:
+        yield from one.notes(pipeline, rebuilt)
+
+
+def _from_recomputed(
+    not_final: TimeRange, overridden: Sequence[Reached], base_ms: int | None, history: History
+) -> TimeRange:
+    """A range from the first window on that is recomputed though it was final, in whole slots."""
+    recomputed = [one.recomputed_from(base_ms) for one in overridden]
+    start_ms = min([not_final.start_ms, *(ms for ms in recomputed if ms is not None)])
+    return kind_of(history.spec).whole_slots(TimeRange(start_ms, not_final.end_ms))
+
+
+def _scope(
+    judged: _Judged, whole: TimeRange, kept: Sequence[Kept], grid: Grid, remembered: Remembered
+) -> Scope:
+    """The windows to rebuild, without those that stay, and the older ones of late records."""
+    stay = tuple(one.windows for one in kept)
+    published = _slots_of_published_late(grid, remembered, whole.start_ms, judged.since_ms)
+    return Scope(
+        judged.windows,
+        older_since_ms=judged.since_ms,
+        older_before_ms=whole.start_ms,
+        older_too=frozenset(ms for ms in published if not any(ms in one for one in stay)),
+        kept=stay,
     )
 
 
@@ -94,9 +118,12 @@ def _with_older(
     return TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
 
 
-def _judging(kept: Kept, judged: _Judged) -> Kept:
+def _kept(overridden: Sequence[Reached], judged: _Judged) -> tuple[Kept, ...]:
     """The kept windows, without new late records if missing rows decide what is late."""
-    return replace(kept, since_ms=None) if judged.lost and judged.since_ms is None else kept
+    kept = tuple(one.kept for one in overridden if one.kept is not None)
+    if judged.lost and judged.since_ms is None:
+        return tuple(replace(one, since_ms=None) for one in kept)
+    return kept
 
 
 def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int) -> Clock:

@@ -55,7 +55,7 @@ def of_changed_results(landing: Landing, request: Request, state: PipelineState)
             as_of_ms=request.until_ms,
             keeps_closed=True,
             run_key=f"{request.run_key}/{within.start_ms}" if request.run_key else None,
-            reason=f"results of {landing.of.upstream.pipeline} have changed",
+            reason=f"results of {landing.spec.upstream.pipeline} have changed",
         )
         for within in ranges_changed(landing, state)
     ]
@@ -72,9 +72,9 @@ def ranges_changed(landing: ResultsLanding, state: PipelineState) -> list[TimeRa
         state: the pipeline's state, by its own ledger.
     """
     last = _last_over_all(state)
-    if last is None or last.landing_version is None or not landing.of.by_slots:
+    if last is None or last.landing_version is None or not landing.spec.by_slots:
         return []
-    grid, first = Grid.of(landing.of), Grid.of(landing.of.upstream)
+    grid, first = Grid.of(landing.spec), Grid.of(landing.spec.upstream)
     open_ms = last.first_open_ms
     if open_ms is None:
         open_ms = last.range.end_ms if last.range else EVERYTHING.start_ms

@@ -197,11 +197,13 @@ def _recovered(
 def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged, Malformed]:
     """The staged rebuild, and the malformed rows of the observed days.
 
-    The observation is committed while the rebuild runs, which needs it only in memory.
+    The observation is committed while the rebuild runs, which needs it only in memory and reads
+    the tables as they were before.
     """
+    before, seen = ctx.as_published, planned.seen
     with ThreadPoolExecutor(1) as pool:
-        observed = pool.submit(_observed, ctx, journal, planned.seen)
-        staged = rebuild_into_staging(ctx, planned.seen, planned.plan, planned.axis, planned.state)
+        observed = pool.submit(_observed, ctx, journal, seen)
+        staged = rebuild_into_staging(before, seen, planned.plan, planned.axis, planned.state)
         malformed = observed.result()
     if not journal.entry.overrides:
         journal.know(first_accepted_ms=staged.gaps.first_accepted)

@@ -27,7 +27,7 @@ def took_before(state: PipelineState, kind: str, records: int) -> Mapping[str, A
     """The newest runs of a kind over about as many records: their number, records and seconds.
 
     If no run had that size, the newest ones of the kind. A run's records are those of all its
-    books; its seconds are from its first to its last step, without the start of Spark.
+    books; its seconds are from its first to its last step, without the start of the engine.
 
     Args:
         state: the pipeline's state, by its ledger.

@@ -277,3 +277,28 @@ def test_findings_are_of_the_last_scheduled_run_and_of_runs_by_hand_that_none_co
     of_all = replace(audited(7, "backfill", "f"), completes_ms=0)
     found = findings_of(a_spec(), PipelineState.of([*entries, of_all]), nothing_left)
     assert [one.name for one in found] == ["f"]
+
+
+def test_what_a_run_found_that_was_taken_back_is_no_finding_and_what_stood_before_is_one_again():
+    def night(number: int, name: str) -> Entry:
+        result = {"expectation": name, "severity": "warning", "success": False, "figures": name}
+        within = TimeRange(0, number)
+        return Entry(
+            f"r{number}", 1, "published", "advance", within, audit=[result], position=number
+        )
+
+    def back(number: int, of: str) -> Entry:
+        within = TimeRange(0, 2)
+        return Entry(f"r{number}", 1, "published", "revert", within, reverts=of, position=number)
+
+    nothing_left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": []}
+
+    def found(*entries: Entry) -> list[str]:
+        state = PipelineState.of(entries)
+        return [one.name for one in findings_of(a_spec(), state, nothing_left)]
+
+    nights = [night(1, "a"), night(2, "b")]
+    assert found(*nights) == ["b"]
+    assert found(*nights, back(3, "r2")) == ["a"]
+    assert found(*nights, back(3, "r2"), back(4, "r1")) == []
+    assert found(*nights, back(3, "r2"), back(4, "r3")) == ["b"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
@@ -13,11 +14,14 @@ from strandline.errors import RetryableError
 from strandline.lake.ledger import Entry, Ledger
 from strandline.pipeline.erase import erase
 from strandline.pipeline.opened import OpenedLog
+from strandline.pipeline.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request import Request
 from strandline.pipeline.run import run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from strandline.pipeline.context import Context
 
 pytestmark = pytest.mark.spark
 
@@ -38,6 +42,25 @@ def a_line(spark, folder: Path) -> Line:
 
 def devices(line: Line) -> set[str]:
     return {row["device"] for row in line.rows("quarantine")}
+
+
+def test_a_rebuild_reads_tables_as_they_were_before_its_run_brought_anything_into_them(
+    spark, tmp_path, monkeypatch
+):
+    line = a_line(spark, tmp_path)
+
+    def later(ctx: Context, *of_run: Any) -> Staged:
+        """Rebuilds once the malformed rows are in quarantine."""
+        before, until = ctx.store.version("quarantine"), monotonic() + 300
+        while ctx.store.newest("quarantine").version() == before:
+            assert monotonic() < until
+            sleep(0.05)
+        assert ctx.store.version("quarantine") == before
+        return rebuild_into_staging(ctx, *of_run)
+
+    monkeypatch.setattr("strandline.pipeline.run.rebuild_into_staging", later)
+    assert line.advance("3").changed
+    assert devices(line) == {"zoe", "bob"}
 
 
 def test_rows_that_are_erased_while_the_engine_starts_do_not_come_back(spark, tmp_path):

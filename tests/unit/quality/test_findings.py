@@ -218,7 +218,13 @@ def test_all_channels_that_are_silent_are_named_with_the_time_since_when():
     assert (check.success, check.severity, check.value) == (False, "warning", 3)
     assert check.sentence == (
         "3 of 5 channels silent: 2, 3 since the start, 2023-11-14T00:00:00Z; 1 since "
-        "2023-11-14T17:00:00Z; longer than twice its longest pause before the horizon "
+        "2023-11-14T17:00:00Z; before the horizon 2023-11-15T00:00:00Z, longer than silent_after "
+        "allows"
+    )
+    never = check_of_silence(channels[2:4], "default", horizon_ms, START_MS)
+    assert never is not None
+    assert never.sentence == (
+        "2 of 2 channels silent: 2, 3 since the start, 2023-11-14T00:00:00Z; before the horizon "
         "2023-11-15T00:00:00Z"
     )
 

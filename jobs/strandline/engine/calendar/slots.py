@@ -213,23 +213,18 @@ class OlderWindows:
             too: the starts of further windows to include.
             kept: ranges of window starts to leave out, with the records counted in these windows.
         """
-        grid, days = history.grid, history.days.since(since_ms)
-        end_ms = min(before_ms + max(grid.size_ms, grid.span_ms), END_OF_INSTANTS_MS)
-        near = TimeRange(LEAST_INSTANT_MS, end_ms)
-        cells = history.timeline.cells(CellQuery(days, slots=near, columns=_COUNTED))
-        fresh = with_windows(cells, history)
-        oldest, newest = (
-            fresh[name].to_numpy("int64") for name in ("oldest_id", "newest_window_id")
-        )
-        of_records = {*newest.tolist(), *ids_between(oldest, newest, grid.step_ms).tolist()}
-        asked = {window for start in too for window in grid.ids_within(TimeRange(start, start + 1))}
-        ids = np.array(sorted(of_records | asked), dtype=np.int64)
-        slots_ms, starts_ms = fresh["slot_ms"].to_numpy("int64"), grid.starts_of(ids)
-        counted_before = (slots_ms < before_ms) & ~starting_in(slots_ms, kept)
-        asked_for = (starts_ms < before_ms) & ~starting_in(starts_ms, kept)
+
+        def are_older(starts_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+            return (starts_ms < before_ms) & ~starting_in(starts_ms, kept)
+
+        grid = history.grid
+        fresh = _cells_since(history, since_ms, before_ms)
+        asked = (grid.ids_within(TimeRange(start, start + 1)) for start in too)
+        every = _ids_of(fresh, grid).union(*asked)
+        ids = np.array(sorted(every), dtype=np.int64)
+        older = fresh[are_older(fresh["slot_ms"].to_numpy("int64"))]
         return cls(
-            frozenset(ids[asked_for].tolist()),
-            int(fresh.loc[counted_before, "records"].sum()),
+            frozenset(ids[are_older(grid.starts_of(ids))].tolist()), int(older["records"].sum())
         )
 
     def starts(self, grid: Grid) -> list[TimeRange]:
@@ -239,6 +234,22 @@ class OlderWindows:
         """
         ids = np.array(sorted(self.ids), dtype=np.int64)
         return close_together(grid.starts_of(ids).tolist())
+
+
+def _cells_since(history: History, since_ms: int, before_ms: int) -> pd.DataFrame:
+    """The cells of records from a midnight on that may have missed a window before an instant."""
+    grid = history.grid
+    end_ms = min(before_ms + max(grid.size_ms, grid.span_ms), END_OF_INSTANTS_MS)
+    near, days = TimeRange(LEAST_INSTANT_MS, end_ms), history.days.since(since_ms)
+    return with_windows(
+        history.timeline.cells(CellQuery(days, slots=near, columns=_COUNTED)), history
+    )
+
+
+def _ids_of(cells: pd.DataFrame, grid: Grid) -> set[int]:
+    """The ids of all windows of the records of some cells, and of those that count them."""
+    oldest, newest = (cells[name].to_numpy("int64") for name in ("oldest_id", "newest_window_id"))
+    return {*newest.tolist(), *ids_between(oldest, newest, grid.step_ms).tolist()}
 
 
 def starting_in(

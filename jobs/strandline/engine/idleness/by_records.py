@@ -146,14 +146,37 @@ def _changes_of_splits(
 ) -> Iterator[StatusChange]:
     """When a source of splits goes idle, and when its watermark advances after that.
 
-    Its main output goes idle on one tick, after the splits of that tick. The source goes idle no
-    earlier, and exactly there if all splits are idle by then. The place before the first event is
-    -1.
+    The place before the first event is -1.
+    """
+    advanced = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in advances)])
+    goes_idle = _goes_idle(rules, interval, events, splits, advanced)
+    idle_since: float | None = -1.0 if interval.before.says_idle else None
+    for place, change in [*goes_idle, (float(len(events)), None)]:
+        if idle_since is not None:
+            back = _first_within(advanced, idle_since, place)
+            if back is None:
+                continue
+            yield events.change(back, idle=False)
+        if change is not None:
+            yield change
+        idle_since = place
+
+
+def _goes_idle(
+    rules: IdlenessRules,
+    interval: Interval,
+    events: PlacedEvents,
+    splits: Splits,
+    advanced: npt.NDArray[np.int64],
+) -> list[tuple[float, StatusChange]]:
+    """Where all splits of a source and its main output are idle, in order.
+
+    The main output goes idle on one tick, after the splits of that tick. The source goes idle no
+    earlier, and exactly there if all splits are idle by then.
     """
     main_ms = rules.main_output_idle_from_ms
     main = events.places_until(rules.axis.first_of(main_ms))
-    advanced = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in advances)])
-    goes_idle = [
+    found = [
         (float(place), events.change(place, idle=True))
         for place in splits.all_idle_at
         if place >= main
@@ -163,20 +186,8 @@ def _changes_of_splits(
         was_idle = any(last_advance <= place < main for place in splits.all_idle_at)
         if was_idle or (interval.before.splits_idle and last_advance < 0):
             with_main = StatusChange(rules.axis.first_of(main_ms), TICK_RANK, idle=True)
-            goes_idle.insert(0, (main - 0.5, with_main))
-    idle_since: float | None = -1.0 if interval.before.says_idle else None
-    for place, change in goes_idle:
-        if idle_since is not None:
-            back = _first_within(advanced, idle_since, place)
-            if back is None:
-                continue
-            yield events.change(back, idle=False)
-        yield change
-        idle_since = place
-    if idle_since is not None:
-        back = _first_within(advanced, idle_since, float(len(events)))
-        if back is not None:
-            yield events.change(back, idle=False)
+            found.insert(0, (main - 0.5, with_main))
+    return found
 
 
 def _first_within(places: npt.NDArray[np.int64], after: float, until: float) -> int | None:

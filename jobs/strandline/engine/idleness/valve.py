@@ -118,31 +118,28 @@ class Valve:
 
     def _batch(self, events: Events, start: int, end: int, advances: Advances) -> int:
         """Process offers of active channels, until a lagging channel has caught up."""
-        at, length = self.channels, end - start
-        if length < _SHORT:
+        at = self.channels
+        if end - start < _SHORT:
             for place in range(start, end):
                 self._single(events, place, advances)
             return end
         active = np.flatnonzero(at.active)
         if not len(active):
             return end
-        raised = np.flatnonzero(events.kind[start:end] == RAISE)
-        offered = events.value[start:end][raised]
-        column = np.searchsorted(active, events.channel[start:end][raised])
-        own = _watermarks_after(length, raised, column, offered, at.watermark_ms[active])
+        offers = _Offers.of(events, start, end, active)
+        own = offers.watermarks(at.watermark_ms[active])
         aligned = (at.watermark_ms[active] >= at.combined_ms) | ~at.been_idle[active]
-        combined = np.full(length, at.combined_ms, dtype=np.int64)
+        combined = np.full(end - start, at.combined_ms, dtype=np.int64)
         if aligned.any():
             combined = np.maximum(own[:, aligned].min(axis=1), combined)
         before = _before_each(combined, at.combined_ms)
-        catches_up = ~aligned[column] & (offered >= before[raised])
-        taken = int(raised[np.argmax(catches_up)]) if catches_up.any() else length
+        catches_up = ~aligned[offers.column] & (offers.value >= before[offers.place])
+        taken = int(np.min(offers.place[catches_up], initial=end - start))
         if taken:
-            advanced = np.flatnonzero(combined[:taken] > before[:taken])
-            advances.append((start + advanced, combined[advanced]))
+            advances.append(_advances_in(start, combined[:taken], before[:taken]))
             at.watermark_ms[active] = own[taken - 1]
             at.combined_ms = int(combined[taken - 1])
-        if taken == length:
+        if start + taken == end:
             return end
         self._single(events, start + taken, advances)
         return start + taken + 1
@@ -223,49 +220,67 @@ class Splits:
         return advances
 
     def _batch(self, events: Events, start: int, end: int, advances: Advances) -> None:
-        at, length = self.channels, end - start
-        channel, kind = events.channel[start:end], events.kind[start:end]
-        offers = np.flatnonzero(kind == RAISE)
-        offered = events.value[start:end][offers]
-        own = _watermarks_after(length, offers, channel[offers], offered, at.watermark_ms)
-        active = _active_after(channel, kind, at.active)
-        all_idle = ~active.any(axis=1)
+        at = self.channels
+        own = _Offers.of(events, start, end, np.arange(len(at.active))).watermarks(at.watermark_ms)
+        active = _active_after(events.channel[start:end], events.kind[start:end], at.active)
+        all_idle, is_merged = ~active.any(axis=1), events.last_of_moment[start:end]
         least_active = np.where(active, own, MAX_WATERMARK).min(axis=1)
         merged = np.where(all_idle, own.max(axis=1), least_active)
-        is_merged = events.last_of_moment[start:end]
         merged[~is_merged] = MIN_WATERMARK
         combined = np.maximum(np.maximum.accumulate(merged), at.combined_ms)
-        advanced = np.flatnonzero(combined > _before_each(combined, at.combined_ms))
-        advances.append((start + advanced, combined[advanced]))
-        self._note_idle(start, np.flatnonzero(all_idle & is_merged), advanced)
+        advance = _advances_in(start, combined, _before_each(combined, at.combined_ms))
+        advances.append(advance)
+        self._note_idle(start + np.flatnonzero(all_idle & is_merged), advance[0])
         at.watermark_ms, at.active = own[-1].copy(), active[-1].copy()
         at.combined_ms = int(combined[-1])
 
-    def _note_idle(self, start: int, idle: Longs, advanced: Longs) -> None:
+    def _note_idle(self, idle: Longs, advanced: Longs) -> None:
         """Record where in a batch all splits are idle, and whether since its last advance."""
-        self.all_idle_at += (start + idle).tolist()
+        self.all_idle_at += idle.tolist()
         if len(advanced):
             self.all_idle_since_advance = bool(len(idle)) and bool(idle[-1] >= advanced[-1])
         elif len(idle):
             self.all_idle_since_advance = True
 
 
-def _watermarks_after(
-    length: int, places: Longs, columns: Longs, offered: Longs, before: Longs
-) -> Longs:
-    """The watermark of each channel (a column) after each event (a row): running maxima.
+@dataclass(frozen=True)
+class _Offers:
+    """The watermarks that a batch of events offers.
 
-    Args:
-        length: how many events there are.
-        places: the events that offer a watermark.
-        columns: of which channel each of them is.
-        offered: the watermark that each of them offers.
-        before: the watermarks of the channels before the first event.
+    Attributes:
+        events: how many events the batch has.
+        place: of each offer, which event of the batch it is.
+        column: of each, its channel, by the place among those of the batch.
+        value: of each, the watermark.
     """
-    own = np.full((length, len(before)), MIN_WATERMARK, dtype=np.int64)
-    own[places, columns] = offered
-    own[0] = np.maximum(own[0], before)
-    return np.maximum.accumulate(own, axis=0)
+
+    events: int
+    place: Longs
+    column: Longs
+    value: Longs
+
+    @classmethod
+    def of(cls, events: Events, start: int, end: int, channels: Longs) -> _Offers:
+        """The offers of some events, all of them by some channels, which are in order."""
+        place = np.flatnonzero(events.kind[start:end] == RAISE)
+        column = np.searchsorted(channels, events.channel[start:end][place])
+        return cls(end - start, place, column, events.value[start:end][place])
+
+    def watermarks(self, before: Longs) -> Longs:
+        """The watermark of each channel (a column) after each event (a row): running maxima.
+
+        `before`: the watermarks of the channels before the first event.
+        """
+        own = np.full((self.events, len(before)), MIN_WATERMARK, dtype=np.int64)
+        own[self.place, self.column] = self.value
+        own[0] = np.maximum(own[0], before)
+        return np.maximum.accumulate(own, axis=0)
+
+
+def _advances_in(start: int, combined: Longs, before: Longs) -> tuple[Longs, Longs]:
+    """Where in a batch that begins at an event the combined watermark advances, and to what."""
+    advanced = np.flatnonzero(combined > before)
+    return start + advanced, combined[advanced]
 
 
 def _active_after(channel: Longs, kind: Longs, before: npt.NDArray[np.bool_]) -> Longs:

@@ -95,9 +95,9 @@ def history_of(
     order = probe_order(timeline, spec, axis, channels)
     crossings: Crossings
     if steps is not None:
-        crossings = StepCrossings(steps, order)
+        crossings = StepCrossings(steps, order=order)
     elif spec.watermark.goes_by_the_clock:
         crossings = StepCrossings.by_clock(spec, axis, order)
     else:
-        crossings = RecordCrossings(with_ends(timeline, spec, axis), spec, axis, order)
+        crossings = RecordCrossings(with_ends(timeline, spec, axis), spec, axis, order=order)
     return History(spec, axis, timeline, crossings)

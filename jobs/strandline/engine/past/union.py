@@ -23,7 +23,7 @@ from strandline.engine.records.days import on_days
 from strandline.engine.timeline import Observed, Timeline, together
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.spec.join import SIDES, WindowJoinSpec
-from strandline.spec.joined import CogroupSpec
+from strandline.spec.joined import CogroupSpec, TwoSourcesSpec
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def union_of_two(
     return UnionOfTwo(records, history)
 
 
-def sources_of(spec: CogroupSpec, axes: tuple[Axis, Axis]) -> tuple[InputSource, InputSource]:
+def sources_of(spec: TwoSourcesSpec, axes: tuple[Axis, Axis]) -> tuple[InputSource, InputSource]:
     """The channels of both inputs, with their axes."""
     left, right = InputAxis.of_two(*axes)
     return InputSource(spec.left, left), InputSource(spec.right, right)
@@ -128,7 +128,7 @@ def observe_days_of_two(
 
 def put_together_of_two(
     timeline: Timeline,
-    spec: CogroupSpec,
+    spec: TwoSourcesSpec,
     sources: Sequence[InputSource],
     known: KnownSteps,
     days: Sequence[ObservedDay],

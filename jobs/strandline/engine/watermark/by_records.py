@@ -8,10 +8,9 @@ days are read.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +21,13 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import CellQuery, Timeline, instants_of
 from strandline.engine.watermark.crossings import (
+    ByChannels,
     Instants,
     Ranks,
     known_before,
     last_to_reach,
     never,
 )
-from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.engine.watermark.retired import ends_of
 from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
@@ -43,38 +42,22 @@ _FirstReaching = tuple[npt.NDArray[np.int64], Instants]
 
 
 @dataclass(frozen=True)
-class RecordCrossings:
+class RecordCrossings(ByChannels):
     """See `Crossings`.
 
     Attributes:
         timeline: the observations below the horizon.
         spec: the pipeline.
         axis: the axis of instants.
-        order: the probe order of the channels.
     """
 
     timeline: Timeline
     spec: PipelineSpec
     axis: Axis
-    order: ProbeOrder
     _read: dict[date, tuple[int, pd.DataFrame]] = field(default_factory=dict, repr=False)
     _indexed: dict[tuple[frozenset[date], int], dict[str, _FirstReaching]] = field(
         default_factory=dict, repr=False
     )
-
-    def in_order(self, order: ProbeOrder) -> Self:
-        """See `Crossings.in_order`."""
-        return replace(self, order=order)
-
-    @property
-    def channels(self) -> tuple[str, ...]:
-        """See `Crossings`."""
-        return self.order.channels
-
-    @property
-    def joined(self) -> list[int]:
-        """See `Crossings`."""
-        return self.order.joined
 
     @property
     def merges_at_once(self) -> bool:

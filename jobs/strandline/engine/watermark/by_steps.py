@@ -19,7 +19,7 @@ from strandline.engine.idleness.kept_steps import EndlessSteps, KeptSteps, StepD
 from strandline.engine.idleness.steps import Steps
 from strandline.engine.position.axis import ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.watermark.crossings import Instants, Ranks
+from strandline.engine.watermark.crossings import ByChannels, Instants, Ranks
 from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.model.intervals import END_OF_INSTANTS_MS, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
@@ -27,16 +27,14 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 @dataclass(frozen=True)
-class StepCrossings:
+class StepCrossings(ByChannels):
     """See `Crossings`.
 
     Attributes:
         kept: the steps of the combined watermark.
-        order: the probe order of the channels.
     """
 
     kept: KeptSteps
-    order: ProbeOrder
 
     @classmethod
     def by_clock(cls, spec: PipelineSpec, axis: Axis, order: ProbeOrder) -> Self:
@@ -60,21 +58,7 @@ class StepCrossings:
         last_rank = ALL_SPLITS if is_source else len(joined) - 1
         at_end = ((last_rank, MAX_WATERMARK),) if joined else ()
         kept = EndlessSteps(StepDays.none(), steps, axis, END_OF_INSTANTS_MS, at_end)
-        return cls(kept, order)
-
-    def in_order(self, order: ProbeOrder) -> Self:
-        """See `Crossings.in_order`."""
-        return replace(self, order=order)
-
-    @property
-    def channels(self) -> tuple[str, ...]:
-        """See `Crossings`."""
-        return self.order.channels
-
-    @property
-    def joined(self) -> list[int]:
-        """See `Crossings`."""
-        return self.order.joined
+        return cls(kept, order=order)
 
     def on_days(self, days: Collection[date], horizon_ms: int) -> Steps:
         """The steps of some days before a horizon, and the last one before each of them."""

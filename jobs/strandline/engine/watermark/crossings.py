@@ -7,8 +7,9 @@ crossing depends on the steps before it, and where only ticks emit, both ways ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +71,27 @@ class Crossings(Protocol):
         """The clock without the input's end at its horizon, if an idle source drops that end."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ByChannels:
+    """What crossings have by the order of their channels: see `Crossings`."""
+
+    order: ProbeOrder
+
+    def in_order(self, order: ProbeOrder) -> Self:
+        """The same, its channels in another order."""
+        return replace(self, order=order)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channels in probe order."""
+        return self.order.channels
+
+    @property
+    def joined(self) -> list[int]:
+        """The instant from which each channel takes part."""
+        return self.order.joined
+
+
 def never(length: int, axis: Axis) -> Instants:
     """An array of instants that never come."""
     return np.full(length, axis.never, dtype=object if axis.sequenced else np.int64)
@@ -95,16 +117,15 @@ def last_to_reach(
         horizon_ms: the horizon.
         axis: the axis of instants.
     """
-    length = len(beyond)
-    latest, number = never(length, axis), np.zeros(length, dtype=np.int64)
-    is_open = np.ones(length, dtype=bool)
-    all_reach: Instants | None = None
-    next_to_join = [*joined[1 : len(offers)], axis.never][: len(offers)]
-    for channel, (seen, next_joined) in enumerate(zip(offers, next_to_join, strict=True)):
-        reaches = np.where(known_before(seen, horizon_ms, axis), seen, beyond)
-        is_last = np.ones(length, dtype=bool) if all_reach is None else reaches >= all_reach
-        all_reach = reaches if all_reach is None else np.maximum(all_reach, reaches)
-        number = np.where(is_open & is_last, channel, number)
+    latest, number = never(len(beyond), axis), np.zeros(len(beyond), dtype=np.int64)
+    if not offers:
+        return latest, number
+    reaches = [np.where(known_before(seen, horizon_ms, axis), seen, beyond) for seen in offers]
+    next_to_join = [*joined[1 : len(offers)], axis.never]
+    all_reach, is_open = reaches[0], np.ones(len(beyond), dtype=bool)
+    for channel, (reached, next_joined) in enumerate(zip(reaches, next_to_join, strict=True)):
+        number = np.where(is_open & (reached >= all_reach), channel, number)
+        all_reach = np.maximum(all_reach, reached)
         # a channel that joins later cannot take back what the ones before it have passed
         is_decided = is_open & (all_reach <= next_joined)
         latest = np.where(is_decided, all_reach, latest)

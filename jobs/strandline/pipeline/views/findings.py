@@ -131,11 +131,13 @@ def _of_audits(state: PipelineState) -> Iterator[Finding]:
     """Findings about failed rules, by the audits in force.
 
     In force are the audit of the last scheduled run, and those of later runs by hand whose range no
-    later run covers. A run by hand over everything counts as scheduled.
+    later run covers. A run by hand over everything counts as scheduled. The audit of a run that a
+    revert has undone is not in force.
     """
     in_force: list[Entry] = []
+    taken_back = {pair.run.run_id for pair in state.taken_back}
     for entry in state.steps:
-        if entry.audit is None or entry.kind in UPKEEP:
+        if entry.audit is None or entry.kind in UPKEEP or entry.run_id in taken_back:
             continue
         if any(state.has_step(entry.run_id, step) for step in _NOT_JUDGED):
             continue

@@ -89,7 +89,7 @@ def _crossings(shown: Shown, axis: Axis, fires_ms: int) -> tuple[RecordCrossings
     table = TimelineTable.open(shown.store, days.rows_of("timeline"))
     timeline = StoredTimeline(table, spec.timeline_fingerprint, before_ms)
     order = probe_order(timeline, spec, axis)
-    return RecordCrossings(timeline, spec, axis, order), before_ms
+    return RecordCrossings(timeline, spec, axis, order=order), before_ms
 
 
 def _moments(axis: Axis, seen: Instants, before_ms: int) -> tuple[int | None, int | None]:

@@ -1,0 +1,35 @@
+"""What Sail throws of an expression is said by its kind; what it throws of itself is not."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors.exceptions import connect as thrown
+
+from strandline.pipeline.ask_engine import reason_of_refusal
+
+
+@pytest.mark.parametrize(
+    ("error", "problem", "way_out"),
+    [
+        (thrown.UnsupportedOperationException, "is not supported by Sail", "give --engine spark"),
+        (thrown.AnalysisException, "is refused by Sail for its columns or types", "correct it"),
+        (thrown.ParseException, "is refused by Sail for its columns or types", "correct it"),
+        (thrown.IllegalArgumentException, "cannot be read by Sail", "correct it"),
+        (thrown.ArithmeticException, "fails before it is given a row", "try_…"),
+        (thrown.DateTimeException, "fails before it is given a row", "try_…"),
+        (thrown.NumberFormatException, "fails before it is given a row", "try_…"),
+        (thrown.ArrayIndexOutOfBoundsException, "fails before it is given a row", "try_…"),
+        (thrown.UnknownException, "makes Sail fail", "give --engine spark"),
+        (thrown.SparkRuntimeException, "makes Sail fail", "give --engine spark"),
+    ],
+)
+def test_each_kind_of_error_has_its_own_problem_and_way_out(error, problem, way_out):
+    said, to_do = reason_of_refusal(error(message="why"))
+    assert said == problem
+    assert way_out in to_do
+
+
+def test_a_lost_connection_is_no_problem_of_an_expression():
+    error = thrown.SparkConnectGrpcException(message="UNAVAILABLE: connection refused")
+    with pytest.raises(thrown.SparkConnectGrpcException, match="UNAVAILABLE"):
+        reason_of_refusal(error)
