@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strandline.errors import InputError
+from strandline.lake.places import is_uri
 from strandline_airflow import settings
 from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import failure_of
@@ -110,13 +111,18 @@ class StrandlineReportOperator(CommandOperator):
         """Make the report.
 
         Returns:
-            The path or URI of its file.
+            The path of its file.
 
         Raises:
             AirflowException: as for StrandlineJobOperator.
+            AirflowSkipException: the lake is on an object store, where no folder holds a report.
         """
+        file = settings.report_file(str(self.pipeline), self.lake)
+        if is_uri(file):
+            problem = "a report is a file of a folder, and the lake is on an object store"
+            raise AirflowSkipException(f"{problem}: the page Strandline makes it when it is opened")
         self._call("report", str(self.pipeline))
-        return settings.report_file(str(self.pipeline), self.lake)
+        return file
 
 
 class StrandlineMaintainOperator(CommandOperator):

@@ -33,14 +33,12 @@ _Day = Annotated[str | None, Query(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 
 @router.get("/reports/{pipeline}")
 def report(spec: ReadablePipeline, since: _Day = None, until: _Day = None) -> Response:
-    """The last report of a pipeline; for the days of a query, a report made on request."""
+    """The last report of a pipeline; on request for the days of a query, and on an object store."""
     pipeline = spec.pipeline
     headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
-    if since or until:
-        return HTMLResponse(_asked_report(pipeline, since, until), headers=headers)
     where = report_file(pipeline)
-    if is_uri(where):
-        raise HTTPException(404, f"The report lies on an object store: {where}")
+    if since or until or is_uri(where):
+        return HTMLResponse(_asked_report(pipeline, since, until), headers=headers)
     if not Path(where).is_file():
         raise HTTPException(404, "There is no report yet: run the DAG strandline_report.")
     return FileResponse(where, media_type="text/html", headers=headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -49,3 +50,27 @@ def test_without_such_a_connection_a_job_has_those_of_its_task(stores, monkeypat
 
     monkeypatch.delenv("AIRFLOW_CONN_STRANDLINE_ENGINE")
     assert not any(name.startswith("AWS_") for name in job_environment())
+
+
+def test_a_report_which_no_folder_of_the_lake_can_hold_is_skipped_and_made_when_opened(
+    stores, execute, monkeypatch
+):
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    from strandline_airflow import reports
+
+    with pytest.raises(AirflowSkipException, match="the page Strandline makes it"):
+        execute("strandline_daily_flights", "report")
+    monkeypatch.setattr(reports, "_report_of", lambda pipeline, **days: f"{pipeline}, {days}")
+    shown = reports.report(SimpleNamespace(pipeline="flights"))
+    assert shown.body == b"flights, {'since': None, 'until': None}"
+
+
+def test_what_the_page_keeps_of_a_lake_on_a_store_is_a_minute_old_at_most(stores, monkeypatch):
+    from strandline_airflow.page import views
+
+    kept = []
+    for now_ms in (0, 59_999, 60_000):
+        monkeypatch.setattr(views, "now_ms", lambda now_ms=now_ms: now_ms)
+        kept.append(views.state_of("flights"))
+    assert kept[0] == kept[1] != kept[2]

@@ -17,10 +17,10 @@ router = APIRouter()
 
 @router.get("/pipelines/{pipeline}/report")
 def report_page(request: Request, spec: ReadablePipeline) -> Response:
-    """The report in a frame, with a link back to the pipeline."""
+    """The report in a frame, with a link back to the pipeline; on an object store made now."""
     folder = _reports(spec.pipeline)
-    has_report = folder is not None and (folder / "report.html").is_file()
-    return page(request, "report.html.j2", spec=spec, folder=folder, has_report=has_report)
+    has_report = folder is None or (folder / "report.html").is_file()
+    return page(request, "report.html.j2", spec=spec, has_report=has_report)
 
 
 @router.get("/pipelines/{pipeline}/audits")

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import HTTPException
 
+from strandline.lake.places import is_uri
 from strandline.spec import PipelineSpec
 from strandline_airflow import settings
 from strandline_airflow.asked_reports import AskedReports, BusyError
@@ -27,8 +28,14 @@ class UnreadableError(Exception):
 
 
 def state_of(pipeline: str) -> int:
-    """The time of the run history's last commit, in ns; 0 if the lake is on an object store."""
-    log = Path(settings.lake()) / pipeline / "runs" / "_delta_log"
+    """The time of the run history's last commit, in ns; 0 if there is none.
+
+    On an object store: the current minute, so that what is cached is at most a minute old.
+    """
+    lake = settings.lake()
+    if is_uri(lake):
+        return now_ms() // 60_000
+    log = Path(lake) / pipeline / "runs" / "_delta_log"
     return log.stat().st_mtime_ns if log.is_dir() else 0
 
 
