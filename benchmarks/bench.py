@@ -38,6 +38,7 @@ from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.context import Context
+from strandline.pipeline.landing_status import landing_status_of
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.observe import observe_landing
@@ -45,7 +46,6 @@ from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.rebuild import rebuild_into_staging
 from strandline.pipeline.request import Request
 from strandline.pipeline.run import run
-from strandline.pipeline.world import world_of
 from strandline.spec import PipelineSpec
 
 _STAGING = "_staging"
@@ -92,8 +92,8 @@ class Bench:
         context = Context(self.spark, self.spec, self.lake, landing, ledger, "bench", dry_run=False)
         axis = landing.axis(PipelineState())
         horizon_ms = landing.horizon_after(axis)
-        world = world_of(landing, context.store, PipelineState())
-        seen = observe_landing(landing, context.staging, axis, horizon_ms, world)
+        status = landing_status_of(landing, context.store, PipelineState())
+        seen = observe_landing(landing, context.staging, axis, horizon_ms, status)
         self._observed = (context, seen, axis)
         self._horizon_ms = horizon_ms
         return self._observed
@@ -102,7 +102,7 @@ class Bench:
         began = time.perf_counter()
         asked = Request("backfill", range=EVERYTHING)
         plan = plan_backfill(
-            asked, seen.history, self._horizon_ms, Remembered(PipelineState()), seen.world
+            asked, seen.history, self._horizon_ms, Remembered(PipelineState()), seen.status
         )
         rebuild_into_staging(context, seen, plan, axis, PipelineState())
         self._part("rebuild", began)

@@ -34,12 +34,12 @@ from strandline.model.intervals import (
     day_of,
     midnight_of,
 )
+from strandline.pipeline.landing_status import LandingStatus, times_of_lost
 from strandline.pipeline.memory import FirstOpen, Remembered
 from strandline.pipeline.plan import Plan, require_rows
 from strandline.pipeline.plan_advance import plan_advance
 from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.request import Request
-from strandline.pipeline.world import World, times_of_lost
 from strandline.reference import Record, Tables, replay
 from strandline.reference.duplicates import without_duplicates
 from strandline.spec.window import Session
@@ -112,7 +112,7 @@ class Life:
     plan: Plan | None = None
     gone: list[Record] = field(default_factory=list)
 
-    # ------------------------------------------------------------------------------ the world
+    # ---------------------------------------------------------------------------- what happens
 
     def land(self, records: Iterable[Record]) -> None:
         """Records land on the days of their arrival."""
@@ -168,16 +168,16 @@ class Life:
 
     def _run(self, request: Request, horizon_ms: int, dies: str) -> None:
         axis, base = self.axis, len(self.entries)
-        world = self._world()
+        status = self._landing_status()
         if request.accept_loss:
-            world = world.accepting(world.lost)
-        new, history, plan = self._planned(request, world, axis, horizon_ms)
+            status = status.accepting(status.lost)
+        new, history, plan = self._planned(request, status, axis, horizon_ms)
         while True:
-            accepted = world.accepted | set(plan.lost if request.accept_loss else ())
-            if plan.clock.horizon_ms == horizon_ms and accepted == world.accepted:
+            accepted = status.accepted | set(plan.lost if request.accept_loss else ())
+            if plan.clock.horizon_ms == horizon_ms and accepted == status.accepted:
                 break
-            horizon_ms, world = plan.clock.horizon_ms, world.accepting(accepted)
-            new, history, plan = self._planned(request, world, axis, horizon_ms)
+            horizon_ms, status = plan.clock.horizon_ms, status.accepting(accepted)
+            new, history, plan = self._planned(request, status, axis, horizon_ms)
         require_rows(request, plan)
         self.plan = plan
         entry = Entry(
@@ -194,12 +194,12 @@ class Life:
         )
         self._note(entry)
         # an accepted loss counts with what is published, and not before
-        if not world.accepted:
-            self._observed(entry, history, world, new, dies)
+        if not status.accepted:
+            self._observed(entry, history, status, new, dies)
         if dies:
             return
-        if world.accepted:
-            self._observed(entry, history, world, new)
+        if status.accepted:
+            self._observed(entry, history, status, new)
             self.gone = []
         before = self.published
         self._publish(plan, axis)
@@ -207,12 +207,17 @@ class Life:
         self._note(replace(entry, step="published", frontier_ms=completes_ms))
 
     def _observed(
-        self, entry: Entry, history: History, world: World, new: Sequence[date], dies: str = ""
+        self,
+        entry: Entry,
+        history: History,
+        status: LandingStatus,
+        new: Sequence[date],
+        dies: str = "",
     ) -> None:
-        if owed := world.to_recompute_among(new):
+        if owed := status.to_recompute_among(new):
             self._note(replace(entry, step="owed", owed=owed))
         if dies != "before its days count":
-            self._commit(history, world, new)
+            self._commit(history, status, new)
 
     def _with_diff(self, entry: Entry, before: Published) -> Entry:
         changed = {"insert": int(self.published != before), "update": 0, "delete": 0}
@@ -222,7 +227,7 @@ class Life:
         position = len(self.entries) + 1
         self.entries.append(replace(entry, position=position, written_at=WRITTEN))
 
-    def _world(self) -> World:
+    def _landing_status(self) -> LandingStatus:
         landed = {day: self._said(day) for day in self.landing}
         own = self.observed_under == self.spec.timeline_fingerprint
         known = KnownDays(self.facts, self.state.frontier_ms, self.state.largest_horizon())
@@ -230,7 +235,9 @@ class Life:
         every = {day: self._times(day) for day in self.cells}
         times = times_of_lost(self.spec, changes.lost, every)
         observed = frozenset(self.cells if own else ())
-        return World(landed, dict(self.facts), observed, changes, times, 0, TimelineTable(None))
+        return LandingStatus(
+            landed, dict(self.facts), observed, changes, times, 0, TimelineTable(None)
+        )
 
     def _said(self, day: date) -> DayFacts:
         ids = "".join(sorted(self.landing[day]))
@@ -243,32 +250,34 @@ class Life:
         return [TimeRange(int(cells["least_ts_ms"].min()), int(cells["largest_ts_ms"].max()) + 1)]
 
     def _planned(
-        self, request: Request, world: World, axis: Axis, horizon_ms: int
+        self, request: Request, status: LandingStatus, axis: Axis, horizon_ms: int
     ) -> tuple[list[date], History, Plan]:
-        new = world.days_to_observe(self.spec, horizon_ms)
-        history = self._history(world, new, axis, horizon_ms)
-        found = world.to_recompute_among(new)
+        new = status.days_to_observe(self.spec, horizon_ms)
+        history = self._history(status, new, axis, horizon_ms)
+        found = status.to_recompute_among(new)
         owed = tuple(sorted({*self.state.days_to_recompute, *found}))
         remembered = Remembered(self.state, owed, self._first_open())
         if owed or self.state.timeline_rules - {self.spec.timeline_fingerprint}:
             last = max((start for start, _ in self.published.slots), default=None)
             remembered = replace(remembered, last_slot_ms=last, late_slots=self._late_slots)
         if request.kind == "backfill":
-            return new, history, plan_backfill(request, history, horizon_ms, remembered, world)
+            return new, history, plan_backfill(request, history, horizon_ms, remembered, status)
 
         def first_not_final(watermark_ms: int) -> int:
             if not isinstance(self.spec.window, Session):
                 return history.grid.first_not_final(watermark_ms)
             return self._first_session_not_final(watermark_ms, history, request.to_ms)
 
-        return new, history, plan_advance(request, history, remembered, world, first_not_final)
+        return new, history, plan_advance(request, history, remembered, status, first_not_final)
 
-    def _history(self, world: World, new: Sequence[date], axis: Axis, horizon_ms: int) -> History:
+    def _history(
+        self, status: LandingStatus, new: Sequence[date], axis: Axis, horizon_ms: int
+    ) -> History:
         anew = {*new, day_of(horizon_ms)}
         kept = {
             day: cells
             for day, cells in self.cells.items()
-            if day in world.observed and day not in anew and midnight_of(day) < horizon_ms
+            if day in status.observed and day not in anew and midnight_of(day) < horizon_ms
         }
         known = [r for r in self.records if r.arrival_ms < horizon_ms]
         counted = [cell_of(self.spec, axis, r) for r in known if day_of(r.arrival_ms) in anew]
@@ -292,16 +301,16 @@ class Life:
         rest = steps[len(kept) :]
         return put_together(Observed(cells), self.spec, axis, known, rest, horizon_ms=horizon_ms)
 
-    def _commit(self, history: History, world: World, new: Sequence[date]) -> None:
+    def _commit(self, history: History, status: LandingStatus, new: Sequence[date]) -> None:
         if self.observed_under != self.spec.timeline_fingerprint:
-            self.cells = {day: cells for day, cells in self.cells.items() if day in world.lost}
+            self.cells = {day: cells for day, cells in self.cells.items() if day in status.lost}
             self.observed_under = self.spec.timeline_fingerprint
         if self.spec.days_follow_each_other and new:
             self.cells = {day: cells for day, cells in self.cells.items() if day < new[0]}
         of_day = dict(iter(history.timeline.every.groupby("arrival_date")))
         for day in new:
             self.cells[day] = of_day.get(day, history.timeline.every[:0])
-        self.facts |= world.facts_of(new)
+        self.facts |= status.facts_of(new)
 
     # -------------------------------------------------------------------------- what is published
 

@@ -62,6 +62,10 @@ PLAIN_WORDS = {
     "walks": "replays",
     "walked": "replayed",
     "anew": "again",
+    "world": "landing status",
+    "parted": "divided, partitioned",
+    "hang": "are connected, extend over",
+    "hangs": "is connected, extends over",
 }
 """Words of ours that nobody else has, and the words of Flink, Spark or Airflow for them."""
 KEPT_WORDS = {

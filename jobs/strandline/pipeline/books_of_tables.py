@@ -43,7 +43,7 @@ def books_of_tables(ctx: Context, planned: PlannedRun, changes: Sequence[Change]
         *_judged_whole(seen.history, planned.plan.scope, planned.horizon_ms),
         *(day for day in seen.new_days if day not in well_formed),
     ]
-    days = [day for day in days if day not in seen.world.lost]
+    days = [day for day in days if day not in seen.status.lost]
     landed = ctx.landing.landed or {}
     expected: dict[date | None, int] = {
         day: landed[day] - well_formed[day] if day in landed else malformed[day]

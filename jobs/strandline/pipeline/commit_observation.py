@@ -52,10 +52,10 @@ def commit_observation(
         note_to_recompute: writes the days to recompute into the ledger; called before the commit of
             the observation, so that a run killed in between loses none.
     """
-    spec, world = observation.history.spec, observation.world
-    if not (observation.new_days or world.changes.rewritten or malformed is not None):
+    spec, status = observation.history.spec, observation.status
+    if not (observation.new_days or status.changes.rewritten or malformed is not None):
         return
-    newest = world.timeline.newest(store)
+    newest = status.timeline.newest(store)
     days = _not_observed_meanwhile(observation, newest)
     of_other_rules = observed_days(newest).keys() - {spec.timeline_fingerprint}
     owed = [day for day in observation.days_to_recompute if day in days]
@@ -71,11 +71,11 @@ def commit_observation(
             observation.fresh,
             observation.followed,
             days,
-            world.facts_of(days),
+            status.facts_of(days),
             observation.violations,
         )
-        commit_days(store, written, replace=bool(of_other_rules), lost=world.lost)
-    refresh_facts(store, world.facts_of(world.changes.rewritten - set(days)))
+        commit_days(store, written, replace=bool(of_other_rules), lost=status.lost)
+    refresh_facts(store, status.facts_of(status.changes.rewritten - set(days)))
 
 
 def _not_observed_meanwhile(observation: Observation, newest: TimelineTable) -> list[date]:
@@ -83,13 +83,13 @@ def _not_observed_meanwhile(observation: Observation, newest: TimelineTable) -> 
 
     If days depend on the days before them, they count only if these are unchanged.
     """
-    spec, world = observation.history.spec, observation.world
+    spec, status = observation.history.spec, observation.status
     facts, observed = read_facts(newest), observed_days(newest)
     by_now = observed.get(spec.timeline_fingerprint, set())
     days = [
         day
         for day in observation.new_days
-        if facts.get(day) == world.known.get(day) and (day in by_now) == (day in world.observed)
+        if facts.get(day) == status.known.get(day) and (day in by_now) == (day in status.observed)
     ]
-    is_as_before = len(days) == len(observation.new_days) and by_now == world.observed
+    is_as_before = len(days) == len(observation.new_days) and by_now == status.observed
     return days if is_as_before or not spec.days_follow_each_other else []

@@ -58,7 +58,7 @@ def notes_of(
         *of_less_known(plan, state, ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),
         *_of_days_to_come(ctx),
-        *_of_the_world(seen, plan),
+        *_of_changed_days(seen, plan),
         *_of_violations(seen),
         *_of_second_columns(ctx),
         *_of_tables_no_longer_kept(ctx),
@@ -138,10 +138,10 @@ def _of_days_to_come(ctx: Context) -> Iterator[str]:
         )
 
 
-def _of_the_world(seen: Observation, plan: Plan) -> Iterator[str]:
+def _of_changed_days(seen: Observation, plan: Plan) -> Iterator[str]:
     """Notes about changed days that had been observed, and what the run does about them."""
-    world, since_ms = seen.world, plan.scope.older_since_ms
-    if recreated := sorted(world.changes.recreated & {*seen.new_days}):
+    status, since_ms = seen.status, plan.scope.older_since_ms
+    if recreated := sorted(status.changes.recreated & {*seen.new_days}):
         yield (
             f"the landing table was created again (its id is another one): {len(recreated):,} "
             f"arrival days ({named(recreated)}) are observed again, and what differs is published"
@@ -153,7 +153,7 @@ def _of_the_world(seen: Observation, plan: Plan) -> Iterator[str]:
         yield f"{named(plan.owed)} changed after being observed, or landed late: {what}"
     if plan.owed and since_ms is not None:
         yield f"everything that arrived from {text_of(since_ms)} on is evaluated again"
-    elsewhere = sorted(world.lost - set(plan.lost))
+    elsewhere = sorted(status.lost - set(plan.lost))
     if elsewhere:
         yield (
             f"rows of {named(elsewhere)} are missing from the landing table since they were "

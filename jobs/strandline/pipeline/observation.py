@@ -14,8 +14,8 @@ from strandline.engine.past.history import History
 from strandline.engine.past.observed import ObservedDay
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
+from strandline.pipeline.landing_status import LandingStatus
 from strandline.pipeline.observe_input import ObservedInput
-from strandline.pipeline.world import World
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Observation:
         fresh: the new observations of these days.
         inputs: the new observations of each source, by its name (`Landing.inputs`).
         followed: where channels can go idle: the watermark's steps on these days.
-        world: the landing status: what has landed, compared with what was observed.
+        status: the landing status: what has landed, compared with what was observed.
         violations: records of these days that broke the order which the watermark assumes (see
             `engine.violations`); None: they are not counted.
         violations_before: the number of such records on the days in the timeline.
@@ -42,7 +42,7 @@ class Observation:
     fresh: Fresh
     inputs: Mapping[str, ObservedInput]
     followed: list[ObservedDay]
-    world: World
+    status: LandingStatus
     violations: pd.DataFrame | None = None
     violations_before: int = 0
 
@@ -61,7 +61,7 @@ class Observation:
     @property
     def days_to_recompute(self) -> list[date]:
         """The days below the horizon that have changed, or were missed before the frontier."""
-        return self.world.to_recompute_among(self.new_days)
+        return self.status.to_recompute_among(self.new_days)
 
     @property
     def well_formed_of_days(self) -> dict[date, int]:

@@ -31,16 +31,16 @@ from strandline.lake.staging import Staging
 from strandline.lake.timeline import StoredTimeline, read_steps, read_violations
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.intervals import text_of
+from strandline.pipeline.landing_status import LandingStatus, landing_status_of
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.observe_input import DaysToObserve, ObservedInput, observe_input
-from strandline.pipeline.world import World, world_of
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import JoinedSpec
 from strandline.spec.pipeline import channel_of
 
 
 def observe_landing(
-    landing: Landing, staging: Staging, axis: Axis, horizon_ms: int, world: World
+    landing: Landing, staging: Staging, axis: Axis, horizon_ms: int, status: LandingStatus
 ) -> Observation:
     """Observe the days below a horizon that the timeline lacks, or has with other rows.
 
@@ -51,13 +51,13 @@ def observe_landing(
         InputError: records break an order that the watermark assumes, with `on_violation: fail`; or
             a day with missing rows has to be observed again.
     """
-    days = DaysToObserve.of(landing, world, horizon_ms)
+    days = DaysToObserve.of(landing, status, horizon_ms)
     if isinstance(landing, JoinedLanding):
-        return _observe_two(landing, staging, axis, days, world)
+        return _observe_two(landing, staging, axis, days, status)
     spec = landing.spec
     fingerprint = spec.timeline_fingerprint
-    found = observe_input(landing, staging, axis, days, world, fingerprint=fingerprint)
-    timeline = Together(_known(world.timeline, spec, days), found.fresh)
+    found = observe_input(landing, staging, axis, days, status, fingerprint=fingerprint)
+    timeline = Together(_known(status.timeline, spec, days), found.fresh)
     if isinstance(landing, ResultsLanding):
         upstream = _upstream_of(landing, staging, axis, horizon_ms)
         history = history_behind(landing.spark, landing.spec, timeline, upstream)
@@ -66,13 +66,13 @@ def observe_landing(
             timeline, spec, axis, found.steps, found.followed, horizon_ms=horizon_ms
         )
     observation = Observation(
-        history, days.whole, days.partial, found.fresh, {"": found}, found.followed, world
+        history, days.whole, days.partial, found.fresh, {"": found}, found.followed, status
     )
     return _with_violations(observation, landing, days)
 
 
 def _observe_two(
-    landing: JoinedLanding, staging: Staging, axis: Axis, days: DaysToObserve, world: World
+    landing: JoinedLanding, staging: Staging, axis: Axis, days: DaysToObserve, status: LandingStatus
 ) -> Observation:
     """Observe the same days of both sources of a join: see `observe_landing`."""
     spec = landing.spec
@@ -83,7 +83,7 @@ def _observe_two(
             staging.beside(name),
             landing.axis_of(name, axis),
             days,
-            world,
+            status,
             fingerprint=spec.timeline_fingerprint,
             name=name,
             followed_alone=of_pairs is not None,
@@ -92,12 +92,12 @@ def _observe_two(
     }
     left, right = (NamedInput(one.fresh, name) for name, one in found.items())
     fresh = FreshOfTwo(left, right)
-    timeline = Together(_known(world.timeline, spec, days), fresh)
+    timeline = Together(_known(status.timeline, spec, days), fresh)
     if of_pairs is not None:
         history, followed = _pairs(landing, of_pairs, axis, timeline, found, days)
     else:
-        history, followed = _behind_one_valve(landing, axis, timeline, found, days, world)
-    observation = Observation(history, days.whole, days.partial, fresh, found, followed, world)
+        history, followed = _behind_one_valve(landing, axis, timeline, found, days, status)
+    observation = Observation(history, days.whole, days.partial, fresh, found, followed, status)
     return _with_violations(observation, landing, days)
 
 
@@ -136,14 +136,14 @@ def _behind_one_valve(
     timeline: Together,
     found: Mapping[str, ObservedInput],
     days: DaysToObserve,
-    world: World,
+    status: LandingStatus,
 ) -> _Found:
     """Observe windows over both sources, whose channels share one valve."""
     spec = landing.spec
     left, right = (landing.axis_of(name, axis) for name in landing.inputs)
     sources = sources_of(spec, (left, right))
     kept = read_steps(
-        world.timeline,
+        status.timeline,
         axis,
         before_ms=days.first_ms,
         under=spec.timeline_fingerprint,
@@ -164,9 +164,9 @@ def _upstream_of(
     These observations of it are not stored: that pipeline stores its own.
     """
     source = landing.upstream
-    world = world_of(source, landing.upstream_store, landing.results.state)
+    status = landing_status_of(source, landing.upstream_store, landing.results.state)
     seen = observe_landing(
-        source, staging.beside("_upstream"), axis, horizon_ms, world.of_an_earlier_landing
+        source, staging.beside("_upstream"), axis, horizon_ms, status.of_an_earlier_landing
     )
     records = source.records(axis, seen.history.days.rebuilt)
     return Upstream(records, in_probe_order(records, seen.history))
@@ -192,7 +192,7 @@ def _with_violations(
     ]
     if not broken:
         return observation
-    table, fingerprint = observation.world.timeline, landing.spec.timeline_fingerprint
+    table, fingerprint = observation.status.timeline, landing.spec.timeline_fingerprint
     before = read_violations(table, fingerprint, before_ms=days.first_ms)
     return replace(
         observation,

@@ -21,7 +21,7 @@ from strandline.lake.staged_cells import StagedCells
 from strandline.lake.staging import Staging
 from strandline.lake.timeline import read_steps
 from strandline.model.intervals import DAY_MS, midnight_of
-from strandline.pipeline.world import World
+from strandline.pipeline.landing_status import LandingStatus
 
 _AT_ONCE = 1_000_000
 """The largest number of cells on the driver; so many rows cannot have more cells."""
@@ -43,20 +43,20 @@ class DaysToObserve:
     horizon_ms: int
 
     @classmethod
-    def of(cls, landing: Landing, world: World, horizon_ms: int) -> DaysToObserve:
+    def of(cls, landing: Landing, status: LandingStatus, horizon_ms: int) -> DaysToObserve:
         """The days that the timeline lacks, or has with other rows."""
         dated = [day for day in landing.days if day is not None]
-        end_ms = min(horizon_ms, world.ready_ms)  # a day that is not ready is not over
+        end_ms = min(horizon_ms, status.ready_ms)  # a day that is not ready is not over
         partial: list[date | None] = [
             day
             for day in dated
             if midnight_of(day) < horizon_ms
             and end_ms < midnight_of(day) + DAY_MS
-            and (day not in world.observed or horizon_ms < midnight_of(day) + DAY_MS)
+            and (day not in status.observed or horizon_ms < midnight_of(day) + DAY_MS)
         ]
         if None in landing.days:
             partial.append(None)
-        return cls(world.days_to_observe(landing.spec, horizon_ms), partial, horizon_ms)
+        return cls(status.days_to_observe(landing.spec, horizon_ms), partial, horizon_ms)
 
     @property
     def every(self) -> list[date | None]:
@@ -91,7 +91,7 @@ def observe_input(
     staging: Staging,
     axis: Axis,
     days: DaysToObserve,
-    world: World,
+    status: LandingStatus,
     *,
     fingerprint: str,
     name: str = "",
@@ -104,18 +104,18 @@ def observe_input(
         staging: the staging for cells that are too many for the driver.
         axis: its axis of instants.
         days: the days.
-        world: the landing status.
+        status: the landing status.
         fingerprint: the fingerprint to store the days under.
         name: the name of the source; empty: it is the only one.
         followed_alone: whether it has its own watermark, instead of one valve for both inputs.
     """
     spec = landing.spec
     records = _records_of(landing, axis, days)
-    fresh = _cells_of(records, landing, axis, staging, days, world)
+    fresh = _cells_of(records, landing, axis, staging, days, status)
     if not (spec.watermark.idleness_in_effect and followed_alone):
         return ObservedInput(records, fresh)
     kept = read_steps(
-        world.timeline,
+        status.timeline,
         axis,
         before_ms=days.first_ms,
         under=fingerprint,
@@ -143,20 +143,20 @@ def _cells_of(
     axis: Axis,
     staging: Staging,
     days: DaysToObserve,
-    world: World,
+    status: LandingStatus,
 ) -> Fresh:
     """The cells of the days; if there are many rows, staged unless the cells are few."""
     if not days.every:
         return Observed(empty_cells())
-    if _is_much(world, days):
+    if _is_much(status, days):
         cells = observe(records, landing.spec, axis)
         return StagedCells.written(cells, axis, staging, at_hand=_AT_ONCE)
     return Observed(cells_of(records, landing.spec, axis))
 
 
-def _is_much(world: World, days: DaysToObserve) -> bool:
+def _is_much(status: LandingStatus, days: DaysToObserve) -> bool:
     """Whether the days have too many rows for the driver to receive all their cells."""
     landed = [
-        world.landed[day].rows for day in days.every if day is not None and day in world.landed
+        status.landed[day].rows for day in days.every if day is not None and day in status.landed
     ]
     return sum(rows for rows in landed if rows is not None) > _AT_ONCE

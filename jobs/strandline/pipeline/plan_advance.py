@@ -23,17 +23,17 @@ from strandline.model.intervals import (
 )
 from strandline.pipeline.closures import stay_closed
 from strandline.pipeline.kept import Kept, Reached, reached_by
+from strandline.pipeline.landing_status import LandingStatus
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.request import Request
-from strandline.pipeline.world import World
 
 
 def plan_advance(
     request: Request,
     history: History,
     remembered: Remembered,
-    world: World,
+    status: LandingStatus,
     first_not_final: Callable[[int], int],
 ) -> Plan:
     """The plan of a scheduled run up to M, the last midnight not after an instant.
@@ -46,7 +46,7 @@ def plan_advance(
         request: the requested run.
         history: everything observed below the horizon.
         remembered: the state left by earlier runs.
-        world: the landing status.
+        status: the landing status.
         first_not_final: gives the start of the first window that a watermark does not make final.
     """
     until_ms, base_ms = request.until_ms, remembered.base_ms(request.until_ms)
@@ -54,7 +54,7 @@ def plan_advance(
     mended = _with_older(not_final, base_ms, until_ms, history)
     overridden = reached_by(mended, base_ms, history, remembered)
     whole = _from_recomputed(not_final, overridden, base_ms, history)
-    judged = _judged(whole, base_ms, history, world)
+    judged = _judged(whole, base_ms, history, status)
     kept = _kept(overridden, judged)
     scope = _scope(judged, whole, kept, history.grid, remembered)
     # the older slots of late records are mended too, so nothing known of them may be taken back
@@ -206,16 +206,18 @@ class _Judged:
     notes: tuple[str, ...] = ()
 
 
-def _judged(whole: TimeRange, since_ms: int | None, history: History, world: World) -> _Judged:
+def _judged(
+    whole: TimeRange, since_ms: int | None, history: History, status: LandingStatus
+) -> _Judged:
     """The part of a range after the last window that needs missing rows.
 
     The late records of older slots cannot be determined again if rows that arrived since P are
     missing; nor, for sessions, if any missing row may be connected with these records.
     """
     kind = kind_of(history.spec)
-    gone = set() if since_ms is None else {*world.lost_since(since_ms, whole.start_ms)}
+    gone = set() if since_ms is None else {*status.lost_since(since_ms, whole.start_ms)}
     events = history.days.events_of(whole)
-    within, last_ms = world.lost_within(events), world.last_lost_within(events)
+    within, last_ms = status.lost_within(events), status.last_lost_within(events)
     if gone or (within and kind.cross_slots):
         since_ms = None
     if last_ms is None:

@@ -20,14 +20,18 @@ from strandline.model.intervals import (
     text_of,
 )
 from strandline.pipeline.closures import stay_closed
+from strandline.pipeline.landing_status import LandingStatus
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan import Plan, asked_of
 from strandline.pipeline.request import Request
-from strandline.pipeline.world import World
 
 
 def plan_backfill(
-    request: Request, history: History, horizon_ms: int, remembered: Remembered, world: World
+    request: Request,
+    history: History,
+    horizon_ms: int,
+    remembered: Remembered,
+    status: LandingStatus,
 ) -> Plan:
     """The plan of a run by hand over a range.
 
@@ -48,14 +52,14 @@ def plan_backfill(
     _require_order(within, history, clock)
     # by rules that are of this run alone nothing is done that later runs need not do
     whole = _holds_all(within, history) and not request.overrides
-    completes_ms = midnight_before(min(horizon_ms, world.ready_ms)) if whole else None
+    completes_ms = midnight_before(min(horizon_ms, status.ready_ms)) if whole else None
     return Plan(
         Scope(within),
         clock,
         completes_ms,
         owed=remembered.owed,
         settles=remembered.settled_by(completes_ms),
-        lost=tuple(_lost(within, history, remembered, world)),
+        lost=tuple(_lost(within, history, remembered, status)),
         notes=tuple(_notes(request, within, closures, clock)),
     )
 
@@ -84,17 +88,17 @@ def _notes(
 
 
 def _lost(
-    within: TimeRange, history: History, remembered: Remembered, world: World
+    within: TimeRange, history: History, remembered: Remembered, status: LandingStatus
 ) -> Sequence[date]:
     """The days with missing rows that windows of a range depend on.
 
     Published sessions may extend further than the records of the range show.
     """
-    if not world.lost:
+    if not status.lost:
         return ()
     events = history.days.events_of(within)
     end_ms = max(events.end_ms, remembered.last_end(within) or events.end_ms)
-    return world.lost_within(TimeRange(events.start_ms, end_ms))
+    return status.lost_within(TimeRange(events.start_ms, end_ms))
 
 
 def _holds_all(within: TimeRange, history: History) -> bool:

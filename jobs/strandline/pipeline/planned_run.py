@@ -16,6 +16,7 @@ from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.state import PipelineState
 from strandline.model.intervals import day_of, named, text_of
 from strandline.pipeline.context import Context
+from strandline.pipeline.landing_status import LandingStatus, landing_status_of
 from strandline.pipeline.late_records import late_slots
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.observation import Observation
@@ -38,7 +39,6 @@ from strandline.pipeline.published_rows import (
 from strandline.pipeline.repeated import request_fingerprint
 from strandline.pipeline.request import Request
 from strandline.pipeline.results_changed import first_moved
-from strandline.pipeline.world import World, world_of
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class PlannedRun:
 
     def ledger_says(self, ctx: Context, request: Request) -> dict[str, Any]:
         """The fields of the run's ledger steps that follow from the plan."""
-        world = self.seen.world
+        status = self.seen.status
         return {
             "range": self.plan.scope.windows,
             "horizon_ms": self.horizon_ms,
@@ -108,9 +108,9 @@ class PlannedRun:
             "violations": self.seen.all_violations,
             "settled": self.plan.settles,
             "completes_ms": self.plan.completes_ms,
-            "lost": sorted(world.lost),
+            "lost": sorted(status.lost),
             "kept": [(one.start_ms, one.end_ms) for one in self.plan.scope.kept] or None,
-            "accepted_loss": request.accept_loss if world.accepted else None,
+            "accepted_loss": request.accept_loss if status.accepted else None,
             # nothing has landed yet: what lands first will start the clock
             "clock_start_ms": self.axis.start_ms if ctx.landing.days else None,
         }
@@ -128,30 +128,30 @@ def planned_run_of(ctx: Context, request: Request, state: PipelineState) -> Plan
     """
     axis = ctx.landing.axis(state)
     horizon_ms = horizon_of(request, ctx.landing, axis, state)
-    world = world_of(ctx.landing, ctx.store, state)
-    _require_newest(ctx, world)
+    status = landing_status_of(ctx.landing, ctx.store, state)
+    _require_newest(ctx, status)
     state = state.recreating if request.recreate else state
     if request.accept_loss and request.kind == "advance":
-        world = world.accepting(world.lost)  # by hand, of the range alone
+        status = status.accepting(status.lost)  # by hand, of the range alone
     while True:
-        seen, plan = _planned(ctx, request, state, axis, horizon_ms, world)
+        seen, plan = _planned(ctx, request, state, axis, horizon_ms, status)
         later_ms = plan.clock.horizon_ms  # as it is published into the range
-        accepted = world.accepted | set(plan.lost if request.accept_loss else ())
-        if later_ms == horizon_ms and accepted == world.accepted:
+        accepted = status.accepted | set(plan.lost if request.accept_loss else ())
+        if later_ms == horizon_ms and accepted == status.accepted:
             break
-        horizon_ms, world = later_ms, world.accepting(accepted)
+        horizon_ms, status = later_ms, status.accepting(accepted)
     require_rows(request, plan)
     require_all(request, plan, seen.history)
     return PlannedRun(state, axis, seen, plan)
 
 
-def _require_newest(ctx: Context, world: World) -> None:
+def _require_newest(ctx: Context, status: LandingStatus) -> None:
     """Refuse to go on if another run has observed rows that this run does not read.
 
     Raises:
         RetryableError: another run has: to this run the rows would seem to be missing.
     """
-    newer = sorted(world.known_of_newer)
+    newer = sorted(status.known_of_newer)
     if newer and not ctx.landing.log.is_newest:
         raise RetryableError(
             f"{ctx.spec.pipeline} run {ctx.run_id}",
@@ -204,19 +204,19 @@ def _planned(
     state: PipelineState,
     axis: Axis,
     horizon_ms: int,
-    world: World,
+    status: LandingStatus,
 ) -> tuple[Observation, Plan]:
     """The observations at a horizon, and the plan."""
-    to_observe = ctx.landing.days_read_for(world.days_to_observe(ctx.spec, horizon_ms))
+    to_observe = ctx.landing.days_read_for(status.days_to_observe(ctx.spec, horizon_ms))
     _too_many_bytes(ctx, request, to_observe, "observing them")
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
     with for_input_of(ctx.spark, scanned, ctx.spec.spark):
-        seen = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, world)
+        seen = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, status)
     remembered = _remembered(ctx, request, state, seen)
     if request.kind == "backfill":
-        return seen, plan_backfill(request, seen.history, horizon_ms, remembered, world)
+        return seen, plan_backfill(request, seen.history, horizon_ms, remembered, status)
     first = partial(_first_not_final, ctx, request, state, seen, axis)
-    return seen, plan_advance(request, seen.history, remembered, world, first)
+    return seen, plan_advance(request, seen.history, remembered, status, first)
 
 
 def _remembered(
@@ -260,7 +260,9 @@ def _first_not_final(
     history = seen.history
     records = partial(ctx.landing.records, axis, history.days.rebuilt)
     first = kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
-    return first if seen.world.owes else min(first, first_moved(ctx, state, seen, request.until_ms))
+    return (
+        first if seen.status.owes else min(first, first_moved(ctx, state, seen, request.until_ms))
+    )
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:

@@ -24,6 +24,7 @@ from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
 from strandline.pipeline.driver import state_of, this_driver
 from strandline.pipeline.journal import Journal
+from strandline.pipeline.landing_status import landing_status_of
 from strandline.pipeline.malformed import stage_malformed
 from strandline.pipeline.observe import observe_landing
 from strandline.pipeline.opened import OpenedLog
@@ -31,7 +32,6 @@ from strandline.pipeline.publish import bring_in, changes_of, finish_dead_publis
 from strandline.pipeline.request import Outcome
 from strandline.pipeline.verdict import BOOKS_ARE_OFF, books_off
 from strandline.pipeline.views.changes import completed_by
-from strandline.pipeline.world import world_of
 from strandline.spec import PipelineSpec
 
 KEPT = ("prepared", "rejected")
@@ -110,13 +110,13 @@ def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
     if run.accepted_loss is None or run.horizon_ms is None:
         return None
     state = ctx.ledger.state()
-    world = world_of(ctx.landing, ctx.store, state)
+    status = landing_status_of(ctx.landing, ctx.store, state)
     accepted = [
-        day for day in world.lost - {*(run.lost or ())} if midnight_of(day) < run.horizon_ms
+        day for day in status.lost - {*(run.lost or ())} if midnight_of(day) < run.horizon_ms
     ]
     axis = ctx.landing.axis(state)
     seen = observe_landing(
-        ctx.landing, ctx.staging, axis, run.horizon_ms, world.accepting(accepted)
+        ctx.landing, ctx.staging, axis, run.horizon_ms, status.accepting(accepted)
     )
     malformed = stage_malformed(seen, ctx.landing, ctx.staging)
     journal = Journal(ctx, run, lambda step: None)

@@ -120,7 +120,7 @@ def first_moved(ctx: Context, state: PipelineState, seen: Observation, horizon_m
 
     The end of all instants if there is none, or if no observed day has changed.
     """
-    days = seen.world.changes.changed | seen.world.changes.behind
+    days = seen.status.changes.changed | seen.status.changes.behind
     slots = _closed_since(ctx.store.table("completeness"), min(days)) if days else []
     if not slots:
         return END_OF_INSTANTS_MS

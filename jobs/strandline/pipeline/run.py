@@ -156,7 +156,7 @@ def _steps(
         with journal.part("publish"):
             # that rows have gone is accepted once what is left of them is published
             accepted = partial(commit_observed, ctx, journal, planned.seen, malformed)
-            with_it = accepted if planned.seen.world.accepted else None
+            with_it = accepted if planned.seen.status.accepted else None
             published = publish(ctx, changes, journal.entry, with_it)
         ctx.staging.drop()
     return Outcome(
@@ -218,7 +218,7 @@ def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
     settings.
     """
     malformed = stage_malformed(seen, ctx.landing, ctx.staging)
-    if not (ctx.dry_run or seen.world.accepted or journal.entry.overrides):
+    if not (ctx.dry_run or seen.status.accepted or journal.entry.overrides):
         with ctx.store.lock():
             finish_dead_publish(ctx)
             require_nothing_erased(ctx, journal.entry.base)
@@ -235,7 +235,7 @@ def _described(ctx: Context, arrivals: RunArrivals) -> dict[str, Any]:
         "horizon_ms": planned.horizon_ms,
         "owed": [str(day) for day in plan.owed],
         "judged_from_ms": plan.scope.older_since_ms,
-        "lost": [str(day) for day in sorted(seen.world.lost)],
+        "lost": [str(day) for day in sorted(seen.status.lost)],
         "observed_days": [str(day) for day in (*seen.new_days, *seen.partial_days) if day],
         "malformed": arrivals.malformed_by_reason,
         "violations": seen.all_violations,

@@ -160,7 +160,7 @@ def judge_tables(
     Returns:
         The result; empty for a run that has not quarantined its malformed rows yet.
     """
-    if ctx.dry_run or journal.entry.overrides or planned.seen.world.accepted:
+    if ctx.dry_run or journal.entry.overrides or planned.seen.status.accepted:
         return Judged()
     from strandline.quality.audit.run import audit_tables  # noqa: PLC0415 - takes seconds
 

@@ -23,12 +23,12 @@ from strandline.lake.state import PipelineState
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import KnownDays, LandedDays, compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
+from strandline.pipeline.landing_status import LandingStatus
 from strandline.pipeline.memory import Remembered
 from strandline.pipeline.plan_backfill import plan_backfill
 from strandline.pipeline.request import Request
-from strandline.pipeline.world import World
 
-UNCHANGED = World(
+UNCHANGED = LandingStatus(
     {},
     {},
     frozenset(),

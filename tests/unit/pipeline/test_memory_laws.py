@@ -218,7 +218,7 @@ def test_a_late_record_whose_older_windows_begin_before_the_range_has_slots_for_
     assert missed in life.published.slots
     # the life puts rows together itself: the engine names the slot, too
     request = Request("advance", to_ms=midnight(3))
-    _, history, plan = life._planned(request, life._world(), life.axis, midnight(3))
+    _, history, plan = life._planned(request, life._landing_status(), life.axis, midnight(3))
     scope = plan.scope
     assert missed[0] < scope.windows.start_ms
     _, older = older_slots(history, scope.older_end_ms, scope.older_since_ms, plan.clock)

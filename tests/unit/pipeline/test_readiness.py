@@ -14,9 +14,9 @@ from strandline.errors import InputError
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, compare
 from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.pipeline.landing_status import LandingStatus
 from strandline.pipeline.observe_input import DaysToObserve
 from strandline.pipeline.request import Request
-from strandline.pipeline.world import World
 
 TWO_HOURS = 2 * 3_600_000
 
@@ -26,13 +26,13 @@ def asked(to: str, now: str | None, **more: Any) -> Request:
     return Request("advance", to_ms=instant(to), now_ms=now_ms, **more)
 
 
-def a_world(*landed: int, observed: tuple[int, ...] = (), now: str | None = None) -> World:
+def a_world(*landed: int, observed: tuple[int, ...] = (), now: str | None = None) -> LandingStatus:
     facts = {march(day): DayFacts(1, "as it is", 0) for day in landed}
     known = {march(day): facts[march(day)] for day in observed}
     changes = compare(KnownDays(known), LandedDays(facts))
     ready_ms = EVERYTHING.end_ms if now is None else instant(now) - TWO_HOURS
     seen = frozenset(known)
-    return World(facts, known, seen, changes, {}, 0, TimelineTable(None), ready_ms=ready_ms)
+    return LandingStatus(facts, known, seen, changes, {}, 0, TimelineTable(None), ready_ms=ready_ms)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.machine import others_who_may_log_in
 from strandline.lake.sessions.protocol import opened
-from strandline.lake.sessions.remote import connected
+from strandline.lake.sessions.remote import connected, keep_settings
 from strandline.lake.sessions.settings import EVERYWHERE, WITHOUT_LINES
 from strandline.spec.common import EngineName
 
@@ -139,6 +139,7 @@ def start_embedded(
         server, target = _served(folder, server_settings, trust_this_machine, needs_network)
         spark = connected(target, settings, extra="sail")
         _give_up_soon(spark)
+        keep_settings(spark)
     except BaseException:
         if server is not None:
             _end(server)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from strandline.errors import InputError
@@ -78,3 +78,32 @@ def _await_server(remote: str) -> None:
         except grpc.FutureTimeoutError:
             problem = f"no connection within {_SECONDS_TO_CONNECT:.0f} s"
             raise TimeoutError(problem) from None
+
+
+def keep_settings(spark: SparkSession) -> None:
+    """Ask a server that nobody else uses once for each setting, until this client changes one.
+
+    The client asks for the same settings with each table that it sends and each query.
+    """
+    client: Any = spark.client
+    client.config = _KeptSettings(client.config)
+
+
+class _KeptSettings:
+    """A client's `config`, with the answers to its questions."""
+
+    def __init__(self, ask: Callable[[Any], Any]) -> None:
+        self._ask = ask
+        self._answers: dict[bytes, Any] = {}
+
+    def __call__(self, operation: Any) -> Any:
+        answers = self._answers
+        if operation.WhichOneof("op_type") in {"set", "unset"}:
+            try:
+                return self._ask(operation)
+            finally:  # an answer that is on its way goes with those before it
+                self._answers = {}
+        question = operation.SerializeToString(deterministic=True)
+        if question not in answers:
+            answers[question] = self._ask(operation)
+        return answers[question]

@@ -18,7 +18,7 @@ from strandline.spec import PipelineSpec
 
 
 @dataclass(frozen=True)
-class World:
+class LandingStatus:
     """The landing status: what has landed, compared with what was observed.
 
     Attributes:
@@ -132,7 +132,7 @@ class World:
         return {day: self.landed.get(day, nothing) for day in days if day not in self.lost}
 
     @property
-    def of_an_earlier_landing(self) -> World:
+    def of_an_earlier_landing(self) -> LandingStatus:
         """The same status for a landing table read at a version before some days were observed.
 
         For these days that version counts. Other days with missing rows stay as they were observed.
@@ -149,7 +149,7 @@ class World:
             and said.table_id in {None, self.landing_id}
         )
 
-    def accepting(self, days: Collection[date]) -> World:
+    def accepting(self, days: Collection[date]) -> LandingStatus:
         """The same status for a run that uses some days with missing rows as they are now."""
         return replace(self, accepted=frozenset(days) & self.changes.lost)
 
@@ -177,7 +177,7 @@ def times_of_lost(
     }
 
 
-def world_of(landing: Landing, store: Store, state: PipelineState) -> World:
+def landing_status_of(landing: Landing, store: Store, state: PipelineState) -> LandingStatus:
     """The landing status by the landing, the timeline and the ledger."""
     timeline = TimelineTable.open(store)
     known, observed = read_facts(timeline), observed_days(timeline)
@@ -190,7 +190,7 @@ def world_of(landing: Landing, store: Store, state: PipelineState) -> World:
         )
     )
     fingerprint = landing.spec.timeline_fingerprint
-    return World(
+    return LandingStatus(
         landed=landing.begun,
         known=known,
         observed=frozenset(observed.get(fingerprint, set())),
