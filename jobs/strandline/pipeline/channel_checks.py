@@ -14,7 +14,13 @@ from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.context import Context
 from strandline.pipeline.planned_run import PlannedRun
 from strandline.pipeline.rebuild import Staged
-from strandline.quality.findings.ahead import Raised, check_of_watermark, raised_in_words
+from strandline.quality.findings.ahead import (
+    CHANNEL_AHEAD_MS,
+    Raised,
+    check_of_one_channel,
+    check_of_watermark,
+    raised_in_words,
+)
 from strandline.quality.findings.check import Check
 from strandline.quality.findings.silence import (
     FOUR_WEEKS_MS,
@@ -41,7 +47,8 @@ def check_of_channels(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
 def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check | None:
     """The check whether the watermark is ahead of the horizon, and by which records or pipeline.
 
-    None: not configured, or the input has ended.
+    If the combined watermark is not, the check is whether a single channel's is, by more than
+    `CHANNEL_AHEAD_MS`. None: not configured, or the input has ended.
     """
     asked, horizon_ms = ctx.spec.quality.watermark_ahead, planned.horizon_ms
     if planned.plan.clock.closes_now:
@@ -56,6 +63,10 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
         elif raised := _raised_by(history, watermark_ms, horizon_ms):
             late = _late_behind(ctx, staged, horizon_ms)
             behind = raised_in_words(raised, late)
+    elif history is own:
+        far_ms = horizon_ms + CHANNEL_AHEAD_MS
+        if raised := _raised_by(history, far_ms, far_ms):
+            return check_of_one_channel(asked, raised[0], horizon_ms)
     return check_of_watermark(asked, watermark_ms, horizon_ms, behind)
 
 
@@ -96,15 +107,20 @@ def _raised_by(history: History, watermark_ms: int, horizon_ms: int) -> list[Rai
     """
     spec, timeline = history.spec, history.timeline
     found = (
-        _raised_in(OfInput(timeline, side) if side else timeline, watermark_ms, horizon_ms, side)
-        for side in spec.sides
+        _raised_in(
+            OfInput(timeline, side) if side else timeline, of_side, watermark_ms, horizon_ms, side
+        )
+        for side, of_side in spec.sides.items()
     )
     return [raised for raised in found if raised is not None]
 
 
-def _raised_in(timeline: Timeline, watermark_ms: int, horizon_ms: int, side: str) -> Raised | None:
-    """`_raised_by` for one source."""
+def _raised_in(
+    timeline: Timeline, spec: PipelineSpec, watermark_ms: int, horizon_ms: int, side: str
+) -> Raised | None:
+    """`_raised_by` for one source; retired channels do not count."""
     days = timeline.channel_days
+    days = days[~days["channel"].isin(spec.retired_by(horizon_ms))]
     offers = days.assign(offered=days[_OFFERS].max(axis=1)).dropna(subset="offered")
     ahead = offers[offers["offered"] > horizon_ms]
     if ahead.empty:

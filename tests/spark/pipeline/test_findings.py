@@ -197,6 +197,23 @@ def test_a_watermark_ahead_names_its_record_and_is_shown_of_one_channel_too(spar
     assert [row["reason"] for row in spared.rows("quarantine")] == ["ahead_of_arrival"]
 
 
+def test_a_single_channel_ahead_is_a_warning_though_the_other_holds_the_windows_back(
+    spark, tmp_path
+):
+    of_a, of_b = (every(30, "1 00:01", "2", source=channel) for channel in "ab")
+    of_b[20]["happened_at"] += timedelta(days=14)
+    channels = {"source__channel": "source", "source__channels": ["a", "b"]}
+    line = a_line(spark, tmp_path, [*of_a, *of_b], **channels)
+    said = named(line.advance("2"))["watermark_ahead"]
+    assert said.startswith("the watermark of one channel is ahead of the horizon 2024-03-02T00:00")
+    assert "the record of channel b that arrived at 2024-03-01T10:01:00Z with the event" in said
+    assert said.endswith("source.max_ahead: 1h would have quarantined it")
+    assert "watermark_ahead" in shown(line)
+    retired = line.of(a_spec(**ONE | channels, source__retired={"b": "2024-03-02"}))
+    again = retired.advance("2", recreate=True, reason="b has ended", allow_removals=True)
+    assert "watermark_ahead" not in named(again)
+
+
 @pytest.mark.parametrize("content", [JOIN, COGROUP], ids=["pairs", "one valve"])
 def test_a_watermark_ahead_of_two_sources_names_a_record_of_each(spark, tmp_path, content):
     sides = {"left": every(30, "1 00:01", "2"), "right": every(30, "1 00:01", "2")}

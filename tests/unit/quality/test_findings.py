@@ -12,7 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.model.intervals import DAY_MS, HOUR_MS
-from strandline.quality.findings.ahead import Raised, check_of_watermark, raised_in_words
+from strandline.quality.findings.ahead import (
+    Raised,
+    check_of_one_channel,
+    check_of_watermark,
+    raised_in_words,
+)
 from strandline.quality.findings.check import Finding, findings_in, state_line
 from strandline.quality.findings.freshness import (
     ScheduledRun,
@@ -299,6 +304,14 @@ def test_a_watermark_at_the_horizon_is_not_ahead():
     failed = check_of_watermark("fail", START_MS + 1, START_MS)
     assert failed is not None
     assert (failed.success, failed.severity) == (False, "critical")
+
+
+def test_one_channel_far_ahead_is_judged_as_the_watermark_is():
+    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b")
+    severities = {"allow": None, "warn": "warning", "fail": "critical"}
+    for asked, severity in severities.items():
+        check = check_of_one_channel(asked, raised, START_MS + DAY_MS)
+        assert (check and (check.success, check.severity)) == (severity and (False, severity))
 
 
 @given(st.integers(1, 10**9))

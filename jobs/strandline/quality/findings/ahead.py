@@ -11,6 +11,8 @@ from strandline.quality.findings.check import BY_QUALITY, Check
 
 _BOUNDS_MS = (HOUR_MS, 60_000, 1_000)
 """The candidates for a proposed `max_ahead`: the largest that the record exceeds is proposed."""
+CHANNEL_AHEAD_MS = HOUR_MS
+"""The distance, in ms, by which one channel's watermark may exceed the horizon: clocks differ."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,27 @@ def raised_in_words(raised: Sequence[Raised], late: int) -> str:
         f"raised by {', and by '.join(map(str, raised))}; {bounds} would have quarantined {them} "
         f"and spared {spared}"
     )
+
+
+def check_of_one_channel(asked: str, raised: Raised, horizon_ms: int) -> Check | None:
+    """The failed check of a channel whose watermark is far ahead, while the combined one is not.
+
+    The channel holds no window back any more, so its own records may be late behind the others.
+
+    Args:
+        asked: the value of `quality.watermark_ahead`; `allow` switches it off.
+        raised: the record that raised the channel's watermark.
+        horizon_ms: the instant up to which the run has read arrivals.
+    """
+    severity = BY_QUALITY[asked]
+    if severity is None:
+        return None
+    sentence = (
+        f"the watermark of one channel is ahead of the horizon {text_of(horizon_ms)}, so that the "
+        f"channel holds no window back: raised by {raised}; {raised.max_ahead} would have "
+        "quarantined it"
+    )
+    return Check("watermark_ahead", severity, raised.ts_ms - horizon_ms, 0, sentence)
 
 
 def check_of_watermark(

@@ -81,8 +81,9 @@ def looks_like_event_date(days: Mapping[date, RowsOfDay], judged: Sequence[date]
     outside = sum(part.malformed.get("arrival_outside_partition", 0) for part in parts)
     if not outside or not all(part.within_a_date for part in parts):
         return None
+    rows = "1 row is" if outside == 1 else f"{outside:,} rows are"
     return (
-        f"{outside:,} rows are arrival_outside_partition, and every other row has its event on its "
+        f"{rows} arrival_outside_partition, and every other row has its event on its "
         "arrival_date: the column looks like the event's day; name in source.arrival_date one of "
         "the day that the row arrived on, or write null"
     )
