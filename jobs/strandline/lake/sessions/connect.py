@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 from zipfile import ZipFile
 
 import pyspark
@@ -45,8 +46,17 @@ class ConnectSession(HadoopPlaces):
     has_ended: bool = False
 
     def computed(self, rows: DataFrame) -> DataFrame:
-        """The rows, computed once and kept by the server's executors."""
-        return rows.localCheckpoint()
+        """The rows, computed once and kept by the server's executors.
+
+        The checkpoint is of a view, whose plan is flat: PySpark's own command for it copies the
+        plan by a parser that refuses more than a hundred levels, which a join has.
+        """
+        view = f"strandline_{uuid4().hex}"
+        rows.createTempView(view)
+        try:
+            return self.spark.table(view).localCheckpoint()
+        finally:
+            self.spark.catalog.dropTempView(view)
 
     def stop(self) -> None:
         """End the session; the server runs on, and one that has ended is ignored."""
