@@ -102,7 +102,7 @@ class Rebuild(ABC):
 
     @abstractmethod
     def windows(self) -> DataFrame:
-        """The windows of every key that Flink has emitted, and the open ones, as rows of theirs."""
+        """The emitted and the open windows of every key."""
 
     @abstractmethod
     def held(self) -> DataFrame:
@@ -110,12 +110,12 @@ class Rebuild(ABC):
 
     @abstractmethod
     def accepted_by_slot(self) -> DataFrame:
-        """What became of the records of each slot of the range, over all keys.
+        """The record counts of each slot of the range, over all keys.
 
-        SLOT, the id of its window, and of these the counts that the form of the rebuild has:
-        `records`, those accepted; `late_accepted`; `in_newest`, those whose newest window it is;
-        `missed_pairs`, those refused that another window kept; `unfired`, those dropped with it
-        before any firing held them.
+        The columns are SLOT (the id of its window), and the counts that this kind of windows has:
+        `records` (accepted), `late_accepted`, `in_newest` (accepted, and the slot is the record's
+        newest window), `missed_pairs` (refused, and accepted by another window), `unfired`
+        (dropped with the window before a firing contained them).
         """
 
     @abstractmethod

@@ -25,17 +25,17 @@ def fired(windows: DataFrame) -> DataFrame:
 
 
 def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
-    """What became of the records of each slot (`Rebuild.accepted_by_slot`), by its window's id."""
+    """The record counts of each slot (`Rebuild.accepted_by_slot`), by the id of its window."""
     counts = counted.na.fill(0).toArrow().to_pylist()
     return {int(row.pop(c.SLOT)): Accepted(**row) for row in counts}
 
 
 def held_by_window(windows: Iterable[pa.Table], id_: str) -> dict[int, Accepted]:
-    """What each of some published windows holds, over all keys, by its id.
+    """The record counts of published windows over all keys, by the window's id.
 
     Args:
-        windows: some rows at a time, with `HELD`.
-        id_: the column of their id.
+        windows: batches of rows with the columns `HELD`.
+        id_: the name of the id's column.
     """
     sums = sums_by(windows, [id_], HELD)
     counts = zip(*(sums[name].to_pylist() for name in HELD), strict=True)

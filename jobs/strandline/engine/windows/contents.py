@@ -23,10 +23,9 @@ _BLOCK_IN_SIZES = 8
 
 
 def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """One row for each (key, window) that holds a record, those not fired yet (`open`) included.
+    """A row for each (key, window) with a record, also for windows that have not fired (`open`).
 
-    A window that has fired holds every accepted record, for each one that came later has fired it
-    again.
+    A fired window contains all its accepted records, since each later record has fired it again.
     """
     held = counted.where(F.col("records") > 0)
     on_time = F.col("records") > F.col("late_accepted")
@@ -44,7 +43,7 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFram
 
 
 def by_slot(counted: DataFrame) -> DataFrame:
-    """What windows have accepted and refused, over all keys: see `Rebuild.accepted_by_slot`."""
+    """The record counts of windows over all keys: see `Rebuild.accepted_by_slot`."""
     counts = {
         "records": "records",
         "late_accepted": "late_accepted",

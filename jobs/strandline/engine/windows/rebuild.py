@@ -45,7 +45,7 @@ class GridRebuild(Rebuild):
 
     @cached_property
     def _counted(self) -> DataFrame:
-        """The contents of every window of every key, and what is counted with them; at hand."""
+        """The contents and record counts of every window of every key, computed once."""
         spec, grid, windows = self.history.spec, self.history.grid, self._windows
         aggregates = self._aggregates
         partials = None if grid.one_window_each else self._partials
