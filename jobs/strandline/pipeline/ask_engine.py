@@ -30,6 +30,7 @@ from strandline.lake.known_columns import columns_by_log
 from strandline.lake.landing import Landing
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.expressions import require_expressions
+from strandline.pipeline.try_forms import try_form
 from strandline.spec.expressions import as_one, expressions_of, left_to_the_engine
 from strandline.spec.on_sail import ON_SPARK, types_not_on_sail
 from strandline.spec.used_expressions import Use
@@ -40,7 +41,7 @@ _OF_VALUES = (
     DateTimeException,
     NumberFormatException,
 )
-"""What Sail throws of constants, which it computes before it reads rows."""
+"""The exceptions of constant expressions, which Sail computes before it reads rows."""
 _FRACTIONS = re.compile("decimal|double|float")
 
 
@@ -73,7 +74,7 @@ def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
     try:
         kind = asked(table, use.text)
     except PySparkException as error:
-        problem, way_out = reason_of_refusal(error)
+        problem, way_out = reason_of_refusal(error, use.text)
         return [InputError(place, f"{use.text!r} {problem} ({first_line(error)})", way_out)]
     problems = [*types_not_on_sail(use.text, partial(type_or_none, table))]
     if use.wanted == "aggregate" and "map<" in kind and _FRACTIONS.search(kind):
@@ -82,8 +83,8 @@ def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
     return [InputError(place, f"{use.text!r}: {problem}", way) for problem, way in problems]
 
 
-def reason_of_refusal(error: PySparkException) -> tuple[str, str]:
-    """The problem and the way out, by the kind of what Sail throws of an expression.
+def reason_of_refusal(error: PySparkException, text: str) -> tuple[str, str]:
+    """The problem of an expression and the way out, by the class of Sail's exception.
 
     Raises:
         SparkConnectGrpcException: Sail has not answered, which no expression causes.
@@ -94,7 +95,8 @@ def reason_of_refusal(error: PySparkException) -> tuple[str, str]:
     if isinstance(error, UnsupportedOperationException):
         return "is not supported by Sail", ON_SPARK
     if isinstance(error, _OF_VALUES):
-        return "fails before it is given a row", "use its try_… form, which gives null"
+        way_out = f"use {try_form(text, first_line(error))}, which gives null in place of failing"
+        return "fails before it is given a row", way_out
     if isinstance(error, AnalysisException):
         return "is refused by Sail for its columns or types", on_spark
     if isinstance(error, IllegalArgumentException):
@@ -107,7 +109,7 @@ def type_or_none(table: DataFrame, text: str) -> str | None:
     try:
         return asked(table, text)
     except PySparkException as error:
-        reason_of_refusal(error)
+        reason_of_refusal(error, text)
         return None
 
 

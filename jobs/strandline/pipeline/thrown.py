@@ -7,7 +7,6 @@ read the others, and by halving the rows until one value remains.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from strandline.errors import InputError, telling_line
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.landing import Landing
 from strandline.lake.sessions.failures import FAILURES
+from strandline.pipeline.try_forms import try_form
 from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.sql import NotUnderstood, read_sql
@@ -34,30 +34,6 @@ _LONGEST = 80
 """The largest number of characters of a shown value."""
 _HASHES = 2**32
 _HASH = "_strandline_hash"
-_SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
-_NO_CAST = re.compile(r"[Cc]annot cast")
-_TIME_OF_A_NUMBER = re.compile(r"(timestamp_(?:seconds|millis|micros))\((.+)\)", re.DOTALL)
-_PER_SECOND = {"timestamp_seconds": 1, "timestamp_millis": 10**3, "timestamp_micros": 10**6}
-_YEARS_IN_S = (-62_135_596_800, 253_402_300_799)
-"""0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z."""
-_TRY_FORMS = (
-    (r"\bcast\s*\(|::", "try_cast"),
-    (r"\bto_timestamp\s*\(", "try_to_timestamp"),
-    (r"\bto_date\s*\(", "try_to_date"),
-    (r"\bto_number\s*\(", "try_to_number"),
-    (r"\bparse_json\s*\(", "try_parse_json"),
-    (r"\belement_at\s*\(", "try_element_at"),
-    (r"\[", "get"),
-    (r"\bmake_timestamp\s*\(", "try_make_timestamp"),
-    (r"/", "try_divide"),
-    (r"%", "try_mod"),
-    (r"\bsum\s*\(", "try_sum"),
-    (r"\bavg\s*\(", "try_avg"),
-    (r"\*", "try_multiply"),
-    (r"\+", "try_add"),
-    (r"-", "try_subtract"),
-)
-"""Functions that accept the values on which a function or operator fails."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +82,7 @@ def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputErr
     return InputError(
         f"{pipeline}: {asked.use.place}",
         f"{text!r} fails{on_value} ({problem})",
-        f"use {_try_form(text, problem)}, which gives null in place of failing",
+        f"use {try_form(text, problem)}, which gives null in place of failing",
     )
 
 
@@ -196,18 +172,3 @@ def _columns_of(text: str, rows: DataFrame) -> list[str]:
 def _shown(name: str, value: Any) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     return f"{name} = {text if len(text) <= _LONGEST else text[:_LONGEST] + '…'}"
-
-
-def _try_form(text: str, problem: str) -> str:
-    """The form of an expression that gives null in place of failing."""
-    if call := _TIME_OF_A_NUMBER.fullmatch(text.strip()):
-        function, number = call.groups()
-        first, last = (edge * _PER_SECOND[function] for edge in _YEARS_IN_S)
-        return f"{function}(CASE WHEN {number} BETWEEN {first} AND {last} THEN {number} END)"
-    if suggested := _SUGGESTED.search(problem):
-        return f"{suggested[1]}()"
-    if _NO_CAST.search(problem):  # of a text that `sum` takes for a number, say
-        return "try_cast()"
-    forms = (form for pattern, form in _TRY_FORMS if re.search(pattern, text, re.IGNORECASE))
-    form = next(forms, None)
-    return "CASE WHEN … END around it" if form is None else f"{form}()"

@@ -37,7 +37,7 @@ def test_what_sail_computes_otherwise_is_refused_before_anything_is_observed(
 ):
     land(tmp_path, [a_record("1 10:00", "1 09:00")])
     line = Line(spark, tmp_path, a_spec(**ONE, **{path: text}))
-    with pytest.raises(InputError, match=r"--engine spark|try_…") as caught:
+    with pytest.raises(InputError, match=r"--engine spark|try_divide") as caught:
         line.backfill("1", "2")
     assert caught.value.place == f"meter: {path.replace('__', '.')}"
     assert problem in caught.value.problem

@@ -15,16 +15,16 @@ from strandline.pipeline.ask_engine import reason_of_refusal
         (thrown.AnalysisException, "is refused by Sail for its columns or types", "correct it"),
         (thrown.ParseException, "is refused by Sail for its columns or types", "correct it"),
         (thrown.IllegalArgumentException, "cannot be read by Sail", "correct it"),
-        (thrown.ArithmeticException, "fails before it is given a row", "try_…"),
-        (thrown.DateTimeException, "fails before it is given a row", "try_…"),
-        (thrown.NumberFormatException, "fails before it is given a row", "try_…"),
-        (thrown.ArrayIndexOutOfBoundsException, "fails before it is given a row", "try_…"),
+        (thrown.ArithmeticException, "fails before it is given a row", "try_divide()"),
+        (thrown.DateTimeException, "fails before it is given a row", "try_divide()"),
+        (thrown.NumberFormatException, "fails before it is given a row", "try_divide()"),
+        (thrown.ArrayIndexOutOfBoundsException, "fails before it is given a row", "try_divide()"),
         (thrown.UnknownException, "makes Sail fail", "give --engine spark"),
         (thrown.SparkRuntimeException, "makes Sail fail", "give --engine spark"),
     ],
 )
 def test_each_kind_of_error_has_its_own_problem_and_way_out(error, problem, way_out):
-    said, to_do = reason_of_refusal(error(message="why"))
+    said, to_do = reason_of_refusal(error(message="why"), "sum(a / 0)")
     assert said == problem
     assert way_out in to_do
 
@@ -32,4 +32,4 @@ def test_each_kind_of_error_has_its_own_problem_and_way_out(error, problem, way_
 def test_a_lost_connection_is_no_problem_of_an_expression():
     error = thrown.SparkConnectGrpcException(message="UNAVAILABLE: connection refused")
     with pytest.raises(thrown.SparkConnectGrpcException, match="UNAVAILABLE"):
-        reason_of_refusal(error)
+        reason_of_refusal(error, "sum(a)")

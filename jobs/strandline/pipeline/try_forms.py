@@ -1,0 +1,50 @@
+"""Functions that give null in place of failing, by the expression that fails."""
+
+from __future__ import annotations
+
+import re
+
+_SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
+_NO_CAST = re.compile(r"[Cc]annot cast")
+_TIME_OF_A_NUMBER = re.compile(r"(timestamp_(?:seconds|millis|micros))\((.+)\)", re.DOTALL)
+_PER_SECOND = {"timestamp_seconds": 1, "timestamp_millis": 10**3, "timestamp_micros": 10**6}
+_YEARS_IN_S = (-62_135_596_800, 253_402_300_799)
+"""0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z."""
+_TRY_FORMS = (
+    (r"\bcast\s*\(|::", "try_cast"),
+    (r"\bto_timestamp\s*\(", "try_to_timestamp"),
+    (r"\bto_date\s*\(", "try_to_date"),
+    (r"\bto_number\s*\(", "try_to_number"),
+    (r"\bparse_json\s*\(", "try_parse_json"),
+    (r"\belement_at\s*\(", "try_element_at"),
+    (r"\[", "get"),
+    (r"\bmake_timestamp\s*\(", "try_make_timestamp"),
+    (r"/", "try_divide"),
+    (r"%", "try_mod"),
+    (r"\bsum\s*\(", "try_sum"),
+    (r"\bavg\s*\(", "try_avg"),
+    (r"\*", "try_multiply"),
+    (r"\+", "try_add"),
+    (r"-", "try_subtract"),
+)
+"""Functions that accept the values on which a function or operator fails."""
+
+
+def try_form(text: str, problem: str) -> str:
+    """The function that gives null where an expression fails, such as `try_divide()`.
+
+    Args:
+        text: the expression.
+        problem: the engine's message, which may suggest a function.
+    """
+    if call := _TIME_OF_A_NUMBER.fullmatch(text.strip()):
+        function, number = call.groups()
+        first, last = (edge * _PER_SECOND[function] for edge in _YEARS_IN_S)
+        return f"{function}(CASE WHEN {number} BETWEEN {first} AND {last} THEN {number} END)"
+    if suggested := _SUGGESTED.search(problem):
+        return f"{suggested[1]}()"
+    if _NO_CAST.search(problem):  # of a text that `sum` takes for a number, say
+        return "try_cast()"
+    forms = (form for pattern, form in _TRY_FORMS if re.search(pattern, text, re.IGNORECASE))
+    form = next(forms, None)
+    return "CASE WHEN … END around it" if form is None else f"{form}()"
