@@ -87,9 +87,10 @@ def alert_findings(
 def _alerted(
     to: str, alarms: Sequence[Alarm], checked: set[Event], before: set[str], context: Any
 ) -> set[str]:
-    """The keys of the alarms that a receiver was sent and that go on; the new ones are sent now.
+    """Send a receiver its new alarms; the keys of all alarms it was sent that are still current.
 
-    `checked`: the events of which all alarms are there; those of others go on.
+    `alarms` has all current alarms of the `checked` events; earlier alarms of other events are
+    taken to be current.
     """
     current = [alarm for alarm in alarms if alarm.event in checked]
     new = [alarm for alarm in current if _key(alarm) not in before]

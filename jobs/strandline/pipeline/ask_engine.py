@@ -89,8 +89,7 @@ def reason_of_refusal(error: PySparkException, text: str) -> tuple[str, str]:
     Raises:
         SparkConnectGrpcException: Sail has not answered, which no expression causes.
     """
-    if type(error) is SparkConnectGrpcException:
-        raise error
+    _require_answered(error)
     on_spark = f"correct it; if Spark takes it as it is, {ON_SPARK}"
     if isinstance(error, UnsupportedOperationException):
         return "is not supported by Sail", ON_SPARK
@@ -104,12 +103,18 @@ def reason_of_refusal(error: PySparkException, text: str) -> tuple[str, str]:
     return "makes Sail fail", ON_SPARK
 
 
+def _require_answered(error: PySparkException) -> None:
+    """Raise an error of the connection to Sail, which no expression causes."""
+    if type(error) is SparkConnectGrpcException:
+        raise error
+
+
 def type_or_none(table: DataFrame, text: str) -> str | None:
-    """The type of an expression over a table; None: the engine cannot tell it."""
+    """The type of an expression over a table; None if the engine refuses the expression."""
     try:
         return asked(table, text)
     except PySparkException as error:
-        reason_of_refusal(error, text)
+        _require_answered(error)
         return None
 
 

@@ -93,14 +93,14 @@ def _of_one_channel(rows: pd.DataFrame) -> HeldBack:
     return HeldBack(watermark_ms, None, only.since, None)
 
 
-def silent_channels(spec: PipelineSpec, heard: Collection[str]) -> tuple[str, ...]:
+def silent_channels(spec: PipelineSpec, with_watermark: Collection[str]) -> tuple[str, ...]:
     """The channels that hold the watermark back because they have no watermark yet.
 
     Of two sources, a side that discovers its channels and has none is listed by the side's name.
 
     Args:
         spec: the pipeline.
-        heard: the channels that have a watermark.
+        with_watermark: the channels that have a watermark.
     """
     silent: list[str] = []
     for name, side in spec.sides.items():
@@ -108,11 +108,11 @@ def silent_channels(spec: PipelineSpec, heard: Collection[str]) -> tuple[str, ..
             continue
         if side.source.declared_channels is None:
             prefix = channel_of(name, "")
-            is_silent = name and not any(one.startswith(prefix) for one in heard)
+            is_silent = name and not any(one.startswith(prefix) for one in with_watermark)
             silent += [name] * bool(is_silent)
         else:
             of_side = (channel_of(name, one) for one in side.source.declared_channels)
-            silent += [one for one in of_side if one not in heard]
+            silent += [one for one in of_side if one not in with_watermark]
     return tuple(silent)
 
 
