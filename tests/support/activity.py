@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from strategies import Stream
 
-    from strandline.engine.past.observed import ObservedDay
+    from strandline.engine.history.observed import ObservedDay
     from strandline.reference import Record
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar, OlderWindows
-from strandline.engine.past import history as engine_history
+from strandline.engine.history import history as engine_history
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import CELL_COLUMNS, Observed, cells_from
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from strategies import Stream
 
-    from strandline.engine.past.history import History
+    from strandline.engine.history.history import History
     from strandline.engine.position.clock import Clock
     from strandline.model.intervals import TimeRange
     from strandline.reference import Record

@@ -14,15 +14,15 @@ from engine_under_test import Engine, firings_of, late_of, windows_of
 from pyspark.sql import functions as F
 
 from strandline.engine.frames import from_arrow
-from strandline.engine.past.first_records import in_probe_order
-from strandline.engine.past.history import Upstream
-from strandline.engine.past.observed import cells_of
+from strandline.engine.history.first_records import in_probe_order
+from strandline.engine.history.history import Upstream
+from strandline.engine.history.observed import cells_of
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.records.results import results_of
 from strandline.engine.timeline import Observed
-from strandline.engine.values.forwarded import history_behind
+from strandline.engine.watermark_values.forwarded import history_behind
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING
 from strandline.reference import replay_chained

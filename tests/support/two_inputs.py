@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from spec_strategies import CHANNELS_GIVEN, any_watermarks, durations
 from strategies import BASES_MS, Stream, streams
 
+from strandline.engine.history.history import History
+from strandline.engine.history.observed import ObservedDay, put_together
 from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.steps import Steps
 from strandline.engine.idleness.union import InputSource, Union
-from strandline.engine.past.history import History
-from strandline.engine.past.observed import ObservedDay, put_together
 from strandline.engine.position.of_two import InputAxis
 from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
 from strandline.model.intervals import DAY_MS, day_of, midnight_of

@@ -16,11 +16,11 @@ from activity import activity_of, step_days
 from cells import COUNTED, cell_of
 from strategies import Stream
 
+from strandline.engine.history.history import History, history_of
+from strandline.engine.history.observed import ObservedDay, put_together
 from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import SourceState
-from strandline.engine.past.history import History, history_of
-from strandline.engine.past.observed import ObservedDay, put_together
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Observed, cells_from

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 from strandline.conformance.answer import LateRow, PairRow, PairsAnswer
 from strandline.conformance.scenario import Scenario
 from strandline.engine import columns as c
+from strandline.engine.history.inputs import Input
+from strandline.engine.history.observed import observed_history
+from strandline.engine.history.union import union_of_two
 from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild, of_side
-from strandline.engine.past.inputs import Input
-from strandline.engine.past.observed import observed_history
-from strandline.engine.past.union import union_of_two
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close

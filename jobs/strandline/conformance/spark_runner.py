@@ -32,9 +32,9 @@ from strandline.conformance.spark_joins import (
 )
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
-from strandline.engine.past.first_records import in_probe_order
-from strandline.engine.past.history import History, Upstream
-from strandline.engine.past.observed import cells_of, observed_history
+from strandline.engine.history.first_records import in_probe_order
+from strandline.engine.history.history import History, Upstream
+from strandline.engine.history.observed import cells_of, observed_history
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.identity import SourceColumns
@@ -42,7 +42,7 @@ from strandline.engine.records.read import read_records
 from strandline.engine.records.results import results_of
 from strandline.engine.results.rows import ORDER
 from strandline.engine.timeline import Observed
-from strandline.engine.values.forwarded import history_behind
+from strandline.engine.watermark_values.forwarded import history_behind
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec

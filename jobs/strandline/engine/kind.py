@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.history.history import History
 from strandline.engine.pairs.of_range import PairsOfRange
-from strandline.engine.past.history import History
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.replay.grid import ReplayedWindows

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
+from strandline.engine.history.history import History
+from strandline.engine.history.observed import observe_days, put_together
 from strandline.engine.idleness.kept_steps import KnownSteps
-from strandline.engine.past.history import History
-from strandline.engine.past.observed import observe_days, put_together
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import candidate_of, floor

@@ -19,9 +19,9 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import collected, computed, from_arrow, long
+from strandline.engine.history.history import History
+from strandline.engine.history.known_records import known_records
 from strandline.engine.loss_curve import Offer, Reached
-from strandline.engine.past.history import History
-from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of, slot_of
 from strandline.engine.timeline import CellQuery

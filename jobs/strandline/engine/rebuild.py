@@ -7,9 +7,9 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine.calendar.slots import Calendar, OlderWindows
+from strandline.engine.history.first_records import in_probe_order
+from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
-from strandline.engine.past.first_records import in_probe_order
-from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.processed import ProcessedRebuild
 from strandline.engine.records.identity import SourceColumns

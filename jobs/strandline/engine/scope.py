@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar
-from strandline.engine.past.history import History
-from strandline.engine.past.known_records import known_records
+from strandline.engine.history.history import History
+from strandline.engine.history.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import SourceColumns
@@ -27,8 +27,8 @@ from strandline.engine.results.aggregates import (
     in_two_steps,
     kinds_of_aggregates,
 )
-from strandline.engine.values.emissions import Emissions
-from strandline.engine.values.of_days import emissions
+from strandline.engine.watermark_values.emissions import Emissions
+from strandline.engine.watermark_values.of_days import emissions
 from strandline.model.intervals import TimeRange, day_of
 from strandline.model.lateness import MIN_WATERMARK
 

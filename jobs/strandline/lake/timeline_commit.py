@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import WriterProperties, write_deltalake
 
+from strandline.engine.history.observed import ObservedDay
 from strandline.engine.idleness.steps import steps_to
-from strandline.engine.past.observed import ObservedDay
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
 from strandline.engine.whole_numbers import to_pandas

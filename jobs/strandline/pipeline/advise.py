@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
+from strandline.engine.history.history import History
 from strandline.engine.loss_curve import Offer, Reached, observe_without_bound, reached
 from strandline.engine.losses_by import DAY, Losses, Parts, losses_of
-from strandline.engine.past.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import WIDEST_MS, Grid
 from strandline.engine.records.days import lies_in_its_day

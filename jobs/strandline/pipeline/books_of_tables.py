@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.rebuild import Scope
 from strandline.lake.days import Days, read_days
 from strandline.lake.diff import DELETE, OP

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
 
-from strandline.engine.past.by_input import OfInput
-from strandline.engine.past.history import History
+from strandline.engine.history.by_input import OfInput
+from strandline.engine.history.history import History
 from strandline.engine.timeline import CellQuery, Timeline
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from strandline.engine.calendar.placed import placed
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.lake.in_force import OverriddenRange

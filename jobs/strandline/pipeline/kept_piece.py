@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar, with_windows
+from strandline.engine.history.days_to_read import close_together
+from strandline.engine.history.history import History
+from strandline.engine.history.known_records import known_records
 from strandline.engine.kept import late_for_kept
 from strandline.engine.kind import kind_of
-from strandline.engine.past.days_to_read import close_together
-from strandline.engine.past.history import History
-from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.identity import identity

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from strandline.engine.past.history import History
-from strandline.engine.past.observed import ObservedDay
+from strandline.engine.history.history import History
+from strandline.engine.history.observed import ObservedDay
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
 from strandline.pipeline.landing_status import LandingStatus

@@ -8,21 +8,21 @@ from typing import NoReturn
 
 import pandas as pd
 
-from strandline.engine.past.by_input import FreshOfTwo, NamedInput, OfInput
-from strandline.engine.past.first_records import in_probe_order
-from strandline.engine.past.history import History, Upstream
-from strandline.engine.past.inputs import HistoryOfTwo, Input
-from strandline.engine.past.observed import ObservedDay, put_together
-from strandline.engine.past.union import (
+from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
+from strandline.engine.history.first_records import in_probe_order
+from strandline.engine.history.history import History, Upstream
+from strandline.engine.history.inputs import HistoryOfTwo, Input
+from strandline.engine.history.observed import ObservedDay, put_together
+from strandline.engine.history.union import (
     none_of_two,
     observe_days_of_two,
     put_together_of_two,
     sources_of,
 )
-from strandline.engine.past.violations import violations
+from strandline.engine.history.violations import violations
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Together
-from strandline.engine.values.forwarded import history_behind
+from strandline.engine.watermark_values.forwarded import history_behind
 from strandline.errors import InputError
 from strandline.lake.joined_landing import JoinedLanding
 from strandline.lake.landing import Landing

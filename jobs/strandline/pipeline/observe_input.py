@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.history.observed import ObservedDay, cells_of, observe_days
 from strandline.engine.idleness.kept_steps import KnownSteps
-from strandline.engine.past.observed import ObservedDay, cells_of, observe_days
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import lies_in_its_day
 from strandline.engine.records.duplicates import with_duplicates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.sessions.reach import whole_within
 from strandline.lake.in_force import OverriddenRange
 from strandline.lake.landing_log import LandingLog

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from strandline.engine.calendar.gaps import silent_until
+from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
-from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Scope

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from strandline.engine.calendar.slots import Calendar
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError

@@ -9,7 +9,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 
 from strandline.engine.calendar.pieces import in_pieces
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
 from strandline.lake.state import PipelineState

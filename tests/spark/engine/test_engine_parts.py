@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from strategies import Stream
 
-    from strandline.engine.past.history import History
+    from strandline.engine.history.history import History
 
 pytestmark = [pytest.mark.spark, pytest.mark.hypothesis]
 

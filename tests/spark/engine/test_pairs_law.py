@@ -16,9 +16,9 @@ from spec_strategies import IDLENESS, any_watermarks, generators_of, watermarks_
 from two_inputs import TwoInputs, two_inputs
 
 from strandline.engine import columns as c
+from strandline.engine.history.inputs import Input
+from strandline.engine.history.observed import observed_history
 from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild
-from strandline.engine.past.inputs import Input
-from strandline.engine.past.observed import observed_history
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.records.identity import SourceColumns

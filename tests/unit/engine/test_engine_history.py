@@ -28,7 +28,7 @@ from strategies import CHANNELS, Stream, streams
 
 from strandline.engine.calendar.gaps import Gaps
 from strandline.engine.calendar.slots import Calendar
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.position.grid import Grid

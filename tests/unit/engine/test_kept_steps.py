@@ -10,10 +10,10 @@ from activity import step_days
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strandline.engine.history.observed import ObservedDay
 from strandline.engine.idleness.kept_steps import KeptSteps
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
-from strandline.engine.past.observed import ObservedDay
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK

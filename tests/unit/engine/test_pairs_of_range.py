@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from joined import JOIN
 
+from strandline.engine.history.history import History
+from strandline.engine.history.inputs import HistoryOfTwo, Input
 from strandline.engine.pairs.of_range import PairsOfRange, of_two
-from strandline.engine.past.history import History
-from strandline.engine.past.inputs import HistoryOfTwo, Input
 from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
 from strandline.spec import parse_spec

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from meter import a_meter
 
 from strandline.engine.calendar.pieces import in_pieces
-from strandline.engine.past.history import History, history_of
+from strandline.engine.history.history import History, history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Observed, cells_from
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange

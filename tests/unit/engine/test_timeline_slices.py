@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from meter import a_meter
 from strategies import Stream, streams
 
-from strandline.engine.past.history import history_of
+from strandline.engine.history.history import history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import CellQuery, Observed, Timeline, Together, cells_from

@@ -9,11 +9,11 @@ import pandas as pd
 from cells import cell_of_day, observed
 from joined import JOIN
 
+from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
+from strandline.engine.history.observed import ObservedDay
 from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange, UnionState
 from strandline.engine.idleness.steps import STEP_COLUMNS
-from strandline.engine.past.by_input import FreshOfTwo, NamedInput, OfInput
-from strandline.engine.past.observed import ObservedDay
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CellQuery
 from strandline.lake.store import Lake

@@ -10,11 +10,11 @@ from cells import a_cell, history_from, history_of
 from edge_streams import a_stream
 from meter import a_meter
 
+from strandline.engine.history.advance_days import advance_days
+from strandline.engine.history.history import History
+from strandline.engine.history.history import history_of as history_told
 from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
 from strandline.engine.idleness.steps import STEP_COLUMNS
-from strandline.engine.past.advance_days import advance_days
-from strandline.engine.past.history import History
-from strandline.engine.past.history import history_of as history_told
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.errors import InputError

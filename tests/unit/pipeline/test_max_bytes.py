@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from lakes import FIRST_DAY, a_record, a_spec, instant, land
 
-from strandline.engine.past.days_to_read import DaysToRead
+from strandline.engine.history.days_to_read import DaysToRead
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
 from strandline.engine.timeline import Observed, empty_cells

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, midnight_of

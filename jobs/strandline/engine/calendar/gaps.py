@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine.calendar.placed import placed
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import (

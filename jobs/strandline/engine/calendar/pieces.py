@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine.calendar.placed import placed
-from strandline.engine.past.days_to_read import close_together
-from strandline.engine.past.history import History
+from strandline.engine.history.days_to_read import close_together
+from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid, ids_between

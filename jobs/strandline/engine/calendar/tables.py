@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from strandline.engine import columns as c
 from strandline.engine.calendar.placed import turns
 from strandline.engine.frames import from_arrow
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.model.lateness import MAX_WATERMARK

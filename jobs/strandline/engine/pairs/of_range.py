@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import long, union_by_name
+from strandline.engine.history.history import History
+from strandline.engine.history.inputs import HistoryOfTwo
 from strandline.engine.pairs.rebuild import PAIR, PAIR_TS, PairRebuild, of_side
-from strandline.engine.past.history import History
-from strandline.engine.past.inputs import HistoryOfTwo
 from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.quarantine import of_inputs, quarantine_late

@@ -11,19 +11,19 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.history.inputs import Input, places_of
+from strandline.engine.history.known_records import known_records
 from strandline.engine.pairs.side import Side
-from strandline.engine.past.inputs import Input, places_of
-from strandline.engine.past.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import WIDEST_MS
 from strandline.engine.records.arithmetic import floor, instant_of
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
-from strandline.engine.values.emissions import Emissions
-from strandline.engine.values.of_days import emissions
-from strandline.engine.values.of_two import EmissionsOfTwo, InputEmissions
 from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
+from strandline.engine.watermark_values.emissions import Emissions
+from strandline.engine.watermark_values.of_days import emissions
+from strandline.engine.watermark_values.of_two import EmissionsOfTwo, InputEmissions
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     LEAST_INSTANT_MS,

@@ -15,14 +15,14 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
 from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import computed
-from strandline.engine.past.history import History
-from strandline.engine.past.inputs import Input
-from strandline.engine.past.known_records import known_records
+from strandline.engine.history.history import History
+from strandline.engine.history.inputs import Input
+from strandline.engine.history.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import instant_of
-from strandline.engine.values.of_two import EmissionsOfTwo
 from strandline.engine.watermark.of_two import CrossingsOfTwo
+from strandline.engine.watermark_values.of_two import EmissionsOfTwo
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
 

@@ -12,8 +12,8 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.tables import end_columns, window_table
 from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long
-from strandline.engine.past.advance_days import advance_days
-from strandline.engine.past.history import History
+from strandline.engine.history.advance_days import advance_days
+from strandline.engine.history.history import History
 from strandline.engine.records.arithmetic import event_ms
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
@@ -42,7 +42,7 @@ from strandline.engine.replay.rows import (
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
 from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING, grown
 from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
-from strandline.engine.values.emissions import Emissions
+from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once, is_accepted
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.model.intervals import TimeRange

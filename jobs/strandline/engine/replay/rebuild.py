@@ -14,7 +14,7 @@ from strandline.engine.frames import PerIdentity, computed
 from strandline.engine.replay.outcome import as_probes, in_firings
 from strandline.engine.replay.rows import Groups
 from strandline.engine.scope import Rebuild
-from strandline.engine.values.emissions import Emissions
+from strandline.engine.watermark_values.emissions import Emissions
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import long
-from strandline.engine.past.advance_days import advance_days
+from strandline.engine.history.advance_days import advance_days
 from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
@@ -58,7 +58,7 @@ from strandline.engine.sessions.firings import (
 )
 from strandline.engine.sessions.merge import starts_in
 from strandline.engine.sessions.rebuild import SessionRebuild
-from strandline.engine.values.emissions import Emissions
+from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS, TimeRange
 
 _LATE_RECORDS = "_strandline_late_records"

@@ -18,12 +18,12 @@ from pyspark.sql.window import WindowSpec
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed, long
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import date_of, first_of
 from strandline.engine.records.at_arrival import advance_column, arrival_probe
 from strandline.engine.results.aggregates import Partial
-from strandline.engine.values.emissions import Emissions
+from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 

@@ -17,7 +17,7 @@ from strandline.engine.sessions.firings import (
     is_late,
     times_fired,
 )
-from strandline.engine.values.emissions import Emissions
+from strandline.engine.watermark_values.emissions import Emissions
 from strandline.spec.pipeline import PipelineSpec
 
 _LATER = "_strandline_later_"

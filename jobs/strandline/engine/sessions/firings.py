@@ -19,7 +19,7 @@ from strandline.engine.records.arithmetic import event_ms, first_of
 from strandline.engine.results.rows import FIRED_AT
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, begins, position
 from strandline.engine.sessions.merge import held
-from strandline.engine.values.emissions import Emissions
+from strandline.engine.watermark_values.emissions import Emissions
 from strandline.spec.pipeline import PipelineSpec
 
 SESSION_START = "_strandline_session_start_ms"

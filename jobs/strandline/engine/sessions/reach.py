@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.past.history import History
-from strandline.engine.past.known_records import known_records
+from strandline.engine.history.history import History
+from strandline.engine.history.known_records import known_records
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import slot_of
 from strandline.engine.sessions.condense import begins

@@ -15,7 +15,7 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
 from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import computed
-from strandline.engine.past.advance_days import advance_days
+from strandline.engine.history.advance_days import advance_days
 from strandline.engine.position.clock import Closure
 from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.condense import digest, in_rows, row_key, with_watermarks
@@ -30,7 +30,7 @@ from strandline.engine.sessions.firings import (
 from strandline.engine.sessions.merge import levels_of, sessions_of, starts_in
 from strandline.engine.sessions.reach import read_far_enough
 from strandline.engine.sessions.runs import numbered_by_run, one_row_per_run
-from strandline.engine.values.emissions import Emissions
+from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.spec.pipeline import PipelineSpec
 

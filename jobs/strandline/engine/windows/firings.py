@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.columns import window_of
 from strandline.engine.frames import long, union_by_name
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.records.at_arrival import advance_column, arrival_probe
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING, grown
 from strandline.engine.results.rows import fired_with, numbered, window_columns
-from strandline.engine.values.emissions import Emissions
+from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
 from strandline.spec.pipeline import PipelineSpec
 

@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
 from strandline.engine.frames import computed
-from strandline.engine.past.first_records import in_probe_order
-from strandline.engine.past.history import History
+from strandline.engine.history.first_records import in_probe_order
+from strandline.engine.history.history import History
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.identity import identity
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
-from strandline.engine.values.emissions import Emissions
-from strandline.engine.values.of_days import emissions
+from strandline.engine.watermark_values.emissions import Emissions
+from strandline.engine.watermark_values.of_days import emissions
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
 from strandline.engine.windows.contents import by_slot, count_each, count_panes, fire
 from strandline.engine.windows.firings import contents_of_firings, firings

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
+from strandline.engine.history.history import History
 from strandline.engine.idleness.steps import Steps
-from strandline.engine.past.history import History
 from strandline.engine.position.clock import Clock
-from strandline.engine.values.emissions import UNTIL, Emissions
+from strandline.engine.watermark_values.emissions import UNTIL, Emissions
 from strandline.model.intervals import DAY_MS, midnight_of
 
 

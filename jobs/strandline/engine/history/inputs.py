@@ -9,8 +9,8 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame
 
-from strandline.engine.past.days_to_read import DaysToRead
-from strandline.engine.past.history import History
+from strandline.engine.history.days_to_read import DaysToRead
+from strandline.engine.history.history import History
 from strandline.engine.position.grid import WIDEST_MS
 from strandline.engine.position.of_two import InputAxis
 from strandline.engine.records.identity import SourceColumns

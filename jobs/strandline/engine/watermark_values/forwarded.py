@@ -17,16 +17,16 @@ from pyspark.sql import SparkSession
 
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
-from strandline.engine.past.advance_days import advance_days
-from strandline.engine.past.days_to_read import close_together
-from strandline.engine.past.history import History, Upstream
+from strandline.engine.history.advance_days import advance_days
+from strandline.engine.history.days_to_read import close_together
+from strandline.engine.history.history import History, Upstream
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.timeline import Timeline
-from strandline.engine.values.of_days import emissions
 from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
 from strandline.engine.watermark.probe_order import ProbeOrder
+from strandline.engine.watermark_values.of_days import emissions
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.chained import ResultsSpec

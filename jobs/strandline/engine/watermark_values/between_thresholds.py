@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow, union_by_name, up_to_here
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 
 _EDGE = "_strandline_edge_ms"

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.records.days import on_days
 from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
 from strandline.model.intervals import DAY_MS, midnight_of

@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.past.history import History
-from strandline.engine.past.known_records import of_days
+from strandline.engine.history.history import History
+from strandline.engine.history.known_records import of_days
 from strandline.engine.watermark.by_steps import StepCrossings
 from strandline.engine.watermark.probe_order import probe_order
 from strandline.model.intervals import day_of

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame
 
+from strandline.engine.history.days_to_read import DaysToRead
 from strandline.engine.idleness.kept_steps import KeptSteps
-from strandline.engine.past.days_to_read import DaysToRead
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Timeline

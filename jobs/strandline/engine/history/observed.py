@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
+from strandline.engine.history.history import History, history_of
 from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.kept_steps import KeptSteps, KnownSteps
 from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import SourceState
-from strandline.engine.past.history import History, history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import on_days
 from strandline.engine.timeline import Observed, Timeline, cells_from, together

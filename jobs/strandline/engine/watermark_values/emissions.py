@@ -16,10 +16,10 @@ from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.frames import computed, first_of_cases, from_arrow, long, up_to_here
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.expressions import quoted
-from strandline.engine.values.between_thresholds import first_reaching
+from strandline.engine.watermark_values.between_thresholds import first_reaching
 from strandline.model.intervals import day_of
 from strandline.model.lateness import MIN_WATERMARK
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK

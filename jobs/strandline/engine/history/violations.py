@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 
 _CARRIED = "_strandline_carried_ms"
 """The largest event time of the record's channel on earlier arrival days."""

@@ -7,12 +7,12 @@ from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
-from strandline.engine.values.by_records import record_emissions
-from strandline.engine.values.by_steps import step_emissions
-from strandline.engine.values.emissions import Emissions
 from strandline.engine.watermark.by_steps import StepCrossings
+from strandline.engine.watermark_values.by_records import record_emissions
+from strandline.engine.watermark_values.by_steps import step_emissions
+from strandline.engine.watermark_values.emissions import Emissions
 
 
 def emissions(

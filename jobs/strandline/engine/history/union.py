@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.history.history import History, history_of
+from strandline.engine.history.observed import ObservedDay, cells_of, in_batches
 from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.kept_steps import KeptSteps, KnownSteps, StepDays
 from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.union import InputSource, Union, of_both
-from strandline.engine.past.history import History, history_of
-from strandline.engine.past.observed import ObservedDay, cells_of, in_batches
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.of_two import InputAxis
 from strandline.engine.records.arithmetic import instant_of

@@ -14,14 +14,14 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import first_of_cases, from_arrow, long, union_by_name
-from strandline.engine.past.history import History
-from strandline.engine.past.known_records import known_records
+from strandline.engine.history.history import History
+from strandline.engine.history.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import first_of, tick_after
-from strandline.engine.values.across_days import carried
-from strandline.engine.values.emissions import CARRIED, UNTIL, Emissions
 from strandline.engine.watermark.retired import ends_of
+from strandline.engine.watermark_values.across_days import carried
+from strandline.engine.watermark_values.emissions import CARRIED, UNTIL, Emissions
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks

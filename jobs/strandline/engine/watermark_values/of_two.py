@@ -21,9 +21,9 @@ from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow, long
 from strandline.engine.position.axis import AFTER_CHANNELS, SEQUENCE_SPAN, TICK_RANK
 from strandline.engine.position.of_two import SIDE_SPAN
-from strandline.engine.values.emissions import Emissions
 from strandline.engine.watermark.by_steps import StepCrossings
 from strandline.engine.watermark.of_two import InputCrossings
+from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import day_of
 
 _AT, _AT_RANK = "_strandline_at", "_strandline_at_rank"

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
-from strandline.engine.past.history import History
+from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.values.emissions import CARRIED
 from strandline.engine.watermark.retired import with_ends
+from strandline.engine.watermark_values.emissions import CARRIED
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
 
