@@ -32,7 +32,7 @@ def _remembered(state: PipelineState) -> list[Entry]:
     """The steps that hold state for later runs."""
     newest_first = state.steps[::-1]
     found = [
-        next((e for e in newest_first if e.lost is not None), None),
+        state.last_with_missing_days,
         next((e for e in state.steps if e.clock_start_ms is not None), None),
         next((e for e in newest_first if e.layout or e.publish), None),
         None if state.unfinished is None else state.unfinished.begun,

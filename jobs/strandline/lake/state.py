@@ -259,7 +259,17 @@ class PipelineState:
     @property
     def missing_days(self) -> Sequence[date]:
         """The arrival days of which the landing table lacked rows at the last run."""
-        return next((e.lost for e in reversed(self.steps) if e.lost is not None), ())
+        step = self.last_with_missing_days
+        return () if step is None else step.lost or ()
+
+    @property
+    def last_with_missing_days(self) -> Entry | None:
+        """The last step that names the days with missing rows.
+
+        A run that accepts missing rows counts only once it has published.
+        """
+        newest_first = (entry for entry in reversed(self.steps) if entry.lost is not None)
+        return next((e for e in newest_first if not e.accepted_loss or e.step == "published"), None)
 
     @property
     def timeline_rules(self) -> set[str]:
