@@ -276,8 +276,8 @@ def _took_before(
 
 
 def _counted(staged: Staged) -> dict[str, Any]:
-    """The fields of an outcome that describe the slots of the range."""
-    states = Counter(staged.calendar["state"].tolist()) + staged.gaps.not_in_rows
+    """The fields of an outcome that describe the slots of the range; a gap has no state."""
+    states = Counter(staged.calendar["state"][~staged.calendar["gap"].astype(bool)].tolist())
     return {
         "slots": {str(state): count for state, count in states.most_common()},
         "gaps": staged.gaps.count,
