@@ -150,7 +150,6 @@ def _why_not(spec: PipelineSpec) -> str | None:
         return "overridden: redo"
     kinds = {
         "windows of all time": spec.window.all_time,
-        "windows over two sources": spec.has_two_sources,
         "windows over results": spec.reads_results_of is not None,
     }
     return next((f"{kind} are not kept yet" for kind, is_it in kinds.items() if is_it), None)
