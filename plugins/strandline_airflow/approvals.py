@@ -89,7 +89,7 @@ def preview_text(answer: Any) -> str:
     for part in (*windows, *summary):  # what changes in value comes first
         console.print(part)
     lines = [line.rstrip() for line in page.getvalue().splitlines()]
-    return "\n".join(lines) or "nothing changes: what is published is what this run computes"
+    return "\n".join(lines) or "nothing changes: the published rows are those of this run"
 
 
 _BY_DAY_AND_REASON = 2

@@ -42,7 +42,7 @@ def erase(
     from strandline.pipeline.erase import erasure_of  # noqa: PLC0415
 
     if not reason.strip():
-        raise InputError("--reason", "empty", "say why the rows have to go")
+        raise InputError("--reason", "empty", "give the reason for the erasure")
     spec, root = at.spec(pipeline), at.root
     if dry_run:
         found = erasure_of(spec, root, where)
@@ -61,7 +61,7 @@ def _what_stays(found: Mapping[str, Any]) -> list[str]:
         "the tables' logs name the least and the largest values of files for up to 30 days",
     ]
     stays += [
-        f"{name} have not all columns of the condition, and stay"
+        f"rows of {name} stay: the table lacks a column of the condition"
         for name, rows in found["rows"].items()
         if rows is None
     ]

@@ -220,7 +220,9 @@ class Limits:
             InputError: a loss is accepted without a reason, or the number of bytes is not a number.
         """
         if self.accept_loss is not None and not self.accept_loss.strip():
-            raise InputError("--accept-loss", "no reason", "say why the rows have gone")
+            raise InputError(
+                "--accept-loss", "no reason", "give the reason why the rows are missing"
+            )
         from strandline.spec.values import parse_bytes  # noqa: PLC0415
 
         try:

@@ -25,7 +25,9 @@ def runs_publish(
     *,
     accept: Annotated[
         str | None,
-        typer.Option(metavar="REASON", help="Publish although the audit rejected it; say why."),
+        typer.Option(
+            metavar="REASON", help="Publish although the audit rejected it, for this reason."
+        ),
     ] = None,
     requested_by: RequestedBy = None,
     as_json: AsJson = False,
@@ -34,7 +36,7 @@ def runs_publish(
 ) -> None:
     """Publish what a prepared (or rejected) run computed."""
     if accept is not None and not accept.strip():
-        raise InputError("--accept", "no reason", "say why it is published all the same")
+        raise InputError("--accept", "no reason", "give the reason for publishing it")
     spec, root = at.spec(pipeline), at.root
     from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
     from strandline.pipeline.publish_staged import (  # noqa: PLC0415

@@ -24,4 +24,4 @@ def _show(fetched: Sequence[str]) -> None:
     for name in fetched:
         show.out.print(f"fetched {name}", highlight=False)
     if not fetched:
-        show.out.print("nothing to fetch: Delta's jars are those that are locked")
+        show.out.print("nothing to fetch: Delta's jars are the locked ones")

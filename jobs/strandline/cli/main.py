@@ -151,7 +151,7 @@ def backfill(
 def advance(
     pipeline: Pipeline,
     to: Annotated[
-        str, typer.Option(help="Process what arrived before the last UTC midnight up to here.")
+        str, typer.Option(help="Process arrivals before the last UTC midnight up to this instant.")
     ],
     effect: Effect,
     provenance: Provenance,

@@ -52,7 +52,7 @@ def maintain(
         bool, typer.Option("--all", help="All pipelines that have run, one after the other.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")
+        bool, typer.Option("--dry-run", help="Show the upkeep that is due; write nothing.")
     ] = False,
     days: _DaysKept,
     as_json: AsJson = False,
@@ -133,15 +133,15 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         if table["days"]:
             yield f"{name}: put the files of {table['days']:,} days together"
         if table["unneeded"]["files"]:
-            yield f"{name}: remove {_size(table['unneeded'])} that nobody needs"
+            yield f"{name}: remove {_size(table['unneeded'])} of files that no kept version needs"
     if found["quarantine"]:
-        yield f"quarantine: {found['quarantine']:,} rows older than quarantine_days go"
+        yield f"quarantine: remove {found['quarantine']:,} rows older than quarantine_days"
     if found["staging"]["runs"]:
-        yield f"staging of {', '.join(found['staging']['runs'])} goes: {_size(found['staging'])}"
+        yield f"staging of {', '.join(found['staging']['runs'])}: remove {_size(found['staging'])}"
     if found["reports"]["files"]:
-        yield f"results of old audits go: {_size(found['reports'])}"
+        yield f"results of old audits: remove {_size(found['reports'])}"
     if found["ledger"]:
-        yield f"ledger: {found['ledger']:,} steps of runs that ended long ago go"
+        yield f"ledger: remove {found['ledger']:,} steps of runs that ended long ago"
 
 
 def _measured(found: Mapping[str, Any]) -> None:

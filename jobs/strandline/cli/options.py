@@ -24,7 +24,7 @@ Start = Annotated[str, typer.Option(help="First instant of the range, ISO-8601, 
 End = Annotated[str, typer.Option(help="End of the range, exclusive.")]
 AsOf = Annotated[
     str | None,
-    typer.Option(help="Data cut-off: use only what arrived before this instant."),
+    typer.Option(help="Data cut-off: use only arrivals before this instant."),
 ]
 Close = Annotated[
     bool,
@@ -33,9 +33,12 @@ Close = Annotated[
     ),
 ]
 Reopen = Annotated[
-    bool, typer.Option("--reopen", help="Recompute what an earlier --close closed, as not closed.")
+    bool,
+    typer.Option(
+        "--reopen", help="Recompute windows that an earlier --close closed, as not closed."
+    ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; write nothing.")]
 Reason = Annotated[str | None, typer.Option(help="Reason; kept in the run history.")]
 RequestedBy = Annotated[str | None, typer.Option(help="Who asked; kept in the run history.")]
 RunKey = Annotated[
@@ -46,7 +49,7 @@ AcceptLoss = Annotated[
     str | None,
     typer.Option(
         metavar="REASON",
-        help="Go on although processed rows have disappeared from the landing table; say why.",
+        help="Go on although processed rows are missing from the landing table, for this reason.",
     ),
 ]
 AllowRemovals = Annotated[
@@ -86,7 +89,7 @@ Prepare = Annotated[
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Compute even what is known: a repeated run, a processed day."),
+    typer.Option("--force", help="Compute also a repeated run, or a processed day."),
 ]
 RepeatOnly = Annotated[
     bool,
@@ -97,7 +100,7 @@ RepeatOnly = Annotated[
 ]
 Master = Annotated[
     str | None,
-    typer.Option(help="Spark master, for the engine spark. [what spark-submit says, local]"),
+    typer.Option(help="Spark master, for the engine spark. [that of spark-submit, or local]"),
 ]
 Engine = Annotated[
     str | None,

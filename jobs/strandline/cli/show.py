@@ -89,7 +89,7 @@ def outcome(run: Mapping[str, Any]) -> None:
             f"{run['run_id']} publishes just this"
         )
     if not run["changed"]:
-        out.print("nothing changes: what is published is what this run computes")
+        out.print("nothing changes: the published rows are those of this run")
 
 
 def _notes(notes: Sequence[str]) -> None:

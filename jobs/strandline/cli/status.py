@@ -27,7 +27,7 @@ def status(
     deep: Annotated[
         bool,
         typer.Option(
-            help="Read all of the tables, and hold them against each other; exit with 3 if "
+            help="Read all of the tables, and compare them with each other; exit with 3 if "
             "something is critical."
         ),
     ] = False,

@@ -31,7 +31,7 @@ def test(
         bool,
         typer.Option(
             "--update",
-            help="Write what came as expected into the file; read it before you commit.",
+            help="Write the results into the file as expected rows; read them before you commit.",
         ),
     ] = False,
     as_json: AsJson = False,

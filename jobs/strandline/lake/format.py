@@ -32,7 +32,7 @@ def require_known(ledger: DeltaTable) -> None:
         raise InputError(
             ledger.table_uri,
             f"format {said[_FORMAT]}, written by Strandline {writer}; this is Strandline "
-            f"{version('strandline')}, which knows formats up to {FORMAT}",
+            f"{version('strandline')}, which reads formats up to {FORMAT}",
             f"install Strandline {writer}, or a newer one",
         )
 

@@ -185,6 +185,6 @@ def _bring(missing: list[Jar], folder: Path, environment: Mapping[str, str]) -> 
     for jar in absent:
         if not jar.is_in(STORE):
             problem = f"{jar.file_name} is not the one that {LOCK.name} names: its SHA-256 differs"
-            raise InputError(_PLACE, problem, "see what the mirror has")
+            raise InputError(_PLACE, problem, "compare the mirror's file with the lock file")
     for jar in missing:
         put(jar, folder)

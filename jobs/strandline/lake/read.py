@@ -141,8 +141,8 @@ class TablesTogether:
         return InputError(
             f"{self.store.pipeline}: {name}",
             f"version {version} is not there any more: it was vacuumed",
-            "read what is published now, without --run and --as-of-ledger; --keep-days of "
-            "strandline maintain says for how long versions stay",
+            "read the published rows, without --run and --as-of-ledger; --keep-days of "
+            "strandline maintain sets for how long versions stay",
         )
 
 

@@ -211,7 +211,7 @@ def _require_not_begun(spec: PipelineSpec, ledger: Ledger, run_id: str) -> None:
         raise InputError(
             f"{spec.pipeline} run {run_id}",
             "has begun to publish",
-            "the next run ends that; to take back what it has begun: "
+            "the next run finishes the publish; to undo it instead: "
             f"strandline runs drop {spec.pipeline} {run_id} --reason TEXT",
         )
 

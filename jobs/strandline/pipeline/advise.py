@@ -58,8 +58,8 @@ def require_advisable(spec: PipelineSpec) -> None:
         place, way_out = "window", _TRY.format(pipeline=spec.pipeline)
         problem = "a late record of a session may be saved by the session itself"
     elif spec.window.all_time:
-        place, problem = "window", "its windows have no end that a record could be late for"
-        way_out = "nothing is lost: there is nothing to choose"
+        place, problem = "window", "its windows have no end, so no record is late"
+        way_out = "no record is lost, so no setting has to be chosen"
     elif spec.window.leaves_gaps:
         place, way_out = "window", _TRY.format(pipeline=spec.pipeline)
         problem = "its windows leave gaps, and records in gaps are counted separately"
@@ -68,7 +68,9 @@ def require_advisable(spec: PipelineSpec) -> None:
         way_out = "choose a strategy, such as bounded_out_of_orderness, and ask again"
     elif spec.total_lateness_ms > WIDEST_MS:
         place, problem = "allowed_lateness", "so long that no window is ever closed"
-        way_out = "nothing is lost; to see what less would lose, write less and ask again"
+        way_out = (
+            "no record is lost; to see the loss with less, write a smaller setting and ask again"
+        )
     else:
         return
     raise InputError(f"{spec.pipeline}: {place}", problem, way_out)

@@ -111,7 +111,7 @@ def _to_recompute(
     elif days := state.days_to_recompute:
         what = f"{named(days)} changed or landed late"
     elif _landing_changed(spec, log, state, reached_ms):
-        what = "the landing table holds other rows of processed days than it did"
+        what = "rows of processed days have changed in the landing table"
     else:
         return ()
     heals = f"strandline advance {spec.pipeline} --to {text_of(reached_ms)}"

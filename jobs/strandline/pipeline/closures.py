@@ -12,7 +12,7 @@ def stay_closed(closures: Iterable[Closure], within: TimeRange) -> list[str]:
     """A note for each closure in a range that the run keeps."""
     return [
         f"windows from {text_of(closure.windows.start_ms)} to {text_of(closure.windows.end_ms)} "
-        "stay as --close left them; what arrived later for them is late"
+        "stay as --close left them; later arrivals for them are late"
         for closure in closures
         if closure.windows.overlaps(within)
     ]

@@ -160,7 +160,7 @@ def _refuse_runs_in_progress(spec: PipelineSpec, state: PipelineState) -> None:
     one = len(runs) == 1
     elsewhere = [run_id for run_id, host in live.items() if host]
     not_seen = (
-        f"; nobody here sees whether {', '.join(elsewhere)} has ended: cancel what is over"
+        f"; whether {', '.join(elsewhere)} has ended cannot be seen from here: cancel it if so"
         if elsewhere
         else ""
     )
@@ -197,6 +197,6 @@ def _refuse_unfinished_publish(spec: PipelineSpec, state: PipelineState) -> None
     if unfinished is not None:
         raise InputError(
             f"{spec.pipeline} run {unfinished.run_id}",
-            "has begun to publish and has not ended: its staging may hold the rows",
+            "has begun to publish and has not ended: its staging may contain the rows",
             "let the next run finish it, or strandline runs drop it, then erase again",
         )

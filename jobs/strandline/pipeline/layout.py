@@ -40,7 +40,7 @@ def require_same_layout(spec: PipelineSpec, state: PipelineState, *, recreate: b
         name = other[0]
         raise InputError(
             f"{spec.pipeline}: {_PLACES[name]}",
-            f"{_said(now.get(name))} is not what the pipeline has published by, which is "
+            f"{_said(now.get(name))} differs from the setting of the published rows, "
             f"{_said(before.get(name))} (times in ms): with another window, key or quality.slot "
             "it is another pipeline",
             "give it a new name, or replace all that it has published: "

@@ -73,7 +73,7 @@ def of_publishers(lake: Lake) -> Iterator[str]:
     if lake.folder is None and one_publisher():
         yield (
             "publishers: one. The pipeline has no lock on this object store, as "
-            f"{PUBLISHERS} says: let no second run of it publish at the same time"
+            f"{PUBLISHERS} is set: let no second run of it publish at the same time"
         )
 
 
@@ -118,8 +118,8 @@ def of_calendar(calendar: pd.DataFrame, not_in_it: Counter[str]) -> Iterator[str
     """
     if rows := not_in_it.total():
         yield (
-            f"gaps: {rows:,} of their rows are in completeness and in the number of gaps, but too "
-            "many to be held against expectations on completeness; only the first and the last are"
+            f"gaps: {rows:,} of their rows are in completeness and in the number of gaps, but are "
+            "too many for the expectations on completeness, which check only the first and the last"
         )
     count = int(calendar["unfired"].sum()) if "unfired" in calendar else 0
     if count:
@@ -144,7 +144,8 @@ def _of_changed_days(seen: Observation, plan: Plan) -> Iterator[str]:
     if recreated := sorted(status.changes.recreated & {*seen.new_days}):
         yield (
             f"the landing table was created again (its id is another one): {len(recreated):,} "
-            f"arrival days ({named(recreated)}) are observed again, and what differs is published"
+            f"arrival days ({named(recreated)}) are observed again, and the "
+            "differences are published"
         )
     if plan.owed:
         what = "left to the next scheduled run"
@@ -182,8 +183,8 @@ def _of_second_columns(ctx: Context) -> Iterator[str]:
         for name, column in held.second.items():
             was, now = (of.simpleString() for of in (before[name.lower()], column.dataType))
             yield (
-                f"{target.name}: {name} is {now} in the landing table, and was {was}: rows of "
-                f"today have it in {column.name}, those from before in {name}"
+                f"{target.name}: {name} is {now} in the landing table, and was {was}: new "
+                f"rows have it in {column.name}, earlier rows in {name}"
             )
 
 
@@ -219,8 +220,8 @@ def _of_tables_no_longer_kept(ctx: Context) -> Iterator[str]:
     for name, rows in no_longer_kept(ctx).items():
         why = "firings: false, so" if name == "firings" else f"the pipeline keeps no {name} now, so"
         yield (
-            f"{why} the {rows:,} rows that stand in the table {name} go with this run; where it "
-            "keeps them again, ranges that are rebuilt get theirs again"
+            f"{why} this run removes the {rows:,} rows of the table {name}; if the pipeline "
+            "keeps them again later, rebuilt ranges have them again"
         )
 
 

@@ -243,6 +243,6 @@ def _said_how_to_drop(ctx: Context, dead: Entry) -> Iterator[None]:
         raise InputError(
             f"{pipeline} run {dead.run_id}",
             f"has begun to publish, and cannot be finished ({cause_of(error)})",
-            "mend what that names and run again, or take back what it has begun: "
+            "mend the cause and run again, or undo the publish: "
             f"strandline runs drop {pipeline} {dead.run_id} --reason TEXT",
         ) from error

@@ -191,7 +191,7 @@ def require_publishable(
             place, f"was rejected, and its books are off: {'; '.join(off)}", BOOKS_ARE_OFF
         )
     if outcome == "rejected" and accept is None:
-        way_out = f"say why with --accept REASON to publish it all the same, or {again}"
+        way_out = f"publish it with --accept REASON, or {again}"
         raise InputError(place, f"was rejected: {run.message}", way_out)
     if outcome == "prepared" and accept is not None:
         raise InputError(place, "was not rejected: there is nothing to accept", "omit --accept")
@@ -206,7 +206,7 @@ def _problem(
 ) -> str | None:
     """Why a staging is stale; None: it is not."""
     if (erased := state.erased_since(run.base)) is not None:
-        return f"is stale: {erased.run_id} has erased rows that it may hold since"
+        return f"is stale: {erased.run_id} has since erased rows that it may contain"
     for other in state.published_since(run):
         return (
             f"is stale: run {other.run_id} has published into its range, or into older slots of "

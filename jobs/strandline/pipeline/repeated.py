@@ -103,7 +103,7 @@ def repeat(
         overrides=request.overrides or None,
         reason=request.reason,
         requested_by=request.requested_by,
-        message=f"what run {last.run_id} has published is what this one would",
+        message=f"run {last.run_id} has published the same result",
         request_fingerprint=last.request_fingerprint,
     )
     named = ledger.append_named(partial(request.as_next_attempt, step), datetime.now(UTC))

@@ -108,7 +108,7 @@ class Request:
             raise InputError(
                 option,
                 f"{text_of(horizon_ms)} has not come yet: it is {text_of(self.now_ms)}",
-                "what will have landed by then is not known; name an instant that has passed",
+                "the arrivals before it are not complete yet; give an instant that has passed",
             )
 
     @property
@@ -161,8 +161,8 @@ class Request:
             )
         if self.overrides:
             notes.append(
-                f"of this run alone, {in_words(self.overrides)}: what it observes is not kept, and "
-                "runs after it go by the pipeline's file"
+                f"of this run alone, {in_words(self.overrides)}: its observations are not kept, "
+                "and later runs use the pipeline's file"
             )
         return notes
 

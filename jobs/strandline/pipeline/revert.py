@@ -87,7 +87,7 @@ class Reverted:
             publish={"key": (self.begun.publish or {}).get("key", []), "whole": [], "emptied": []},
             reason=reason,
             requested_by=requested_by,
-            message=f"takes back what run {done.run_id} has published",
+            message=f"reverts run {done.run_id}",
             driver=this_driver(spark),
         )
 
@@ -132,7 +132,7 @@ def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reve
     if within is not None and (done.closed or done.reopened) and before.closures_in(within):
         raise InputError(
             place,
-            "has opened, or closed again, what --close had closed before",
+            "has opened, or closed again, windows that --close had closed before",
             f"{rebuild} --close --as-of INSTANT",
         )
     return Reverted(begun, done, before, state.position)
@@ -150,7 +150,7 @@ def _require_last_of_its_range(pipeline: str, state: PipelineState, done: Entry)
             raise InputError(
                 place,
                 f"was reverted by run {back.run_id}",
-                f"to bring back what it had published: strandline runs revert {pipeline} "
+                f"to publish its rows again: strandline runs revert {pipeline} "
                 f"{back.run_id} --reason TEXT",
             )
     undone = {entry.position for pair in state.taken_back for entry in pair}

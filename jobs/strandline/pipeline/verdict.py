@@ -22,8 +22,9 @@ from strandline.quality.audit.result import AuditResult
 from strandline.quality.findings.check import Check
 
 BOOKS_ARE_OFF = (
-    "books that do not balance are never published: run it again, as what it reads may have "
-    "changed meanwhile; if they stay off, report a defect with the output of strandline runs show"
+    "a run whose books do not balance is never published: run it again, since its input may have "
+    "changed meanwhile; if they still do not balance, report a defect with the output of "
+    "strandline runs show"
 )
 """The way out if records are not accounted for."""
 
@@ -148,7 +149,7 @@ def judge_removals(
     journal.know(audit=[*(journal.entry.audit or ()), *said])
     if result.success:
         return Judged(said)
-    way_out = "find out where their records are; if they are to go, say --allow-removals"
+    way_out = "find out where their records are; to remove them, give --allow-removals"
     return Judged(said, [result], way_out)
 
 

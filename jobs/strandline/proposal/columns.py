@@ -110,8 +110,8 @@ def _channel(
         return none("no column looks like a source partition; records share one watermark")
     share, name = best
     if share > _BETTER:
-        return none(f"records are as much out of order within each {name} as over all of them")
-    why = f"within each {name} records are out of order by {share:.0%} of what they are over all"
+        return none(f"records are as much out of order within each {name} as over the whole table")
+    why = f"the disorder within each {name} is {share:.0%} of the disorder over the whole table"
     return name, Guess("source.channel", name, Certainty.GUESS, why)
 
 

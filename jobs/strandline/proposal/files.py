@@ -98,7 +98,7 @@ def _opened(path: Path) -> IO[bytes]:
         archive = zipfile.ZipFile(path)
         inside = [name for name in archive.namelist() if _kind(Path(name))]
         if len(inside) != 1:
-            msg = f"it holds {len(inside)} files of a known kind, and not one"
+            msg = f"it contains {len(inside)} files of a known kind, and one is needed"
             raise ValueError(msg)
         return archive.open(inside[0])
     return path.open("rb")

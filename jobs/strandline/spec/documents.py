@@ -36,7 +36,7 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         self._level -= 1
         if is_alias and id(node) not in self._sizes:
-            _refuse("an alias inside of what it stands for", mark)
+            _refuse("an alias inside the value that it repeats", mark)
         self._nodes += self._sizes[id(node)] if is_alias else 1
         if self._nodes > _MOST_NODES:
             _refuse(f"more than {_MOST_NODES:,} values, with those that aliases repeat", mark)
@@ -134,4 +134,4 @@ def _mistake_in(error: Exception) -> str:
         return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
     if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
         return str(error)
-    return f"a value cannot be what it is written as ({type(error).__name__}: {error})"
+    return f"a value is not valid for its type ({type(error).__name__}: {error})"

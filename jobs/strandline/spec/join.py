@@ -41,7 +41,9 @@ class Sources(SpecModel):
     @model_validator(mode="after")
     def _sides_match(self) -> Sources:
         if list(self.left.key) != list(self.right.key):
-            problem = f"not the key of the left source, {list(self.left.key)}; name both alike"
+            problem = (
+                f"not the key of the left source, {list(self.left.key)}; give both the same names"
+            )
             refuse_at("right.key", list(self.right.key), problem)
         if (self.left.sequence is None) != (self.right.sequence is None):
             missing = "left" if self.left.sequence is None else "right"

@@ -106,7 +106,7 @@ def _no_watermark_of_its_own(content: dict[Any, Any]) -> tuple[str, str] | None:
         problem = f"belongs to a watermark, and this pipeline uses the one of {upstream}"
         return problem, f"rebuild {upstream} so, or edit its file"
     if shape is not PipelineSpec:
-        problem = "does not say of which source: each has a watermark of its own"
+        problem = "is ambiguous: each source has its own watermark"
         return problem, "edit the pipeline's file"
     return None
 

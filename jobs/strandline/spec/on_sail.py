@@ -23,11 +23,11 @@ _OF_VARIANTS = ("keeps numbers of VARIANT otherwise", "read it with from_json(x,
 BY_NAME: dict[str, Problem] = {
     "array_contains": ("gives false where Spark gives null", "exists(a, v -> v = x)"),
     "bround": ("rounds half up", "round(x, n)"),
-    "conv": ("does not know negative bases", "hex(x), or CAST"),
+    "conv": ("has no negative bases", "hex(x), or CAST"),
     "format_number": ("rounds halves otherwise", "CAST(x AS DECIMAL(38, 2))"),
     "from_csv": ("strips blanks", "split(x, ',')"),
-    "get_json_object": ("writes numbers and signs as they stand", "from_json(x, 'field STRING')"),
-    "initcap": ("begins words at other signs", "upper and substring"),
+    "get_json_object": ("copies numbers and signs unchanged", "from_json(x, 'field STRING')"),
+    "initcap": ("starts words after other characters", "upper and substring"),
     "is_valid_utf8": ("gives false where Spark gives null", "leave it out"),
     "isnan": ("gives null where Spark gives false", "x <=> double('NaN')"),
     "json_array_length": ("counts where Spark gives null", "land it as an array"),
@@ -69,7 +69,7 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
     if isinstance(operations, NotUnderstood):
         yield (
             f"no result on Sail is known for it ({operations.reason})",
-            f"say it in other words, or {ON_SPARK}",
+            f"use another expression, or {ON_SPARK}",
         )
         return
     for operation in operations:

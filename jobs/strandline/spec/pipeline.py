@@ -47,8 +47,8 @@ class PipelineSpec(WindowedSpec):
             refuse_at("source.retired", list(self.source.retired), problem)
         if self.source.retired and self.watermark.goes_by_the_clock:
             problem = (
-                "of no use where the watermark follows the clock: a channel that is silent holds "
-                "nothing back; remove it"
+                "of no use where the watermark follows the clock: a silent channel does not "
+                "hold windows back; remove it"
             )
             refuse_at("source.retired", list(self.source.retired), problem)
         return self

@@ -47,7 +47,7 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
         why, way_out = unordered
         raise InputError(
             f"{origin}: source.pipeline",
-            f"what these windows fire with depends on the order of results, and {why}: Flink does "
+            f"the content of these windows depends on the order of results, and {why}: Flink does "
             "not determine which of them comes first",
             way_out,
         )
@@ -57,12 +57,12 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
         raise InputError(
             f"{origin}: {next(iter(features))}",
             f"not yet run by the engine ({listed})",
-            "the reference knows it: strandline conformance --engine reference",
+            "the reference has it: strandline conformance --engine reference",
         )
     if isinstance(spec, ChainedSpec):
         raise InputError(
             f"{origin}: source.pipeline",
-            f"what {spec.source.pipeline} is stands in a file of its own",
+            f"{spec.source.pipeline} is defined in a file of its own",
             "read both from one folder",
         )
     if isinstance(spec, IntervalJoinSpec | WindowJoinSpec):
@@ -99,7 +99,7 @@ def _refuse_folder_of_others(spec: PipelineSpec, origin: str) -> None:
         raise InputError(
             f"{origin}: pipeline",
             f"{spec.pipeline!r} is also the folder of the lake that landing tables lie in",
-            "name the pipeline otherwise, after what it computes",
+            "give the pipeline another name, such as one after its results",
         )
 
 
@@ -140,13 +140,13 @@ def _not_in_a_pipeline(spec: JoinSpec) -> Iterator[tuple[str, str, str]]:
             starts[name] = side.start
     if len(set(starts.values())) > 1:
         problem = "another start than that of the left source: both run by one clock"
-        yield "sources.right.start", problem, "give both the same, or one of them none"
+        yield "sources.right.start", problem, "give both the same start, or omit one of them"
     arrival_columns = {
         (side.arrival_date, side.arrival_time) for side in (spec.sources.left, spec.sources.right)
     }
     if spec.quarantine_days is not None and len(arrival_columns) > 1:
         problem = "the left rows have other columns for their arrival than the right ones"
-        yield "quarantine_days", problem, "name them alike, or leave quarantine_days out"
+        yield "quarantine_days", problem, "give them the same names, or omit quarantine_days"
 
 
 def times_of_a_window(spec: WindowedSpec) -> int:

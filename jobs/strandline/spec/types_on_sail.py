@@ -117,7 +117,7 @@ def _decimals(operation: Operation, types: Sequence[str | None]) -> Problem | No
     scale = s1 + s2 if operation.name == "*" else max(s1, s2)
     digits = p1 + p2 + 1 if operation.name == "*" else max(p1 - s1, p2 - s2) + scale + 1
     if digits > 38:
-        return "keeps other digits of what has more than 38", "CAST(x AS DECIMAL(18, 4))"
+        return "keeps other digits of a number with more than 38", "CAST(x AS DECIMAL(18, 4))"
     return None
 
 
@@ -231,7 +231,7 @@ def _pattern(operation: Operation, types: Sequence[str | None]) -> Problem | Non
     if pattern is None:
         return "may read the regular expression otherwise", "it as a literal"
     if _OWN_WORDS.search(pattern) or pattern in {"''", '""'}:
-        return "knows other digits, words and blanks", "[0-9], [A-Za-z0-9_], [ ]"
+        return "matches other digits, words and blanks", "[0-9], [A-Za-z0-9_], [ ]"
     return None
 
 

@@ -82,8 +82,8 @@ def test_a_bigint_that_becomes_a_double_is_kept_in_a_second_column(two_days):
     shown = line.advance("4", dry_run=True)
     outcome = line.advance("4")
     note = (
-        "quarantine: amount is double in the landing table, and was bigint: rows of today have it "
-        "in amount__double, those from before in amount"
+        "quarantine: amount is double in the landing table, and was bigint: new rows have it "
+        "in amount__double, earlier rows in amount"
     )
     assert note in outcome.notes
     assert note in shown.notes

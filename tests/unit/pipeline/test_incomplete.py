@@ -57,7 +57,7 @@ def test_a_complete_calendar_has_nothing_to_say(calendar):
     [
         ({"late": 30}, "late", "30 of 40 records came too late (75.0 %)"),
         ({"no_window": 1}, "no_window", "1 of 11 records lie in no window"),
-        ({"missed_pairs": 1}, "missed_pairs", "1 record came too late for it, and other"),
+        ({"missed_pairs": 1}, "missed_pairs", "1 record came too late for it, but not for other"),
         ({"unfired": 2}, "unfired", "2 records dropped before they were in a firing"),
         ({"gap": True, "on_time": 0}, "gap", "without a record, behind the first slot"),
         ({"gap": True, "on_time": 0, "slots": 1200}, "gap", "1,200 slots in a row without"),

@@ -93,7 +93,7 @@ def test_one_that_others_have_published_into_is_stale(kept, start, end):
 
 def test_one_that_may_hold_rows_which_were_erased_since_is_stale(kept):
     erased = Entry("erase-6", 1, "erased", "erase", position=6)
-    with pytest.raises(InputError, match=rf"stale: erase-6 has erased rows.*{AGAIN}"):
+    with pytest.raises(InputError, match=rf"stale: erase-6 has since erased rows.*{AGAIN}"):
         kept.asked(PREPARED, erased)
 
 

@@ -119,5 +119,5 @@ def test_windows_over_results_of_one_key_may_go_by_their_order(tmp_path, more):
 
 def test_a_text_alone_does_not_say_what_the_other_pipeline_is():
     content = {"pipeline": "p", "source": {"pipeline": "x"}, "window": {"tumbling": "1d"}}
-    with pytest.raises(InputError, match="stands in a file of its own"):
+    with pytest.raises(InputError, match="is defined in a file of its own"):
         parse_spec(content, origin="p.yaml")

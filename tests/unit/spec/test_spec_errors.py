@@ -460,7 +460,7 @@ def test_a_pipeline_cannot_lie_in_the_folder_where_tables_land(pipeline, table):
     content["source"]["table"] = table
     said = refusal(content)
     assert f"{pipeline!r} is also the folder of the lake that landing tables lie in" in said
-    assert "name the pipeline otherwise" in said
+    assert "give the pipeline another name" in said
 
 
 def test_a_pipeline_may_be_called_as_a_table_is():

@@ -103,5 +103,5 @@ def test_both_sources_run_by_one_clock():
 def test_a_bound_for_one_run_does_not_say_of_which_source(tmp_path: Path):
     (tmp_path / "near.yaml").write_text(yaml.safe_dump(JOIN))
     assert find_spec(tmp_path, "near").result == "pairs"
-    with pytest.raises(InputError, match="--bound: does not say of which source"):
+    with pytest.raises(InputError, match="--bound: is ambiguous"):
         find_spec(tmp_path, "near", {"bound": "1h"})

@@ -208,7 +208,7 @@ def aggregate_column(
     if isinstance(kind, _NOT_KEPT):
         raise InputError(
             place,
-            f"{text!r} gives {kind.simpleString()}, which a Delta table cannot hold",
+            f"{text!r} gives {kind.simpleString()}, which a Delta table cannot store",
             "make a number of it: an interval of seconds is CAST(x AS BIGINT)",
         )
     return F.expr(text)

@@ -97,7 +97,7 @@ def _address(place: str, remote: str | None) -> str:
     if _HAS_TOKEN.search(remote):
         raise InputError(
             place,
-            "holds a token, which whoever lists processes or reads logs would see",
+            "has a token, which would be visible in lists of processes and in logs",
             "put it into the environment as SPARK_CONNECT_AUTHENTICATE_TOKEN",
         )
     try:

@@ -112,8 +112,8 @@ def _not_reached(remote: str, error: Exception) -> InputError | RetryableError:
     return RetryableError(
         f"--remote {remote}",
         f"does not answer ({telling_line(said) or type(error).__name__})",
-        "check the address and that the server runs; it must have a certificate where the address "
-        "says ;use_ssl=true, or where a token is sent to another host than localhost",
+        "check the address and that the server runs; it needs a certificate where the address "
+        "has ;use_ssl=true, or where a token is sent to another host than localhost",
     )
 
 

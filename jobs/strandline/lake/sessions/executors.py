@@ -54,7 +54,7 @@ def _none_came(spark: SparkSession) -> RetryableError:
     cores = conf.get("spark.executor.cores", "any")
     return RetryableError(
         f"Spark master {spark.sparkContext.master}",
-        f"no worker has taken an executor of {memory} and {cores} cores in {_TIMEOUT_S:.0f} s",
-        "see on the master's page which workers are alive and what they have free; the pipeline's "
-        "spark: block says what is asked (spark.executor.memory, spark.executor.cores)",
+        f"no worker has started an executor of {memory} and {cores} cores in {_TIMEOUT_S:.0f} s",
+        "look at the master's page for live workers and their free resources; the pipeline's "
+        "spark: block sets the request (spark.executor.memory, spark.executor.cores)",
     )

@@ -39,9 +39,9 @@ MEANINGS = {
     "gap": "empty, behind the first slot that accepted a record",
     "late": "records came after it had been closed",
     "no_window": "records lie between its end and the next window",
-    "missed_pairs": "records came too late for it, and other windows hold them",
+    "missed_pairs": "records came too late for it, but not for other windows",
     "unfired": "records were dropped before they were in a firing",
-    "to_recompute": "arrival days that it takes records of have changed since",
+    "to_recompute": "arrival days of its records have changed since",
     "rows_missing": "rows of its arrival days have disappeared from the landing table",
 }
 """The meaning of each cause, in the order in which causes are listed."""
@@ -140,7 +140,7 @@ def _by_counts(slot: Slot) -> Iterator[Cause]:
         yield Cause("no_window", f"{outside:,} of {known:,} records lie in no window")
     if missed := counts["missed_pairs"]:
         yield Cause(
-            "missed_pairs", f"{_records(missed)} came too late for it, and other windows hold them"
+            "missed_pairs", f"{_records(missed)} came too late for it, but not for other windows"
         )
     if dropped := counts.get("unfired"):
         yield Cause("unfired", f"{_records(dropped)} dropped before they were in a firing")
