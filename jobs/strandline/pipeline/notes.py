@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 import pandas as pd
@@ -25,6 +25,7 @@ from strandline.lake.schema import Fit, schema_of
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
 from strandline.model.intervals import TimeRange, named, text_of
+from strandline.model.overrides import in_words
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
 from strandline.pipeline.kept import KEPT
@@ -54,6 +55,7 @@ def notes_of(
         *([ctx.notice] if ctx.notice else ()),
         *of_publishers(ctx.lake),
         *plan.notes,
+        *of_overrides(request.overrides, ctx.spec),
         *of_reverts(ctx.spec, plan, state),
         *of_less_known(plan, state, ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),
@@ -66,6 +68,22 @@ def notes_of(
         *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, state),
         *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
     ]
+
+
+def of_overrides(overrides: Mapping[str, str], spec: PipelineSpec) -> Iterator[str]:
+    """A note about the rules of a run alone, and about the later runs that need its windows."""
+    if not overrides:
+        return
+    why = spec.why_overridden_is_redone
+    scheduled = (
+        "leave its windows that are final as they are (overridden: keep)"
+        if why is None
+        else f"that need its windows recompute them by the pipeline's file ({why})"
+    )
+    yield (
+        f"of this run alone, {in_words(overrides)}: its observations are not kept; "
+        f"scheduled runs {scheduled}"
+    )
 
 
 def of_publishers(lake: Lake) -> Iterator[str]:
