@@ -11,7 +11,7 @@ from typing import Any
 from strandline.engine.position.clock import Closure
 from strandline.errors import NoSuchRunError
 from strandline.lake.entry import UPKEEP, Entry
-from strandline.lake.in_force import OverriddenRange, closures, overridden_ranges
+from strandline.lake.in_force import OverriddenRange, closures, overridden_ranges, with_missing_days
 from strandline.lake.taken_back import (
     TakenBack,
     frontier_of,
@@ -259,17 +259,7 @@ class PipelineState:
     @property
     def missing_days(self) -> Sequence[date]:
         """The arrival days of which the landing table lacked rows at the last run."""
-        step = self.last_with_missing_days
-        return () if step is None else step.lost or ()
-
-    @property
-    def last_with_missing_days(self) -> Entry | None:
-        """The last step that names the days with missing rows.
-
-        A run that accepts missing rows counts only once it has published.
-        """
-        newest_first = (entry for entry in reversed(self.steps) if entry.lost is not None)
-        return next((e for e in newest_first if not e.accepted_loss or e.step == "published"), None)
+        return next((step.lost or () for step in with_missing_days(self.steps)), ())
 
     @property
     def timeline_rules(self) -> set[str]:

@@ -16,7 +16,8 @@ from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.kept import reached_by
 from strandline.pipeline.memory import Remembered
-from strandline.pipeline.notes import of_overrides
+from strandline.pipeline.notes_of_overrides import of_overrides, of_rebuilt_first
+from strandline.pipeline.request import Request
 from strandline.pipeline.views.findings import findings_of
 from strandline.spec import PipelineSpec
 
@@ -169,3 +170,19 @@ def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
     left |= {"overridden": [one.to_json() for one in state.overridden]}
     (finding,) = (one for one in findings_of(spec, state, left) if one.name == "overridden")
     assert finding.sentence.endswith(f"by other rules (allowed_lateness: 6h){found}")
+
+
+def test_results_that_have_changed_below_such_a_range_are_named_with_it():
+    daily = SimpleNamespace(
+        pipeline="daily", why_overridden_is_redone="windows over results are not kept"
+    )
+    state = PipelineState.of(published(a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)))
+    first = [
+        Request("backfill", days(start, start + 1), reason="results have changed")
+        for start in (1, 4)
+    ]
+    one, overridden, other = of_rebuilt_first(daily, first, ["r-2", "r-3"], state)
+    assert "run r-2 has first rebuilt" in one
+    assert "published by run r-1 with allowed_lateness: 6h, are recomputed by the" in overridden
+    assert "(windows over results are not kept)" in overridden
+    assert "run r-3 has first rebuilt" in other
