@@ -8,6 +8,7 @@ from itertools import zip_longest
 from strandline.lake.state import PipelineState
 from strandline.model.intervals import text_of
 from strandline.model.overrides import in_words
+from strandline.pipeline.closures import stay_closed
 from strandline.pipeline.request import Request
 from strandline.spec.pipeline import PipelineSpec
 
@@ -51,6 +52,7 @@ def of_rebuilt_first(
                     f"{in_words(one.overrides)}, are recomputed by the pipeline's file where they "
                     f"lie within {start} to {end} ({spec.why_overridden_is_redone})"
                 )
+        yield from stay_closed(state.closures_in(request.range), request.range)
         if run_id is not None:
             yield f"{request.reason}: run {run_id} has first rebuilt {start} to {end}"
             continue

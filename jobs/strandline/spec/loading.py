@@ -80,6 +80,8 @@ def load_spec(
     content = read_document(path)
     origin = path.name
     for name, value in (overrides or {}).items():
+        if name == "allowed_lateness" and isinstance(content, dict):
+            _require_windows(content, option_of(name))
         origin += f" with {option_of(name)} {value}"
         *above, key = OVERRIDABLE[name]
         part = content
@@ -96,6 +98,16 @@ def load_spec(
     if not isinstance(spec, ChainedSpec):
         return runnable(spec, origin=origin)
     return _over_its_upstream(spec, path, origin, behind)
+
+
+def _require_windows(content: dict[Any, Any], option: str) -> None:
+    """Refuse a lateness for one run where there are no windows that could be late."""
+    if _shape(content) is IntervalJoinSpec:
+        raise InputError(
+            option,
+            "an interval join has no allowed lateness: a record below the watermark is late",
+            "edit the bounds of its watermarks in the pipeline's file",
+        )
 
 
 def _no_watermark_of_its_own(content: dict[Any, Any]) -> tuple[str, str] | None:

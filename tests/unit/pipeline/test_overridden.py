@@ -176,13 +176,15 @@ def test_results_that_have_changed_below_such_a_range_are_named_with_it():
     daily = SimpleNamespace(
         pipeline="daily", why_overridden_is_redone="windows over results are not kept"
     )
-    state = PipelineState.of(published(a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)))
+    by_hand = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)
+    state = PipelineState.of(published(by_hand, a_run(1, 2, closed=True, horizon_ms=9 * DAY_MS)))
     first = [
         Request("backfill", days(start, start + 1), reason="results have changed")
         for start in (1, 4)
     ]
-    one, overridden, other = of_rebuilt_first(daily, first, ["r-2", "r-3"], state)
-    assert "run r-2 has first rebuilt" in one
+    closed, one, overridden, other = of_rebuilt_first(daily, first, ["r-3", "r-4"], state)
+    assert "to 1970-01-03T00:00:00Z stay as --close left them" in closed
+    assert "run r-3 has first rebuilt" in one
     assert "published by run r-1 with allowed_lateness: 6h, are recomputed by the" in overridden
     assert "(windows over results are not kept)" in overridden
-    assert "run r-3 has first rebuilt" in other
+    assert "run r-4 has first rebuilt" in other

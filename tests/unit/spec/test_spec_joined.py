@@ -105,3 +105,5 @@ def test_a_bound_for_one_run_does_not_say_of_which_source(tmp_path: Path):
     assert find_spec(tmp_path, "near").result == "pairs"
     with pytest.raises(InputError, match="--bound: is ambiguous"):
         find_spec(tmp_path, "near", {"bound": "1h"})
+    with pytest.raises(InputError, match="--allowed-lateness: an interval join has no allowed"):
+        find_spec(tmp_path, "near", {"allowed_lateness": "1h"})
