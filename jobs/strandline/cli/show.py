@@ -45,7 +45,7 @@ def failure(error: StrandlineError, *, as_json: bool) -> None:
     """Print an error: place, problem and way out."""
     if as_json:
         parts = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
-        with suppress(InputError):  # that the file cannot be written is perhaps this very error
+        with suppress(InputError, OSError):  # that it cannot be written is perhaps this very error
             write_document({"error": parts, "exit_code": error.exit_code})
     err.print(f"[bold red]error[/] {escape(str(error), keep=LINES)}")
 

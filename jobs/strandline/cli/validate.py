@@ -36,7 +36,7 @@ def validate(
     folder = at.folder
     chosen = targets or [str(path) for path in spec_files(folder)]
     if not chosen:
-        raise InputError("--pipelines", f"{folder.name}/ has no pipeline files", "name a folder")
+        raise InputError("--pipelines", f"{folder}/ has no pipeline files", "name a folder")
     root = at.root
     results = [_validated(target, folder, root) for target in chosen]
     show.document(results, as_json=as_json, human=_show)

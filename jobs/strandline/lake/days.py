@@ -8,11 +8,12 @@ from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from strandline.errors import InputError
-from strandline.lake.reads import columns_of, dataset_by_day
+from strandline.lake.reads import columns_of, dataset_by_day, dataset_of
 from strandline.lake.store import PUBLISHED, Store
 
 TRAILING_DAYS = 90
@@ -101,10 +102,23 @@ def totals(store: Store, result: str) -> dict[str, Any]:
         "first_day": days[0].isoformat() if days else None,
         "last_day": days[-1].isoformat() if days else None,
         "days": len(days),
-        "slots": sum(slots.values()),
+        "slots": sum(slots.values()) + _slots_beside_rows(store),
         result: sum(rows_by_day(store, result).values()),
         "quarantine": sum(rows_by_day(store, "quarantine").values()),
     }
+
+
+def _slots_beside_rows(store: Store) -> int:
+    """The number of slots beyond one a row: a row of `completeness` may stand for many gaps.
+
+    Only files with such rows are opened, by the log.
+    """
+    table = store.table("completeness")
+    if table is None or "slots" not in columns_of(table).names:
+        return 0
+    files = dataset_of(table, "slots > 1")
+    several = files.to_table(["slots"], filter=ds.field("slots") > 1)["slots"]
+    return int(pc.sum(pc.subtract(several, 1)).as_py() or 0)
 
 
 def rows_by_day(store: Store, name: str) -> dict[date | None, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,3 +104,13 @@ def closures(runs: Iterable[Entry]) -> list[Closure]:
 def without(closure: Closure, reopened: TimeRange) -> list[Closure]:
     """The parts of a closure outside of a range."""
     return [Closure(part, closure.at_ms) for part in closure.windows.outside(reopened)]
+
+
+def with_missing_days(steps: Sequence[Entry]) -> Iterator[Entry]:
+    """The steps that name the days with missing rows, the newest first.
+
+    A run that accepts missing rows counts only once it has published.
+    """
+    for step in reversed(steps):
+        if step.lost is not None and (not step.accepted_loss or step.step == "published"):
+            yield step

@@ -87,9 +87,11 @@ class JoinedLog(LandingLog):
         right = self.right.readable_at(of_right) or self.right
         return replace(self, table=left.table, left=left, right=right)
 
-    def readable_at(self, version: int) -> JoinedLog:
-        """See `LandingLog`."""
-        return self.at(version)
+    def readable_at(self, version: int) -> JoinedLog | None:
+        """See `LandingLog`; None if it is true of either table."""
+        versions = zip(self.of_sides.values(), divmod(version, _VERSIONS), strict=True)
+        readable = all(log.readable_at(of_side) is not None for log, of_side in versions)
+        return self.at(version) if readable else None
 
     def same_rows_since(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from strandline.lake.entry import Entry
+from strandline.lake.in_force import with_missing_days
 from strandline.lake.state import PipelineState
 
 _STAY = ("published", "erasing", "erased")
@@ -32,7 +33,7 @@ def _remembered(state: PipelineState) -> list[Entry]:
     """The steps that hold state for later runs."""
     newest_first = state.steps[::-1]
     found = [
-        next((e for e in newest_first if e.lost is not None), None),
+        next(with_missing_days(state.steps), None),
         next((e for e in state.steps if e.clock_start_ms is not None), None),
         next((e for e in newest_first if e.layout or e.publish), None),
         None if state.unfinished is None else state.unfinished.begun,

@@ -11,7 +11,7 @@ from typing import Any
 from strandline.engine.position.clock import Closure
 from strandline.errors import NoSuchRunError
 from strandline.lake.entry import UPKEEP, Entry
-from strandline.lake.in_force import OverriddenRange, closures, overridden_ranges
+from strandline.lake.in_force import OverriddenRange, closures, overridden_ranges, with_missing_days
 from strandline.lake.taken_back import (
     TakenBack,
     frontier_of,
@@ -259,7 +259,7 @@ class PipelineState:
     @property
     def missing_days(self) -> Sequence[date]:
         """The arrival days of which the landing table lacked rows at the last run."""
-        return next((e.lost for e in reversed(self.steps) if e.lost is not None), ())
+        return next((step.lost or () for step in with_missing_days(self.steps)), ())
 
     @property
     def timeline_rules(self) -> set[str]:

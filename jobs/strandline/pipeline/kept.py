@@ -19,7 +19,6 @@ from strandline.model.intervals import TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.overrides import as_typed, in_words
 from strandline.pipeline.memory import Remembered
-from strandline.spec.pipeline import PipelineSpec
 
 KEPT = "windows kept from"
 """The prefix of the name of the book of late arrivals for such windows."""
@@ -126,8 +125,9 @@ def _reached(
     history: History,
     remembered: Remembered,
 ) -> Reached:
-    why = _why_not(history.spec)
-    found = why or _found(one, ranges, base_ms, history, remembered)
+    found = history.spec.why_overridden_is_redone or _found(
+        one, ranges, base_ms, history, remembered
+    )
     if not isinstance(found, Kept):
         return Reached(one, None, found, [one.windows])
     _, first_open_ms = remembered.states_in(one.windows)
@@ -142,18 +142,6 @@ def _why_rest(history: History) -> str:
     if history.spec.window.merging:
         return "their sessions were still open at its horizon, or extend over an edge"
     return "they were still open at its horizon"
-
-
-def _why_not(spec: PipelineSpec) -> str | None:
-    """Why a pipeline's windows with overridden settings are recomputed; None: they are kept."""
-    if spec.overridden == "redo":
-        return "overridden: redo"
-    kinds = {
-        "windows of all time": spec.window.all_time,
-        "windows over two sources": spec.has_two_sources,
-        "windows over results": spec.reads_results_of is not None,
-    }
-    return next((f"{kind} are not kept yet" for kind, is_it in kinds.items() if is_it), None)
 
 
 def _found(

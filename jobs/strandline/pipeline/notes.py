@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator
 
 import pandas as pd
 import pyarrow.compute as pc
@@ -29,6 +28,7 @@ from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
 from strandline.pipeline.kept import KEPT
 from strandline.pipeline.notes_of_form import of_form
+from strandline.pipeline.notes_of_overrides import of_overrides
 from strandline.pipeline.notes_of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan
@@ -36,7 +36,6 @@ from strandline.pipeline.rebuild import Staged
 from strandline.pipeline.request import Request
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS
-from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import times_of_a_window
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 
@@ -54,6 +53,7 @@ def notes_of(
         *([ctx.notice] if ctx.notice else ()),
         *of_publishers(ctx.lake),
         *plan.notes,
+        *of_overrides(request.overrides, ctx.spec),
         *of_reverts(ctx.spec, plan, state),
         *of_less_known(plan, state, ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),
@@ -75,30 +75,6 @@ def of_publishers(lake: Lake) -> Iterator[str]:
             "publishers: one. The pipeline has no lock on this object store, as "
             f"{PUBLISHERS} is set: let no second run of it publish at the same time"
         )
-
-
-def of_rebuilt_first(
-    spec: PipelineSpec, asked: Sequence[Request], run_ids: Sequence[str], state: PipelineState
-) -> Iterator[str]:
-    """Notes about closed windows that a scheduled run rebuilds first, as results have changed.
-
-    Args:
-        spec: the pipeline.
-        asked: the requested run for each range.
-        run_ids: the ids of these runs; empty if they are not run.
-        state: the pipeline's state, by its ledger.
-    """
-    for request, run_id in zip_longest(asked, run_ids):
-        if request.range is None:
-            continue
-        start, end = text_of(request.range.start_ms), text_of(request.range.end_ms)
-        if run_id is not None:
-            yield f"{request.reason}: run {run_id} has first rebuilt {start} to {end}"
-            continue
-        sentence = f"{request.reason}: a run first rebuilds {start} to {end}; that is not shown"
-        if not state.closures_in(request.range):  # else that would be asked to open it
-            sentence += f": strandline plan {spec.pipeline} --start {start} --end {end}"
-        yield sentence
 
 
 def of_staged(staged: Staged) -> Iterator[str]:

@@ -237,11 +237,13 @@ def _again(pipeline: str, run: Entry) -> str:
     """The command that repeats a run."""
     if run.kind == "backfill" and run.range is not None:
         start, end = text_of(run.range.start_ms), text_of(run.range.end_ms)
-        rules = f"{as_typed(run.overrides)} " if run.overrides else ""
-        return (
-            f"prepare it again: strandline backfill {pipeline} --start {start} --end {end} {rules}"
-            "--prepare"
-        )
+        options = [
+            *([as_typed(run.overrides), "--reason …"] if run.overrides else ()),
+            *(["--close"] if run.closed else ()),
+            *(["--reopen"] if run.reopened else ()),
+        ]
+        again = " ".join([f"--start {start} --end {end}", *options, "--prepare"])
+        return f"prepare it again: strandline backfill {pipeline} {again}"
     return "run it again"
 
 

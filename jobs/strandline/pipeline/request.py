@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange, midnight_before, text_of
-from strandline.model.overrides import in_words, option_of
+from strandline.model.overrides import option_of
 from strandline.model.run_ids import shared_id
 from strandline.quality.findings.check import Finding, findings_in
 
@@ -158,11 +158,6 @@ class Request:
             notes.append(
                 f"source.pipeline has not published all up to {text_of(self.not_published_ms)}: "
                 f"this run goes up to {text_of(self.until_ms)}"
-            )
-        if self.overrides:
-            notes.append(
-                f"of this run alone, {in_words(self.overrides)}: its observations are not kept, "
-                "and later runs use the pipeline's file"
             )
         return notes
 

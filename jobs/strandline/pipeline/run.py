@@ -32,7 +32,8 @@ from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
-from strandline.pipeline.notes import notes_of, of_rebuilt_first, of_staged
+from strandline.pipeline.notes import notes_of, of_staged
+from strandline.pipeline.notes_of_overrides import of_rebuilt_first
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.opened import (
     OpenedLog,
@@ -89,16 +90,15 @@ def run(
     require_same_layout(spec, state, recreate=request.recreate)
     require_no_earlier_recreation(request, state, landing.log.known_until_ms)
     of_changed = of_changed_results(landing, request, state)
-    before = [] if request.dry_run else of_changed
     run_ids: list[str] = []
-    for one in before:
+    for one in () if request.dry_run else of_changed:
         opened = opened.after(run_ids)
         run_ids.append(run(spec, lake, one, spark, progress, opened).run_id)
     named = partial(request.as_next_attempt, started(spec, landing, request))
     first = (
         named(ledger.state()) if request.dry_run else ledger.append_named(named, datetime.now(UTC))
     )
-    notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, ledger.state())]
+    notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, state)]
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, first, progress)
     thrown, say_failed = partial(thrown_by, landing), journal.write_failed
@@ -276,8 +276,8 @@ def _took_before(
 
 
 def _counted(staged: Staged) -> dict[str, Any]:
-    """The fields of an outcome that describe the slots of the range."""
-    states = Counter(staged.calendar["state"].tolist()) + staged.gaps.not_in_rows
+    """The fields of an outcome that describe the slots of the range; a gap has no state."""
+    states = Counter(staged.calendar["state"][~staged.calendar["gap"].astype(bool)].tolist())
     return {
         "slots": {str(state): count for state, count in states.most_common()},
         "gaps": staged.gaps.count,

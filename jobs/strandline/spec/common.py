@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from strandline.spec import described
 from strandline.spec.alerts import Alert
+from strandline.spec.cron import is_cron
 from strandline.spec.quality import Quality
 from strandline.spec.values import PipelineName, SpecModel, parse_bytes, refuse_at
 
@@ -48,7 +49,7 @@ class OnAsset(SpecModel):
 def _schedule(value: Any) -> Any:
     shape = re.compile(r"@[a-z]+|[\w*,/?#-]+(\s+[\w*,/?#-]+){4}")
     match value:
-        case str() if shape.fullmatch(value.strip()):
+        case str() if shape.fullmatch(value.strip()) and is_cron(value.strip()):
             return value.strip()
         case {"asset": str(asset), **more} if asset.strip() and not more:
             return OnAsset(asset=asset.strip())

@@ -18,6 +18,13 @@ _NIGHTS = 62
 """The number of nights that are searched for a schedule's longest interval."""
 
 
+def is_cron(schedule: str) -> bool:
+    """Whether a text is a schedule of cron, or one of Airflow's presets such as `@once`."""
+    from croniter import croniter  # noqa: PLC0415 - few ask
+
+    return schedule.startswith("@") or bool(croniter.is_valid(schedule))
+
+
 def next_after(schedule: str | None, instant_ms: int) -> int | None:
     """The first scheduled instant, in ms, after an instant.
 

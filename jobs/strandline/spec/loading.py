@@ -191,7 +191,7 @@ def file_of(folder: Path, pipeline: str) -> Path:
         raise InputError(pipeline, f"defined by {both}", "give each pipeline a name of its own")
     if not found:
         known = ", ".join(names) or "none"
-        raise InputError(pipeline, "no such pipeline", f"the folder {folder.name}/ has: {known}")
+        raise InputError(pipeline, "no such pipeline", f"the folder {folder}/ has: {known}")
     return found[0]
 
 

@@ -101,6 +101,17 @@ class PipelineSpec(WindowedSpec):
         return len(self.sides) > 1
 
     @property
+    def why_overridden_is_redone(self) -> str | None:
+        """Why scheduled runs recompute windows published with overridden rules; None: they stay."""
+        if self.overridden == "redo":
+            return "overridden: redo"
+        kinds = {
+            "windows of all time": self.window.all_time,
+            "windows over results": self.reads_results_of is not None,
+        }
+        return next((f"{kind} are not kept" for kind, is_it in kinds.items() if is_it), None)
+
+    @property
     def reads_results_of(self) -> str | None:
         """The name of the pipeline whose results are its records, and whose watermark it has.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -16,6 +17,7 @@ from pydantic import (
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS
 from strandline.spec import described
 from strandline.spec.values import (
+    NAME,
     Expression,
     Instant,
     Lateness,
@@ -46,11 +48,23 @@ def key_of(value: Any) -> Any:
         if len(set(value)) != len(value):
             msg = "a list with a column twice; name each key column once"
             raise ValueError(msg)
+        for name in value:
+            if not NAME.fullmatch(name):
+                refuse_at(name, name, f"not a legal name of a column; {_named_in_a_map(name)}")
         return {name: name for name in value}
     if not isinstance(value, dict):
         msg = "not a key; write a list of columns, or a map of name: expression"
         raise ValueError(msg)
     return value
+
+
+def _named_in_a_map(expression: str) -> str:
+    """The way out for a key that cannot have the name of its column: a map with a name for it."""
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", expression).strip("_") or "name"
+    legal = name if NAME.fullmatch(name) else f"key_{name}"
+    column = f"`{expression}`" if re.fullmatch(r"[\w .-]+", expression) else expression
+    struct = ", without backticks for a field of a struct" if column != expression else ""
+    return f"give it one in a map: key: {{{legal}: '{column}'}}{struct}"
 
 
 def _columns(value: Any) -> Any:

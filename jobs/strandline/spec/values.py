@@ -20,7 +20,7 @@ _SIZE = re.compile(r"([0-9]{1,18})\s*((?i:[kmgt]?b)?)")
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LONG = 2**63
 _LONG_DIGITS = len(str(_LONG))
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,119}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,119}")
 _PIPELINE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 
 
@@ -169,7 +169,7 @@ def _not_blank(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
+    if not isinstance(value, str) or not NAME.fullmatch(value):
         msg = "not a legal name of a column; use letters, digits and _, no digit first"
         raise ValueError(msg)
     return value
@@ -204,7 +204,7 @@ Text = Annotated[str, BeforeValidator(_text), WithJsonSchema(described.TEXT)]
 """A text; whole numbers count as text, so that Kafka partitions need no quotes."""
 Expression = Annotated[str, BeforeValidator(_not_blank), WithJsonSchema(described.EXPRESSION)]
 """The name of a column or a Spark SQL expression."""
-Name = Annotated[str, BeforeValidator(_name), WithJsonSchema(described.text(_NAME.pattern))]
+Name = Annotated[str, BeforeValidator(_name), WithJsonSchema(described.text(NAME.pattern))]
 """A name for a result column."""
 PipelineName = Annotated[
     str, BeforeValidator(_pipeline_name), WithJsonSchema(described.text(_PIPELINE_NAME.pattern))

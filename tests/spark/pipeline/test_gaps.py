@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakes import Line, a_record, a_spec, at, instant, land
 
 from strandline.errors import AuditFailedError
+from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
 
@@ -125,7 +126,11 @@ def test_many_gaps_in_a_row_are_a_row_for_each_state_also_where_a_range_is_close
     rows = [a_record(f"{day} 06:00", f"{day} 06:00") for day in (1, 2)]
     line = Line(spark, tmp_path, a_spec(**ONE | {"window": {"tumbling": "1m"}}))
     land(tmp_path, rows)
-    line.advance("3")
+    outcome = line.advance("3")
+    assert (outcome.slots, outcome.gaps) == ({"closed": 1, "open": 1}, 1439)
+    status = status_of(line.spec, line.lake)
+    assert status["slots"] == {"closed": 1, "open": 1, "gap": 1439}
+    assert status["totals"]["slots"] == 1441
 
     def states() -> list[tuple[str, str, int]]:
         found = [row for row in line.rows("completeness") if row["gap"]]

@@ -7,10 +7,14 @@ from zlib import crc32
 
 import pytest
 from changes import land_again, landing_of
+from joined import COGROUP, PAIRED, SIDE
 from lakes import Line, a_record, a_spec, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
+from strandline.lake.joined_log import JoinedLog
 from strandline.lake.state import PipelineState
+from strandline.pipeline.views.deep import books_of_all
+from strandline.spec import parse_spec
 
 pytestmark = pytest.mark.spark
 
@@ -171,3 +175,77 @@ def test_where_what_landed_since_cannot_be_told_the_range_is_recomputed_and_name
     (said,) = [note for note in line.advance("4").notes if "were published by run" in note]
     assert "(which of their records have landed since is not known any more)" in said
     assert_told_by_replay(line, rows, "4")
+
+
+# ----------------------------------------------------------------------------------- two sources
+
+ONE_CHANNEL = {name: SIDE[name] for name in SIDE if not name.startswith("channel")}
+BOUND = {"strategy": "bounded_out_of_orderness", "bound": "30m"}
+
+
+def a_join(content: dict[str, Any], **changes: Any) -> Any:
+    sides = {
+        name: ONE_CHANNEL | {"table": f"landing/{name}", "watermark": BOUND}
+        for name in ("left", "right")
+    }
+    return parse_spec(content | {"sources": sides} | changes, origin="both.yaml")
+
+
+def decided_of_two(spark, tmp_path, content: dict[str, Any]) -> Line:
+    """Three days of both by the file; then two of them by a lateness of six hours."""
+    line = Line(spark, tmp_path, a_join(content), audited=True)
+    for name in ("left", "right"):
+        land(tmp_path, numbered(*hourly(1, 2, 3)), table=f"landing/{name}")
+    line.advance("4")
+    line.of(a_join(content, **SIX_HOURS)).backfill(*RANGE, overrides=SIX_HOURS, reason="slow")
+    return line
+
+
+@pytest.mark.parametrize(
+    ("content", "end"),
+    [(COGROUP, "2 08:00"), (PAIRED, "2 08:00"), (COGROUP | {"window": SESSIONS}, "2 07:35")],
+    ids=["cogroup", "window join", "sessions"],
+)
+def test_windows_over_two_sources_are_kept_and_what_has_come_for_them_is_late(
+    spark, tmp_path, content, end
+):
+    line = decided_of_two(spark, tmp_path, content)
+    tables = ("windows", "pairs") if content is PAIRED else ("windows",)
+    published = {name: line.rows(name) for name in tables}
+    calendar = slots(line, late=False)
+    assert not late_of(line)  # six hours accept what comes four hours late
+
+    grown, arrived = a_record("2 10:30", "2 10:15"), a_record("4 05:00", "2 07:15")
+    land(tmp_path, numbered(grown, *hourly(4)), mode="append", table="landing/left")
+    land(tmp_path, numbered(arrived, *hourly(4)), mode="append", table="landing/right")
+    outcome = line.advance("5")
+    assert any("stay as run" in note and "overridden: keep" in note for note in outcome.notes)
+    assert (
+        "windows kept from 2024-03-01T00:00:00Z: 2 records have arrived since, all of them late"
+        in outcome.notes
+    )
+    for name, rows in published.items():
+        assert of_range(line.rows(name), *RANGE) == of_range(rows, *RANGE)
+    assert slots(line, late=False) == calendar
+    assert sum(slot["late"] for slot in slots(line, late=True)) == 2
+    late = {row["input"]: row["late_by_ms"] for row in of_range(line.rows("quarantine"), *RANGE)}
+    watermark_ms = instant("4 04:10") - 30 * 60_000 - 1
+    late_by_ms = watermark_ms - instant(end) + 2 - 6 * 3_600_000
+    assert late == {"left": 1, "right": late_by_ms}
+    assert len(PipelineState.of(line.ledger).overridden) == 1
+    store = line.lake.pipeline(line.spec.pipeline)
+    books = books_of_all(line.spec, store, PipelineState.of(line.ledger))
+    assert [book.statement for book in books if not book.balanced] == []
+
+
+def test_where_one_side_as_it_was_is_missing_the_range_is_recomputed_and_named(
+    spark, tmp_path, monkeypatch
+):
+    line = decided_of_two(spark, tmp_path, COGROUP)
+    land(tmp_path, numbered(a_record("2 10:30", "2 10:15")), mode="append", table="landing/left")
+    monkeypatch.setattr(
+        "strandline.lake.landing_log.is_whole", lambda then, now: "right" in then.table_uri
+    )
+    assert JoinedLog.joined(line.lake, line.spec).readable_at(0) is None
+    (said,) = [note for note in line.advance("4").notes if "were published by run" in note]
+    assert "(which of their records have landed since is not known any more)" in said

@@ -45,7 +45,9 @@ def test_its_range_goes_by_its_rules_and_runs_after_it_by_the_files(spark, tmp_p
 
     told = run_of(line.spec, line.lake, outcome.run_id)
     assert (told["overrides"], told["reason"]) == (asked["overrides"], "a slow day")
-    by_rules = {one["spec_fingerprint"] for one in status_of(line.spec, line.lake)["rules"]}
+    status = status_of(line.spec, line.lake)
+    assert status["spec_is_published"]  # the file is as it was
+    by_rules = {one["spec_fingerprint"] for one in status["rules"]}
     assert by_rules == {line.spec.spec_fingerprint, wider.spec.spec_fingerprint}
 
     land(tmp_path, of_days(ALONE, 4), mode="append")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from no_session import spark_of
@@ -168,6 +170,18 @@ def test_machines_are_told_in_json(monkeypatch, capsys):
     said = json.loads(out)
     assert said["exit_code"] == code == 1
     assert said["error"]["problem"] == "ValueError: odd"
+
+
+def test_where_no_document_can_be_written_the_error_is_a_line_all_the_same(monkeypatch, capsys):
+    with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as full:
+        monkeypatch.setattr("sys.stdout", full)
+        code, _, err = called(monkeypatch, capsys, OSError(28, "No space left on device"), "--json")
+        monkeypatch.undo()
+        with suppress(OSError):
+            full.close()
+    assert code == 4
+    assert len(err.strip().splitlines()) == 1
+    assert "the disk is full" in err
 
 
 def test_validate_tells_of_a_file_that_nobody_has_foreseen_and_goes_on(

@@ -261,3 +261,14 @@ def test_without_an_older_run_the_frontier_is_no_further_than_before_it(steps, d
     without = PipelineState.of(reverted(steps, run)).frontier_ms
     assert without is None or (before is not None and without <= before)
     assert run not in PipelineState.of(reverted(steps, run)).in_force
+
+
+def test_days_stay_missing_until_the_run_that_accepts_their_loss_has_published():
+    day = date(2024, 3, 3)
+    run = Entry("r-1", 1, "published", "advance", lost=[day], position=1)
+    accepting = Entry("r-2", 1, "staged", "advance", lost=[], accepted_loss="x", position=2)
+    steps = [run, accepting]
+    for step in ("rejected", "failed", "prepared", "publishing"):
+        steps.append(replace(accepting, step=step, position=len(steps) + 1))
+        assert PipelineState.of(steps).missing_days == [day]
+    assert not PipelineState.of([*steps, replace(accepting, step="published")]).missing_days

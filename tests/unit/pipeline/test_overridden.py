@@ -16,6 +16,9 @@ from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.kept import reached_by
 from strandline.pipeline.memory import Remembered
+from strandline.pipeline.notes_of_overrides import of_overrides, of_rebuilt_first
+from strandline.pipeline.request import Request
+from strandline.pipeline.views.findings import findings_of
 from strandline.spec import PipelineSpec
 
 SIX_HOURS = {"allowed_lateness": "6h"}
@@ -105,7 +108,7 @@ def test_a_range_that_a_scheduled_run_does_not_reach_is_not_named():
             a_meter({"session": "1h"}),
             "(their sessions were still open at its horizon, or extend over",
         ),
-        (a_meter({"global": {}}), "(windows of all time are not kept yet)"),
+        (a_meter({"global": {}}), "(windows of all time are not kept)"),
         (HALF_DAYS, "(they were still open at its horizon)"),
     ],
 )
@@ -135,3 +138,51 @@ def test_rules_in_place_of_the_files_are_those_of_the_run_and_what_becomes_of_th
     redone = spec.model_copy(update={"overridden": "redo"})
     assert redone.spec_fingerprint == spec.spec_fingerprint
     assert redone.timeline_fingerprint == spec.timeline_fingerprint
+
+
+@pytest.mark.parametrize(
+    ("spec", "scheduled", "found"),
+    [
+        (HALF_DAYS, "leave its windows that are final as they are (overridden: keep)", ""),
+        (
+            HALF_DAYS.model_copy(update={"overridden": "redo"}),
+            "that need its windows recompute them by the pipeline's file (overridden: redo)",
+            "; a scheduled run that needs them recomputes them (overridden: redo)",
+        ),
+        (
+            a_meter({"global": {}}),
+            "that need its windows recompute them by the pipeline's file "
+            "(windows of all time are not kept)",
+            "; a scheduled run that needs them recomputes them (windows of all time are not kept)",
+        ),
+    ],
+)
+def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
+    spec, scheduled, found
+):
+    (note,) = of_overrides(SIX_HOURS, spec)
+    assert note.endswith(
+        f"allowed_lateness: 6h: its observations are not kept; scheduled runs {scheduled}"
+    )
+    assert not list(of_overrides({}, spec))
+    state = PipelineState.of(published(a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)))
+    left = {"open_behind_watermark": 0, "lost": [], "owed": []}
+    left |= {"overridden": [one.to_json() for one in state.overridden]}
+    (finding,) = (one for one in findings_of(spec, state, left) if one.name == "overridden")
+    assert finding.sentence.endswith(f"by other rules (allowed_lateness: 6h){found}")
+
+
+def test_results_that_have_changed_below_such_a_range_are_named_with_it():
+    daily = SimpleNamespace(
+        pipeline="daily", why_overridden_is_redone="windows over results are not kept"
+    )
+    state = PipelineState.of(published(a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)))
+    first = [
+        Request("backfill", days(start, start + 1), reason="results have changed")
+        for start in (1, 4)
+    ]
+    one, overridden, other = of_rebuilt_first(daily, first, ["r-2", "r-3"], state)
+    assert "run r-2 has first rebuilt" in one
+    assert "published by run r-1 with allowed_lateness: 6h, are recomputed by the" in overridden
+    assert "(windows over results are not kept)" in overridden
+    assert "run r-3 has first rebuilt" in other

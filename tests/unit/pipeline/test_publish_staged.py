@@ -136,6 +136,13 @@ def test_one_that_was_dropped_is_refused(kept):
         kept.asked(PREPARED, replace(PREPARED, step="dropped"))
 
 
+def test_the_way_out_has_all_that_the_run_was_asked_for(kept):
+    dropped = replace(PREPARED, closed=True, reopened=True, overrides={"allowed_lateness": "3h"})
+    again = "--allowed-lateness 3h --reason … --close --reopen --prepare"
+    with pytest.raises(InputError, match=f"prepare it again: strandline backfill .*{again}"):
+        kept.asked(dropped, replace(dropped, step="dropped", position=6))
+
+
 def test_a_rejected_one_is_published_only_where_somebody_says_why(kept):
     with pytest.raises(InputError, match=r"was rejected: too late; .*--accept REASON"):
         kept.asked(REJECTED)

@@ -192,7 +192,20 @@ def lines(content: Any) -> list[str]:
         (
             "source/key",
             ["a+1"],
-            f"source.key.a+1: 'a+1' is not a legal name of a column; {COLUMN_NAME}",
+            "source.key.a+1: 'a+1' is not a legal name of a column; "
+            "give it one in a map: key: {a_1: 'a+1'}",
+        ),
+        (
+            "source/key",
+            ["de.vice"],
+            "source.key.de.vice: 'de.vice' is not a legal name of a column; give it one in a map: "
+            "key: {de_vice: '`de.vice`'}, without backticks for a field of a struct",
+        ),
+        (
+            "source/key",
+            ["`2nd id`"],
+            "source.key.`2nd id`: '`2nd id`' is not a legal name of a column; "
+            "give it one in a map: key: {key_2nd_id: '`2nd id`'}",
         ),
         ("source/id", [], "source.id: [] is not a list of columns; write [a, b]"),
         ("source/start", "soon", f"source.start: 'soon' is not an instant; {INSTANT}"),
@@ -297,6 +310,13 @@ def lines(content: Any) -> list[str]:
             "schedule",
             "every morning",
             "schedule: 'every morning' is not a schedule; "
+            'write the five fields of cron, such as "0 6 * * *", {asset: NAME} of an asset of '
+            "Airflow that the landing updates, or null",
+        ),
+        (
+            "schedule",
+            "99 * * * *",
+            "schedule: '99 * * * *' is not a schedule; "
             'write the five fields of cron, such as "0 6 * * *", {asset: NAME} of an asset of '
             "Airflow that the landing updates, or null",
         ),

@@ -44,7 +44,7 @@ def findings_of(
         *_of_the_clock(spec, state),
         *_of_runs(state),
         *_of_audits(state),
-        *_of_what_is_left(remembered),
+        *_of_what_is_left(spec, remembered),
     ]
     return in_order([*([schedule] if schedule else []), *found])
 
@@ -79,7 +79,7 @@ def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]
         yield Finding("start", "warning", sentence)
 
 
-def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_what_is_left(spec: PipelineSpec, remembered: Mapping[str, Any]) -> Iterator[Finding]:
     """Findings about slots that should be closed, days to recompute, and several settings."""
     if behind := remembered["open_behind_watermark"]:
         sentence = f"{behind:,} windows open behind the watermark"
@@ -93,6 +93,8 @@ def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
     for one in remembered["overridden"]:
         rules = in_words(one["overrides"])
         sentence = f"windows from {one['start']} to {one['end']} by other rules ({rules})"
+        if why := spec.why_overridden_is_redone:
+            sentence += f"; a scheduled run that needs them recomputes them ({why})"
         yield Finding("overridden", "info", sentence, one["run_id"])
 
 

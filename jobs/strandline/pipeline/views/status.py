@@ -86,7 +86,7 @@ def status_of(
         "watermark": _watermark(spec, store, state),
         "lacking": _lacking(spec, store),
         **of_ledger,
-        "spec_is_published": last["spec_fingerprint"] == spec.spec_fingerprint,
+        "spec_is_published": _last_rules(state) in {None, spec.spec_fingerprint},
     }
 
 
@@ -125,6 +125,16 @@ def _state(ledger: Ledger) -> PipelineState:
     if not state.steps:
         raise NoRunsError(ledger.store.pipeline)
     return state
+
+
+def _last_rules(state: PipelineState) -> str | None:
+    """The fingerprint of the last run that used the pipeline's file as it was; None: none has."""
+    by_file = (
+        step.spec_fingerprint
+        for step in reversed(state.steps)
+        if step.kind not in UPKEEP and not any(one.overrides for one in state.runs[step.run_id])
+    )
+    return next(by_file, None)
 
 
 def _run_line(steps: Sequence[Entry]) -> dict[str, Any]:
