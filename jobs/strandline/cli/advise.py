@@ -89,10 +89,12 @@ def advise(
     question = asked.question(now_ms := int(time.time() * 1000))
     require_advisable(spec)
     opened = OpenedLog.newest(root, spec)
-    log = opened.log
-    require_expressions(spec, log)
-    short = log is not None and is_small(spec, opened.ledger.state(), log, None)
-    with application(spec, root, choice, as_json=as_json, log=log, short=short) as (spark, step):
+    require_expressions(spec, opened.log)
+    short = is_small(spec, opened.ledger.state(), opened.log, None)
+    with application(spec, root, choice, as_json=as_json, log=opened.log, short=short) as (
+        spark,
+        step,
+    ):
         found = advice_of(spec, root, question, spark, step, opened).to_json()
     found = {"made_at": text_of(now_ms), **found}
     keep_advice(spec, root, found)

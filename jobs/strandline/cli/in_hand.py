@@ -47,14 +47,15 @@ def runs_publish(
     )
 
     opened = OpenedLog.newest(root, spec)
-    log, state = opened.log, opened.ledger.state()
+    state = opened.ledger.state()
     spec = at.spec(pipeline, overrides_of(state, run_id))
-    run = require_publishable(spec, opened.ledger.store, state, run_id, accept, log)
+    run = require_publishable(spec, opened.ledger.store, state, run_id, accept, opened.log)
     if run.step == "published":
         outcome = outcome_of(spec.pipeline, run)
     else:
-        choice = on.choice(spec)
-        with application(spec, root, choice, as_json=as_json, log=log, short=True) as (spark, step):
+        with application(
+            spec, root, on.choice(spec), as_json=as_json, log=opened.log, short=True
+        ) as (spark, step):
             outcome = publish_staged(
                 spec,
                 root,
@@ -85,10 +86,12 @@ def runs_revert(
     from strandline.pipeline.revert import require_revertible, revert_run  # noqa: PLC0415
 
     opened = OpenedLog.newest(root, spec)
-    log = opened.log
     require_revertible(spec.pipeline, opened.ledger.state(), run_id)
     choice = on.choice(spec)
-    with application(spec, root, choice, as_json=as_json, log=log, short=True) as (spark, step):
+    with application(spec, root, choice, as_json=as_json, log=opened.log, short=True) as (
+        spark,
+        step,
+    ):
         outcome = revert_run(
             spec,
             root,

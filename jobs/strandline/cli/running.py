@@ -61,7 +61,7 @@ def run_pipeline(
     """
     repetition.require_one()
     spec = at.spec(pipeline, asked.get("overrides"))
-    choice, root = on.choice(spec), at.root
+    choice = on.choice(spec)
     from strandline.lake.small_runs import is_small  # noqa: PLC0415
     from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
     from strandline.pipeline.layout import require_same_layout  # noqa: PLC0415
@@ -70,8 +70,8 @@ def run_pipeline(
     from strandline.pipeline.took import parts_before  # noqa: PLC0415
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
-    opened = OpenedLog.newest(root, spec)
-    state, log = opened.ledger.state(), opened.log
+    opened = OpenedLog.newest(at.root, spec)
+    state = opened.ledger.state()
     require_same_layout(spec, state, recreate=request.recreate)
     known = None if repetition.force else _known_outcome(spec, opened, request)
     if known is not None:
@@ -79,16 +79,20 @@ def run_pipeline(
         return
     if repetition.repeat_only:
         raise typer.Exit(_NO_REPETITION)
-    require_expressions(spec, log)
+    require_expressions(spec, opened.log)
     _import_ahead()
-    short = log is not None and is_small(spec, state, log, request.range)
-    before = parts_before(state, request.kind)
     with application(
-        spec, root, choice, as_json=as_json, log=log, short=short, took_before=before
+        spec,
+        at.root,
+        choice,
+        as_json=as_json,
+        log=opened.log,
+        short=is_small(spec, state, opened.log, request.range),
+        took_before=parts_before(state, request.kind),
     ) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
 
-        outcome = run(spec, root, request, spark, step, opened)
+        outcome = run(spec, at.root, request, spark, step, opened)
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
     if outcome.status == "would be rejected":
         raise typer.Exit(3)

@@ -78,20 +78,15 @@ class Losses:
             most: the largest number of parts to return.
         """
         place_of = self.totals_ms.index(at_ms)
-        every, of_lost = F.col(_EVERY), F.col(c.RECORDS)
-        counted = self._all_by(names).select(
-            *names, of_lost.alias(_EVERY), long(0).alias(c.RECORDS), F.lit(0).alias(LOST_BY)
-        )
-        lost = self.lost.select(*names, long(0).alias(_EVERY), of_lost, LOST_BY)
-        named = counted.unionAll(lost).withColumns(
-            {name: F.col(name).cast("string") for name in names}
-        )
+        lost = F.col(c.RECORDS)
         sums = {
-            f"{_LOST}{place}": F.sum(F.when(F.col(LOST_BY) > place, of_lost).otherwise(long(0)))
+            f"{_LOST}{place}": F.sum(F.when(F.col(LOST_BY) > place, lost).otherwise(long(0)))
             for place in range(len(self.totals_ms))
         }
-        parts = named.groupBy(*names).agg(
-            F.sum(every).alias(_EVERY), *(count.alias(name) for name, count in sums.items())
+        parts = (
+            self._counted_by(names)
+            .groupBy(*names)
+            .agg(F.sum(_EVERY).alias(_EVERY), *(count.alias(name) for name, count in sums.items()))
         )
         rows = collected(parts.orderBy(F.desc(f"{_LOST}{place_of}"), *names).limit(most))
         found = [
@@ -102,6 +97,17 @@ class Losses:
             for row in rows.to_dict("records")
         ]
         return found, self._many(names)
+
+    def _counted_by(self, names: Sequence[str]) -> DataFrame:
+        """The numbers of all records and of lost ones, by named columns (as texts) and LOST_BY."""
+        records = F.col(c.RECORDS)
+        counted = self._all_by(names).select(
+            *names, records.alias(_EVERY), long(0).alias(c.RECORDS), F.lit(0).alias(LOST_BY)
+        )
+        lost = self.lost.select(*names, long(0).alias(_EVERY), records, LOST_BY)
+        return counted.unionAll(lost).withColumns(
+            {name: F.col(name).cast("string") for name in names}
+        )
 
     def _many(self, names: Sequence[str]) -> int:
         """The number of parts."""

@@ -63,8 +63,11 @@ class WindowPairsRebuild(OverReplay):
         """See `Rebuild`; a session that a later one covers is not among the windows."""
         spec, window = self.history.spec, window_key(self.history.spec)
         by = identity(spec, self.source_columns)
-        last = last_firings(self._results(by), spec).join(windows, window, "left_semi")
-        results = last.select(*self._firing, *window, c.START, c.END)
+        results = (
+            last_firings(self._results(by), spec)
+            .join(windows, window, "left_semi")
+            .select(*self._firing, *window, c.START, c.END)
+        )
         held = self.replay.records_in(results, by).withColumn(c.RECORD_ID, by)
         pairs = _beside_each_other(held, self._firing).join(results, self._firing)
         records = [F.col(side) for side in _SIDES.values()]

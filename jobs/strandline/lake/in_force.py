@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 from strandline.engine.position.clock import Closure
@@ -107,10 +108,14 @@ def without(closure: Closure, reopened: TimeRange) -> list[Closure]:
 
 
 def with_missing_days(steps: Sequence[Entry]) -> Iterator[Entry]:
-    """The steps that name the days with missing rows, the newest first.
+    """The steps that name the days with missing rows, the newest first, each with all of them.
 
-    A run that accepts missing rows counts only once it has published.
+    Days whose missing rows a run accepts are among them until the run has published.
     """
     for step in reversed(steps):
-        if step.lost is not None and (not step.accepted_loss or step.step == "published"):
+        if step.lost is None:
+            continue
+        if not step.accepted_loss or step.step == "published":
             yield step
+        elif accepted := (step.publish or {}).get("accepted"):
+            yield replace(step, lost=sorted({*step.lost, *map(date.fromisoformat, accepted)}))

@@ -95,26 +95,10 @@ def download(
         InputError: there is no Java.
         RetryableError: a jar was not found, or could not be downloaded.
     """
-    mirror = environment.get("DEFAULT_ARTIFACT_REPOSITORY")
-    root = f" root={quoteattr(mirror)}" if mirror else ""
-    wanted = "".join(
-        f'<dependency org="{jar.group}" name="{jar.artifact}" rev="{jar.version}"'
-        f' transitive="false">{_artifact(jar)}</dependency>'
-        for jar in jars
-    )
     with TemporaryDirectory() as folder:
         settings, module = Path(folder, "settings.xml"), Path(folder, "ivy.xml")
-        settings.write_text(
-            '<ivysettings><settings defaultResolver="central"/>'
-            f'<caches defaultCacheDir="{folder}"/><resolvers>'
-            f'<ibiblio name="central" m2compatible="true" usepoms="false"{root}/>'
-            "</resolvers></ivysettings>"
-        )
-        module.write_text(
-            f'<ivy-module version="2.0" xmlns:m="{_MAVEN}">'
-            '<info organisation="strandline" module="jars"/>'
-            f'<dependencies defaultconf="default->default">{wanted}</dependencies></ivy-module>'
-        )
+        settings.write_text(_ivy_settings(folder, environment.get("DEFAULT_ARTIFACT_REPOSITORY")))
+        module.write_text(_ivy_module(jars))
         (ivy,) = spark_jars.glob("ivy-*.jar")
         home = environment.get("JAVA_HOME")
         java = Path(home, "bin", "java") if home else "java"
@@ -127,10 +111,35 @@ def download(
         except OSError as error:
             problem, way_out = f"no Java ({error.strerror})", "install Java 17, or set JAVA_HOME"
             raise InputError(_PLACE, problem, way_out) from None
-        if done.returncode != 0:
-            said = (done.stdout + done.stderr).strip()
-            way_out = "go online, or name a mirror with DEFAULT_ARTIFACT_REPOSITORY"
-            raise RetryableError(_PLACE, f"Ivy could not fetch them:\n{said}\n", way_out)
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).strip()
+        way_out = "go online, or name a mirror with DEFAULT_ARTIFACT_REPOSITORY"
+        raise RetryableError(_PLACE, f"Ivy could not fetch them:\n{said}\n", way_out)
+
+
+def _ivy_settings(cache: str, mirror: str | None) -> str:
+    """Ivy's settings: a cache folder, and Maven Central or its mirror."""
+    root = f" root={quoteattr(mirror)}" if mirror else ""
+    return (
+        '<ivysettings><settings defaultResolver="central"/>'
+        f'<caches defaultCacheDir="{cache}"/><resolvers>'
+        f'<ibiblio name="central" m2compatible="true" usepoms="false"{root}/>'
+        "</resolvers></ivysettings>"
+    )
+
+
+def _ivy_module(jars: list[Jar]) -> str:
+    """An Ivy module that depends on just these jars."""
+    wanted = "".join(
+        f'<dependency org="{jar.group}" name="{jar.artifact}" rev="{jar.version}"'
+        f' transitive="false">{_artifact(jar)}</dependency>'
+        for jar in jars
+    )
+    return (
+        f'<ivy-module version="2.0" xmlns:m="{_MAVEN}">'
+        '<info organisation="strandline" module="jars"/>'
+        f'<dependencies defaultconf="default->default">{wanted}</dependencies></ivy-module>'
+    )
 
 
 def _artifact(jar: Jar) -> str:

@@ -16,7 +16,7 @@ _AROUND_MS = 2 * DAY_MS
 
 
 def is_small(
-    spec: PipelineSpec, state: PipelineState, log: LandingLog, within: TimeRange | None
+    spec: PipelineSpec, state: PipelineState, log: LandingLog | None, within: TimeRange | None
 ) -> bool:
     """Whether a run is too short for a JVM to warm up.
 
@@ -26,9 +26,11 @@ def is_small(
     Args:
         spec: the pipeline.
         state: the pipeline's state.
-        log: the landing table's log.
+        log: the landing table's log; None: unknown, and the run is not called small.
         within: the requested range; None: a scheduled run.
     """
+    if log is None:
+        return False
     reached_ms = state.frontier_ms
     if reached_ms is None or state.published[-1].timeline_fingerprint != spec.timeline_fingerprint:
         reached_ms = LEAST_INSTANT_MS  # all of it is observed

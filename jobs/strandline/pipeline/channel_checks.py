@@ -119,10 +119,7 @@ def _raised_in(
     timeline: Timeline, spec: PipelineSpec, watermark_ms: int, horizon_ms: int, side: str
 ) -> Raised | None:
     """`_raised_by` for one source; retired channels do not count."""
-    days = timeline.channel_days
-    days = days[~days["channel"].isin(spec.retired_by(horizon_ms))]
-    offers = days.assign(offered=days[_OFFERS].max(axis=1)).dropna(subset="offered")
-    ahead = offers[offers["offered"] > horizon_ms]
+    ahead = _offers_ahead(timeline, spec, horizon_ms)
     if ahead.empty:
         return None
     enough = ahead[ahead["offered"] >= watermark_ms]
@@ -137,6 +134,14 @@ def _raised_in(
     first = found.sort_values("first_arrival_ms").iloc[0]
     channel = str(first["channel"])
     return Raised(int(first["largest_ts_ms"]), int(first["first_arrival_ms"]), channel, side)
+
+
+def _offers_ahead(timeline: Timeline, spec: PipelineSpec, horizon_ms: int) -> pd.DataFrame:
+    """The days of channels whose watermark (`offered`) is ahead of the horizon."""
+    days = timeline.channel_days
+    days = days[~days["channel"].isin(spec.retired_by(horizon_ms))]
+    offers = days.assign(offered=days[_OFFERS].max(axis=1)).dropna(subset="offered")
+    return offers[offers["offered"] > horizon_ms]
 
 
 def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:

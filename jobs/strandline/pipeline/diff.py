@@ -64,23 +64,18 @@ def diffs(
     if recreate:
         plan = replace(plan, scope=Scope(EVERYTHING))
     oldest_ms = min(staged.oldest_ms, plan.scope.windows.start_ms)
-    days = seen.history.days.of_windows(plan.scope.windows)
     around = defaultdict[str, tuple[TimeRange, ...]](tuple, completeness=staged.gaps.around)
-    leaving = no_longer_malformed(ctx, plan.scope.rebuilt, days)
+    leaving = no_longer_malformed(
+        ctx, plan.scope.rebuilt, seen.history.days.of_windows(plan.scope.windows)
+    )
     changes = []
     for name, rows in parts_of(staged).items():
         if rows is None:
             continue
         target, part = ctx.spec.tables[name], ctx.staging.part(name, rows.schema)
-        table = ctx.store.table(name)
-        replaces_all = recreate and name in _WITH_THE_KEY
-        if replaces_all or (table is not None and target.start not in columns_of(table).names):
-            # a table from another kind of pipeline stands: no row of it belongs to a range
-            changes.append(_replacing_all(ctx, target, part))
-            continue
         leaves = leaving if name == QUARANTINE.name else None
         judging = _Judging(ctx, target, part, plan, oldest_ms, around[name], leaves)
-        changes.append(whole_part(target, part) if table is None else judging.change(table))
+        changes.append(judging.change(replaces_all=recreate and name in _WITH_THE_KEY))
     return changes
 
 
@@ -138,8 +133,18 @@ class _Judging:
             max([windows.end_ms, *(one.end_ms for one in self.around)]),
         )
 
-    def change(self, table: DeltaTable) -> Change:
-        """The changes of the table.
+    def change(self, *, replaces_all: bool) -> Change:
+        """The changes of the table; all its rows are deleted if the staged ones replace them."""
+        table = self.ctx.store.table(self.target.name)
+        of_another_kind = (
+            table is not None and self.target.start not in columns_of(table).names
+        )  # then no row of it belongs to a range
+        if replaces_all or of_another_kind:
+            return _replacing_all(self.ctx, self.target, self.staged)
+        return whole_part(self.target, self.staged) if table is None else self._change_of(table)
+
+    def _change_of(self, table: DeltaTable) -> Change:
+        """The changes of the table by comparison with its rows.
 
         Raises:
             InputError: a staged column does not fit, or changed rows have no unique key.

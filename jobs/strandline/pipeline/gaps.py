@@ -68,11 +68,10 @@ def stage_gaps(
         pieces: the staged pieces.
         state: the pipeline's state, by its ledger.
     """
-    clock = seen.history.crossings.without_dropped_end(plan.clock)
     known = first_accepted_before(ctx, state)
     first = _First(ctx, seen, plan, axis, state).found(known, pieces)
-    gaps = Gaps(seen.history, clock, first)
-    filled = frozenset(window for piece in pieces for window in piece.filled)
+    gaps = Gaps(seen.history, seen.history.crossings.without_dropped_end(plan.clock), first)
+    filled = frozenset[int]().union(*(piece.filled for piece in pieces))
     listed, around = list[range](), list[TimeRange]()
     if ctx.spec.quality.gaps != "allow":
         ids = seen.history.grid.ids_within(plan.scope.windows)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from deltalake import DeltaTable
 from pyspark.sql.types import StructField, StructType
 
 from strandline.engine.pairs.rebuild import of_side
@@ -210,6 +213,21 @@ def _of_unknown_functions(ctx: Context) -> Iterator[str]:
         )
 
 
+_Instants = npt.NDArray[np.int64]
+
+
+def _published_slots(completeness: DeltaTable) -> Iterator[tuple[_Instants, _Instants]]:
+    """The starts and the ends of published slots, in ms, a batch at a time; no rows of gaps."""
+    slots = dataset_by_day(completeness, COMPLETENESS.partition, columns_of(completeness))
+    one_each = ds.field("slots").is_null() if "slots" in slots.schema.names else None
+    for batch in slots.to_batches(columns=["slot_start", "slot_end"], filter=one_each):
+        starts, ends = (
+            pc.divide(pc.cast(edge, "int64"), 1000).to_numpy(zero_copy_only=False)
+            for edge in batch.columns
+        )
+        yield starts, ends
+
+
 def _of_another_grid(
     ctx: Context, grid: Grid, within: TimeRange, state: PipelineState
 ) -> Iterator[str]:
@@ -219,14 +237,8 @@ def _of_another_grid(
     table = ctx.store.table("completeness")
     if table is None:
         return
-    slots = dataset_by_day(table, COMPLETENESS.partition, columns_of(table))
-    one_each = ds.field("slots").is_null() if "slots" in slots.schema.names else None
     count, edges_ms = 0, []
-    for batch in slots.to_batches(columns=["slot_start", "slot_end"], filter=one_each):
-        starts, ends = (
-            pc.divide(pc.cast(edge, "int64"), 1000).to_numpy(zero_copy_only=False)
-            for edge in batch.columns
-        )
+    for starts, ends in _published_slots(table):
         stays = ~grid.has_windows(starts, ends)
         stays &= (starts < within.start_ms) | (starts >= within.end_ms)
         if stays.any():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.engine.kind import kind_of
@@ -73,13 +75,18 @@ def refused_in_all(
     before = LateRecords(_span_of(older), judged_again, outside=True).rows(ctx, table, _REFUSAL)
     every = staged.rows(columns=_REFUSAL)
     if (first := next(before, None)) is not None:
-        both = (rows.cast(_TYPES) for rows in chain(every, [first], before))
-        pieces = in_pieces([both], _REFUSAL_KEY)
-        once = (rows.group_by(_REFUSAL_KEY).aggregate([("reason", "min")]) for (rows,) in pieces)
-        every = (rows.rename_columns(_REFUSAL) for rows in once)
+        every = _each_once(chain(every, [first], before))
     refused = refused_by_newest(every, grid)
     wanted = set(older["window_id"].tolist())
     return {key: n for key, n in refused.items() if key[0] in wanted}
+
+
+def _each_once(refusals: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The refusals, each record once, in pieces that fit into memory."""
+    pieces = in_pieces([(rows.cast(_TYPES) for rows in refusals)], _REFUSAL_KEY)
+    for (rows,) in pieces:
+        once = rows.group_by(_REFUSAL_KEY).aggregate([("reason", "min")])
+        yield once.rename_columns(_REFUSAL)
 
 
 def _accepted_in(slot: dict[str, Any]) -> Accepted:

@@ -40,24 +40,23 @@ def stage_pairs(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, numb
     """Rebuild a plan's scope, and stage it as one more piece."""
     history, scope = seen.history, plan.scope
     records = ctx.landing.records(axis, history.days.rebuilt)
-    nothing = SourceColumns(())
-    rebuild = close(ctx.spark, records, nothing, history, plan.clock, scope)
+    rebuild = close(ctx.spark, records, SourceColumns(()), history, plan.clock, scope)
     if not isinstance(rebuild, PairsOfRange):
         msg = f"{ctx.spec.pipeline} is no interval join"
         raise TypeError(msg)
-    parts = {QUARANTINE.name: rebuild.late, PAIRS: rebuild.windows}
-    staged = stage_side_by_side(ctx, parts, number)
+    staged = stage_side_by_side(
+        ctx, {QUARANTINE.name: rebuild.late, PAIRS: rebuild.windows}, number
+    )
     accepted = rebuild.accepted_by_input()
     late = ctx.staging.part(QUARANTINE.name, staged[QUARANTINE.name].schema)
-    since_ms = scope.windows.start_ms if number else None
-    refused = _refused(late, since_ms, history.grid)
+    refused = _refused(late, scope.windows.start_ms if number else None, history.grid)
     calendar = calendar_of(
         ctx,
         plan,
         rebuild,
-        {slot: Accepted(n, in_newest=n) for slot, n in _of_both(accepted).items()},
-        {(slot, "late"): n for slot, n in _of_both(refused).items()},
-        late,
+        accepted={slot: Accepted(n, in_newest=n) for slot, n in _of_both(accepted).items()},
+        refused={(slot, "late"): n for slot, n in _of_both(refused).items()},
+        quarantine=late,
     )
     staged["completeness"] = stage_calendar(ctx, calendar, number)
     return Piece(
@@ -87,17 +86,21 @@ def _books(
     late: Mapping[str, Counter[int]],
 ) -> list[Book]:
     """The books of each side: its records in the range and in older slots, by outcome."""
-    scope, cells = rebuild.scope, rebuild.calendar.cells
-    within, books = scope.windows, []
+    scope, books = rebuild.scope, []
     for name, one in of_two(rebuild.history).inputs.items():
-        own = cells["channel"].str.startswith(channel_of(name, ""))
-        inside = (cells["slot_ms"] >= within.start_ms) & (cells["slot_ms"] < within.end_ms)
-        total = int(cells.loc[(own & inside).astype(bool), "records"].sum())
-        of_range = sum(n for slot, n in late[name].items() if slot in within)
+        of_range = sum(n for slot, n in late[name].items() if slot in scope.windows)
         parts = {"accepted": accepted[name].total(), "late": of_range}
-        books.append(Book(f"range, {name}", total, parts))
+        books.append(Book(f"range, {name}", _records_of_range(rebuild, name), parts))
         if scope.older_since_ms is not None:
             older = OlderWindows.of(one.history, scope.older_end_ms, scope.older_since_ms)
             of_older = late[name].total() - of_range
             books.append(Book(f"older slots, {name}", older.records, {"late": of_older}))
     return books
+
+
+def _records_of_range(rebuild: PairsOfRange, side: str) -> int:
+    """The number of a side's records in the range, by its observations."""
+    within, cells = rebuild.scope.windows, rebuild.calendar.cells
+    own = cells["channel"].str.startswith(channel_of(side, ""))
+    inside = (cells["slot_ms"] >= within.start_ms) & (cells["slot_ms"] < within.end_ms)
+    return int(cells.loc[(own & inside).astype(bool), "records"].sum())

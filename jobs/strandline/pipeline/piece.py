@@ -62,9 +62,8 @@ class Piece:
 def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, number: int) -> Piece:
     """Rebuild a plan's scope, and stage it as one more piece."""
     history, scope = seen.history, plan.scope
-    columns = ctx.landing.source_columns
     records = ctx.landing.records(axis, history.days.rebuilt)
-    rebuild = close(ctx.spark, records, columns, history, plan.clock, scope)
+    rebuild = close(ctx.spark, records, ctx.landing.source_columns, history, plan.clock, scope)
     staged = _stage_rows(ctx, rebuild, number)
     since_ms = scope.windows.start_ms if number else None
     accepted = accepted_by_slot(rebuild.accepted_by_slot())

@@ -113,18 +113,22 @@ def _holds_all(within: TimeRange, history: History) -> bool:
     return all(start_ms in within for start_ms in history.grid.newest_starts(ends).tolist())
 
 
+def _closing(within: TimeRange, history: History, clock: Clock) -> list[tuple[int, int]]:
+    """The windows of a range that have a record, each with the instant from which it is closed."""
+    inside = history.grid.ids_within(within)
+    calendar = Calendar.of(history, clock, [within])
+    filled = calendar.windows["window_id"].tolist()
+    ids = [window for window in filled if inside.start <= window < inside.stop]
+    return list(zip(ids, calendar.placed(ids)["close_from"].tolist(), strict=True))
+
+
 def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
     """Refuse a closure that closes windows with shared records out of order."""
     grid = history.grid
     around = grid.sharing(within)
     if around == within or not clock.closures:
         return
-    inside = grid.ids_within(around)
-    calendar = Calendar.of(history, clock, [around])
-    filled = calendar.windows["window_id"]
-    ids = [window for window in filled.tolist() if inside.start <= window < inside.stop]
-    closes = calendar.placed(ids)["close_from"].tolist()
-    placed = list(zip(ids, closes, strict=True))
+    placed = _closing(around, history, clock)
     for (older, closed), (newer, next_closed) in pairwise(placed):
         if newer - older < grid.size_ms and closed > next_closed:
             longer = [window for window, at in placed if window < newer and at > next_closed]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -131,20 +131,26 @@ def preview_of(
     shown, in_values = _shown_windows(ctx, windows, within, most)
     days = _Days()
     days.count("windows", windows.rows, windows.target.partition, _OF_WINDOWS)
-    reasons: dict[str, Counter[str]] = {what: Counter() for what in _OF_QUARANTINE.values()}
-    for rows in (quarantine, malformed):
-        if rows is not None:
-            days.count("quarantine", rows, QUARANTINE.partition, _OF_QUARANTINE)
-            for row in counted_by(rows, ["reason", OP]):
-                reasons[_OF_QUARANTINE[row[OP]]][row["reason"]] += row[ROWS]
+    in_quarantine = [rows for rows in (quarantine, malformed) if rows is not None]
+    for rows in in_quarantine:
+        days.count("quarantine", rows, QUARANTINE.partition, _OF_QUARANTINE)
     return Preview(
         result=ctx.spec.result,
         windows={what: windows.counts[op] for op, what in _OF_WINDOWS.items()},
         in_values=in_values,
         shown=shown,
-        quarantine=reasons,
+        quarantine=_by_reason(in_quarantine),
         **days.shown(most),
     )
+
+
+def _by_reason(parts: Iterable[Part]) -> dict[str, Counter[str]]:
+    """The number of changed rows of quarantine by kind of change and reason."""
+    reasons: dict[str, Counter[str]] = {what: Counter() for what in _OF_QUARANTINE.values()}
+    for rows in parts:
+        for row in counted_by(rows, ["reason", OP]):
+            reasons[_OF_QUARANTINE[row[OP]]][row["reason"]] += row[ROWS]
+    return reasons
 
 
 _Changes: TypeAlias = dict[str, Counter[str]]

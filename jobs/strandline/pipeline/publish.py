@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
@@ -53,11 +54,12 @@ def create_tables(ctx: Context, staged: Staged) -> None:
 
 
 def to_publish(
-    ctx: Context, changes: Sequence[Change], emptied: Iterable[str]
+    ctx: Context, changes: Sequence[Change], emptied: Iterable[str], accepted: Iterable[date]
 ) -> dict[str, list[str]]:
     """Which parts of a staging are to be published, and how: a step's `publish`.
 
-    `emptied`: the tables that publishing empties.
+    `emptied`: the tables that publishing empties; `accepted`: the days whose missing rows it
+    accepts.
     """
     return {
         "key": list(ctx.spec.source.key),
@@ -66,6 +68,7 @@ def to_publish(
         "parts": [change.target.name for change in changes],
         "anew": [change.target.name for change in changes if change.replaces_all],
         "emptied": [*emptied],
+        "accepted": [day.isoformat() for day in sorted(accepted)],
     }
 
 

@@ -76,11 +76,17 @@ def publish_staged(
     """
     progress("publish")
     opened = opened or OpenedLog.newest(lake, spec)
-    ledger = opened.ledger
-    landing = open_landing(spark, lake, spec, log=opened.log)
-    ctx = Context(spark, spec, lake, landing, ledger, run_id, dry_run=False)
-    require = partial(require_publishable, spec, ledger.store, run_id=run_id, accept=accept)
-    run, commit_with_it = require(ledger.state(), log=landing.log), None
+    ctx = Context(
+        spark,
+        spec,
+        lake,
+        open_landing(spark, lake, spec, log=opened.log),
+        opened.ledger,
+        run_id,
+        dry_run=False,
+    )
+    require = partial(require_publishable, spec, ctx.ledger.store, run_id=run_id, accept=accept)
+    run = require(ctx.ledger.state(), log=ctx.landing.log)
     kept = replace(
         run,
         reason=accept or run.reason,
@@ -88,18 +94,18 @@ def publish_staged(
         message=None,
         driver=this_driver(spark),
     )
-    if kept.step in KEPT:
-        commit_with_it = _accepted_loss(ctx, kept)
+    commit_with_it = _accepted_loss(ctx, kept) if kept.step in KEPT else None
     with ctx.store.lock():
         finish_dead_publish(ctx)
-        run = require(ledger.state(), log=landing.log)
+        run = require(ctx.ledger.state(), log=ctx.landing.log)
         if run.step in KEPT:
             with _said_what_to_do(spec, kept):  # of what upkeep removes, it removes all
                 changes = changes_of(ctx, kept)
             run = bring_in(ctx, changes, kept, commit_with_it)
     ctx.staging.drop()
-    completed = completed_by(ledger.state(), run_id)
-    return replace(outcome_of(spec.pipeline, run), completed=completed)
+    return replace(
+        outcome_of(spec.pipeline, run), completed=completed_by(ctx.ledger.state(), run_id)
+    )
 
 
 def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:

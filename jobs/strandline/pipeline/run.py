@@ -143,7 +143,7 @@ def _steps(
             journal.know(
                 touched_from_ms=staged.oldest_ms,
                 diff=tallied,
-                publish=to_publish(ctx, changes, emptied),
+                publish=to_publish(ctx, changes, emptied, planned.seen.status.accepted),
             )
             judged += judge_removals(ctx, request, journal, planned, staged, changes)
             judged += judge_tables(ctx, journal, planned, changes)

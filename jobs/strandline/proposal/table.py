@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -104,24 +105,24 @@ def _places_of(place: str, lake: Lake) -> Iterator[tuple[str, str]]:
 def _of_delta(said: str, table: DeltaTable, name: str | None) -> Table:
     rows = sum(many or 0 for many in pa.table(table.get_add_actions())["num_records"].to_pylist())
     try:
-        dataset = table.to_pyarrow_dataset()
-        fragments = sorted(dataset.get_fragments(), key=lambda one: one.path)
-        files = _spread(fragments, _PARTS)
-        groups = [group for file in files for group in file.split_by_row_group()]
-        chosen = _spread(groups, _PARTS)
-        each = _SAMPLE_ROWS // max(1, len(chosen))
-        parts = [
-            group.scanner(schema=dataset.schema, batch_size=each).head(each) for group in chosen
-        ]
+        sample = _sample_of(table.to_pyarrow_dataset())
     except (DeltaError, pa.ArrowException, OSError) as error:
         problem = f"its rows cannot be read ({str(error).splitlines()[0]})"
         raise InputError(
             "--from", problem, "see the landing contract: docs/landing-contract.md"
         ) from None
-    schema = dataset.schema
-    sample = pa.concat_tables(parts) if parts else schema.empty_table()
     partitions = tuple(table.metadata().partition_columns)
-    return Table(name or short_name(said), said, sample, rows, schema, partitions)
+    return Table(name or short_name(said), said, sample, rows, sample.schema, partitions)
+
+
+def _sample_of(dataset: ds.Dataset) -> pa.Table:
+    """The first rows of some row groups, which are spread over the files of a table."""
+    fragments = sorted(dataset.get_fragments(), key=lambda one: one.path)
+    files = _spread(fragments, _PARTS)
+    groups = _spread([group for file in files for group in file.split_by_row_group()], _PARTS)
+    each = _SAMPLE_ROWS // max(1, len(groups))
+    parts = [group.scanner(schema=dataset.schema, batch_size=each).head(each) for group in groups]
+    return pa.concat_tables(parts) if parts else dataset.schema.empty_table()
 
 
 def _of_files(places: list[str], name: str | None) -> Table:

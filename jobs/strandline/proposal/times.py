@@ -120,6 +120,17 @@ def _of_texts(name: str, column: pa.ChunkedArray) -> TimeColumn | None:
     )
 
 
+def _timestamp_of(number: str, many: int, *, whole: bool) -> str:
+    """The expression of the instant of a number, of which there are `many` a second."""
+    if not whole:
+        micros = f"CAST({number} * {10**6 // many if many < 10**9 else 1} AS BIGINT)"
+        return f"timestamp_micros({micros}{'' if many < 10**9 else ' div 1000'})"
+    if many == 10**9:
+        return f"timestamp_micros({number} div 1000)"
+    functions = {1: "seconds", 10**3: "millis", 10**6: "micros"}
+    return f"timestamp_{functions[many]}({number})"
+
+
 def _of_numbers(name: str, column: pa.ChunkedArray, *, is_text: bool) -> TimeColumn | None:
     some = np.asarray([float(value) for value in _some(column)])
     some = some[np.isfinite(some)]
@@ -131,15 +142,7 @@ def _of_numbers(name: str, column: pa.ChunkedArray, *, is_text: bool) -> TimeCol
     if unit is None:
         return None
     number = f"try_cast({quoted(name)} AS BIGINT)" if is_text else quoted(name)
-    whole = is_text or types.is_integer(column.type)
-    if not whole:
-        number = f"CAST({number} * {10**6 // many if many < 10**9 else 1} AS BIGINT)"
-        expression = f"timestamp_micros({number}{'' if many < 10**9 else ' div 1000'})"
-    elif many == 10**9:
-        expression = f"timestamp_micros({number} div 1000)"
-    else:
-        functions = {1: "seconds", 10**3: "millis", 10**6: "micros"}
-        expression = f"timestamp_{functions[many]}({number})"
+    expression = _timestamp_of(number, many, whole=is_text or types.is_integer(column.type))
 
     def read(column: pa.ChunkedArray) -> Millis:
         values = pd.to_numeric(column.to_pandas(), errors="coerce").to_numpy(dtype=float)

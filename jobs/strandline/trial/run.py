@@ -147,12 +147,16 @@ def _compared(
             missing.append(Difference(table, row, "missing"))
             continue
         unexpected.remove(same)
-        columns = {n: (v, same[n]) for n, v in row.items() if not _equal(v, same[n])}
-        if columns:
-            which = {name: same[name] for name in identity}
-            different.append(Difference(table, which, "different", columns))
+        if columns := _changed(row, same):
+            identified = {name: same[name] for name in identity}
+            different.append(Difference(table, identified, "different", columns))
     others = ({name: one[name] for name in identity} for one in unexpected)
     return [*different, *missing, *(Difference(table, one, "unexpected") for one in others)]
+
+
+def _changed(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The expected and the actual value of each column in which a row differs."""
+    return {n: (v, actual[n]) for n, v in expected.items() if not _equal(v, actual[n])}
 
 
 def _require_named(

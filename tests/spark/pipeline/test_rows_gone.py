@@ -126,6 +126,7 @@ def test_a_loss_is_not_accepted_by_a_run_that_is_rejected(without_2, untouched, 
     with pytest.raises(AuditFailedError, match="expect_removed_share_to_be_at_most"):
         line.advance("5", accept_loss="gone")
     assert (line.ledger[-1].step, line.ledger[-1].accepted_loss) == ("rejected", "gone")
+    assert status_of(line.spec, line.lake)["lost"] == ["2024-03-02"]
     assert {**line.versions(), "firings": 0} == {**before, "firings": 0}
     assert not [entry for entry in line.ledger if entry.owed]
     assert line.advance("5").lost == ["2024-03-02"]

@@ -272,3 +272,5 @@ def test_days_stay_missing_until_the_run_that_accepts_their_loss_has_published()
         steps.append(replace(accepting, step=step, position=len(steps) + 1))
         assert PipelineState.of(steps).missing_days == [day]
     assert not PipelineState.of([*steps, replace(accepting, step="published")]).missing_days
+    first = replace(accepting, step="rejected", publish={"accepted": ["2024-03-03"]})
+    assert PipelineState.of([first]).missing_days == [day]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -103,16 +104,26 @@ def put_together(
     """
     if known is None:
         return history_of(timeline, spec, axis)
-    source = Source(spec, axis)
+    steps, channels = _kept_steps(Source(spec, axis), axis, known, days, horizon_ms)
+    return history_of(timeline, spec, axis, channels=channels, steps=steps)
+
+
+def _kept_steps(
+    source: Source,
+    axis: Axis,
+    known: KnownSteps,
+    days: Sequence[ObservedDay],
+    horizon_ms: int,
+) -> tuple[KeptSteps, tuple[str, ...]]:
+    """The steps up to a horizon, and the names of the channels that are known there."""
     carried = days[-1].carried if days else known.carried
     # the ticks since the last day that has an arrival
     silent, now = source.advance(carried, SILENCE, horizon_ms)
     later = together(*(day.steps for day in days), silent)
-    states = (*(day.carried for day in days), now)
-    changes = (*known.changes, *(change for state in states for change in state.changes))
+    new_changes = chain.from_iterable(state.changes for state in (*(d.carried for d in days), now))
+    changes = (*known.changes, *new_changes)
     steps = KeptSteps(known.steps, later, axis, horizon_ms, source.at_end(now), changes)
-    channels = tuple(channel.name for channel in now.channels)
-    return history_of(timeline, spec, axis, channels=channels, steps=steps)
+    return steps, tuple(channel.name for channel in now.channels)
 
 
 def observed_history(

@@ -68,8 +68,7 @@ def union_of_two(
             for name, rows in zip(SIDES, (left, right), strict=True)
         ),
     )
-    known = records.where(F.col(c.ARRIVAL) < horizon_ms)
-    cells = Observed(cells_of(known, whole, both))
+    cells = Observed(cells_of(records.where(F.col(c.ARRIVAL) < horizon_ms), whole, both))
     sources = sources_of(whole, axes)
     inputs = {
         name: rows.where(F.col(c.ARRIVAL) < horizon_ms)
@@ -77,8 +76,10 @@ def union_of_two(
     }
     nothing = none_of_two(sources)
     days = list(observe_days_of_two(inputs, sources, cells, nothing, horizon_ms))
-    history = put_together_of_two(cells, whole, sources, nothing, days, horizon_ms=horizon_ms)
-    return UnionOfTwo(records, history)
+    return UnionOfTwo(
+        records,
+        put_together_of_two(cells, whole, sources, nothing, days, horizon_ms=horizon_ms),
+    )
 
 
 def sources_of(spec: TwoSourcesSpec, axes: tuple[Axis, Axis]) -> tuple[InputSource, InputSource]:

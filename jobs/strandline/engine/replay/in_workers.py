@@ -211,6 +211,13 @@ def replay_partition(
     for name, problem in names.compared:
         if ordered[name].null_count:
             raise ValueError(NULL_VALUE + problem)
+    for name, values in zip(names.added, _replayed(ordered, names, rules), strict=True):
+        ordered = ordered.append_column(name, values)
+    yield from ordered.combine_chunks().to_batches()
+
+
+def _replayed(ordered: pa.Table, names: Names, rules: Rules) -> Iterator[pa.Array]:
+    """The added columns of ordered records, replayed group after group."""
     columns = [[] if name is None else ordered[name].to_pylist() for name in names.records]
     bounds = bounds_of(ordered, names.group)
     until_ms = ordered[names.until_ms].take(pa.array(bounds[:-1])).to_pylist()
@@ -218,9 +225,7 @@ def replay_partition(
     for number, (begin, end) in enumerate(pairwise(bounds)):
         records = Records(*(column[begin:end] for column in columns))
         partition.add(replay(records, rules, until_ms[number]), records.ts_ms)
-    for name, values in zip(names.added, partition.columns(), strict=True):
-        ordered = ordered.append_column(name, values)
-    yield from ordered.combine_chunks().to_batches()
+    return partition.columns()
 
 
 def in_order(rows: pa.Table, by: Sequence[str]) -> pa.Table:

@@ -39,8 +39,11 @@ def step_emissions(
         chosen[earlier[-1:]] = True
         parts.append(steps.table[chosen].assign(day=day))
         if clock.closes_now:
-            ends = pd.DataFrame(steps.at_end, columns=["rank", "watermark_ms"])
-            parts.append(ends.assign(day=day, seen_from=axis.end, until=axis.end))
+            parts.append(
+                pd.DataFrame(steps.at_end, columns=["rank", "watermark_ms"]).assign(
+                    day=day, seen_from=axis.end, until=axis.end
+                )
+            )
     rows = pd.concat(parts, ignore_index=True) if parts else steps.table.assign(day=None)[:0]
     table = pa.table(
         {

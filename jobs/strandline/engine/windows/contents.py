@@ -99,7 +99,6 @@ def count_panes(
     """
     keys = keys_of(spec)
     sure = F.col(c.INSTANT) < F.col(c.SURE_BEFORE)
-    limits = windows.select(c.WINDOW, c.FIRE_FROM, c.CLOSE_FROM)
     grouped = (
         records.join(F.broadcast(panes.select(c.PANE, c.SURE_BEFORE)), c.PANE)
         .withColumn(c.INSTANT, F.when(~sure, F.col(c.INSTANT)))
@@ -112,7 +111,7 @@ def count_panes(
     )
     assigned = (
         _in_windows(grouped.join(F.broadcast(panes), c.PANE), keys, grid)
-        .join(F.broadcast(limits), c.WINDOW)
+        .join(F.broadcast(windows.select(c.WINDOW, c.FIRE_FROM, c.CLOSE_FROM)), c.WINDOW)
         .withColumn(_ACCEPTED, F.coalesce(is_accepted(), F.lit(True)))
         .where(F.col(_ACCEPTED) | (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM)))
     )

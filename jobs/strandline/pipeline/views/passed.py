@@ -15,6 +15,7 @@ from strandline.lake.timeline import StoredTimeline
 from strandline.lake.timeline_rows import TimelineTable
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.pipeline.views.channels import largest_offer_before
+from strandline.spec import PipelineSpec
 
 if TYPE_CHECKING:
     from strandline.pipeline.views.incomplete import Shown
@@ -51,15 +52,10 @@ def channels_passed(
         fires_ms: the watermark at which the window fires.
         closes_ms: the watermark at which it closes; None: it never does.
     """
-    spec, start_ms = shown.spec, shown.state.clock_start_ms
-    watermark = spec.watermark
-    by_others = spec.has_two_sources or spec.reads_results_of is not None
-    by_clock = watermark.idleness_in_effect or watermark.goes_by_the_clock
-    if by_others or by_clock or spec.source.retired:
+    start_ms = shown.state.clock_start_ms
+    if start_ms is None or not _is_decided_by_channels(shown.spec):
         return None
-    if start_ms is None:
-        return None
-    known = _crossings(shown, Axis.of(spec, start_ms), fires_ms)
+    known = _crossings(shown, Axis.of(shown.spec, start_ms), fires_ms)
     if known is None:
         return None
     crossings, before_ms = known
@@ -71,6 +67,13 @@ def channels_passed(
     ]
     found.sort(key=_last_first)
     return found[:MOST_CHANNELS], len(found)
+
+
+def _is_decided_by_channels(spec: PipelineSpec) -> bool:
+    """Whether the records of channels alone decide when the watermark advances."""
+    by_others = spec.has_two_sources or spec.reads_results_of is not None
+    by_clock = spec.watermark.idleness_in_effect or spec.watermark.goes_by_the_clock
+    return not (by_others or by_clock or spec.source.retired)
 
 
 def _crossings(shown: Shown, axis: Axis, fires_ms: int) -> tuple[RecordCrossings, int] | None:

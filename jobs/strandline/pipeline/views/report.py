@@ -29,7 +29,7 @@ from strandline.pipeline.views.kept_advice import kept_advice
 from strandline.pipeline.views.remembered import remembered
 from strandline.pipeline.views.values import frequent_values
 from strandline.quality.report.format import moment
-from strandline.quality.report.page import build_report
+from strandline.quality.report.page import Page, build_report
 from strandline.quality.report.tables import ReportTables, Shown
 from strandline.spec import PipelineSpec
 
@@ -81,27 +81,15 @@ def write_report(
     if store.table("runs") is None:
         raise NoRunsError(spec.pipeline)
     days = shown_days(store, since, until)
-    if folder is None:
-        if lake.folder is None:
-            raise InputError("--output", "a lake that is no folder", "name a folder to write into")
-        folder = lake.folder / spec.pipeline / "_reports"
-    with _writing_into(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    written = {}
-    validations = (lake.folder or folder) / spec.pipeline / "_reports" / "gx"
-    if data_docs and validations.is_dir():
-        from strandline.quality.audit.data_docs import build_data_docs  # noqa: PLC0415 - takes seconds
-
-        with _writing_into(folder):
-            written["data_docs"] = str(build_data_docs(validations, folder / "data_docs"))
-    before = folder / _SUMMARY
-    tables = replace(
-        report_tables(spec, store, days), advice=kept_advice(spec, lake), before=_read(before)
-    )
-    shown = Shown(**days.named, totals=totals(store, spec.result))
+    folder = _writable(folder, lake, spec)
     found = findings_of(spec, ledger.state(), remembered(spec, store, ledger.state()), now_ms)
+    shown = Shown(**days.named, totals=totals(store, spec.result))
     report = build_report(
-        tables,
+        replace(
+            report_tables(spec, store, days),
+            advice=kept_advice(spec, lake),
+            before=_read(folder / _SUMMARY),
+        ),
         spec=spec,
         made_from=f"{store.root}, ledger version {store.version('runs')}",
         made_at=moment(datetime.now(UTC).replace(second=0, microsecond=0)),
@@ -109,23 +97,50 @@ def write_report(
         notice=notice,
         findings=found,
     )
+    return {
+        "report": str(_write_page(report, folder)),
+        **(_write_data_docs(spec, lake, folder) if data_docs else {}),
+        "days": days.named,
+        "totals": shown.totals,
+        "notice": notice,
+        "findings": [finding.to_json() for finding in found],
+    }
+
+
+def _writable(folder: Path | None, lake: Lake, spec: PipelineSpec) -> Path:
+    """The folder to write into, created; by default `_reports` beside the pipeline's tables."""
+    if folder is None:
+        if lake.folder is None:
+            raise InputError("--output", "a lake that is no folder", "name a folder to write into")
+        folder = lake.folder / spec.pipeline / "_reports"
+    with _writing_into(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _write_data_docs(spec: PipelineSpec, lake: Lake, folder: Path) -> dict[str, str]:
+    """Write the Data Docs of the kept audits; their place as `data_docs`, if there are any."""
+    validations = (lake.folder or folder) / spec.pipeline / "_reports" / "gx"
+    if not validations.is_dir():
+        return {}
+    from strandline.quality.audit.data_docs import build_data_docs  # noqa: PLC0415 - takes seconds
+
+    with _writing_into(folder):
+        return {"data_docs": str(build_data_docs(validations, folder / "data_docs"))}
+
+
+def _write_page(report: Page, folder: Path) -> Path:
+    """Write the page in place of the previous one, and its summary beside it."""
     page = folder / "report.html"
     unfinished = page.with_name(f".{page.name}.unfinished")
     with _writing_into(folder):
         try:
             unfinished.write_text(report.html, encoding="utf-8", errors="backslashreplace")
             unfinished.replace(page)
-            before.write_text(json.dumps(report.summary), encoding="utf-8")
+            (folder / _SUMMARY).write_text(json.dumps(report.summary), encoding="utf-8")
         finally:
             unfinished.unlink(missing_ok=True)
-    return {
-        "report": str(page),
-        **written,
-        "days": days.named,
-        "totals": shown.totals,
-        "notice": notice,
-        "findings": [finding.to_json() for finding in found],
-    }
+    return page
 
 
 @contextmanager

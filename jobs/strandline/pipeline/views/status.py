@@ -56,31 +56,27 @@ def status_of(
     state = _state(ledger)
     store, notice = tables_shown(ledger)
     days = shown_days(store, since, until)
-    reached = state.frontier_ms
     newest = next(step for step in reversed(state.steps) if step.kind not in UPKEEP)
     last = _run_line(state.runs[newest.run_id])
-    slots, only_late, records = _calendar(store, days)
     of_ledger = remembered(spec, store, state)
     books = books_of_all(spec, store, state) if deep else None
     findings = in_order(
         [*findings_of_books(books or ()), *findings_of(spec, state, of_ledger, now_ms)]
     )
+    processed = None if state.frontier_ms is None else text_of(state.frontier_ms)
     return {
         "pipeline": spec.pipeline,
         "state": state_line(findings),
         "lake": lake.root,
-        "frontier": None if reached is None else text_of(reached),
-        "processed_up_to": None if reached is None else text_of(reached),
+        "frontier": processed,
+        "processed_up_to": processed,
         "closed_up_to": of_ledger["first_open"],
         "last_run": last,
         "notice": notice,
         "findings": [finding.to_json() for finding in findings],
         "books_of_tables": None if books is None else len(books),
         "days": days.named,
-        "slots": slots,
-        "slots_only_late": only_late,
-        "records": records,
-        "quarantine": _quarantine(store, days),
+        **_of_days(store, days),
         "totals": totals(store, spec.result),
         "versions": store.versions(),
         "watermark": _watermark(spec, store, state),
@@ -170,6 +166,17 @@ def _last(values: Iterable[Any]) -> Any:
 
 def _moment(entry: Entry) -> str | None:
     return None if entry.written_at is None else entry.written_at.isoformat(timespec="seconds")
+
+
+def _of_days(store: Store, days: Days) -> dict[str, Any]:
+    """The counts of some days: slots by state, records by outcome, quarantine by reason."""
+    slots, only_late, records = _calendar(store, days)
+    return {
+        "slots": slots,
+        "slots_only_late": only_late,
+        "records": records,
+        "quarantine": _quarantine(store, days),
+    }
 
 
 def _calendar(store: Store, days: Days) -> tuple[dict[str, int], int, dict[str, int]]:

@@ -99,8 +99,11 @@ def _calendar(
         chosen = slots[slots["day"].between(first, last)]
         return _strip(chosen, first, last, row_ms, series, f"{what} {name}")
 
-    drawn = tuple((name, strip(name, first, last)) for name, first, last in strips[:_MOST_STRIPS])
-    return Calendar(drawn, shades, max(len(strips) - _MOST_STRIPS, 0))
+    return Calendar(
+        tuple((name, strip(name, first, last)) for name, first, last in strips[:_MOST_STRIPS]),
+        shades,
+        max(len(strips) - _MOST_STRIPS, 0),
+    )
 
 
 def _measured(completeness: pd.DataFrame) -> pd.DataFrame:
