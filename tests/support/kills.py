@@ -38,6 +38,7 @@ class Kind:
         lands: what lands before it, behind what has landed.
         edits: of the pipeline's file, by dotted paths: `source__valid`.
         steps: of such a run, up to the one that begins to publish.
+        engine: the engine that runs it.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Kind:
     lands: Rows = ()
     edits: Mapping[str, Any] = field(default_factory=dict)
     steps: tuple[str, ...] = ("started", "observed", "staged", "audited", "publishing")
+    engine: str = "spark"
 
     def __str__(self) -> str:
         return self.name
@@ -194,7 +196,7 @@ class Kill(Protocol):
     """Which processes of a run are killed, and when.
 
     Attributes:
-        who: `group`: the whole process group at once; else `python` or `jvm` alone.
+        who: `group`: the whole process group at once; else `python` or `engine` alone.
     """
 
     @property
@@ -220,7 +222,7 @@ class KillAtFile:
     def drawn(cls, kind: Kind, number: int) -> KillAtFile:
         """The kill of a kind of run by its number; every other one is in publishing."""
         chance = random.Random(f"{kind} {number}")
-        who = chance.choice(("group", "group", "python", "jvm"))
+        who = chance.choice(("group", "group", "python", "engine"))
         return cls(who, number % 2 == 0, chance.random())
 
     def is_due(self, written: Written, usual: Written) -> bool:
@@ -246,7 +248,7 @@ def run_watched(
 ) -> Written:
     """Run a kind of run, and kill it on its way if asked; returns what it has written by then."""
     first, known, written = home.steps(), home.files(), Written()
-    run = home.start(kind.command)
+    run = home.start((*kind.command, "--engine", kind.engine))
     ended = False
     while not ended:
         ended = run.poll() is not None
@@ -269,6 +271,6 @@ def _kill(run: subprocess.Popen[bytes], who: str) -> None:
         run.kill()
     else:
         for process in psutil.Process(run.pid).children(recursive=True):
-            if process.name() == "java":
+            if process.name() == "java" or "sail_server" in " ".join(process.cmdline()):
                 process.kill()
     run.wait(timeout=300)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from clusters import SMALL, cluster_of_plain_spark
-from kills import Home
+from kills import Content, Home
 from lakes import SPEC, a_week, land
 
 pytestmark = pytest.mark.system
@@ -24,18 +24,11 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def begins(tmp_path_factory):
-    """Some days of a pipeline of sessions have landed: of all windows these ask most of Spark."""
+    """Some days have landed."""
     home = Home(tmp_path_factory.mktemp("begins"))
-    home.write_spec({"window": {"session": "20m"}, "spark": {**SPEC["spark"], **SMALL}})
+    home.write_spec({"spark": {**SPEC["spark"], **SMALL}})
     land(home.folder / "lake", a_week(days=5))
     return home
-
-
-@pytest.fixture(scope="module")
-def of_one_machine(begins, tmp_path_factory):
-    home = begins.copy(tmp_path_factory.mktemp("of-one-machine"))
-    home.run_on_sail(BACKFILL)
-    return home.content()
 
 
 @pytest.fixture
@@ -43,26 +36,35 @@ def home(begins, tmp_path, monkeypatch):
     """A lake to run over; an executor that wanted a Python would find none."""
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/python")
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-    return begins.copy(tmp_path)
+    return begins.copy(tmp_path / "begins")
 
 
 @pytest.mark.deep
-def test_workers_without_delta_or_python_publish_what_one_machine_does(
-    cluster, home, of_one_machine
-):
+def test_workers_without_delta_or_python_publish_what_one_machine_does(cluster, home, tmp_path):
+    """Of sessions: of all windows these ask most of Spark."""
+    home.write_spec({"window": {"session": "20m"}, "spark": {**SPEC["spark"], **SMALL}})
+    right = of_one_machine(home, tmp_path)
     home.run((*BACKFILL, "--master", cluster.master))
-    assert home.content() == of_one_machine
+    assert home.content() == right
 
 
-def test_when_a_worker_dies_the_run_goes_on_and_publishes_the_same(cluster, home, of_one_machine):
+def of_one_machine(home: Home, folder: Path) -> Content:
+    """What a run on this machine leaves of the same lake."""
+    own = home.copy(folder / "of-one-machine")
+    own.run_on_sail(BACKFILL)
+    return own.content()
+
+
+def test_when_a_worker_dies_the_run_goes_on_and_publishes_the_same(cluster, home, tmp_path):
     """What has been observed by then, two workers without Delta or Python have observed."""
+    right = of_one_machine(home, tmp_path)
     run = home.start((*BACKFILL, "--master", cluster.master))
     while home.steps() < 2:  # it has started and observed: it is rebuilding
         assert run.poll() is None, home.said
         time.sleep(0.002)
     cluster.kill_a_worker()
     assert run.wait(timeout=600) == 0, home.said
-    assert home.content() == of_one_machine
+    assert home.content() == right
 
 
 FUNCTION = """
@@ -89,14 +91,14 @@ def test_functions_and_replays_run_on_workers_that_do_not_have_the_library(
         }
     )
     land(home.folder / "lake", a_week(days=5))
-    of_one_machine = home.copy(tmp_path / "one-machine")
-    of_one_machine.run((*BACKFILL, "--master", "local[2]"))
+    local = home.copy(tmp_path / "one-machine")
+    local.run((*BACKFILL, "--master", "local[2]"))
     monkeypatch.setenv("PYSPARK_PYTHON", str(_python_without_the_library(tmp_path)))
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     home.run((*BACKFILL, "--master", cluster.master))
     content = home.content()
     assert any(len(row["amounts"]) > 1 for row in content["firings"])
-    assert content == of_one_machine.content()
+    assert content == local.content()
 
 
 def _python_without_the_library(folder: Path) -> Path:

@@ -200,7 +200,9 @@ def test_a_master_that_does_not_answer_is_to_be_tried_again_soon(strandline):
 def test_a_run_is_rejected_then_mended_then_reported(strandline, home):
     spec = home / "pipelines" / "clicks.yaml"
     spec.write_text(PIPELINE.replace("SHARE", "0.1"))
-    rejected = strandline("advance", "clicks", "--to", "2024-03-02T06:00:00Z", exit_code=3)
+    rejected = strandline(
+        *("advance", "clicks", "--to", "2024-03-02T06:00:00Z", "--engine", "sail"), exit_code=3
+    )
     assert "expect_late_share_to_be_at_most" in said(rejected)
     spec.write_text(PIPELINE.replace("SHARE", "0.5"))
 

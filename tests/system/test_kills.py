@@ -30,7 +30,7 @@ GROWN = [
 ]
 """Rows of a day that is published: on time, late, malformed."""
 KINDS = [
-    Kind("a scheduled day", ("advance", "--to", "2024-03-05")),
+    Kind("a scheduled day", ("advance", "--to", "2024-03-05"), edits={"spark": {}}, engine="sail"),
     Kind(
         "a rebuild with updates and deletes",
         (

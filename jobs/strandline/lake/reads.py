@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -21,6 +22,9 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+
+_COMMIT = re.compile(r"(\d{20})\.(?:json|checkpoint.*\.parquet)")
+"""Matches the names of commits and checkpoints in a log, with their version."""
 
 
 def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
@@ -220,3 +224,14 @@ def _local_files(table: DeltaTable) -> fs.FileSystem | None:
     """
     folder = path_of(table.table_uri)
     return None if folder is None else fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+
+
+def newest_version(folder: Path) -> int | None:
+    """The newest version of a local table by the names in its log; None without a commit.
+
+    A run reads some twenty versions, and opening a table for each would parse its log as often.
+    """
+    log = folder / "_delta_log"
+    names = [path.name for path in log.iterdir()] if log.is_dir() else []
+    found = map(_COMMIT.fullmatch, names)
+    return max((int(name[1]) for name in found if name), default=None)

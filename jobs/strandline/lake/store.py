@@ -24,7 +24,7 @@ from strandline.errors import RetryableError, storage_error
 from strandline.lake.lock import commit, exclusive, term_of
 from strandline.lake.object_store import require_reachable
 from strandline.lake.places import is_uri, place_of, require_possible, table_at
-from strandline.lake.reads import files_at
+from strandline.lake.reads import files_at, newest_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +35,6 @@ RESULTS = ("timeline", *PUBLISHED, "runs")
 """All tables of pipelines; the tables of a pipeline are created by its first run."""
 _CHECKPOINTS = {"delta.checkpointInterval": "10"}
 """The commits between checkpoints, as in Spark; delta-rs' default of 100 slows each opening."""
-
 
 _FENCE = "strandline.lock"
 """The application id of fencing commits, whose version is the number of the term."""
@@ -158,6 +157,8 @@ class Store:
 
     def version(self, name: str) -> int | None:
         """The newest version of a table; None if it does not exist."""
+        if self.lake.folder is not None and not self._is_pinned(name):
+            return newest_version(Path(self.uri(name)))
         table = self.table(name)
         return None if table is None else table.version()
 

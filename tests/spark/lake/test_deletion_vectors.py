@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from delta.tables import DeltaTable
-from lakes import FIRST_DAY, Line, a_record, a_spec, land
+from lakes import FIRST_DAY, Line, a_record, a_spec, instant, land
 from replayed import assert_told_by_replay
 
-from strandline.errors import InputError
+from strandline.engine.position.axis import Axis
 from strandline.lake.table_landing import TableLanding
 
 pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="made and read by delta-spark")]
@@ -88,6 +88,9 @@ def test_the_log_counts_the_rows_that_are_left(either_line):
     read = {row[0]: row[1] for row in landing.frame.groupBy("arrived_on").count().collect()}
     assert landing.landed == read
     assert sum(read.values()) < len(ROWS)
+    # of the second day the rows of 15:00 are deleted: the last one arrived at 14:00
+    axis = Axis.of(line.spec, instant("1"))
+    assert landing.horizon_after(axis) == instant("2 14:00:00.201")
 
 
 def test_the_books_of_such_a_day_balance(either_line):
@@ -115,29 +118,3 @@ def test_other_rows_deleted_of_the_same_file_though_as_many_are_a_change(line):
         if row["amount"] not in ((2, 3, 4) if row["arrived_on"] == FIRST_DAY else (1, 5))
     ]
     assert_told_by_replay(line, left, "3")
-
-
-def test_a_deleted_row_is_not_the_last_arrival(line):
-    # of the second day the rows of 15:00 are deleted: the last one arrived at 14:00
-    outcome = line.backfill("1", "3")
-    assert outcome.to_json()["horizon"] == "2024-03-02T14:00:00.201Z"
-
-
-def test_a_day_of_which_other_rows_are_read_than_have_landed_is_not_observed(spark, tmp_path):
-    line = Line(spark, tmp_path, a_spec())
-    land(tmp_path, ROWS)
-    line.advance("2")
-    days = line.table("timeline").to_pyarrow_table()
-    log = tmp_path / "landing/meter/_delta_log/00000000000000000000.json"
-    of_second = [text for text in log.read_text().splitlines() if "arrived_on=2024-03-02" in text]
-    assert len(of_second) == 1
-    wrong = of_second[0].replace('\\"numRecords\\":12', '\\"numRecords\\":13')
-    assert wrong != of_second[0]
-    log.write_text(log.read_text().replace(of_second[0], wrong))
-    with pytest.raises(InputError) as refused:
-        line.advance("3")
-    said = str(refused.value)
-    assert said.startswith("meter: arrival day 2024-03-02: 13 rows have landed")
-    assert "12 were read" in said
-    assert (line.ledger[-1].step, line.ledger[-1].message) == ("failed", said)
-    assert line.table("timeline").to_pyarrow_table() == days

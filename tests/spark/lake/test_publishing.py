@@ -322,11 +322,12 @@ def test_rows_are_found_by_their_values_without_spark(wide, name):
 @pytest.mark.parametrize("name", ["when", "wall", "text", "on", "whole"])
 def test_the_files_that_may_hold_a_value_hold_it(wide, name):
     folder, rows = wide
+    table = DeltaTable(folder)
     for number, value in zip(rows["number"].to_pylist(), rows[name].to_pylist(), strict=True):
         if value is None or value == "\x00b":
             continue
         said = value.isoformat() if hasattr(value, "isoformat") else value
         text = str(said) if name == "whole" else f"'{said}'"
         for condition in (f'"{name}" = {text}', f'"{name}" BETWEEN {text} AND {text}'):
-            files = dataset_of(DeltaTable(folder), condition)
+            files = dataset_of(table, condition)
             assert number in files.to_table(columns=["number"])["number"].to_pylist(), condition

@@ -239,3 +239,24 @@ def test_event_times_at_the_edges_of_the_calendar_do_no_harm(spark, tmp_path):
     assert outcome.malformed == {"event_time_out_of_range": 2}
     assert sum(row["on_time"] for row in line.rows("completeness")) == 1
     assert not line.advance("2").changed
+
+
+def test_a_day_of_which_other_rows_are_read_than_have_landed_is_not_observed(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec())
+    times = [f"{day} 1{n}:00" for day in (1, 2) for n in range(6)]
+    land(tmp_path, [a_record(time, time, source) for time in times for source in "ab"])
+    line.advance("2")
+    days = line.table("timeline").to_pyarrow_table()
+    log = tmp_path / "landing/meter/_delta_log/00000000000000000000.json"
+    of_second = [text for text in log.read_text().splitlines() if "arrived_on=2024-03-02" in text]
+    assert len(of_second) == 1
+    wrong = of_second[0].replace('\\"numRecords\\":12', '\\"numRecords\\":13')
+    assert wrong != of_second[0]
+    log.write_text(log.read_text().replace(of_second[0], wrong))
+    with pytest.raises(InputError) as refused:
+        line.advance("3")
+    said = str(refused.value)
+    assert said.startswith("meter: arrival day 2024-03-02: 13 rows have landed")
+    assert "12 were read" in said
+    assert (line.ledger[-1].step, line.ledger[-1].message) == ("failed", said)
+    assert line.table("timeline").to_pyarrow_table() == days

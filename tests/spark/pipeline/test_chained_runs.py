@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -146,25 +147,44 @@ def assert_told(chain: Chain, rows: Iterable[Mapping[str, Any]], horizon: str) -
     assert_books_balance(chain.days)
 
 
-@pytest.mark.story
-def test_hours_add_up_run_after_run_as_the_reference_tells_them(spark, tmp_path):
-    rows = a_week(days=4)
-    chain = Chain(spark, tmp_path, window={"tumbling": "6h", "offset": "15m"})
-    land(tmp_path, rows)
+ROWS = a_week(days=4)
+SIX_HOURS: dict[str, Any] = {"window": {"tumbling": "6h", "offset": "15m"}}
+
+
+@pytest.fixture(scope="module")
+def until4(spark, tmp_path_factory) -> tuple[Path, Outcome]:
+    """A lake where hours are published up to the fourth, and days: what their run has said."""
+    folder = tmp_path_factory.mktemp("until4")
+    chain = Chain(spark, folder, **SIX_HOURS)
+    land(folder, ROWS)
     with pytest.raises(InputError, match="meter: has published nothing yet"):
         chain.days.advance("4")
     chain.hours.advance("4")
     with pytest.raises(InputError, match="published up to 2024-03-04"):
         chain.days.backfill("1", "3", as_of="5")
-    outcome = chain.days.advance("9")  # it goes no further than the hours have come
+    return folder, chain.days.advance("9")  # it goes no further than the hours have come
+
+
+@pytest.fixture
+def chain(spark, until4, tmp_path) -> Chain:
+    """The same, to change."""
+    shutil.copytree(until4[0], tmp_path, dirs_exist_ok=True)
+    return Chain(spark, tmp_path, **SIX_HOURS)
+
+
+@pytest.mark.story
+def test_hours_add_up_as_the_reference_tells_them(chain, until4):
+    _, outcome = until4
     assert outcome.horizon_ms == instant("4")
     assert any("source.pipeline has not published all" in note for note in outcome.notes)
-    assert_told(chain, rows, "4")
+    assert_told(chain, ROWS, "4")
     assert chain.days.rows("quarantine")
     assert still_to_rebuild(chain) == []
 
+
+def test_hours_add_up_run_after_run_also_where_an_old_day_has_grown(chain, tmp_path):
     # days have come, and an old one has landed again with one row more
-    more = [*a_week(days=6), a_record("2 12:00", "2 11:50", amount=999, device="d2", position=-1)]
+    more = [*a_week(days=5), a_record("2 12:00", "2 11:50", amount=999, device="d2", position=-1)]
     land(tmp_path, more)
     steps = len(chain.days.ledger)
     chain.hours.advance("6")
@@ -191,10 +211,7 @@ def of_results(outcome: Outcome) -> list[str]:
     return [note for note in outcome.notes if note.startswith("results of meter have changed")]
 
 
-def test_days_stand_as_what_has_landed_for_the_hours_goes_by_retention(spark, tmp_path):
-    rows = a_week(days=4)
-    chain = Chain(spark, tmp_path, window={"tumbling": "6h", "offset": "15m"})
-    land(tmp_path, rows)
+def test_days_stand_as_what_has_landed_for_the_hours_goes_by_retention(chain, tmp_path):
     for line in (chain.hours, chain.days):
         line.advance("5")
     landed = DeltaTable(str(tmp_path / "landing/meter"))
@@ -207,7 +224,7 @@ def test_days_stand_as_what_has_landed_for_the_hours_goes_by_retention(spark, tm
     assert (seen.owed, seen.lost) == ([], [])
     published = [step for step in chain.days.ledger[before:] if step.step == "published"]
     assert min(step.touched.start_ms for step in published) > instant("3 00:00")
-    assert_told(chain, [*rows, *day5], "6")
+    assert_told(chain, [*ROWS, *day5], "6")
     # nor do rules of one run alone, of the hours, keep the days from going on
     wider = chain.hours.of(a_spec(firings=True, allowed_lateness="2h"))
     more_late = {"overrides": {"allowed_lateness": "2h"}, "reason": "a slow day"}
@@ -216,16 +233,11 @@ def test_days_stand_as_what_has_landed_for_the_hours_goes_by_retention(spark, tm
     assert chain.days.advance("6").status == "published"
 
 
-def test_results_that_change_under_closed_windows_are_rebuilt_as_these_were_closed(spark, tmp_path):
-    rows = a_week(days=4)
-    chain = Chain(spark, tmp_path, window={"tumbling": "6h", "offset": "15m"})
-    land(tmp_path, rows)
-    chain.hours.advance("4")
-    chain.days.advance("4")
+def test_results_that_change_under_closed_windows_are_rebuilt_as_these_were_closed(chain, tmp_path):
     chain.days.backfill("2 00:15", "4 00:15", close=True)
     assert {row["state"] for row in chain.days.rows("windows")} == {"closed"}
     changed = a_record("2 12:00", "2 11:50", amount=999, device="d2", position=-1)
-    land(tmp_path, [*a_week(days=6), changed])
+    land(tmp_path, [*a_week(days=5), changed])
     chain.hours.advance("6")
     before = len(chain.days.ledger)
     chain.days.advance("6")
@@ -259,21 +271,21 @@ FIRING_BEFORE_THEIR_END: dict[str, dict[str, Any]] = {
 
 def test_hours_that_are_taken_back_take_back_what_the_days_made_of_them(spark, tmp_path):
     """Days stand for no more than hours do; once these go on, so do the days."""
-    chain, rows = Chain(spark, tmp_path), a_week(days=4)
+    chain, rows = Chain(spark, tmp_path), a_week(days=3)
     land(tmp_path, rows)
-    for night in ("3", "4", "5"):
+    for night in ("3", "4"):
         hours = chain.hours.advance(night)
         chain.days.advance(night)
     revert_run(chain.hours.spec, chain.hours.lake, hours.run_id, spark, reason="a mistake")
-    done = chain.days.advance("5")
-    assert (done.horizon_ms, done.frontier_ms) == (instant("4"), instant("4"))
+    done = chain.days.advance("4")
+    assert (done.horizon_ms, done.frontier_ms) == (instant("3"), instant("3"))
     assert any("earlier horizon than this pipeline has published by:" in it for it in done.notes)
-    assert_told(chain, rows, "4")
-    assert not chain.days.advance("5").changed  # as often as it is asked for
+    assert_told(chain, rows, "3")
+    assert not chain.days.advance("4").changed  # as often as it is asked for
 
-    chain.hours.advance("5")
-    assert chain.days.advance("5").frontier_ms == instant("5")
-    assert_told(chain, rows, "5")
+    chain.hours.advance("4")
+    assert chain.days.advance("4").frontier_ms == instant("4")
+    assert_told(chain, rows, "4")
 
 
 def test_days_fire_early_or_by_the_order_of_hours_run_after_run(spark, tmp_path):

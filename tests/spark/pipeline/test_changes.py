@@ -33,7 +33,7 @@ def test_the_dates_of_a_run_are_those_whose_rows_differ_and_a_complete_day_stays
     spark, tmp_path
 ):
     line = Line(spark, tmp_path, a_spec())
-    land(line.folder, a_week())
+    land(line.folder, a_week(days=5))
     before, since, complete = {}, 0, set()
 
     def last_change():
@@ -46,7 +46,7 @@ def test_the_dates_of_a_run_are_those_whose_rows_differ_and_a_complete_day_stays
         assert days_of(one["dates"].get("windows", ())) == differ
         return one, differ
 
-    for day in range(2, 10):
+    for day in range(2, 7):
         outcome = line.advance(str(day))
         one, differ = last_change()
         assert (one["dates"], one["completed"]) == (outcome.dates, outcome.completed)
@@ -58,7 +58,7 @@ def test_the_dates_of_a_run_are_those_whose_rows_differ_and_a_complete_day_stays
         for row in line.rows("completeness"):
             states[row["slot_date"]].add(row["state"])
         assert all(states.get(of, {"closed"}) == {"closed"} for of in now)
-    assert len(complete) >= 5
+    assert len(complete) >= 3
     last = one
     assert days_of(last["dates"]["windows"])
 
@@ -66,6 +66,6 @@ def test_the_dates_of_a_run_are_those_whose_rows_differ_and_a_complete_day_stays
     back, differ = last_change()
     assert (back["kind"], back["reverts"], back["completed"]) == ("revert", last["run_id"], [])
     assert differ == days_of(last["dates"]["windows"])
-    line.advance("9")
+    line.advance("6")
     again, _ = last_change()
     assert not days_of(again["completed"]) & complete

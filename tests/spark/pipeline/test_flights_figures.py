@@ -115,7 +115,6 @@ def test_the_year_in_one_go_is_the_oracles_row_for_row(line, oracle):
     assert_tables_say(line, answer)
 
 
-@pytest.mark.story
 def test_a_week_of_scheduled_runs_is_the_oracles_at_every_midnight(line, oracle):
     for day in ("2013-02-08", "2013-02-09", "2013-02-11", "2013-02-14"):  # one day was skipped
         outcome = line.advance(f"{day}T06:00:00Z")

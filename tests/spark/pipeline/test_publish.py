@@ -35,7 +35,6 @@ def until3(spark, tmp_path_factory):
 # ------------------------------------------------------------------------------------- the tables
 
 
-@pytest.mark.story
 def test_all_tables_exist_after_the_first_run_and_delta_rs_reads_them(spark, until3):
     partitions = {
         "timeline": ["arrival_date"],

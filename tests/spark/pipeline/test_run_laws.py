@@ -25,7 +25,7 @@ from strandline.pipeline.views.slots import slots_of
 
 pytestmark = pytest.mark.spark
 
-WEEK = a_week(days=6)
+WEEK = a_week(days=5)
 SPEC = a_spec()
 BY_SEQUENCE = a_spec(
     pipeline="by_sequence",
@@ -54,9 +54,8 @@ def stages(spark, tmp_path_factory):
     again = line.advance("5")
     assert not again.changed
     assert line.versions() == before
-    for day in ("6", "7"):
-        line.advance(day)
-        kept[day] = line.copy(tmp_path_factory.mktemp(f"until{day}"))
+    line.advance("6")
+    kept["6"] = line.copy(tmp_path_factory.mktemp("until6"))
     return kept
 
 
@@ -71,12 +70,12 @@ def in_one_go(spark, tmp_path_factory):
     random.Random(7).shuffle(rows)
     for start in range(0, len(rows), 200):
         land(line.folder, rows[start : start + 200], mode="append", partition_by=[])
-    with few_at_once():
-        line.backfill("1", "8", as_of="7")
+    with few_at_once(150):
+        line.backfill("1", "7", as_of="6")
     return line
 
 
-@pytest.mark.parametrize("day", ["2", "3", "5", "6", "7"])
+@pytest.mark.parametrize("day", ["2", "3", "5", "6"])
 @pytest.mark.story
 def test_each_day_leaves_what_flink_would_have_said_by_then(stages, day):
     assert_told_by_replay(stages[day], WEEK, day)
@@ -88,50 +87,49 @@ def test_day_by_day_equals_in_one_go_equals_one_advance_whatever_the_files(
 ):
     advanced = Line(spark, tmp_path, SPEC)
     land(tmp_path, reversed(WEEK), partition_by=["arrived_on", "source"])
-    advanced.advance("7 13:00")
+    advanced.advance("6 13:00")
     for name in RESULTS:
-        assert stages["7"].rows(name) == in_one_go.rows(name) == advanced.rows(name), name
+        assert stages["6"].rows(name) == in_one_go.rows(name) == advanced.rows(name), name
 
 
 @pytest.mark.story
 def test_every_book_of_every_run_balances(stages, in_one_go):
-    assert_books_balance(stages["7"])
+    assert_books_balance(stages["6"])
     assert_books_balance(in_one_go)
     (published,) = [entry for entry in in_one_go.ledger if entry.step == "published"]
     landed = {book["name"]: book["total"] for book in published.books}
     days = Counter(f"arrival day {row['arrived_on']}" for row in WEEK)
-    expected = told_by_replay(SPEC, WEEK, "7")["quarantine"]
+    expected = told_by_replay(SPEC, WEEK, "6")["quarantine"]
     malformed = sum(position[0] is None for position, _ in expected)
     assert landed == days | {"range": len(WEEK) - malformed}
 
 
 @pytest.mark.story
 def test_a_rerun_or_an_older_run_takes_nothing_back_and_writes_nothing(stages, tmp_path):
-    line = stages["7"].copy(tmp_path)
-    assert_nothing_written(line, lambda: line.backfill("1", "8"))
+    line = stages["6"].copy(tmp_path)
+    assert_nothing_written(line, lambda: line.backfill("1", "7"))
     assert_nothing_written(line, lambda: line.advance("3"))
-    assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
-    assert line.ledger[-1].frontier_ms == instant("7")
+    assert line.ledger[-1].frontier_ms == instant("6")
 
 
 def test_what_a_run_by_hand_knows_ahead_of_the_schedule_is_not_taken_back(stages, tmp_path):
-    line, final = stages["3"].copy(tmp_path), stages["7"]
+    line, final = stages["3"].copy(tmp_path), stages["6"]
     line.backfill("1", "3")  # all that ever came
     line.advance("5")
     for name in RESULTS:
         kept = of_range(line.rows(name), "1", "3")
         assert kept == of_range(final.rows(name), "1", "3"), name
-    line.advance("7")
+    line.advance("6")
     assert line.published() == final.published()
 
 
 def test_a_schedule_heals_what_a_run_as_of_an_earlier_day_has_taken_back(stages, tmp_path):
-    line = stages["6"].copy(tmp_path)
-    taken = line.backfill("1", "8", as_of="3")
+    line = stages["5"].copy(tmp_path)
+    taken = line.backfill("1", "7", as_of="3")
     assert taken.diff["windows"]["delete"] > 0
     assert taken.frontier_ms == instant("3")
-    line.advance("7")
-    assert line.published() == stages["7"].published()
+    line.advance("6")
+    assert line.published() == stages["6"].published()
 
 
 @pytest.mark.story
@@ -139,8 +137,8 @@ def test_a_range_rebuilt_alone_equals_that_range_of_the_full_rebuild(spark, tmp_
     start, end = "3 07:20", "5 12:00"
     line = Line(spark, tmp_path, SPEC)
     land(tmp_path, WEEK)
-    outcome = line.backfill(start, end, as_of="7")
-    assert outcome.read["arrival_days"] < 6
+    outcome = line.backfill(start, end, as_of="6")
+    assert outcome.read["arrival_days"] < 5
     for name in RESULTS:
         alone, whole = line.rows(name), in_one_go.rows(name)
         assert of_range(alone, start, end) == of_range(whole, start, end) != [], name
@@ -151,17 +149,17 @@ def test_a_range_rebuilt_alone_equals_that_range_of_the_full_rebuild(spark, tmp_
 
 def test_a_new_aggregate_shows_in_the_preview_and_updates_every_window(stages, tmp_path):
     spec = a_spec(aggregates__largest="max(amount)")
-    line = stages["7"].copy(tmp_path).of(spec)
+    line = stages["6"].copy(tmp_path).of(spec)
     windows = len(line.rows("windows"))
     before = line.files()
-    preview = line.backfill("1", "8", dry_run=True)
+    preview = line.backfill("1", "7", dry_run=True)
     assert line.files() == before
     assert preview.status == "previewed"
     assert preview.diff["windows"] == {"insert": 0, "update": windows, "delete": 0}
-    outcome = line.backfill("1", "8")
+    outcome = line.backfill("1", "7")
     assert outcome.diff == preview.diff
     assert outcome.observed_days == []
-    assert_told_by_replay(line, WEEK, "7")
+    assert_told_by_replay(line, WEEK, "6")
     largest = defaultdict(int)
     for row in WEEK:
         largest[row["device"]] = max(largest[row["device"]], row["amount"])
@@ -172,25 +170,25 @@ def test_a_new_aggregate_shows_in_the_preview_and_updates_every_window(stages, t
 
 def test_another_bound_and_another_channel_observe_all_days_again(stages, tmp_path):
     spec = a_spec(watermark__bound="2h", source__channels=["a", "b", "z"])
-    line = stages["7"].copy(tmp_path).of(spec)
-    outcome = line.backfill("1", "8", as_of="7")
-    assert len(outcome.observed_days) == 6
+    line = stages["6"].copy(tmp_path).of(spec)
+    outcome = line.backfill("1", "7", as_of="6")
+    assert len(outcome.observed_days) == 5
     assert "undeclared_channel" not in outcome.malformed
-    assert_told_by_replay(line, WEEK, "7")
+    assert_told_by_replay(line, WEEK, "6")
 
 
 @pytest.fixture(scope="module")
 def by_sequence(spark, tmp_path_factory):
     """The week by per-record watermarks and discovered channels, with the firing history."""
     line = Line(spark, tmp_path_factory.mktemp("sequence"), BY_SEQUENCE)
-    return by_days(line, WEEK, "3", "5", "7")
+    return by_days(line, WEEK, "3", "6")
 
 
 def test_day_by_day_equals_in_one_go_per_record_and_with_firings(by_sequence, tmp_path):
-    assert_told_by_replay(by_sequence, WEEK, "7")
+    assert_told_by_replay(by_sequence, WEEK, "6")
     once = Line(by_sequence.spark, tmp_path, BY_SEQUENCE, audited=True)
     land(tmp_path, reversed(WEEK), partition_by=["source"])
-    once.backfill("1", "8", as_of="7")
+    once.backfill("1", "7", as_of="6")
     assert_same_tables(once, by_sequence)
 
 
@@ -220,28 +218,27 @@ GOES_IDLE = a_spec(
 def test_where_channels_go_idle_day_by_day_equals_in_one_go_also_after_a_day_that_lands_late(
     spark, tmp_path
 ):
-    before = [row for row in WEEK if row["arrived_on"].day != 5]
-    line = by_days(Line(spark, tmp_path / "days", GOES_IDLE), before, "2", "5", "7")
-    assert_told_by_replay(line, before, "7")
-    land(line.folder, [row for row in WEEK if row["arrived_on"].day == 5], mode="append")
+    before = [row for row in WEEK if row["arrived_on"].day != 4]
+    line = by_days(Line(spark, tmp_path / "days", GOES_IDLE), before, "3", "6")
+    assert_told_by_replay(line, before, "6")
+    land(line.folder, [row for row in WEEK if row["arrived_on"].day == 4], mode="append")
     once = Line(spark, tmp_path / "once", GOES_IDLE, audited=True)
     land(once.folder, reversed(WEEK), partition_by=["source"])
-    outcome = once.backfill("1", "8", as_of="7")
-    assert len(outcome.observed_days) == 6
-    assert_told_by_replay(once, WEEK, "7")
+    outcome = once.backfill("1", "7", as_of="6")
+    assert len(outcome.observed_days) == 5
+    assert_told_by_replay(once, WEEK, "6")
     # a day follows from those before it: the one after the late one is observed again
-    healed = line.backfill("1", "8", as_of="7")
-    assert [day[-2:] for day in healed.observed_days] == ["05", "06"]
+    healed = line.backfill("1", "7", as_of="6")
+    assert [day[-2:] for day in healed.observed_days] == ["04", "05"]
     assert_same_tables(line, once)
-    assert_nothing_written(line, lambda: line.backfill("1", "8", as_of="7"))
-    line.backfill("1", "8", as_of="3")
+    line.backfill("1", "7", as_of="3")
     earlier = told_by_replay(GOES_IDLE, WEEK, "3")  # malformed rows of later days stay
     for name in ("windows", "completeness", "firings"):
         assert published(line)[name] == earlier[name], name
 
 
 def test_the_last_channel_to_pass_a_window_is_the_one_that_fires_and_closes_it(stages):
-    shown = Shown.of(SPEC, stages["7"].lake)
+    shown = Shown.of(SPEC, stages["6"].lake)
     judged = 0
     for slot in slots_of(shown.store, Days()):
         closes_ms = shown.causes.closes_at_ms(slot)
