@@ -229,7 +229,7 @@ def _local_files(table: DeltaTable) -> fs.FileSystem | None:
 def newest_version(folder: Path) -> int | None:
     """The newest version of a local table by the names in its log; None without a commit.
 
-    A run reads some twenty versions, and opening a table for each would parse its log as often.
+    A run asks for fourteen versions, and opening a table for each would parse its log as often.
     """
     log = folder / "_delta_log"
     names = [path.name for path in log.iterdir()] if log.is_dir() else []

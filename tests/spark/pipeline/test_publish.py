@@ -172,7 +172,7 @@ def test_days_on_which_nothing_is_malformed_are_observed_once_too(spark, tmp_pat
 
 
 def test_a_dry_run_writes_nothing_and_previews_what_the_run_then_does(until3, tmp_path):
-    line = Line(until3.spark, tmp_path, SPEC, audited=True)
+    line = Line(until3.spark, tmp_path, SPEC)
     land(tmp_path, ROWS)
     before = line.files()
     preview = line.advance("3", dry_run=True)
@@ -311,7 +311,7 @@ def test_a_run_that_is_judged_by_its_books_alone_is_rejected_where_one_is_off():
 def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     spark, tmp_path, monkeypatch
 ):
-    line = Line(spark, tmp_path, SPEC, audited=True)
+    line = Line(spark, tmp_path, SPEC)
     land(tmp_path, ROWS)
     real = out.publish
 

@@ -70,7 +70,7 @@ def in_one_go(spark, tmp_path_factory):
     random.Random(7).shuffle(rows)
     for start in range(0, len(rows), 200):
         land(line.folder, rows[start : start + 200], mode="append", partition_by=[])
-    with few_at_once(150):
+    with few_at_once(250):
         line.backfill("1", "7", as_of="6")
     return line
 

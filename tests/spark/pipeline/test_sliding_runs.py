@@ -48,7 +48,7 @@ def test_in_one_go_they_are_those_day_by_day_and_a_rerun_of_a_range_writes_nothi
 ):
     line = Line(day_by_day.spark, tmp_path, SPEC, audited=True)
     land(tmp_path, WEEK)
-    with few_at_once(150):
+    with few_at_once(250):
         line.backfill("1", "8", as_of="6")
     assert_same_tables(line, day_by_day)
     assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
