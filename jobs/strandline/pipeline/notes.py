@@ -19,6 +19,7 @@ from strandline.engine.position.grid import Grid
 from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.side_by_side import columns_side_by_side
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
+from strandline.lake.entry import Entry
 from strandline.lake.known_columns import columns_by_log
 from strandline.lake.object_store import PUBLISHERS, one_publisher
 from strandline.lake.publish import hold
@@ -86,6 +87,23 @@ def of_staged(staged: Staged) -> Iterator[str]:
         if book.name.startswith(KEPT) and book.total:
             yield f"{book.name}: {book.total:,} records have arrived since, all of them late"
     yield from of_calendar(staged.calendar, staged.gaps.not_in_rows)
+
+
+def of_frontier(run: Entry, before: PipelineState) -> Iterator[str]:
+    """A note if a run moves the frontier back: see `moved_by`.
+
+    Args:
+        run: the run, with its diff.
+        before: the pipeline's state before it.
+    """
+    if run.recreated or before.frontier_ms is None:
+        return
+    after_ms = before.frontier_after(run, run.completes_ms)
+    if after_ms is not None and after_ms < before.frontier_ms:
+        yield (
+            f"processed up to goes back from {text_of(before.frontier_ms)} to {text_of(after_ms)}: "
+            "rows change by an earlier data cut-off, and the next scheduled run recomputes them"
+        )
 
 
 def of_calendar(calendar: pd.DataFrame, not_in_it: Counter[str]) -> Iterator[str]:

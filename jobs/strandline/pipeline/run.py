@@ -32,7 +32,7 @@ from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
-from strandline.pipeline.notes import notes_of, of_staged
+from strandline.pipeline.notes import notes_of, of_frontier, of_staged
 from strandline.pipeline.notes_of_overrides import of_rebuilt_first
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.opened import (
@@ -176,7 +176,7 @@ def _steps(
         versions=(published.versions or {}) if published else {},
         dates=(published.dates or {}) if published else {},
         completed=completed_by(ctx.ledger.state(), ctx.run_id) if published else (),
-        notes=[*notes, *of_staged(staged)],
+        notes=[*notes, *of_staged(staged), *of_frontier(journal.entry, state)],
         seconds=journal.seconds,
     )
 

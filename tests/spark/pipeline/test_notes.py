@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from lakes import Line, a_spec, a_week, land
+from lakes import Line, a_spec, a_week, instant, land
+
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.request import Request
 
 pytestmark = pytest.mark.spark
 
@@ -40,3 +45,18 @@ def test_a_preview_tells_the_aggregates_that_panes_cannot_put_together(spark, tm
     (told,) = (note for note in notes if note.startswith("aggregates.devices: "))
     assert "'count(DISTINCT device)' needs the single values" in told
     assert "once for each of its windows (up to 4)" in told
+
+
+def test_a_run_that_moves_processed_up_to_back_says_so_before_and_after(spark, tmp_path):
+    line = Line(spark, tmp_path, a_spec())
+    land(tmp_path, a_week(days=3))
+    line.advance("4")
+    known_by_then = Request(
+        "backfill", TimeRange(instant("1"), instant("3")), as_of_ms=instant("2")
+    )
+    for request in (replace(known_by_then, dry_run=True), known_by_then):
+        done = line.run(request)
+        (note,) = (one for one in done.notes if one.startswith("processed up to"))
+        assert "goes back from 2024-03-04T00:00:00Z to 2024-03-02T00:00:00Z" in note
+    assert done.frontier_ms == instant("2")
+    assert not any("processed up to" in note for note in line.advance("4").notes)
