@@ -6,32 +6,30 @@ it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from pyspark.sql import SparkSession
 
+from strandline.lake.entry import Entry
 from strandline.lake.open_landing import open_landing
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
-from strandline.model.books import Book
 from strandline.pipeline.already_processed import require_no_earlier_recreation
 from strandline.pipeline.arrivals import RunArrivals
 from strandline.pipeline.ask_engine import require_all_expressions
 from strandline.pipeline.checks import checks_of, note_of_dates
 from strandline.pipeline.commit_observation import commit_observed
 from strandline.pipeline.context import Context, Progress
-from strandline.pipeline.diff import Change, diffs, no_longer_kept, tallies
+from strandline.pipeline.diff import diffs, no_longer_kept, tallies
 from strandline.pipeline.failures import failures_recorded
 from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
-from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff, stage_malformed
+from strandline.pipeline.malformed import Malformed, stage_malformed
 from strandline.pipeline.notes import notes_of, of_frontier, of_staged
 from strandline.pipeline.notes_of_overrides import of_rebuilt_first
 from strandline.pipeline.observation import Observation
@@ -42,15 +40,21 @@ from strandline.pipeline.opened import (
     require_nothing_erased,
 )
 from strandline.pipeline.planned_run import PlannedRun, planned_run_of, too_much_to_read
-from strandline.pipeline.preview import preview_of
 from strandline.pipeline.publish import create_tables, finish_dead_publish, publish, to_publish
 from strandline.pipeline.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request import Outcome, Request
 from strandline.pipeline.results_changed import of_changed_results
+from strandline.pipeline.run_outcome import (
+    RebuiltRange,
+    duration_to_show,
+    of_plan,
+    of_publication,
+    of_rebuilt,
+    preview_to_show,
+    status_after,
+)
 from strandline.pipeline.thrown import thrown_by
-from strandline.pipeline.took import took_before
 from strandline.pipeline.verdict import judge, judge_removals, judge_tables
-from strandline.pipeline.views.changes import completed_by
 from strandline.spec import PipelineSpec
 
 
@@ -128,57 +132,71 @@ def _steps(
         ]
         journal.know(**planned.ledger_says(ctx, request))
     with for_input_of(ctx.spark, planned.bytes_to_rebuild(ctx), ctx.spec.spark):
-        with journal.part("rebuild"):
-            staged, malformed = _staged(ctx, journal, planned)
-            books = [*malformed.books, *staged.books]
-        with journal.part("audit"):
-            if not ctx.dry_run:
-                create_tables(ctx, staged)
-            checks = checks_of(ctx, arrivals, staged)
-            judged = judge(ctx, journal, staged, books, checks)
-        with journal.part("diff"):
-            changes = diffs(ctx, staged, planned.plan, planned.seen, recreate=request.recreate)
-            emptied = no_longer_kept(ctx)
-            tallied = tallies(changes, emptied)
-            journal.know(
-                touched_from_ms=staged.oldest_ms,
-                diff=tallied,
-                publish=to_publish(ctx, changes, emptied, planned.seen.status.accepted),
-            )
-            judged += judge_removals(ctx, request, journal, planned, staged, changes)
-            judged += judge_tables(ctx, journal, planned, changes)
-            judged.reject(ctx, journal)
-            preview = _preview(ctx, request, planned, changes, malformed)
-    published = None
-    if request.prepare:
-        journal.write("prepared")
-    elif not ctx.dry_run:
-        with journal.part("publish"):
-            # that rows have gone is accepted once what is left of them is published
-            accepted = partial(commit_observed, ctx, journal, planned.seen, malformed)
-            with_it = accepted if planned.seen.status.accepted else None
-            published = publish(ctx, changes, journal.entry, with_it)
-        ctx.staging.drop()
+        rebuilt = _rebuilt(ctx, request, journal, arrivals)
+        preview = preview_to_show(ctx, request, planned, rebuilt)
+    published = _published(ctx, request, journal, planned, rebuilt)
     return Outcome(
-        **_described(ctx, arrivals),
-        **_counted(staged),
+        **of_plan(ctx, arrivals),
+        **of_rebuilt(rebuilt),
+        **of_publication(ctx, published),
         pipeline=ctx.spec.pipeline,
         kind=request.kind,
         dry_run=ctx.dry_run,
         run_id=ctx.run_id,
-        status=_status(request, rejected=bool(judged.failures)),
-        frontier_ms=published.frontier_ms if published else None,
-        books=books,
-        diff=tallied,
+        status=status_after(request, rebuilt),
         preview=preview,
-        took_before=_took_before(ctx, request, state, books),
-        audit=judged.said,
-        versions=(published.versions or {}) if published else {},
-        dates=(published.dates or {}) if published else {},
-        completed=completed_by(ctx.ledger.state(), ctx.run_id) if published else (),
-        notes=[*notes, *of_staged(staged), *of_frontier(journal.entry, state)],
+        took_before=duration_to_show(ctx, request, state, rebuilt.books),
+        notes=[*notes, *of_staged(rebuilt.staged), *of_frontier(journal.entry, state)],
         seconds=journal.seconds,
     )
+
+
+def _rebuilt(
+    ctx: Context, request: Request, journal: Journal, arrivals: RunArrivals
+) -> RebuiltRange:
+    """The staged range, judged, and compared with the published tables.
+
+    Raises:
+        AuditFailedError: a critical expectation failed.
+    """
+    planned = arrivals.planned
+    with journal.part("rebuild"):
+        staged, malformed = _staged(ctx, journal, planned)
+        books = [*malformed.books, *staged.books]
+    with journal.part("audit"):
+        if not ctx.dry_run:
+            create_tables(ctx, staged)
+        judged = judge(ctx, journal, staged, books, checks_of(ctx, arrivals, staged))
+    with journal.part("diff"):
+        changes = diffs(ctx, staged, planned.plan, planned.seen, recreate=request.recreate)
+        emptied = no_longer_kept(ctx)
+        tallied = tallies(changes, emptied)
+        journal.know(
+            touched_from_ms=staged.oldest_ms,
+            diff=tallied,
+            publish=to_publish(ctx, changes, emptied, planned.seen.status.accepted),
+        )
+        judged += judge_removals(ctx, request, journal, planned, staged, changes)
+        judged += judge_tables(ctx, journal, planned, changes)
+        judged.reject(ctx, journal)
+    return RebuiltRange(staged, malformed, books, judged, changes, tallied)
+
+
+def _published(
+    ctx: Context, request: Request, journal: Journal, planned: PlannedRun, rebuilt: RebuiltRange
+) -> Entry | None:
+    """The step `published` of a run; None for a dry or prepared run, which publishes nothing."""
+    if request.prepare:
+        journal.write("prepared")
+    if request.prepare or ctx.dry_run:
+        return None
+    with journal.part("publish"):
+        # that rows have gone is accepted once what is left of them is published
+        accepted = partial(commit_observed, ctx, journal, planned.seen, rebuilt.malformed)
+        with_it = accepted if planned.seen.status.accepted else None
+        published = publish(ctx, rebuilt.changes, journal.entry, with_it)
+    ctx.staging.drop()
+    return published
 
 
 def _recovered(
@@ -224,70 +242,6 @@ def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
             require_nothing_erased(ctx, journal.entry.base)
             commit_observed(ctx, journal, seen, malformed)
     return malformed
-
-
-def _described(ctx: Context, arrivals: RunArrivals) -> dict[str, Any]:
-    """The fields of an outcome that describe the observation and the plan."""
-    planned = arrivals.planned
-    seen, plan = planned.seen, planned.plan
-    return {
-        "range": plan.scope.windows,
-        "horizon_ms": planned.horizon_ms,
-        "owed": [str(day) for day in plan.owed],
-        "judged_from_ms": plan.scope.older_since_ms,
-        "lost": [str(day) for day in sorted(seen.status.lost)],
-        "observed_days": [str(day) for day in (*seen.new_days, *seen.partial_days) if day],
-        "malformed": arrivals.malformed_by_reason,
-        "violations": seen.all_violations,
-        "read": planned.read(ctx),
-    }
-
-
-def _preview(
-    ctx: Context,
-    request: Request,
-    planned: PlannedRun,
-    changes: Sequence[Change],
-    malformed: Malformed,
-) -> Mapping[str, Any] | None:
-    """The preview of a dry or prepared run; None: the run publishes at once.
-
-    For a dry run it includes the malformed rows that observing would quarantine; other runs have
-    already done so, and runs with overridden settings never do.
-    """
-    if not (ctx.dry_run or request.prepare):
-        return None
-    seen, observed = planned.seen, None
-    rows, days = malformed.rows, [*seen.new_days, *seen.partial_days]
-    keeps = ctx.dry_run and not request.overrides
-    if keeps and (rows is not None or has_malformed(ctx.store, seen.new_days)):
-        observed, _ = malformed_diff(rows, days, seen.new_days, seen, ctx.store, ctx.staging)
-    within = planned.plan.scope.windows
-    return preview_of(ctx, changes, within, observed, request.preview_rows).to_json()
-
-
-def _took_before(
-    ctx: Context, request: Request, state: PipelineState, books: Sequence[Book]
-) -> Mapping[str, Any] | None:
-    """The duration of earlier similar runs, for previews; None: the run publishes at once."""
-    if not (ctx.dry_run or request.prepare):
-        return None
-    return took_before(state, request.kind, sum(book.total for book in books))
-
-
-def _counted(staged: Staged) -> dict[str, Any]:
-    """The fields of an outcome that describe the slots of the range; a gap has no state."""
-    states = Counter(staged.calendar["state"][~staged.calendar["gap"].astype(bool)].tolist())
-    return {
-        "slots": {str(state): count for state, count in states.most_common()},
-        "gaps": staged.gaps.count,
-    }
-
-
-def _status(request: Request, *, rejected: bool) -> str:
-    if request.dry_run:
-        return "would be rejected" if rejected else "previewed"
-    return "prepared" if request.prepare else "published"
 
 
 @contextmanager

@@ -1,0 +1,121 @@
+"""The parts of a run's outcome: its plan, its rebuilt range, and its publication."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from strandline.lake.entry import Entry
+from strandline.lake.state import PipelineState
+from strandline.model.books import Book
+from strandline.pipeline.arrivals import RunArrivals
+from strandline.pipeline.context import Context
+from strandline.pipeline.diff import Change
+from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff
+from strandline.pipeline.planned_run import PlannedRun
+from strandline.pipeline.preview import preview_of
+from strandline.pipeline.rebuild import Staged
+from strandline.pipeline.request import Request
+from strandline.pipeline.took import took_before
+from strandline.pipeline.verdict import Judged
+from strandline.pipeline.views.changes import completed_by
+
+
+@dataclass(frozen=True)
+class RebuiltRange:
+    """The rebuilt range of a run, judged, and compared with the published tables.
+
+    Attributes:
+        staged: the staged parts.
+        malformed: the malformed rows of the observed days.
+        books: the books of all records.
+        judged: the result of all checks.
+        changes: the differences from the published tables.
+        tallied: the number of rows to insert, update and delete, by table.
+    """
+
+    staged: Staged
+    malformed: Malformed
+    books: list[Book]
+    judged: Judged
+    changes: Sequence[Change]
+    tallied: dict[str, dict[str, int]]
+
+
+def of_plan(ctx: Context, arrivals: RunArrivals) -> dict[str, Any]:
+    """The fields of an outcome that describe the observation and the plan."""
+    planned = arrivals.planned
+    seen, plan = planned.seen, planned.plan
+    return {
+        "range": plan.scope.windows,
+        "horizon_ms": planned.horizon_ms,
+        "owed": [str(day) for day in plan.owed],
+        "judged_from_ms": plan.scope.older_since_ms,
+        "lost": [str(day) for day in sorted(seen.status.lost)],
+        "observed_days": [str(day) for day in (*seen.new_days, *seen.partial_days) if day],
+        "malformed": arrivals.malformed_by_reason,
+        "violations": seen.all_violations,
+        "read": planned.read(ctx),
+    }
+
+
+def of_rebuilt(rebuilt: RebuiltRange) -> dict[str, Any]:
+    """The fields of an outcome that describe the rebuilt range; a gap has no state."""
+    calendar = rebuilt.staged.calendar
+    states = Counter(calendar["state"][~calendar["gap"].astype(bool)].tolist())
+    return {
+        "slots": {str(state): count for state, count in states.most_common()},
+        "gaps": rebuilt.staged.gaps.count,
+        "books": rebuilt.books,
+        "diff": rebuilt.tallied,
+        "audit": rebuilt.judged.said,
+    }
+
+
+def of_publication(ctx: Context, published: Entry | None) -> dict[str, Any]:
+    """The fields of an outcome that describe its publication; none if there is none."""
+    if published is None:
+        return {}
+    return {
+        "frontier_ms": published.frontier_ms,
+        "versions": published.versions or {},
+        "dates": published.dates or {},
+        "completed": completed_by(ctx.ledger.state(), ctx.run_id),
+    }
+
+
+def status_after(request: Request, rebuilt: RebuiltRange) -> str:
+    """The status of a run that has ended without an error."""
+    if request.dry_run:
+        return "would be rejected" if rebuilt.judged.failures else "previewed"
+    return "prepared" if request.prepare else "published"
+
+
+def preview_to_show(
+    ctx: Context, request: Request, planned: PlannedRun, rebuilt: RebuiltRange
+) -> Mapping[str, Any] | None:
+    """The preview of a dry or prepared run; None: the run publishes at once.
+
+    For a dry run it includes the malformed rows that observing would quarantine; other runs have
+    already done so, and runs with overridden settings never do.
+    """
+    if not (ctx.dry_run or request.prepare):
+        return None
+    seen, observed = planned.seen, None
+    rows, days = rebuilt.malformed.rows, [*seen.new_days, *seen.partial_days]
+    keeps = ctx.dry_run and not request.overrides
+    if keeps and (rows is not None or has_malformed(ctx.store, seen.new_days)):
+        observed, _ = malformed_diff(rows, days, seen.new_days, seen, ctx.store, ctx.staging)
+    within = planned.plan.scope.windows
+    return preview_of(ctx, rebuilt.changes, within, observed, request.preview_rows).to_json()
+
+
+def duration_to_show(
+    ctx: Context, request: Request, state: PipelineState, books: Sequence[Book]
+) -> Mapping[str, Any] | None:
+    """The duration of earlier similar runs, for previews; None: the run publishes at once."""
+    if not (ctx.dry_run or request.prepare):
+        return None
+    return took_before(state, request.kind, sum(book.total for book in books))
