@@ -186,10 +186,11 @@ def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, 
     (tmp_path / "typo.yaml").write_text(
         good.replace("pipeline: flights", "pipeline: typo\nwidnow: {}"), encoding="utf-8"
     )
-    (tmp_path / "cron.yaml").write_text(
-        good.replace("pipeline: flights", "pipeline: cron").replace('"0 6 * * *"', '"99 6 * * *"'),
-        encoding="utf-8",
-    )
+    for name, schedule in (("cron", "99 6 * * *"), ("preset", "@nightly")):
+        other = good.replace("pipeline: flights", f"pipeline: {name}")
+        (tmp_path / f"{name}.yaml").write_text(
+            other.replace('"0 6 * * *"', f'"{schedule}"'), encoding="utf-8"
+        )
     for twin in ("one", "two"):
         (tmp_path / f"{twin}.yaml").write_text(
             good.replace("pipeline: flights", "pipeline: twin"), encoding="utf-8"
@@ -202,7 +203,8 @@ def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, 
     for part in (
         "tabs.yaml",
         "widnow",
-        "'99 6 * * *' is not a cron expression",
+        "not a schedule; write the five fields of cron",
+        "'@nightly' is not a cron expression",
         "one.yaml and two.yaml",
         *(f"{name}.yaml: not YAML" for name in odd),
     ):
