@@ -133,7 +133,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         if table["days"]:
             yield f"{name}: put the files of {table['days']:,} days together"
         if table["unneeded"]["files"]:
-            yield f"{name}: remove {_size(table['unneeded'])} of files that no kept version needs"
+            yield f"{name}: remove {_size(table['unneeded'])} that no kept version needs"
     if found["quarantine"]:
         yield f"quarantine: remove {found['quarantine']:,} rows older than quarantine_days"
     if found["staging"]["runs"]:

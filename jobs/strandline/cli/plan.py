@@ -33,7 +33,9 @@ def plan(
     request: dict[str, Any] = {"dry_run": True, "preview_rows": preview_rows, **limits.request()}
     if to is not None:
         if start or end or cutoff != Cutoff():
-            raise InputError("--to", "is all that a scheduled run needs", "omit the other options")
+            raise InputError(
+                "--to", "is all that a scheduled run needs", "omit the options of a backfill"
+            )
         request |= {"kind": "advance", "to_ms": instant_at("--to", to)}
     elif start is None or end is None:
         raise InputError("plan", "no range", "give --start and --end, or --to for a scheduled run")

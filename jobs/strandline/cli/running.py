@@ -71,7 +71,7 @@ def run_pipeline(
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
     opened = OpenedLog.newest(at.root, spec)
-    state = opened.ledger.state()
+    lake, state = opened.ledger.store.lake, opened.ledger.state()
     require_same_layout(spec, state, recreate=request.recreate)
     known = None if repetition.force else _known_outcome(spec, opened, request)
     if known is not None:
@@ -83,7 +83,7 @@ def run_pipeline(
     _import_ahead()
     with application(
         spec,
-        at.root,
+        lake,
         choice,
         as_json=as_json,
         log=opened.log,
@@ -92,7 +92,7 @@ def run_pipeline(
     ) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
 
-        outcome = run(spec, at.root, request, spark, step, opened)
+        outcome = run(spec, lake, request, spark, step, opened)
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
     if outcome.status == "would be rejected":
         raise typer.Exit(3)

@@ -75,7 +75,7 @@ def outcome(run: Mapping[str, Any]) -> None:
     if run["read"]:
         facts.add_row("malformed", counted(run["malformed"]))
     _add_violations(facts, run)
-    if run["slots"]:
+    if run["slots"] or run["gaps"]:
         facts.add_row("slots", f"{counted(run['slots'])}; gaps {run['gaps']:,}")
     out.print(facts)
     out.print(_diff_table(run["diff"]))

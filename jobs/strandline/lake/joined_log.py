@@ -87,6 +87,10 @@ class JoinedLog(LandingLog):
         right = self.right.readable_at(of_right) or self.right
         return replace(self, table=left.table, left=left, right=right)
 
+    def nearest_to(self, version: int) -> JoinedLog:
+        """See `LandingLog`; each side by itself, as in `at`."""
+        return self.at(version)
+
     def readable_at(self, version: int) -> JoinedLog | None:
         """See `LandingLog`; None if it is true of either table."""
         versions = zip(self.of_sides.values(), divmod(version, _VERSIONS), strict=True)

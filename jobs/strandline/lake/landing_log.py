@@ -153,6 +153,10 @@ class LandingLog:
         then = self.at(version)
         return then if then is not None and is_whole(then.table, self.table) else None
 
+    def nearest_to(self, version: int) -> LandingLog:
+        """The log of an earlier version, or this one if that cannot be read any more."""
+        return self.readable_at(version) or self
+
     def has_rows_read_by(
         self, step: Entry, arrival_date: str | None, known_before_ms: int | None
     ) -> bool:

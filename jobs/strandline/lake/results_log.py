@@ -143,9 +143,7 @@ class ResultsLog(LandingLog):
         if last is None or last.landing_version in {None, log.version}:
             return log
         # where it is not there any more, what has landed since is judged with it
-        return (
-            log if log.is_another(last.landing_id) else log.readable_at(last.landing_version) or log
-        )
+        return log if log.is_another(last.landing_id) else log.nearest_to(last.landing_version)
 
 
 def known_over(state: PipelineState, results: TimeRange) -> int | None:

@@ -27,17 +27,17 @@ from strandline.lake.reads import columns_of, dataset_by_day
 from strandline.lake.schema import Fit, schema_of
 from strandline.lake.state import PipelineState
 from strandline.lake.store import Lake
+from strandline.lake.taken_back import no_further_than
 from strandline.model.intervals import TimeRange, named, text_of
 from strandline.pipeline.context import Context
 from strandline.pipeline.diff import no_longer_kept
 from strandline.pipeline.kept import KEPT
 from strandline.pipeline.notes_of_form import of_form
-from strandline.pipeline.notes_of_overrides import of_overrides
 from strandline.pipeline.notes_of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.plan import Plan
 from strandline.pipeline.rebuild import Staged
-from strandline.pipeline.request import Request
+from strandline.pipeline.request import Request, of_overrides
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS
 from strandline.spec.runnable import times_of_a_window
@@ -89,20 +89,22 @@ def of_staged(staged: Staged) -> Iterator[str]:
     yield from of_calendar(staged.calendar, staged.gaps.not_in_rows)
 
 
-def of_frontier(run: Entry, before: PipelineState) -> Iterator[str]:
+def of_frontier(run: Entry, before: PipelineState, known_until_ms: int | None) -> Iterator[str]:
     """A note if a run moves the frontier back: see `moved_by`.
 
     Args:
         run: the run, with its diff.
         before: the pipeline's state before it.
+        known_until_ms: see `no_further_than`.
     """
     if run.recreated or before.frontier_ms is None:
         return
-    after_ms = before.frontier_after(run, run.completes_ms)
+    after_ms = no_further_than(known_until_ms, before.frontier_after(run, run.completes_ms))
     if after_ms is not None and after_ms < before.frontier_ms:
         yield (
             f"processed up to goes back from {text_of(before.frontier_ms)} to {text_of(after_ms)}: "
-            "rows change by an earlier data cut-off, and the next scheduled run recomputes them"
+            "rows change by an earlier data cut-off, and the next scheduled run processes the "
+            "arrivals after it again"
         )
 
 

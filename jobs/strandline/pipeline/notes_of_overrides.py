@@ -1,8 +1,8 @@
-"""Notes about runs with overridden rules, and about windows rebuilt ahead of a scheduled run."""
+"""Notes about windows that are rebuilt ahead of a scheduled run, as results have changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from strandline.lake.state import PipelineState
@@ -11,22 +11,6 @@ from strandline.model.overrides import in_words
 from strandline.pipeline.closures import stay_closed
 from strandline.pipeline.request import Request
 from strandline.spec.pipeline import PipelineSpec
-
-
-def of_overrides(overrides: Mapping[str, str], spec: PipelineSpec) -> Iterator[str]:
-    """A note about the rules of a run alone, and about the later runs that need its windows."""
-    if not overrides:
-        return
-    why = spec.why_overridden_is_redone
-    scheduled = (
-        "leave its windows that are final as they are (overridden: keep)"
-        if why is None
-        else f"that need its windows recompute them by the pipeline's file ({why})"
-    )
-    yield (
-        f"of this run alone, {in_words(overrides)}: its observations are not kept; "
-        f"scheduled runs {scheduled}"
-    )
 
 
 def of_rebuilt_first(

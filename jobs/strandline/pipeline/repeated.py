@@ -13,7 +13,7 @@ from strandline.lake.ledger import Entry, Ledger
 from strandline.lake.state import PipelineState
 from strandline.lake.store import PUBLISHED, Store
 from strandline.pipeline.driver import program
-from strandline.pipeline.request import Outcome, Request
+from strandline.pipeline.request import Outcome, Request, of_overrides
 from strandline.quality.findings.check import findings_in
 from strandline.spec import PipelineSpec
 
@@ -119,6 +119,7 @@ def repeat(
         versions=ledger.store.versions(),
         notes=[
             *request.notes,
+            *of_overrides(request.overrides, spec),
             f"nothing can change: run {last.run_id} has published just this, from the same rows by "
             "the same rules; --force computes it all the same",
         ],

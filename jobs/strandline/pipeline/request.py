@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange, midnight_before, text_of
-from strandline.model.overrides import option_of
+from strandline.model.overrides import in_words, option_of
 from strandline.model.run_ids import shared_id
 from strandline.quality.findings.check import Finding, findings_in
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from strandline.lake.entry import Entry
     from strandline.lake.state import PipelineState
     from strandline.model.books import Book
+    from strandline.spec.pipeline import PipelineSpec
 
 MOST_SHOWN = 10_000
 """The default number of windows of each kind in a preview."""
@@ -164,6 +165,22 @@ class Request:
     def as_next_attempt(self, step: Entry, state: PipelineState) -> Entry:
         """A step of a new run of this request (see the function of this name)."""
         return as_next_attempt(self.run_key, step, state)
+
+
+def of_overrides(overrides: Mapping[str, str], spec: PipelineSpec) -> Iterator[str]:
+    """A note about the rules of a run alone, and about the later runs that need its windows."""
+    if not overrides:
+        return
+    why = spec.why_overridden_is_redone
+    scheduled = (
+        "leave its windows that are final as they are (overridden: keep)"
+        if why is None
+        else f"that need its windows recompute them by the pipeline's file ({why})"
+    )
+    yield (
+        f"of this run alone, {in_words(overrides)}: its observations are not kept; "
+        f"scheduled runs {scheduled}"
+    )
 
 
 def as_next_attempt(run_key: str | None, step: Entry, state: PipelineState) -> Entry:

@@ -200,10 +200,10 @@ def revert_run(
     """
     opened = opened or OpenedLog.newest(lake, spec)
     ledger = opened.ledger
+    landing = open_landing(spark, lake, spec, log=opened.log)
     reverted = require_revertible(spec.pipeline, ledger.state(), run_id)
     named = partial(as_next_attempt, None, reverted.first_step(spark, spec, reason, requested_by))
     first = named(ledger.state()) if dry_run else ledger.append_named(named, datetime.now(UTC))
-    landing = open_landing(spark, lake, spec, log=opened.log)
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)
 
     def say_failed(message: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -133,8 +134,8 @@ def _steps(
         journal.know(**planned.ledger_says(ctx, request))
     with for_input_of(ctx.spark, planned.bytes_to_rebuild(ctx), ctx.spec.spark):
         rebuilt = _rebuilt(ctx, request, journal, arrivals)
-        preview = preview_to_show(ctx, request, planned, rebuilt)
     published = _published(ctx, request, journal, planned, rebuilt)
+    moved_back = of_frontier(journal.entry, state, ctx.landing.log.known_until_ms)
     return Outcome(
         **of_plan(ctx, arrivals),
         **of_rebuilt(rebuilt),
@@ -144,9 +145,9 @@ def _steps(
         dry_run=ctx.dry_run,
         run_id=ctx.run_id,
         status=status_after(request, rebuilt),
-        preview=preview,
+        preview=rebuilt.preview,
         took_before=duration_to_show(ctx, request, state, rebuilt.books),
-        notes=[*notes, *of_staged(rebuilt.staged), *of_frontier(journal.entry, state)],
+        notes=[*dict.fromkeys([*notes, *of_staged(rebuilt.staged), *moved_back])],
         seconds=journal.seconds,
     )
 
@@ -179,7 +180,8 @@ def _rebuilt(
         judged += judge_removals(ctx, request, journal, planned, staged, changes)
         judged += judge_tables(ctx, journal, planned, changes)
         judged.reject(ctx, journal)
-    return RebuiltRange(staged, malformed, books, judged, changes, tallied)
+        rebuilt = RebuiltRange(staged, malformed, books, judged, changes, tallied)
+        return replace(rebuilt, preview=preview_to_show(ctx, request, planned, rebuilt))
 
 
 def _published(

@@ -34,6 +34,7 @@ class RebuiltRange:
         judged: the result of all checks.
         changes: the differences from the published tables.
         tallied: the number of rows to insert, update and delete, by table.
+        preview: see `preview_to_show`.
     """
 
     staged: Staged
@@ -42,6 +43,7 @@ class RebuiltRange:
     judged: Judged
     changes: Sequence[Change]
     tallied: dict[str, dict[str, int]]
+    preview: Mapping[str, Any] | None = None
 
 
 def of_plan(ctx: Context, arrivals: RunArrivals) -> dict[str, Any]:

@@ -149,7 +149,7 @@ def judge_removals(
     journal.know(audit=[*(journal.entry.audit or ()), *said])
     if result.success:
         return Judged(said)
-    way_out = "find out where their records are; to remove them, give --allow-removals"
+    way_out = "find out where their records are; to remove these windows, give --allow-removals"
     return Judged(said, [result], way_out)
 
 

@@ -57,7 +57,7 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
         raise InputError(
             f"{origin}: {next(iter(features))}",
             f"not yet run by the engine ({listed})",
-            "the reference has it: strandline conformance --engine reference",
+            "the reference runs it: strandline conformance --engine reference",
         )
     if isinstance(spec, ChainedSpec):
         raise InputError(

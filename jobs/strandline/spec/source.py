@@ -64,7 +64,8 @@ def _named_in_a_map(expression: str) -> str:
     legal = name if NAME.fullmatch(name) else f"key_{name}"
     column = f"`{expression}`" if re.fullmatch(r"[\w .-]+", expression) else expression
     struct = ", without backticks for a field of a struct" if column != expression else ""
-    return f"give it one in a map: key: {{{legal}: '{column}'}}{struct}"
+    quoted = column.replace("'", "''")  # as YAML wants it
+    return f"give it one in a map: key: {{{legal}: '{quoted}'}}{struct}"
 
 
 def _columns(value: Any) -> Any:

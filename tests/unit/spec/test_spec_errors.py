@@ -197,6 +197,12 @@ def lines(content: Any) -> list[str]:
         ),
         (
             "source/key",
+            ["tags['x']"],
+            "source.key.tags['x']: \"tags['x']\" is not a legal name of a column; "
+            "give it one in a map: key: {tags_x: 'tags[''x'']'}",
+        ),
+        (
+            "source/key",
             ["de.vice"],
             "source.key.de.vice: 'de.vice' is not a legal name of a column; give it one in a map: "
             "key: {de_vice: '`de.vice`'}, without backticks for a field of a struct",
