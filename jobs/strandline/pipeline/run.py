@@ -32,7 +32,7 @@ from strandline.pipeline.journal import Journal, started
 from strandline.pipeline.layout import require_same_layout
 from strandline.pipeline.malformed import Malformed, stage_malformed
 from strandline.pipeline.notes import notes_of, of_frontier, of_staged
-from strandline.pipeline.notes_of_overrides import of_rebuilt_first
+from strandline.pipeline.notes_of_rebuilt import of_rebuilt_first
 from strandline.pipeline.observation import Observation
 from strandline.pipeline.opened import (
     OpenedLog,

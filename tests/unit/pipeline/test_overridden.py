@@ -16,8 +16,8 @@ from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.kept import reached_by
 from strandline.pipeline.memory import Remembered
-from strandline.pipeline.notes_of_overrides import of_overrides, of_rebuilt_first
-from strandline.pipeline.request import Request
+from strandline.pipeline.notes_of_rebuilt import of_rebuilt_first
+from strandline.pipeline.request import Request, of_overrides
 from strandline.pipeline.views.findings import findings_of
 from strandline.spec import PipelineSpec
 
