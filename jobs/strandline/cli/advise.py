@@ -90,11 +90,14 @@ def advise(
     require_advisable(spec)
     opened = OpenedLog.newest(root, spec)
     require_expressions(spec, opened.log)
-    short = is_small(spec, opened.ledger.state(), opened.log, None)
-    with application(spec, root, choice, as_json=as_json, log=opened.log, short=short) as (
-        spark,
-        step,
-    ):
+    with application(
+        spec,
+        root,
+        choice,
+        as_json=as_json,
+        log=opened.log,
+        short=is_small(spec, opened.ledger.state(), opened.log, None),
+    ) as (spark, step):
         found = advice_of(spec, root, question, spark, step, opened).to_json()
     found = {"made_at": text_of(now_ms), **found}
     keep_advice(spec, root, found)

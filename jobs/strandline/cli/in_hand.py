@@ -87,8 +87,7 @@ def runs_revert(
 
     opened = OpenedLog.newest(root, spec)
     require_revertible(spec.pipeline, opened.ledger.state(), run_id)
-    choice = on.choice(spec)
-    with application(spec, root, choice, as_json=as_json, log=opened.log, short=True) as (
+    with application(spec, root, on.choice(spec), as_json=as_json, log=opened.log, short=True) as (
         spark,
         step,
     ):

@@ -117,8 +117,12 @@ def _slots_beside_rows(store: Store) -> int:
     if table is None or "slots" not in columns_of(table).names:
         return 0
     files = dataset_of(table, "slots > 1")
-    several = files.to_table(["slots"], filter=ds.field("slots") > 1)["slots"]
-    return int(pc.sum(pc.subtract(several, 1)).as_py() or 0)
+    return slots_beyond_rows(files.to_table(["slots"], filter=ds.field("slots") > 1)["slots"])
+
+
+def slots_beyond_rows(slots: pa.ChunkedArray) -> int:
+    """The number of slots beyond one a row, by the column `slots`; a null stands for one."""
+    return int(pc.sum(pc.subtract(slots, 1)).as_py() or 0)
 
 
 def rows_by_day(store: Store, name: str) -> dict[date | None, int]:

@@ -76,17 +76,10 @@ def publish_staged(
     """
     progress("publish")
     opened = opened or OpenedLog.newest(lake, spec)
-    ctx = Context(
-        spark,
-        spec,
-        lake,
-        open_landing(spark, lake, spec, log=opened.log),
-        opened.ledger,
-        run_id,
-        dry_run=False,
-    )
+    landing = open_landing(spark, lake, spec, log=opened.log)
+    ctx = Context(spark, spec, lake, landing, opened.ledger, run_id, dry_run=False)
     require = partial(require_publishable, spec, ctx.ledger.store, run_id=run_id, accept=accept)
-    run = require(ctx.ledger.state(), log=ctx.landing.log)
+    run = require(ctx.ledger.state(), log=landing.log)
     kept = replace(
         run,
         reason=accept or run.reason,
@@ -97,15 +90,24 @@ def publish_staged(
     commit_with_it = _accepted_loss(ctx, kept) if kept.step in KEPT else None
     with ctx.store.lock():
         finish_dead_publish(ctx)
-        run = require(ctx.ledger.state(), log=ctx.landing.log)
+        run = require(ctx.ledger.state(), log=landing.log)
         if run.step in KEPT:
-            with _said_what_to_do(spec, kept):  # of what upkeep removes, it removes all
-                changes = changes_of(ctx, kept)
-            run = bring_in(ctx, changes, kept, commit_with_it)
+            run = _publish_kept(ctx, kept, commit_with_it)
     ctx.staging.drop()
     return replace(
         outcome_of(spec.pipeline, run), completed=completed_by(ctx.ledger.state(), run_id)
     )
+
+
+def _publish_kept(ctx: Context, kept: Entry, commit_with_it: Callable[[], None] | None) -> Entry:
+    """Publish the staging that a run has kept, under the lock; its step `published`.
+
+    Raises:
+        InputError: a part of the staging is missing or broken.
+    """
+    with _said_what_to_do(ctx.spec, kept):  # upkeep removes a staging whole
+        changes = changes_of(ctx, kept)
+    return bring_in(ctx, changes, kept, commit_with_it)
 
 
 def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:

@@ -147,6 +147,11 @@ class Request:
         return replace(self, to_ms=until_ms, not_published_ms=self.until_ms)
 
     @property
+    def is_shown_first(self) -> bool:
+        """Whether the run shows its changes and publishes nothing: a dry or a prepared run."""
+        return self.dry_run or self.prepare
+
+    @property
     def notes(self) -> list[str]:
         """Notes about how the request was understood."""
         notes = []

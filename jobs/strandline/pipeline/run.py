@@ -146,7 +146,8 @@ def _steps(
         run_id=ctx.run_id,
         status=status_after(request, rebuilt),
         preview=rebuilt.preview,
-        took_before=duration_to_show(ctx, request, state, rebuilt.books),
+        took_before=duration_to_show(request, state, rebuilt.books),
+        # two ranges may have the same note
         notes=[*dict.fromkeys([*notes, *of_staged(rebuilt.staged), *moved_back])],
         seconds=journal.seconds,
     )
@@ -190,7 +191,7 @@ def _published(
     """The step `published` of a run; None for a dry or prepared run, which publishes nothing."""
     if request.prepare:
         journal.write("prepared")
-    if request.prepare or ctx.dry_run:
+    if request.is_shown_first:
         return None
     with journal.part("publish"):
         # that rows have gone is accepted once what is left of them is published

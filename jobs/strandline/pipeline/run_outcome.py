@@ -103,7 +103,7 @@ def preview_to_show(
     For a dry run it includes the malformed rows that observing would quarantine; other runs have
     already done so, and runs with overridden settings never do.
     """
-    if not (ctx.dry_run or request.prepare):
+    if not request.is_shown_first:
         return None
     seen, observed = planned.seen, None
     rows, days = rebuilt.malformed.rows, [*seen.new_days, *seen.partial_days]
@@ -115,9 +115,9 @@ def preview_to_show(
 
 
 def duration_to_show(
-    ctx: Context, request: Request, state: PipelineState, books: Sequence[Book]
+    request: Request, state: PipelineState, books: Sequence[Book]
 ) -> Mapping[str, Any] | None:
     """The duration of earlier similar runs, for previews; None: the run publishes at once."""
-    if not (ctx.dry_run or request.prepare):
+    if not request.is_shown_first:
         return None
     return took_before(state, request.kind, sum(book.total for book in books))

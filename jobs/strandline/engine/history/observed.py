@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import chain
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -119,10 +118,16 @@ def _kept_steps(
     carried = days[-1].carried if days else known.carried
     # the ticks since the last day that has an arrival
     silent, now = source.advance(carried, SILENCE, horizon_ms)
-    later = together(*(day.steps for day in days), silent)
-    new_changes = chain.from_iterable(state.changes for state in (*(d.carried for d in days), now))
-    changes = (*known.changes, *new_changes)
-    steps = KeptSteps(known.steps, later, axis, horizon_ms, source.at_end(now), changes)
+    states = (*(day.carried for day in days), now)
+    changes = (*known.changes, *(change for state in states for change in state.changes))
+    steps = KeptSteps(
+        known.steps,
+        together(*(day.steps for day in days), silent),
+        axis,
+        horizon_ms,
+        source.at_end(now),
+        changes,
+    )
     return steps, tuple(channel.name for channel in now.channels)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strandline.errors import NoRunsError
-from strandline.lake.days import Days, read_days, shown_days, totals
+from strandline.lake.days import Days, read_days, shown_days, slots_beyond_rows, totals
 from strandline.lake.lacking import lacking
 from strandline.lake.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.read import tables_shown
@@ -202,7 +202,7 @@ def _calendar(store: Store, days: Days) -> tuple[dict[str, int], int, dict[str, 
 
 
 def _with_several(by_state: dict[str, int], slots: pa.ChunkedArray) -> dict[str, int]:
-    more = int(pc.sum(pc.subtract(slots, 1)).as_py() or 0)
+    more = slots_beyond_rows(slots)
     return by_state | {"gap": by_state["gap"] + more} if more else by_state
 
 
