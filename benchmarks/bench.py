@@ -29,22 +29,22 @@ from rich.console import Console
 from rounds import figures, interleaved, machine, meter, show
 
 from strandline.engine.position.axis import Axis
-from strandline.lake.ledger import Ledger
-from strandline.lake.open_landing import open_landing
+from strandline.lake.landing.open_landing import open_landing
+from strandline.lake.ledger.ledger import Ledger
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.start import start
-from strandline.lake.staged_cells import CELLS
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Lake
+from strandline.lake.store.store import Lake
+from strandline.lake.timeline.staged_cells import CELLS
 from strandline.model.intervals import EVERYTHING
-from strandline.pipeline.context import Context
-from strandline.pipeline.landing_status import landing_status_of
-from strandline.pipeline.memory import Remembered
-from strandline.pipeline.observation import Observation
-from strandline.pipeline.observe import observe_landing
-from strandline.pipeline.plan_backfill import plan_backfill
-from strandline.pipeline.rebuild import rebuild_into_staging
-from strandline.pipeline.request import Request
+from strandline.pipeline.observe.landing_status import landing_status_of
+from strandline.pipeline.observe.memory import Remembered
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.observe.observe import observe_landing
+from strandline.pipeline.plan.backfill import plan_backfill
+from strandline.pipeline.rebuild.rebuild import rebuild_into_staging
+from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.request import Request
 from strandline.pipeline.run import run
 from strandline.spec import PipelineSpec
 

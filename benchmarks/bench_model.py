@@ -40,8 +40,8 @@ from rounds import figures, interleaved, machine, meter, show
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.protocol import session_of
 from strandline.lake.sessions.start import start
-from strandline.pipeline.advice import Question
-from strandline.pipeline.advise import advise
+from strandline.pipeline.advise.advice import Question
+from strandline.pipeline.advise.advise import advise
 from strandline.spec.process import Process
 
 SPREAD = Process(

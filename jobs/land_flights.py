@@ -37,8 +37,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import csv
 
 from strandline.errors import InputError, RetryableError, StrandlineError
-from strandline.lake.commits import commits
-from strandline.lake.store import Lake
+from strandline.lake.store.commits import commits
+from strandline.lake.store.store import Lake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

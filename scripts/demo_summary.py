@@ -21,9 +21,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.reads import dataset_of
-from strandline.lake.store import Lake
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.reads import dataset_of
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import datetime_of, instant_of
 
 PIPELINE = "flights"

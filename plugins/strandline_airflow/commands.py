@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strandline.errors import InputError
-from strandline.lake.places import is_uri
+from strandline.lake.store.places import is_uri
 from strandline_airflow import settings
 from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import failure_of

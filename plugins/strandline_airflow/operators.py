@@ -162,11 +162,11 @@ class StrandlineJobOperator(BaseOperator):
 
     def _is_short(self) -> bool:
         """Whether the run is too short for a JVM to warm up."""
-        from strandline.lake.ledger import Ledger  # noqa: PLC0415 - DAG files parse
-        from strandline.lake.places import is_uri  # noqa: PLC0415
-        from strandline.lake.results_log import log_of  # noqa: PLC0415
-        from strandline.lake.small_runs import is_small  # noqa: PLC0415 - without these
-        from strandline.lake.store import Lake  # noqa: PLC0415
+        from strandline.lake.landing.results_log import log_of  # noqa: PLC0415
+        from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415 - without these
+        from strandline.lake.ledger.ledger import Ledger  # noqa: PLC0415 - DAG files parse
+        from strandline.lake.store.places import is_uri  # noqa: PLC0415
+        from strandline.lake.store.store import Lake  # noqa: PLC0415
 
         pipeline, where = self._name_of_pipeline(), settings.lake(self.lake)
         if pipeline is None or is_uri(where):

@@ -13,7 +13,7 @@ from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from strandline.errors import InputError
-from strandline.lake.places import is_uri
+from strandline.lake.store.places import is_uri
 from strandline_airflow.answers import answer_file
 from strandline_airflow.asked_reports import TIMEOUT_S, AskedReports, BusyError
 from strandline_airflow.outcomes import failure_of

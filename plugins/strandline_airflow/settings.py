@@ -13,7 +13,7 @@ from typing import Any
 
 import strandline
 from strandline.errors import InputError
-from strandline.lake.places import path_of
+from strandline.lake.store.places import path_of
 from strandline_airflow.connection import CONNECTION, in_connection, store_environment
 
 SPARK_CONNECTION = "spark_default"

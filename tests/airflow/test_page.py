@@ -12,7 +12,7 @@ import pytest
 from calendars import a_slot, write_calendar
 from many_days import a_lake_of
 
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.spec import find_spec
 
 pytestmark = pytest.mark.airflow

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from strandline.lake.store import Store
+from strandline.lake.store.store import Store
 
 _INSTANT = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(

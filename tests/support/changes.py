@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from lakes import at
 
-from strandline.lake.state import PipelineState
+from strandline.lake.ledger.state import PipelineState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -20,8 +20,8 @@ import yaml
 from deltalake import DeltaTable
 from lakes import SPEC, a_week, land
 
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.store import Lake
 
 COMMAND = str(Path(sys.executable).with_name("strandline"))
 TABLES = ("windows", "firings", "quarantine", "completeness")

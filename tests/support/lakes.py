@@ -15,10 +15,10 @@ from unittest.mock import patch
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.request import Outcome, Request
+from strandline.pipeline.request.request import Outcome, Request
 from strandline.pipeline.run import run
 from strandline.quality.audit import wording
 from strandline.quality.audit.result import Audit, AuditResult
@@ -175,9 +175,9 @@ def books_alone(spec: PipelineSpec, staged: AuditInput, **_: Any) -> Audit:
 def few_at_once(records: int = 60) -> Iterator[None]:
     """As on a driver that holds no more: days are observed in staging, ranges rebuilt in pieces."""
     with (
-        patch("strandline.pipeline.observe_input._AT_ONCE", records),
-        patch("strandline.pipeline.rebuild._MOST_CELLS", records),
-        patch("strandline.lake.timeline_commit._AT_ONCE", records),
+        patch("strandline.pipeline.observe.observe_input._AT_ONCE", records),
+        patch("strandline.pipeline.rebuild.rebuild._MOST_CELLS", records),
+        patch("strandline.lake.timeline.commit._AT_ONCE", records),
     ):
         yield
 

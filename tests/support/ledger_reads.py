@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from strandline.lake import ledger
-from strandline.lake.entry import Entry, entries_of
+from strandline.lake.ledger import ledger
+from strandline.lake.ledger.entry import Entry, entries_of
 
 
 @contextmanager

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lakes import Line
 
-    from strandline.pipeline.request import Outcome
+    from strandline.pipeline.request.request import Outcome
     from strandline.reference import Replay
     from strandline.spec import PipelineSpec
 

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from threading import Semaphore, Thread
 
-from strandline.lake.terms import LASTS_S, Owner, Terms
+from strandline.lake.store.terms import LASTS_S, Owner, Terms
 
 TABLES = ("windows", "quarantine", "runs")
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from strandline.lake.staging import Part, Staging
-from strandline.lake.store import Store
+from strandline.lake.publish.staging import Part, Staging
+from strandline.lake.store.store import Store
 
 
 def staged(store: Store, rows: pa.Table, run_id: str = "run", name: str = "rows") -> Part:

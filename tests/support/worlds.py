@@ -24,9 +24,9 @@ from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Observed, cells_from
-from strandline.lake.ledger import Entry
-from strandline.lake.state import PipelineState
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, compare
 from strandline.model.intervals import (
     LEAST_INSTANT_MS,
@@ -34,12 +34,12 @@ from strandline.model.intervals import (
     day_of,
     midnight_of,
 )
-from strandline.pipeline.landing_status import LandingStatus, times_of_lost
-from strandline.pipeline.memory import FirstOpen, Remembered
-from strandline.pipeline.plan import Plan, require_rows
-from strandline.pipeline.plan_advance import plan_advance
-from strandline.pipeline.plan_backfill import plan_backfill
-from strandline.pipeline.request import Request
+from strandline.pipeline.observe.landing_status import LandingStatus, times_of_lost
+from strandline.pipeline.observe.memory import FirstOpen, Remembered
+from strandline.pipeline.plan.advance import plan_advance
+from strandline.pipeline.plan.backfill import plan_backfill
+from strandline.pipeline.plan.plan import Plan, require_rows
+from strandline.pipeline.request.request import Request
 from strandline.reference import Record, Tables, replay
 from strandline.reference.duplicates import without_duplicates
 from strandline.spec.window import Session

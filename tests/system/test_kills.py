@@ -14,7 +14,7 @@ import pytest
 from kills import Home, Kill, KillAtCommit, KillAtFile, Kind, run_watched
 from lakes import a_record
 
-from strandline.lake.state import PipelineState
+from strandline.lake.ledger.state import PipelineState
 
 pytestmark = pytest.mark.system
 

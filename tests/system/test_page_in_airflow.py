@@ -17,7 +17,7 @@ from browser import BROWSER, a_browser
 from calendars import a_slot, write_calendar
 from many_days import a_lake_of
 
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.pipeline.views.report import write_report
 from strandline.spec import find_spec
 

@@ -24,7 +24,7 @@ from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.quality.figures import duration, percent
 
 if TYPE_CHECKING:
-    from strandline.pipeline.advice import Question
+    from strandline.pipeline.advise.advice import Question
 
 _BAR = 24
 _LEAST_SHARE = 1e-5
@@ -62,7 +62,7 @@ class _Asked:
         Raises:
             InputError: a value cannot be parsed.
         """
-        from strandline.pipeline.advice import Question  # noqa: PLC0415
+        from strandline.pipeline.advise.advice import Question  # noqa: PLC0415
 
         return Question(
             keep=share_of(self.keep),
@@ -79,11 +79,11 @@ def advise(
     """What each bound and allowed lateness would lose and cost; publishes nothing."""
     spec, root = at.spec(pipeline), at.root
     choice = on.choice(spec)
-    from strandline.lake.small_runs import is_small  # noqa: PLC0415
-    from strandline.pipeline.advise import advise as advice_of  # noqa: PLC0415
-    from strandline.pipeline.advise import require_advisable  # noqa: PLC0415
-    from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
-    from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
+    from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415
+    from strandline.pipeline.advise.advise import advise as advice_of  # noqa: PLC0415
+    from strandline.pipeline.advise.advise import require_advisable  # noqa: PLC0415
+    from strandline.pipeline.request.expressions import require_expressions  # noqa: PLC0415
+    from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
     from strandline.pipeline.views.kept_advice import keep_advice  # noqa: PLC0415
 
     question = asked.question(now_ms := int(time.time() * 1000))

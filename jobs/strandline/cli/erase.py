@@ -38,8 +38,8 @@ def erase(
 
     From quarantine, firings, pairs, staging and reports. No engine is started.
     """
-    from strandline.pipeline.erase import erase as erase_rows  # noqa: PLC0415
-    from strandline.pipeline.erase import erasure_of  # noqa: PLC0415
+    from strandline.pipeline.manage.erase import erase as erase_rows  # noqa: PLC0415
+    from strandline.pipeline.manage.erase import erasure_of  # noqa: PLC0415
 
     if not reason.strip():
         raise InputError("--reason", "empty", "give the reason for the erasure")

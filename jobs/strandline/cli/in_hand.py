@@ -38,13 +38,13 @@ def runs_publish(
     if accept is not None and not accept.strip():
         raise InputError("--accept", "no reason", "give the reason for publishing it")
     spec, root = at.spec(pipeline), at.root
-    from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
-    from strandline.pipeline.publish_staged import (  # noqa: PLC0415
+    from strandline.pipeline.publish.publish_staged import (  # noqa: PLC0415
         outcome_of,
         overrides_of,
         publish_staged,
         require_publishable,
     )
+    from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
 
     opened = OpenedLog.newest(root, spec)
     state = opened.ledger.state()
@@ -82,8 +82,8 @@ def runs_revert(
 ) -> None:
     """Undo a published run: publish what stood before it."""
     spec, root = at.spec(pipeline), at.root
-    from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
-    from strandline.pipeline.revert import require_revertible, revert_run  # noqa: PLC0415
+    from strandline.pipeline.manage.revert import require_revertible, revert_run  # noqa: PLC0415
+    from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
 
     opened = OpenedLog.newest(root, spec)
     require_revertible(spec.pipeline, opened.ledger.state(), run_id)
@@ -115,7 +115,7 @@ def runs_cancel(
     at: Places,
 ) -> None:
     """Stop a run that has not begun to publish."""
-    from strandline.pipeline.abandon import cancel_run  # noqa: PLC0415
+    from strandline.pipeline.publish.abandon import cancel_run  # noqa: PLC0415
 
     spec = at.spec(pipeline)
     found = cancel_run(spec, at.root, run_id, reason=reason, requested_by=requested_by)

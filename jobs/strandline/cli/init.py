@@ -22,7 +22,7 @@ from strandline.cli.running import application
 from strandline.errors import InputError, not_writable
 
 if TYPE_CHECKING:
-    from strandline.lake.store import Lake
+    from strandline.lake.store.store import Lake
     from strandline.proposal.propose import Proposed
     from strandline.spec import PipelineSpec
 
@@ -145,8 +145,8 @@ def _advised(
     proposed: Proposed, root: Lake, on: EngineOptions, notes: list[str], *, as_json: bool
 ) -> tuple[Proposed, str | None]:
     """The advised proposal with the engine's name; or the reason why there is no advice."""
-    from strandline.lake.landing_log import LandingLog  # noqa: PLC0415
-    from strandline.pipeline.advice import Question  # noqa: PLC0415
+    from strandline.lake.landing.log import LandingLog  # noqa: PLC0415
+    from strandline.pipeline.advise.advice import Question  # noqa: PLC0415
 
     spec = _spec_of(proposed, proposed.proposal.name)
     chosen = on
@@ -159,7 +159,7 @@ def _advised(
         choice = chosen.choice(spec)
         log = LandingLog.of(root, spec)
         with application(spec, root, choice, as_json=as_json, log=log, short=True) as (spark, step):
-            from strandline.pipeline.advise import advise  # noqa: PLC0415
+            from strandline.pipeline.advise.advise import advise  # noqa: PLC0415
 
             found = advise(spec, root, question, spark, step).to_json()
     except InputError as error:

@@ -17,8 +17,8 @@ from strandline.cli.progress import progress
 from strandline.errors import InputError, StrandlineError
 
 if TYPE_CHECKING:
-    from strandline.lake.store import Lake
-    from strandline.pipeline.maintain import Retention
+    from strandline.lake.store.store import Lake
+    from strandline.pipeline.manage.maintain import Retention
     from strandline.spec import PipelineSpec
 
 
@@ -62,7 +62,7 @@ def maintain(
 
     What is to be done is shown before, and measured after. No engine is started.
     """
-    from strandline.pipeline.maintain import Retention  # noqa: PLC0415
+    from strandline.pipeline.manage.maintain import Retention  # noqa: PLC0415
 
     if (pipeline is None) is not every:
         raise InputError("maintain", "no pipeline, or too many", "give PIPELINE, or --all")
@@ -102,7 +102,7 @@ def _maintained(
     spec: PipelineSpec, lake: Lake, retention: Retention, *, dry_run: bool
 ) -> dict[str, Any]:
     """Maintain one pipeline; its planned steps and their result."""
-    from strandline.pipeline.maintain import maintain, upkeep_of  # noqa: PLC0415
+    from strandline.pipeline.manage.maintain import maintain, upkeep_of  # noqa: PLC0415
 
     planned = upkeep_of(spec, lake, retention)
     if dry_run:

@@ -9,7 +9,7 @@ import typer
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.request import MOST_SHOWN
+from strandline.pipeline.request.request import MOST_SHOWN
 
 Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")]
 Pipelines = Annotated[

@@ -10,7 +10,7 @@ from strandline.cli.groups import Cutoff, EngineOptions, Limits, Places, Repetit
 from strandline.cli.options import AsJson, Pipeline, PreviewRows, instant_at, range_of
 from strandline.cli.running import run_pipeline
 from strandline.errors import InputError
-from strandline.pipeline.request import MOST_SHOWN
+from strandline.pipeline.request.request import MOST_SHOWN
 
 
 def plan(

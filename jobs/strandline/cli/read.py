@@ -88,9 +88,9 @@ def read(
 
     All tables are read as one run left them together, whatever a later run is writing.
     """
-    from strandline.lake.days import Days  # noqa: PLC0415
     from strandline.lake.export import export  # noqa: PLC0415
     from strandline.lake.read import LEDGER, published_tables  # noqa: PLC0415
+    from strandline.lake.store.days import Days  # noqa: PLC0415
 
     file, days = asked.file, Days(**asked_days(asked.since, asked.until))
     if table == LEDGER and days != Days():

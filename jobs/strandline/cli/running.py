@@ -21,11 +21,11 @@ from strandline.errors import InterruptedByUserError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from strandline.lake.landing_log import LandingLog
+    from strandline.lake.landing.log import LandingLog
     from strandline.lake.sessions.choice import EngineChoice
-    from strandline.lake.store import Lake
-    from strandline.pipeline.opened import OpenedLog
-    from strandline.pipeline.request import Outcome, Request
+    from strandline.lake.store.store import Lake
+    from strandline.pipeline.request.opened import OpenedLog
+    from strandline.pipeline.request.request import Outcome, Request
     from strandline.spec import PipelineSpec
 
 
@@ -62,12 +62,12 @@ def run_pipeline(
     repetition.require_one()
     spec = at.spec(pipeline, asked.get("overrides"))
     choice = on.choice(spec)
-    from strandline.lake.small_runs import is_small  # noqa: PLC0415
-    from strandline.pipeline.expressions import require_expressions  # noqa: PLC0415
-    from strandline.pipeline.layout import require_same_layout  # noqa: PLC0415
-    from strandline.pipeline.opened import OpenedLog  # noqa: PLC0415
-    from strandline.pipeline.request import Request  # noqa: PLC0415
-    from strandline.pipeline.took import parts_before  # noqa: PLC0415
+    from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415
+    from strandline.pipeline.plan.took import parts_before  # noqa: PLC0415
+    from strandline.pipeline.request.expressions import require_expressions  # noqa: PLC0415
+    from strandline.pipeline.request.layout import require_same_layout  # noqa: PLC0415
+    from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
+    from strandline.pipeline.request.request import Request  # noqa: PLC0415
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
     opened = OpenedLog.newest(at.root, spec)
@@ -100,8 +100,8 @@ def run_pipeline(
 
 def _known_outcome(spec: PipelineSpec, opened: OpenedLog, request: Request) -> Outcome | None:
     """The result of a run with nothing new to process, or of the run it would repeat; else None."""
-    from strandline.pipeline.already_processed import already_processed  # noqa: PLC0415
-    from strandline.pipeline.repeated import repeat  # noqa: PLC0415
+    from strandline.pipeline.request.already_processed import already_processed  # noqa: PLC0415
+    from strandline.pipeline.request.repeated import repeat  # noqa: PLC0415
 
     ledger, log = opened.ledger, opened.log
     return already_processed(spec, ledger, request, log) or repeat(spec, ledger, request, log)
@@ -142,9 +142,9 @@ def application(
         InputError: the engine cannot run the pipeline; raised before the engine starts.
         InterruptedByUserError: the user has interrupted the command.
     """
-    from strandline.lake.sessions.limits import require_able, stores_of  # noqa: PLC0415
     from strandline.lake.sessions.shared import require_shared  # noqa: PLC0415
     from strandline.lake.sessions.start import start  # noqa: PLC0415
+    from strandline.pipeline.request.limits import require_able, stores_of  # noqa: PLC0415
 
     require_able(choice, spec, log)
     with progress(quiet=as_json, took_before=took_before) as step:

@@ -75,7 +75,7 @@ def runs_drop(
     at: Places,
 ) -> None:
     """Abandon an unpublished run; take back what it wrote."""
-    from strandline.pipeline.abandon import drop_run  # noqa: PLC0415
+    from strandline.pipeline.publish.abandon import drop_run  # noqa: PLC0415
 
     spec = at.spec(pipeline)
     found = drop_run(spec, at.root, run_id, reason=reason, requested_by=requested_by)

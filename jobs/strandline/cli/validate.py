@@ -15,7 +15,7 @@ from strandline.cli.options import AsJson
 from strandline.errors import InputError, problem_of
 
 if TYPE_CHECKING:
-    from strandline.lake.store import Lake
+    from strandline.lake.store.store import Lake
     from strandline.spec import PipelineSpec
 
 
@@ -70,7 +70,7 @@ def _unchecked(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]:
     Raises:
         InputError: expressions are wrong; the message names all of them.
     """
-    from strandline.lake.known_columns import columns_in_lake  # noqa: PLC0415
+    from strandline.lake.landing.known_columns import columns_in_lake  # noqa: PLC0415
     from strandline.spec.expressions import as_one, left_to_the_engine, problems_of  # noqa: PLC0415
 
     columns, notes = columns_in_lake(lake, spec)

@@ -21,11 +21,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError
-from strandline.lake.days import Days, days_of
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.reads import columns_of, dataset_of
-from strandline.lake.state import WHOLE, PipelineState, UnfinishedPublish
-from strandline.lake.store import PUBLISHED, Lake, Store
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.state import WHOLE, PipelineState
+from strandline.lake.ledger.unfinished import UnfinishedPublish
+from strandline.lake.store.days import Days, days_of
+from strandline.lake.store.reads import columns_of, dataset_of
+from strandline.lake.store.store import PUBLISHED, Lake, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

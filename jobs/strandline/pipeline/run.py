@@ -15,36 +15,43 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from strandline.lake.entry import Entry
-from strandline.lake.open_landing import open_landing
+from strandline.lake.landing.open_landing import open_landing
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.settings import for_input_of
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Lake
-from strandline.pipeline.already_processed import require_no_earlier_recreation
-from strandline.pipeline.arrivals import RunArrivals
-from strandline.pipeline.ask_engine import require_all_expressions
-from strandline.pipeline.checks import checks_of, note_of_dates
-from strandline.pipeline.commit_observation import commit_observed
-from strandline.pipeline.context import Context, Progress
-from strandline.pipeline.diff import diffs, no_longer_kept, tallies
-from strandline.pipeline.failures import failures_recorded
-from strandline.pipeline.journal import Journal, started
-from strandline.pipeline.layout import require_same_layout
-from strandline.pipeline.malformed import Malformed, stage_malformed
-from strandline.pipeline.notes import notes_of, of_frontier, of_staged
-from strandline.pipeline.notes_of_rebuilt import of_rebuilt_first
-from strandline.pipeline.observation import Observation
-from strandline.pipeline.opened import (
+from strandline.lake.store.store import Lake
+from strandline.pipeline.audit.arrivals import RunArrivals
+from strandline.pipeline.audit.checks import checks_of, note_of_dates
+from strandline.pipeline.audit.verdict import judge, judge_removals, judge_tables
+from strandline.pipeline.diff.diff import diffs, no_longer_kept, tallies
+from strandline.pipeline.notes.notes import notes_of, of_frontier, of_staged
+from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
+from strandline.pipeline.observe.commit_observation import commit_observed
+from strandline.pipeline.observe.malformed import Malformed, stage_malformed
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.plan.planned_run import PlannedRun, planned_run_of, too_much_to_read
+from strandline.pipeline.plan.results_changed import of_changed_results
+from strandline.pipeline.publish.publish import (
+    create_tables,
+    finish_dead_publish,
+    publish,
+    to_publish,
+)
+from strandline.pipeline.rebuild.rebuild import Staged, rebuild_into_staging
+from strandline.pipeline.request.already_processed import require_no_earlier_recreation
+from strandline.pipeline.request.ask_engine import require_all_expressions
+from strandline.pipeline.request.context import Context, Progress
+from strandline.pipeline.request.failures import failures_recorded
+from strandline.pipeline.request.journal import Journal, started
+from strandline.pipeline.request.layout import require_same_layout
+from strandline.pipeline.request.opened import (
     OpenedLog,
     brought_up_to_date,
     no_erased_rows_staged,
     require_nothing_erased,
 )
-from strandline.pipeline.planned_run import PlannedRun, planned_run_of, too_much_to_read
-from strandline.pipeline.publish import create_tables, finish_dead_publish, publish, to_publish
-from strandline.pipeline.rebuild import Staged, rebuild_into_staging
-from strandline.pipeline.request import Outcome, Request
-from strandline.pipeline.results_changed import of_changed_results
+from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.request.thrown import thrown_by
 from strandline.pipeline.run_outcome import (
     RebuiltRange,
     duration_to_show,
@@ -54,8 +61,6 @@ from strandline.pipeline.run_outcome import (
     preview_to_show,
     status_after,
 )
-from strandline.pipeline.thrown import thrown_by
-from strandline.pipeline.verdict import judge, judge_removals, judge_tables
 from strandline.spec import PipelineSpec
 
 

@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from strandline.lake.entry import Entry
-from strandline.lake.state import PipelineState
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.state import PipelineState
 from strandline.model.books import Book
-from strandline.pipeline.arrivals import RunArrivals
-from strandline.pipeline.context import Context
-from strandline.pipeline.diff import Change
-from strandline.pipeline.malformed import Malformed, has_malformed, malformed_diff
-from strandline.pipeline.planned_run import PlannedRun
-from strandline.pipeline.preview import preview_of
-from strandline.pipeline.rebuild import Staged
-from strandline.pipeline.request import Request
-from strandline.pipeline.took import took_before
-from strandline.pipeline.verdict import Judged
+from strandline.pipeline.audit.arrivals import RunArrivals
+from strandline.pipeline.audit.verdict import Judged
+from strandline.pipeline.diff.diff import Change
+from strandline.pipeline.diff.preview import preview_of
+from strandline.pipeline.observe.malformed import Malformed, has_malformed, malformed_diff
+from strandline.pipeline.plan.planned_run import PlannedRun
+from strandline.pipeline.plan.took import took_before
+from strandline.pipeline.rebuild.rebuild import Staged
+from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.request import Request
 from strandline.pipeline.views.changes import completed_by
 
 

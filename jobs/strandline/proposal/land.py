@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from strandline.errors import InputError
-from strandline.lake.store import storage_errors
+from strandline.lake.store.store import storage_errors
 from strandline.proposal.files import batches_of, digest_of
 from strandline.proposal.roles import Roles
 from strandline.proposal.table import Table

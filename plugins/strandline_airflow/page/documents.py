@@ -7,7 +7,7 @@ from pathlib import Path
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, Response
 
-from strandline.lake.places import is_uri
+from strandline.lake.store.places import is_uri
 from strandline_airflow.page.access import ReadablePipeline
 from strandline_airflow.page.rendering import PLAIN, headers, page
 from strandline_airflow.settings import report_file

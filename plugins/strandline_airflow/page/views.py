@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import HTTPException
 
-from strandline.lake.places import is_uri
+from strandline.lake.store.places import is_uri
 from strandline.spec import PipelineSpec
 from strandline_airflow import settings
 from strandline_airflow.asked_reports import AskedReports, BusyError

@@ -18,7 +18,7 @@ from engines import ENGINE
 from expressions_on_sail import AT_THE_ENDS, REFUSED_WIDELY
 from spark_answers import EXAMPLE, Query, answer, keep, kept, register
 
-from strandline.pipeline.ask_engine import asked
+from strandline.pipeline.request.ask_engine import asked
 from strandline.spec import known_functions as known
 from strandline.spec.on_sail import names_not_on_sail, types_not_on_sail
 from strandline.spec.sql import NotUnderstood, read_sql

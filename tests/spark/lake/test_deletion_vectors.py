@@ -14,7 +14,7 @@ from lakes import FIRST_DAY, Line, a_record, a_spec, instant, land
 from replayed import assert_told_by_replay
 
 from strandline.engine.position.axis import Axis
-from strandline.lake.table_landing import TableLanding
+from strandline.lake.landing.table_landing import TableLanding
 
 pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="made and read by delta-spark")]
 

@@ -8,8 +8,8 @@ from lakes import Line, a_record, a_spec, at, land
 from odd_paths import ALL_SIGNS, SIGNS
 
 from strandline.engine.frames import from_arrow
-from strandline.lake.staging import Staging, passing
-from strandline.lake.store import Lake
+from strandline.lake.publish.staging import Staging, passing
+from strandline.lake.store.store import Lake
 
 pytestmark = pytest.mark.spark
 

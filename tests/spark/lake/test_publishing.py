@@ -19,13 +19,13 @@ from pyspark.sql import functions as F
 from staged import staged
 
 from strandline.errors import InputError
-from strandline.lake import publish as out
-from strandline.lake import upkeep
-from strandline.lake.adopt import Adoption, Attempt
-from strandline.lake.commits import commits, days_changed
-from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
-from strandline.lake.reads import dataset_of
-from strandline.lake.store import Lake
+from strandline.lake.publish import publish as out
+from strandline.lake.publish.adopt import Adoption, Attempt
+from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.store.commits import commits, days_changed
+from strandline.lake.store.reads import dataset_of
+from strandline.lake.store.store import Lake
+from strandline.lake.upkeep import upkeep
 from strandline.tables import PublishedTable
 
 pytestmark = pytest.mark.spark

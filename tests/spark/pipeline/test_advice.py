@@ -11,8 +11,8 @@ from lakes import Line, a_record, a_spec, a_week, instant, land
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.advice import Advice, Question
-from strandline.pipeline.advise import advise
+from strandline.pipeline.advise.advice import Advice, Question
+from strandline.pipeline.advise.advise import advise
 from strandline.spec.values import parse_duration
 
 pytestmark = pytest.mark.spark
@@ -96,7 +96,7 @@ def test_a_clock_that_is_ahead_costs_what_max_ahead_would_have_kept(session, tmp
 
 def test_where_no_clock_is_ahead_nothing_is_read_again(session, tmp_path, monkeypatch):
     land(tmp_path, some_days(2))
-    monkeypatch.setattr("strandline.pipeline.advise._Count.ahead", None)
+    monkeypatch.setattr("strandline.pipeline.advise.advise._Count.ahead", None)
     clocks = advice_of(Line(session, tmp_path, a_spec()), within=None).clocks
     assert (clocks.records, clocks.with_limit, clocks.without) == (0, None, None)
 

@@ -13,12 +13,12 @@ from lakes import Line, a_record, a_spec, a_week, instant, land, ms
 from replayed import assert_books_balance, replay_of
 
 from strandline.errors import InputError
-from strandline.lake.open_landing import open_landing
-from strandline.lake.results_landing import ResultsLanding
-from strandline.lake.state import PipelineState
+from strandline.lake.landing.open_landing import open_landing
+from strandline.lake.landing.results_landing import ResultsLanding
+from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.results_changed import ranges_changed
-from strandline.pipeline.revert import revert_run
+from strandline.pipeline.manage.revert import revert_run
+from strandline.pipeline.plan.results_changed import ranges_changed
 from strandline.reference import Tables, replay_chained
 from strandline.spec import parse_any
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from strandline.pipeline.request import Outcome
+    from strandline.pipeline.request.request import Outcome
     from strandline.reference import Firing, Record
     from strandline.spec.chained import ChainedSpec
 

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 from lakes import Line, a_spec, a_week, land
 
-from strandline.pipeline.revert import revert_run
+from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.views.changes import changes_of
 
 pytestmark = pytest.mark.spark

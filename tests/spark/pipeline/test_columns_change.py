@@ -18,15 +18,15 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.records.identity import SourceColumns, identity
 from strandline.engine.records.read import read_records
 from strandline.errors import InputError
-from strandline.lake import publish as out
-from strandline.lake.diff import OP
-from strandline.lake.identities import nulls_counted
-from strandline.lake.schema import schema_of
-from strandline.lake.staged_diff import counts_of
-from strandline.lake.staging import Staging
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Lake
-from strandline.pipeline.driver import attempt_of
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish import publish as out
+from strandline.lake.publish.diff import OP
+from strandline.lake.publish.staged_diff import counts_of
+from strandline.lake.publish.staging import Staging
+from strandline.lake.store.identities import nulls_counted
+from strandline.lake.store.schema import schema_of
+from strandline.lake.store.store import Lake
+from strandline.pipeline.request.driver import attempt_of
 from strandline.pipeline.views.status import status_of
 from strandline.spec.joined import PAIRS
 from strandline.tables import QUARANTINE, tables_of

@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 from lakes import SCHEMA, Line, a_record, a_spec
 
 from strandline.errors import InputError
-from strandline.pipeline.revert import revert_run
+from strandline.pipeline.manage.revert import revert_run
 
 if TYPE_CHECKING:
     from pathlib import Path

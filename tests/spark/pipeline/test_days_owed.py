@@ -10,8 +10,8 @@ from replayed import assert_books_balance, assert_told_by_replay, of_range
 
 from strandline.errors import RetryableError
 from strandline.model.intervals import TimeRange
-from strandline.pipeline import commit_observation
-from strandline.pipeline.request import Request
+from strandline.pipeline.observe import commit_observation
+from strandline.pipeline.request.request import Request
 
 pytestmark = pytest.mark.spark
 

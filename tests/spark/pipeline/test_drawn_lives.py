@@ -18,7 +18,7 @@ from lakes import Line, a_spec, instant, land
 from replayed import assert_books_balance, assert_same_tables, assert_told_by_replay
 
 from strandline.errors import AuditFailedError
-from strandline.pipeline.request import Request
+from strandline.pipeline.request.request import Request
 from strandline.pipeline.views.status import status_of
 from strandline.quality.audit.result import Audit, AuditResult
 

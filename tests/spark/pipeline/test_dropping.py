@@ -10,13 +10,13 @@ from lakes import Line, a_spec, a_week, instant, land
 from replayed import assert_told_by_replay
 
 from strandline.errors import InputError
-from strandline.lake import publish as out
-from strandline.lake.ledger import Entry
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Store
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish import publish as out
+from strandline.lake.store.store import Store
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.abandon import drop_run
-from strandline.pipeline.request import Request
+from strandline.pipeline.publish.abandon import drop_run
+from strandline.pipeline.request.request import Request
 
 pytestmark = pytest.mark.spark
 

@@ -13,10 +13,10 @@ from joined import COGROUP, JOIN, Join
 from lakes import INSTANT, Line, a_record, a_spec, a_week, at, land
 
 from strandline.errors import AuditFailedError
-from strandline.lake.entry import Entry
-from strandline.lake.state import PipelineState
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.request import Outcome
+from strandline.pipeline.request.request import Outcome
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.status import status_of
@@ -108,7 +108,7 @@ def test_a_table_of_unreadable_arrivals_is_rejected_again_and_again_and_then_sta
     assert line.ledger[-1].frontier_ms is None
     right = "try_to_timestamp(synced, 'dd.MM.yyyy HH:mm')"
     read = line.of(a_spec(**AS_TEXT | {"source__arrival_time": right}))
-    in_both = patch("strandline.pipeline.diff.no_longer_malformed", return_value=None)
+    in_both = patch("strandline.pipeline.diff.diff.no_longer_malformed", return_value=None)
     with in_both, pytest.raises(AuditFailedError) as caught:
         read.advance("3")
     assert "expect_tables_to_share_no_record" in str(caught.value)

@@ -13,8 +13,8 @@ from landed_goldens import goldens, landed, published, told
 from replayed import assert_books_balance
 
 from strandline.errors import AuditFailedError
-from strandline.lake.open_landing import open_landing
-from strandline.pipeline.revert import revert_run
+from strandline.lake.landing.open_landing import open_landing
+from strandline.pipeline.manage.revert import revert_run
 from strandline.spec import parse_any, parse_spec
 from strandline.spec.join import SIDES
 from strandline.spec.process import Process

@@ -11,8 +11,8 @@ from joined import COGROUP, PAIRED, SIDE
 from lakes import Line, a_record, a_spec, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
-from strandline.lake.joined_log import JoinedLog
-from strandline.lake.state import PipelineState
+from strandline.lake.landing.joined_log import JoinedLog
+from strandline.lake.ledger.state import PipelineState
 from strandline.pipeline.views.deep import books_of_all
 from strandline.spec import parse_spec
 
@@ -244,7 +244,7 @@ def test_where_one_side_as_it_was_is_missing_the_range_is_recomputed_and_named(
     line = decided_of_two(spark, tmp_path, COGROUP)
     land(tmp_path, numbered(a_record("2 10:30", "2 10:15")), mode="append", table="landing/left")
     monkeypatch.setattr(
-        "strandline.lake.landing_log.is_whole", lambda then, now: "right" in then.table_uri
+        "strandline.lake.landing.log.is_whole", lambda then, now: "right" in then.table_uri
     )
     assert JoinedLog.joined(line.lake, line.spec).readable_at(0) is None
     (said,) = [note for note in line.advance("4").notes if "were published by run" in note]

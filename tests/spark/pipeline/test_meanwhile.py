@@ -11,17 +11,17 @@ from deltalake import DeltaTable
 from lakes import Line, a_record, a_spec, instant, land
 
 from strandline.errors import RetryableError
-from strandline.lake.ledger import Entry, Ledger
-from strandline.pipeline.erase import erase
-from strandline.pipeline.opened import OpenedLog
-from strandline.pipeline.rebuild import Staged, rebuild_into_staging
-from strandline.pipeline.request import Request
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.pipeline.manage.erase import erase
+from strandline.pipeline.rebuild.rebuild import Staged, rebuild_into_staging
+from strandline.pipeline.request.opened import OpenedLog
+from strandline.pipeline.request.request import Request
 from strandline.pipeline.run import run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from strandline.pipeline.context import Context
+    from strandline.pipeline.request.context import Context
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ import pytest
 from lakes import Line, a_spec, a_week, instant, land
 
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.request import Request
+from strandline.pipeline.request.request import Request
 
 pytestmark = pytest.mark.spark
 
@@ -21,7 +21,7 @@ def test_slots_of_other_windows_that_stay_are_told_until_a_backfill_replaces_the
     assert line.advance("4").notes == []
     hourly = len(line.rows("completeness"))
     # a ledger of before it was kept by which windows was published does not refuse others
-    monkeypatch.setattr("strandline.pipeline.layout._published_by", lambda entries: None)
+    monkeypatch.setattr("strandline.pipeline.request.layout._published_by", lambda entries: None)
     halves = line.of(a_spec(window={"sliding": "1h", "every": "30m"}))
     (some,) = halves.backfill("1", "3", dry_run=True).notes
     (told,) = halves.backfill("20", "21").notes

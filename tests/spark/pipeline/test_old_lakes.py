@@ -16,8 +16,8 @@ from lakes import Line, a_record, a_spec, a_week, instant, land
 from replayed import assert_books_balance, assert_told_by_replay
 
 from strandline.errors import InputError
-from strandline.lake.state import PipelineState
-from strandline.pipeline.revert import revert_run
+from strandline.lake.ledger.state import PipelineState
+from strandline.pipeline.manage.revert import revert_run
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ from lakes import Line, a_spec, land
 from replayed import assert_told_by_replay, of_range
 
 from strandline.errors import InputError
-from strandline.pipeline.publish_staged import publish_staged
+from strandline.pipeline.publish.publish_staged import publish_staged
 from strandline.pipeline.views.status import run_of, status_of
 
 pytestmark = pytest.mark.spark

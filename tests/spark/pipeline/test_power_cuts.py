@@ -10,7 +10,7 @@ from lakes import Line, a_spec, a_week, land
 from pyarrow import ArrowInvalid
 
 from strandline.errors import InputError, storage_error
-from strandline.pipeline.abandon import drop_run
+from strandline.pipeline.publish.abandon import drop_run
 
 pytestmark = pytest.mark.spark
 

@@ -13,11 +13,11 @@ from lakes import Line, a_record, a_spec, a_week, instant, land
 from replayed import assert_told_by_replay
 
 from strandline.errors import AuditFailedError, InputError, RetryableError
-from strandline.lake import publish as out
-from strandline.lake.places import path_of
+from strandline.lake.publish import publish as out
+from strandline.lake.store.places import path_of
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.publish_staged import publish_staged
-from strandline.pipeline.request import Outcome, Request
+from strandline.pipeline.publish.publish_staged import publish_staged
+from strandline.pipeline.request.request import Outcome, Request
 from strandline.quality.audit.result import Audit, AuditResult
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ import pytest
 from lakes import Line, a_spec, a_week, land
 
 from strandline.cli.preview import parts
-from strandline.lake import pieces
+from strandline.lake.publish import pieces
 
 pytestmark = pytest.mark.spark
 KEY = ("window_start", "window_end", "device")

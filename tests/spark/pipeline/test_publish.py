@@ -13,7 +13,7 @@ from lakes import SCHEMA, Line, a_record, a_spec, a_week, at, books_alone, insta
 from replayed import assert_told_by_replay
 
 from strandline.errors import AuditFailedError, InputError, RetryableError
-from strandline.lake import publish as out
+from strandline.lake.publish import publish as out
 from strandline.model.books import Book
 from strandline.model.lateness import MAX_WATERMARK
 
@@ -361,7 +361,7 @@ def test_a_run_whose_range_somebody_else_has_published_into_is_to_be_tried_again
 ):
     line = until3.copy(tmp_path)
     from strandline.model.intervals import TimeRange
-    from strandline.pipeline.request import Request
+    from strandline.pipeline.request.request import Request
 
     def meanwhile(step: str) -> None:
         if step == moment:

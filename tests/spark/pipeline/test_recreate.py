@@ -9,8 +9,8 @@ from lakes import Line, a_record, a_spec, land
 from replayed import assert_books_balance, assert_told_by_replay
 
 from strandline.errors import InputError
-from strandline.lake import publish as out
-from strandline.pipeline.abandon import drop_run
+from strandline.lake.publish import publish as out
+from strandline.pipeline.publish.abandon import drop_run
 
 pytestmark = pytest.mark.spark
 

@@ -11,12 +11,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from lakes import SCHEMA, Line, a_record, a_spec, a_week, instant, land
 
-from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Ledger
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.ledger.ledger import Ledger
 from strandline.model.intervals import TimeRange
-from strandline.pipeline import repeated
-from strandline.pipeline.repeated import repeat, run_repeated
-from strandline.pipeline.request import Request
+from strandline.pipeline.request import repeated
+from strandline.pipeline.request.repeated import repeat, run_repeated
+from strandline.pipeline.request.request import Request
 
 pytestmark = pytest.mark.spark
 

@@ -10,8 +10,8 @@ from lakes import Line, a_spec, a_week, instant, land
 from replayed import assert_told_by_replay
 
 from strandline.errors import InputError
-from strandline.pipeline.request import Outcome
-from strandline.pipeline.revert import revert_run
+from strandline.pipeline.manage.revert import revert_run
+from strandline.pipeline.request.request import Outcome
 
 pytestmark = pytest.mark.spark
 

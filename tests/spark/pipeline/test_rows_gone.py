@@ -9,10 +9,10 @@ from lakes import Line, a_record, a_spec, at, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
 from strandline.errors import AuditFailedError, InputError
-from strandline.lake.timeline import read_facts
-from strandline.lake.timeline_rows import TimelineTable
-from strandline.pipeline.abandon import drop_run
-from strandline.pipeline.publish_staged import publish_staged
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import read_facts
+from strandline.pipeline.publish.abandon import drop_run
+from strandline.pipeline.publish.publish_staged import publish_staged
 from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
@@ -139,7 +139,7 @@ def test_nor_by_one_whose_publish_is_taken_back(without_2, untouched, tmp_path, 
     def dying(*_: object) -> None:
         raise Killed
 
-    monkeypatch.setattr("strandline.pipeline.publish._published", dying)
+    monkeypatch.setattr("strandline.pipeline.publish.publish._published", dying)
     with pytest.raises(Killed):
         line.advance("5", accept_loss="gone", allow_removals=True)
     monkeypatch.undo()

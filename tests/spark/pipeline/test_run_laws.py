@@ -18,7 +18,7 @@ from replayed import (
     told_by_replay,
 )
 
-from strandline.lake.days import Days
+from strandline.lake.store.days import Days
 from strandline.pipeline.views.incomplete import Shown
 from strandline.pipeline.views.passed import channels_passed
 from strandline.pipeline.views.slots import slots_of

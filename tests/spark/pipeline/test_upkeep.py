@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from lakes import Line, a_spec, a_week, instant, land
 
-from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Ledger
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.read import published_tables
-from strandline.pipeline.erase import erase
-from strandline.pipeline.maintain import Retention, maintain, upkeep_of
-from strandline.pipeline.repeated import run_repeated
-from strandline.pipeline.request import Request
+from strandline.pipeline.manage.erase import erase
+from strandline.pipeline.manage.maintain import Retention, maintain, upkeep_of
+from strandline.pipeline.request.repeated import run_repeated
+from strandline.pipeline.request.request import Request
 
 pytestmark = pytest.mark.spark
 TO_THE_5TH = Request("advance", to_ms=instant("5 06:00"), now_ms=instant("20"))

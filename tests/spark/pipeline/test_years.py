@@ -20,10 +20,10 @@ from killed import Killed
 from lakes import Line, a_spec, instant, land, ms
 from replayed import assert_books_balance, published, told_by_replay
 
-from strandline.lake import publish as out
-from strandline.lake.state import PipelineState
-from strandline.pipeline.maintain import Retention, maintain, upkeep_of
-from strandline.pipeline.request import Request
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish import publish as out
+from strandline.pipeline.manage.maintain import Retention, maintain, upkeep_of
+from strandline.pipeline.request.request import Request
 from strandline.pipeline.views.status import status_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.deep]

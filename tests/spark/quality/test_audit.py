@@ -309,7 +309,7 @@ def test_a_run_that_loses_a_slot_on_its_way_publishes_nothing(spark, tmp_path, w
     lakes.land(tmp_path, lakes.a_week(days=2))
     line = lakes.Line(spark, tmp_path, lakes.a_spec(window=window), audited=True)
     with (
-        patch("strandline.pipeline.piece.completeness", all_but_the_first),
+        patch("strandline.pipeline.rebuild.piece.completeness", all_but_the_first),
         pytest.raises(
             AuditFailedError, match="slots that the day map names; missing: 2024-03-01T0"
         ),

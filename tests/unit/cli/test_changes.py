@@ -12,7 +12,7 @@ from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
-from strandline.lake.ledger import Entry, Ledger
+from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.model.intervals import DAY_MS, TimeRange
 
 WARNING = {

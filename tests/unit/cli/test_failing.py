@@ -19,7 +19,7 @@ from strandline.errors import (
     UnexpectedError,
     problem_of,
 )
-from strandline.pipeline.failures import failures_recorded
+from strandline.pipeline.request.failures import failures_recorded
 
 command = import_module("strandline.cli.main")
 SPARK = spark_of()

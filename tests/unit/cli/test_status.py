@@ -13,9 +13,9 @@ from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
-from strandline.lake.ledger import Driver, Entry, Ledger
+from strandline.lake.ledger.ledger import Driver, Entry, Ledger
 from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
-from strandline.pipeline.driver import INTERRUPTED
+from strandline.pipeline.request.driver import INTERRUPTED
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from deltalake import write_deltalake
 from strandline.cli.groups import EngineOptions, Places, Repetition
 from strandline.cli.running import run_pipeline
 from strandline.errors import InputError
-from strandline.lake.known_columns import columns_in_lake
-from strandline.lake.store import Lake
+from strandline.lake.landing.known_columns import columns_in_lake
+from strandline.lake.store.store import Lake
 from strandline.spec import load_spec
 from strandline.spec.expressions import problems_of
 
@@ -236,7 +236,7 @@ def test_a_hundred_pipelines_are_checked_in_a_second(home):
     ("modules", "absent"),
     [
         ("strandline.cli.main", {"pyspark", "pyarrow", "pandas", "pydantic", "great_expectations"}),
-        ("strandline.cli.main, strandline.pipeline.repeated", {"pyspark", "sqlglot"}),
+        ("strandline.cli.main, strandline.pipeline.request.repeated", {"pyspark", "sqlglot"}),
         ("strandline.spec", {"pyspark", "pyarrow", "pandas", "sqlglot"}),
     ],
 )

@@ -16,10 +16,10 @@ from strandline.engine.history.history import history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import CellQuery, Observed, Timeline, Together, cells_from
-from strandline.lake.store import Lake
-from strandline.lake.timeline import StoredTimeline
-from strandline.lake.timeline_commit import DaysToWrite, commit_days
-from strandline.lake.timeline_rows import SCHEMA, TimelineTable
+from strandline.lake.store.store import Lake
+from strandline.lake.timeline.commit import DaysToWrite, commit_days
+from strandline.lake.timeline.rows import SCHEMA, TimelineTable
+from strandline.lake.timeline.timeline import StoredTimeline
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
 from strandline.reference import Record

@@ -9,10 +9,10 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from lakes import FIRST_DAY, a_record, a_spec, land
 
-from strandline.lake.commits import commits, days_changed, only_moved
-from strandline.lake.landing import Landing
-from strandline.lake.store import Lake
-from strandline.lake.table_landing import TableLanding
+from strandline.lake.landing.landing import Landing
+from strandline.lake.landing.table_landing import TableLanding
+from strandline.lake.store.commits import commits, days_changed, only_moved
+from strandline.lake.store.store import Lake
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
 
 DAYS = [FIRST_DAY.replace(day=day) for day in (1, 2, 3)]

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from values import INFINITY, KINDS
 
-from strandline.lake import pieces
-from strandline.lake.diff import (
+from strandline.lake.publish import pieces
+from strandline.lake.publish.diff import (
     DELETE,
     INSERT,
     OP,
@@ -22,7 +22,7 @@ from strandline.lake.diff import (
     names_rows_twice,
     with_changes,
 )
-from strandline.lake.pieces import in_pieces
+from strandline.lake.publish.pieces import in_pieces
 
 SCHEMA = pa.schema(
     [

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from strandline.lake import durable, ledger
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake
+from strandline.lake.ledger import ledger
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store import durable
+from strandline.lake.store.store import Lake
 
 
 def test_a_folder_is_stored_and_one_that_is_not_there_is_none(tmp_path):

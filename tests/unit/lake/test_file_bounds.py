@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
 
-from strandline.lake.reads import dataset_of
+from strandline.lake.store.reads import dataset_of
 
 DAY = date(2024, 3, 1)
 ROWS = pa.table({"yes": [True, None], "n": [1, 2], "text": ["a", None]})

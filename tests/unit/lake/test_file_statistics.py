@@ -15,7 +15,7 @@ from deltalake.transaction import AddAction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.lake.file_statistics import statistics_of
+from strandline.lake.publish.file_statistics import statistics_of
 
 US = pa.timestamp("us", tz="UTC")
 VALUES = {

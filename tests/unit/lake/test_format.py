@@ -10,11 +10,11 @@ from many_days import a_lake_of
 from meter import a_meter
 
 from strandline.errors import InputError
-from strandline.lake.entry import row_of
-from strandline.lake.format import FORMAT
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake
-from strandline.pipeline.abandon import drop_run
+from strandline.lake.ledger.entry import row_of
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.format import FORMAT
+from strandline.lake.store.store import Lake
+from strandline.pipeline.publish.abandon import drop_run
 from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of
 

@@ -11,12 +11,12 @@ from joined import JOIN
 from lakes import FIRST_DAY, a_record, land
 
 from strandline.errors import InputError
-from strandline.lake.joined_landing import JoinedLanding
-from strandline.lake.joined_log import JoinedLog
-from strandline.lake.ledger import Entry
-from strandline.lake.results_log import ResultsLog, log_of
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Lake
+from strandline.lake.landing.joined_landing import JoinedLanding
+from strandline.lake.landing.joined_log import JoinedLog
+from strandline.lake.landing.results_log import ResultsLog, log_of
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import Lake
 from strandline.model.facts import KnownDays
 from strandline.model.intervals import EVERYTHING
 from strandline.spec import parse_spec

@@ -15,11 +15,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from strandline.errors import InputError
-from strandline.lake.ledger import SCHEMA, Entry, Ledger
-from strandline.lake.state import PipelineState, UnfinishedPublish
-from strandline.lake.store import Lake
+from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.unfinished import UnfinishedPublish
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
-from strandline.pipeline.request import Request
+from strandline.pipeline.request.request import Request
 
 NOW = datetime(2024, 3, 1, 12, 30, tzinfo=UTC)
 CHANGED = {"windows": {"insert": 1, "update": 0, "delete": 0}}
@@ -86,8 +87,8 @@ def test_steps_are_numbered_and_only_ever_added(ledger, tmp_path):
 APPENDING = """
 import sys
 from datetime import UTC, datetime
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.store import Lake
 
 ledger = Ledger(Lake.at(sys.argv[1]).pipeline("meter"))
 for _ in range(5):

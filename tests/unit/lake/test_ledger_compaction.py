@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.table import TableOptimizer
 
-from strandline.lake import ledger as ledgers
-from strandline.lake.ledger import SCHEMA, Entry, Ledger
-from strandline.lake.store import Lake
+from strandline.lake.ledger import ledger as ledgers
+from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
 
 NOW = datetime(2024, 3, 1, 12, 30, tzinfo=UTC)
@@ -142,9 +142,9 @@ import os, sys
 from datetime import UTC, datetime
 from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
-from strandline.lake import ledger as ledgers
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake
+from strandline.lake.ledger import ledger as ledgers
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.store import Lake
 
 ledgers._MOST_FILES = 4
 ledger = Ledger(Lake.at(sys.argv[1]).pipeline("meter"))

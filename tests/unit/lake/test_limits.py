@@ -8,11 +8,11 @@ import pytest
 from lakes import a_record, a_spec, land
 
 from strandline.errors import InputError
-from strandline.lake.landing_log import LandingLog
+from strandline.lake.landing.log import LandingLog
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.embedded import bytes_of
-from strandline.lake.sessions.limits import require_able, stores_of
-from strandline.lake.store import Lake
+from strandline.lake.store.store import Lake
+from strandline.pipeline.request.limits import require_able, stores_of
 
 
 @pytest.mark.parametrize(

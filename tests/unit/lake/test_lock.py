@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake import lock
-from strandline.lake.lock import exclusive
+from strandline.lake.store import lock
+from strandline.lake.store.lock import exclusive
 
 HOLDING = """
 import sys
 from pathlib import Path
-from strandline.lake.lock import exclusive
+from strandline.lake.store.lock import exclusive
 
 with exclusive(Path(sys.argv[1])):
     print("held", flush=True)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from values import KINDS
 
-from strandline.lake import pieces, sums
-from strandline.lake.pieces import in_pieces
-from strandline.lake.sums import ROWS, sums_by
+from strandline.lake.publish import pieces, sums
+from strandline.lake.publish.pieces import in_pieces
+from strandline.lake.publish.sums import ROWS, sums_by
 
 keys = st.lists(st.tuples(st.sampled_from([None, "a", "b"]), st.integers(0, 30)), max_size=60)
 

@@ -18,14 +18,15 @@ from hypothesis import strategies as st
 from staged import staged
 
 from strandline.errors import RetryableError
-from strandline.lake import pieces, upkeep
-from strandline.lake import publish as out
-from strandline.lake.adopt import Adoption, Attempt
-from strandline.lake.commits import commits
-from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
-from strandline.lake.places import path_of
-from strandline.lake.staging import Staging
-from strandline.lake.store import Lake
+from strandline.lake.publish import pieces
+from strandline.lake.publish import publish as out
+from strandline.lake.publish.adopt import Adoption, Attempt
+from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.publish.staging import Staging
+from strandline.lake.store.commits import commits
+from strandline.lake.store.places import path_of
+from strandline.lake.store.store import Lake
+from strandline.lake.upkeep import upkeep
 from strandline.tables import PublishedTable
 
 SCHEMA = pa.schema(

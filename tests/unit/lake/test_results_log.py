@@ -12,16 +12,16 @@ import pytest
 from deltalake import write_deltalake
 from lakes import a_record, a_spec, at, instant, land
 
-from strandline.lake.entry import Entry
-from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Ledger
-from strandline.lake.open_landing import open_landing
-from strandline.lake.results_landing import ResultsLanding
-from strandline.lake.results_log import ResultsLog, known_over
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Lake
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.landing.open_landing import open_landing
+from strandline.lake.landing.results_landing import ResultsLanding
+from strandline.lake.landing.results_log import ResultsLog, known_over
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
-from strandline.pipeline.results_changed import ranges_changed
+from strandline.pipeline.plan.results_changed import ranges_changed
 from strandline.spec import PipelineSpec, parse_any
 from strandline.spec.chained import ResultsSpec
 

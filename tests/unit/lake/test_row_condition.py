@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.errors import InputError
-from strandline.lake.row_condition import condition_on_row
+from strandline.lake.upkeep.row_condition import condition_on_row
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from strandline.errors import InputError
-from strandline.lake.places import for_hadoop
 from strandline.lake.sessions.s3a import s3a_settings
+from strandline.lake.store.places import for_hadoop
 
 JARS = {"spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.5.0"}
 SAID = {"AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_REGION": "r", "AWS_ENDPOINT_URL": "http://here"}

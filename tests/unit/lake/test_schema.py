@@ -8,12 +8,12 @@ from deltalake import DeltaTable, Field, Schema
 from pyspark.sql import types as T
 
 from strandline.errors import InputError
-from strandline.lake.diff import OP
-from strandline.lake.identities import marked, nulls_counted
-from strandline.lake.publish import create, hold
-from strandline.lake.schema import fit, schema_of
-from strandline.lake.second_columns import second_columns
-from strandline.lake.store import Lake
+from strandline.lake.publish.diff import OP
+from strandline.lake.publish.publish import create, hold
+from strandline.lake.store.identities import marked, nulls_counted
+from strandline.lake.store.schema import fit, schema_of
+from strandline.lake.store.second_columns import second_columns
+from strandline.lake.store.store import Lake
 from strandline.spec.pipeline import OWN_PREFIX
 from strandline.tables import QUARANTINE, windows_table
 

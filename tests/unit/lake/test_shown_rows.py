@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from values import KINDS
 
-from strandline.lake import pieces
-from strandline.lake.shown_rows import first_rows, largest_updates
+from strandline.lake.publish import pieces
+from strandline.lake.publish.shown_rows import first_rows, largest_updates
 
 KEYS = ["key"]
 

@@ -8,10 +8,10 @@ from unittest.mock import patch
 import pytest
 from lakes import a_spec, a_week, instant, land
 
-from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.small_runs import is_small
-from strandline.lake.store import Lake
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.landing.small_runs import is_small
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import TimeRange
 
 DAYS = 4
@@ -29,7 +29,9 @@ def folder(tmp_path_factory):
 def asked(folder, spec, within=None) -> bool:
     lake = Lake.at(str(folder))
     log = LandingLog.of(lake, spec)
-    with patch("strandline.lake.small_runs._SMALL_BYTES", DAYS * max(log.files["size_bytes"])):
+    with patch(
+        "strandline.lake.landing.small_runs._SMALL_BYTES", DAYS * max(log.files["size_bytes"])
+    ):
         return is_small(spec, Ledger(lake.pipeline(spec.pipeline)).state(), log, within)
 
 

@@ -8,12 +8,18 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 from staged import staged
 
-from strandline.lake import pieces
-from strandline.lake.diff import DELETE, INSERT, OP, UPDATE
-from strandline.lake.schema import fit
-from strandline.lake.staged_diff import Compared, counted_by, counts_of, rows_with, stage_diff
-from strandline.lake.store import Lake
-from strandline.lake.sums import ROWS
+from strandline.lake.publish import pieces
+from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.publish.staged_diff import (
+    Compared,
+    counted_by,
+    counts_of,
+    rows_with,
+    stage_diff,
+)
+from strandline.lake.publish.sums import ROWS
+from strandline.lake.store.schema import fit
+from strandline.lake.store.store import Lake
 from strandline.tables import PublishedTable
 
 

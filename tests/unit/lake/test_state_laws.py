@@ -13,9 +13,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.lake.entry import Entry, entries_of, row_of
-from strandline.lake.state import PipelineState
-from strandline.lake.taken_back import earlier_of
+from strandline.lake.ledger.entry import Entry, entries_of, row_of
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.taken_back import earlier_of
 from strandline.model.intervals import DAY_MS, TimeRange
 
 DAYS = range(8)

@@ -12,11 +12,11 @@ from killed import Killed
 from lakes import a_spec
 
 from strandline.engine.timeline import Observed
-from strandline.lake import timeline_commit
-from strandline.lake.store import Lake, Store
-from strandline.lake.timeline import observed_days, read_facts
-from strandline.lake.timeline_commit import DaysToWrite, commit_days
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.store.store import Lake, Store
+from strandline.lake.timeline import commit as timeline_commit
+from strandline.lake.timeline.commit import DaysToWrite, commit_days
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import observed_days, read_facts
 from strandline.model.facts import DayFacts
 from strandline.spec import PipelineSpec
 

@@ -16,10 +16,10 @@ from strandline.engine.idleness.state import Channel, SourceState, StatusChange,
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CellQuery
-from strandline.lake.store import Lake
-from strandline.lake.timeline import StoredTimeline, read_steps
-from strandline.lake.timeline_commit import DaysToWrite, commit_days
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.store.store import Lake
+from strandline.lake.timeline.commit import DaysToWrite, commit_days
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import StoredTimeline, read_steps
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, midnight_of
 from strandline.spec import parse_spec

@@ -9,12 +9,12 @@ import pytest
 from lakes import a_record, a_spec, instant, land
 
 from strandline.errors import InputError
-from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.already_processed import already_processed
-from strandline.pipeline.request import Request
+from strandline.pipeline.request.already_processed import already_processed
+from strandline.pipeline.request.request import Request
 
 SPEC = a_spec()
 OLDER = Request("advance", to_ms=instant("3 06:00"), now_ms=instant("20"))

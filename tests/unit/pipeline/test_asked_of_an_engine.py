@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors.exceptions import connect as thrown
 
-from strandline.pipeline.ask_engine import reason_of_refusal
+from strandline.pipeline.request.ask_engine import reason_of_refusal
 
 
 @pytest.mark.parametrize(

@@ -13,20 +13,20 @@ from no_session import spark_of
 
 from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import RetryableError
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake
-from strandline.lake.table_landing import TableLanding
-from strandline.lake.timeline_commit import DaysToWrite, commit_days
-from strandline.pipeline.context import Context
-from strandline.pipeline.opened import (
+from strandline.lake.landing.table_landing import TableLanding
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.store import Lake
+from strandline.lake.timeline.commit import DaysToWrite, commit_days
+from strandline.pipeline.plan.planned_run import planned_run_of
+from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.opened import (
     OpenedLog,
     RowsErasedError,
     brought_up_to_date,
     no_erased_rows_staged,
     require_nothing_erased,
 )
-from strandline.pipeline.planned_run import planned_run_of
-from strandline.pipeline.request import Request
+from strandline.pipeline.request.request import Request
 
 SPEC = a_spec()
 DAYS = [FIRST_DAY.replace(day=day) for day in (1, 2)]

@@ -12,11 +12,11 @@ import pytest
 from meter import a_meter
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.ledger import Driver, Entry, Ledger
-from strandline.lake.store import Lake
+from strandline.lake.ledger.ledger import Driver, Entry, Ledger
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
-from strandline.pipeline import abandon
-from strandline.pipeline.abandon import cancel_run
+from strandline.pipeline.publish import abandon
+from strandline.pipeline.publish.abandon import cancel_run
 
 SPEC = a_meter({"tumbling": "1h"})
 

@@ -18,15 +18,15 @@ from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.errors import InputError
-from strandline.lake.ledger import Entry
-from strandline.lake.state import PipelineState
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.facts import KnownDays, LandedDays, compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
-from strandline.pipeline.landing_status import LandingStatus
-from strandline.pipeline.memory import Remembered
-from strandline.pipeline.plan_backfill import plan_backfill
-from strandline.pipeline.request import Request
+from strandline.pipeline.observe.landing_status import LandingStatus
+from strandline.pipeline.observe.memory import Remembered
+from strandline.pipeline.plan.backfill import plan_backfill
+from strandline.pipeline.request.request import Request
 
 UNCHANGED = LandingStatus(
     {},

@@ -12,8 +12,8 @@ import psutil
 import pytest
 from no_session import spark_of
 
-from strandline.lake.ledger import Driver, Entry
-from strandline.pipeline.driver import process_of, state_of, this_driver
+from strandline.lake.ledger.ledger import Driver, Entry
+from strandline.pipeline.request.driver import process_of, state_of, this_driver
 
 NOW = datetime.now(UTC)
 

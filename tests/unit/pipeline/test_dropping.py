@@ -14,10 +14,10 @@ from killed import Killed
 from meter import a_meter
 
 from strandline.errors import InputError
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.store import Lake, Store
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.store import Lake, Store
 from strandline.model.intervals import DAY_MS, TimeRange
-from strandline.pipeline.abandon import drop_run
+from strandline.pipeline.publish.abandon import drop_run
 
 SPEC = a_meter({"tumbling": "1h"})
 TABLES = ("quarantine", "windows")

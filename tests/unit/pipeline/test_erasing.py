@@ -20,14 +20,14 @@ from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
 from strandline.errors import InputError, RetryableError
-from strandline.lake import leftovers, upkeep
-from strandline.lake.ledger import Driver, Entry, Ledger
+from strandline.lake.ledger.ledger import Driver, Entry, Ledger
 from strandline.lake.read import published_tables
-from strandline.lake.store import Lake
+from strandline.lake.store.store import Lake
+from strandline.lake.upkeep import leftovers, upkeep
 from strandline.model.intervals import TimeRange
-from strandline.pipeline import erase as erasing
-from strandline.pipeline.abandon import cancel_run
-from strandline.pipeline.erase import erase, erasure_of
+from strandline.pipeline.manage import erase as erasing
+from strandline.pipeline.manage.erase import erase, erasure_of
+from strandline.pipeline.publish.abandon import cancel_run
 from strandline.pipeline.views.report import write_report
 from strandline.spec import parse_spec
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from lakes import a_spec
 
-from strandline.pipeline.notes import of_calendar
-from strandline.pipeline.notes_of_form import of_form
+from strandline.pipeline.notes.notes import of_calendar
+from strandline.pipeline.notes.of_form import of_form
 
 REPLAY, EARLY = "replayed in workers", "a window of a key fires up to 6 times before its end"
 WORKERS, HISTORY = "per group in workers", "whole history"

@@ -17,8 +17,8 @@ from meter import a_meter
 
 from strandline.cli.main import main
 from strandline.errors import InputError
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.timeline_rows import SCHEMA as TIMELINE
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.timeline.rows import SCHEMA as TIMELINE
 from strandline.model.intervals import DAY_MS, instant_of, midnight_of
 from strandline.pipeline.views.answers import _value, answer
 from strandline.pipeline.views.calendar import DAYS, calendar_page

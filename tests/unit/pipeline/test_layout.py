@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 from strandline.cli.main import app, main
 from strandline.errors import InputError
-from strandline.lake.entry import Entry
-from strandline.lake.ledger import Ledger
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Lake
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
-from strandline.pipeline.layout import require_same_layout
+from strandline.pipeline.request.layout import require_same_layout
 from strandline.spec import parse_spec
 
 HOURS = a_spec()

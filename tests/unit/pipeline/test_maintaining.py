@@ -21,15 +21,15 @@ from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
 from strandline.errors import InputError
-from strandline.lake import leftovers, upkeep
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.ledger_retention import spent_steps
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.retention import spent_steps
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import published_tables
-from strandline.lake.state import PipelineState
-from strandline.lake.store import PUBLISHED
+from strandline.lake.store.store import PUBLISHED
+from strandline.lake.upkeep import leftovers, upkeep
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.maintain import Retention, maintain, upkeep_of
-from strandline.pipeline.repeated import _are_as_published
+from strandline.pipeline.manage.maintain import Retention, maintain, upkeep_of
+from strandline.pipeline.request.repeated import _are_as_published
 from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of
 

@@ -13,15 +13,15 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
 from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import InputError
-from strandline.lake.ledger import Ledger
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Lake
-from strandline.lake.table_landing import TableLanding
-from strandline.lake.timeline_commit import DaysToWrite, commit_days
+from strandline.lake.landing.table_landing import TableLanding
+from strandline.lake.ledger.ledger import Ledger
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import Lake
+from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.model.intervals import DAY_MS, TimeRange
-from strandline.pipeline.context import Context
-from strandline.pipeline.planned_run import PlannedRun, planned_run_of, too_much_to_read
-from strandline.pipeline.request import Request
+from strandline.pipeline.plan.planned_run import PlannedRun, planned_run_of, too_much_to_read
+from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.request import Request
 
 DAYS = [FIRST_DAY.replace(day=day) for day in range(1, 7)]
 RULE = {"columns": ["position"], "within": "2d of arrival"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from worlds import Life, Published, in_one_run
 
 from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
-from strandline.pipeline.request import Request
+from strandline.pipeline.request.request import Request
 from strandline.reference import Record
 from strandline.spec import PipelineSpec, parse_spec
 

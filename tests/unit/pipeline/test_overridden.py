@@ -10,14 +10,14 @@ import pytest
 from meter import HALF_DAYS, a_meter
 
 from strandline.engine.position.grid import Grid
-from strandline.lake.ledger import Entry
-from strandline.lake.state import PipelineState
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.pipeline.kept import reached_by
-from strandline.pipeline.memory import Remembered
-from strandline.pipeline.notes_of_rebuilt import of_rebuilt_first
-from strandline.pipeline.request import Request, of_overrides
+from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
+from strandline.pipeline.observe.memory import Remembered
+from strandline.pipeline.plan.kept import reached_by
+from strandline.pipeline.request.request import Request, of_overrides
 from strandline.pipeline.views.findings import findings_of
 from strandline.spec import PipelineSpec
 

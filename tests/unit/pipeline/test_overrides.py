@@ -10,10 +10,10 @@ from joined import COGROUP, PAIRED
 from lakes import SPEC, a_record, land
 
 from strandline.errors import InputError
-from strandline.lake.entry import Entry, entries_of, row_of
+from strandline.lake.ledger.entry import Entry, entries_of, row_of
 from strandline.model.intervals import DAY_MS, TimeRange, datetime_of
-from strandline.pipeline.repeated import request_fingerprint
-from strandline.pipeline.request import Request
+from strandline.pipeline.request.repeated import request_fingerprint
+from strandline.pipeline.request.request import Request
 from strandline.spec import find_spec, parse_spec
 
 command = import_module("strandline.cli.main")

@@ -18,18 +18,18 @@ from lakes import a_record, a_spec, instant, land
 from strandline.cli import in_hand
 from strandline.cli.groups import EngineOptions, Places
 from strandline.errors import AuditFailedError, InputError
-from strandline.lake.landing_log import LandingLog
-from strandline.lake.ledger import Entry, Ledger
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Lake
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.journal import Journal
-from strandline.pipeline.publish_staged import require_publishable
-from strandline.pipeline.verdict import Judged
+from strandline.pipeline.audit.verdict import Judged
+from strandline.pipeline.publish.publish_staged import require_publishable
+from strandline.pipeline.request.journal import Journal
 from strandline.quality.audit.result import AuditResult
 
 if TYPE_CHECKING:
-    from strandline.pipeline.context import Context
+    from strandline.pipeline.request.context import Context
 
 SPEC = a_spec()
 A_DAY = TimeRange(instant("2"), instant("3"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from strandline.lake.store import Lake
-from strandline.pipeline.notes import of_publishers
+from strandline.lake.store.store import Lake
+from strandline.pipeline.notes.notes import of_publishers
 
 
 def test_a_run_says_that_there_may_be_one_publisher_where_the_user_has_said_so(

@@ -11,12 +11,12 @@ from changes import march
 from lakes import a_spec, instant
 
 from strandline.errors import InputError
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, compare
 from strandline.model.intervals import EVERYTHING, TimeRange
-from strandline.pipeline.landing_status import LandingStatus
-from strandline.pipeline.observe_input import DaysToObserve
-from strandline.pipeline.request import Request
+from strandline.pipeline.observe.landing_status import LandingStatus
+from strandline.pipeline.observe.observe_input import DaysToObserve
+from strandline.pipeline.request.request import Request
 
 TWO_HOURS = 2 * 3_600_000
 

@@ -10,7 +10,7 @@ from lakes import SPEC, a_record, instant, land
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.request import Request
+from strandline.pipeline.request.request import Request
 
 command = import_module("strandline.cli.main")
 NOON = instant("4 12:00")

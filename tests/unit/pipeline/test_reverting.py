@@ -12,15 +12,15 @@ from lakes import a_spec, instant
 from no_session import spark_of
 
 from strandline.errors import InputError
-from strandline.lake.ledger import Entry
-from strandline.lake.ledger_retention import spent_steps
-from strandline.lake.state import PipelineState
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.retention import spent_steps
+from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.gaps import first_accepted_before
-from strandline.pipeline.revert import Reverted, require_revertible
+from strandline.pipeline.manage.revert import Reverted, require_revertible
+from strandline.pipeline.rebuild.gaps import first_accepted_before
 
 if TYPE_CHECKING:
-    from strandline.pipeline.context import Context
+    from strandline.pipeline.request.context import Context
 
 SPEC = a_spec()
 REBUILD = r"strandline backfill meter --start 2024-03-02T00:00:00Z --end 2024-03-03T00:00:00Z"

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from strandline.cli.progress import took_before_of as console_says
-from strandline.lake.ledger import Entry
-from strandline.lake.state import PipelineState
-from strandline.pipeline.took import parts_before, took_before
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.pipeline.plan.took import parts_before, took_before
 
 BEGUN = datetime(2024, 3, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from strandline.engine.frames import Executor, executor_of, introduce
-from strandline.lake import places
+from strandline.lake.store import places
 from strandline.spec.common import EngineName
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from strandline.engine.position.grid import Grid
-from strandline.lake.days import Days, last_shown_day, rows_by_day
-from strandline.lake.store import Store
+from strandline.lake.store.days import Days, last_shown_day, rows_by_day
+from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.pipeline.views.incomplete import Shown
 from strandline.pipeline.views.slots import Slot, slots_of

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from strandline.engine.idleness.state import SourceState
-from strandline.lake.days import Days, facts_of_files, shown_days
-from strandline.lake.store import Store
-from strandline.lake.timeline import channel_days, read_source
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.store.days import Days, facts_of_files, shown_days
+from strandline.lake.store.store import Store
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import channel_days, read_source
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec

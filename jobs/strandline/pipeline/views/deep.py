@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from strandline.lake.days import Days, days_of
-from strandline.lake.state import PipelineState, rows_without_day
-from strandline.lake.store import Store
-from strandline.lake.timeline import observed_days
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.ledger.state import PipelineState, rows_without_day
+from strandline.lake.store.days import Days, days_of
+from strandline.lake.store.store import Store
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import observed_days
 from strandline.model.books import Book
 from strandline.model.intervals import instant_of, text_of
 from strandline.quality.findings.check import Finding

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from strandline.lake.entry import UPKEEP, Entry
-from strandline.lake.state import PipelineState
+from strandline.lake.ledger.entry import UPKEEP, Entry
+from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import days_named, instant_of, text_of
 from strandline.model.overrides import in_words
-from strandline.pipeline.driver import INTERRUPTED, state_of
+from strandline.pipeline.request.driver import INTERRUPTED, state_of
 from strandline.quality.findings.check import Finding, findings_in, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec

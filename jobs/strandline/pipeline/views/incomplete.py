@@ -12,11 +12,11 @@ from operator import or_
 from typing import Any
 
 from strandline.errors import NoRunsError
-from strandline.lake.days import Days, rows_by_day, shown_days
-from strandline.lake.ledger import Ledger
+from strandline.lake.ledger.ledger import Ledger
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Lake, Store
+from strandline.lake.store.days import Days, rows_by_day, shown_days
+from strandline.lake.store.store import Lake, Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.views.slots import Slot, shares_instants_with, slots_of
 from strandline.pipeline.views.why import MEANINGS, Cause, Causes

@@ -10,9 +10,9 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.crossings import Instants, known_before
 from strandline.engine.watermark.probe_order import probe_order
-from strandline.lake.days import Days, facts_of_files
-from strandline.lake.timeline import StoredTimeline
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.store.days import Days, facts_of_files
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import StoredTimeline
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.pipeline.views.channels import largest_offer_before
 from strandline.spec import PipelineSpec

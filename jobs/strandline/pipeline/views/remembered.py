@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from strandline.lake.days import Days, facts_of_files, read_days
-from strandline.lake.reads import dataset_of
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Store
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.days import Days, facts_of_files, read_days
+from strandline.lake.store.reads import dataset_of
+from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec

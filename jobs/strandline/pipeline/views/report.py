@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError, NoRunsError, not_writable
-from strandline.lake.days import Days, read_days, shown_days, totals
-from strandline.lake.ledger import UPKEEP, Ledger
+from strandline.lake.ledger.ledger import UPKEEP, Ledger
 from strandline.lake.read import tables_shown
-from strandline.lake.reads import columns_of, dataset_of
-from strandline.lake.store import Lake, Store
-from strandline.lake.timeline import channel_days, read_facts
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.store.days import Days, read_days, shown_days, totals
+from strandline.lake.store.reads import columns_of, dataset_of
+from strandline.lake.store.store import Lake, Store
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import channel_days, read_facts
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.kept_advice import kept_advice

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError
-from strandline.lake.days import PARTITIONS, Days, days_of
-from strandline.lake.entry import UPKEEP, Entry
-from strandline.lake.reads import columns_of, started_in
-from strandline.lake.store import Store
+from strandline.lake.ledger.entry import UPKEEP, Entry
+from strandline.lake.store.days import PARTITIONS, Days, days_of
+from strandline.lake.store.reads import columns_of, started_in
+from strandline.lake.store.store import Store
 from strandline.model.intervals import TimeRange, day_of, text_of
 from strandline.pipeline.views.incomplete import Shown
 from strandline.pipeline.views.passed import Passed, channels_passed

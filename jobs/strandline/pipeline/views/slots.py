@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from strandline.lake.days import Days, days_of
-from strandline.lake.reads import columns_of
-from strandline.lake.store import Store
+from strandline.lake.store.days import Days, days_of
+from strandline.lake.store.reads import columns_of
+from strandline.lake.store.store import Store
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange, instant_of, text_of
 
 COUNTS = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strandline.errors import NoRunsError
-from strandline.lake.days import Days, read_days, shown_days, slots_beyond_rows, totals
-from strandline.lake.lacking import lacking
-from strandline.lake.ledger import UPKEEP, Entry, Ledger
+from strandline.lake.landing.lacking import lacking
+from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
-from strandline.lake.reads import columns_of
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Lake, Store
+from strandline.lake.store.days import Days, read_days, shown_days, slots_beyond_rows, totals
+from strandline.lake.store.reads import columns_of
+from strandline.lake.store.store import Lake, Store
 from strandline.model.intervals import text_of
-from strandline.pipeline.driver import state_of
+from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.remembered import remembered

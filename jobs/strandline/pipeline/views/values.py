@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from strandline.lake.days import Days, days_of
-from strandline.lake.reads import columns_of
-from strandline.lake.store import Store
+from strandline.lake.store.days import Days, days_of
+from strandline.lake.store.reads import columns_of
+from strandline.lake.store.store import Store
 from strandline.quality.report.quarantine import REFUSED
 from strandline.spec import PipelineSpec
 from strandline.tables import QUARANTINE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Store
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import Store
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.findings import start_to_come
 from strandline.quality.report.held_back_by import HeldBack

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from strandline.lake.state import PipelineState
-from strandline.lake.store import Store
-from strandline.lake.timeline import read_event_times
-from strandline.lake.timeline_rows import TimelineTable
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import Store
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import read_event_times
 from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, is_window_fired
 from strandline.pipeline.views.slots import Slot

@@ -1,0 +1,105 @@
+"""The facts of a landing table's arrival days, by which later runs recognize changed days."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from strandline.engine import columns as c
+from strandline.engine.records.expressions import quoted
+from strandline.lake.landing.deletions import DeletedRows, file_name
+from strandline.model.facts import DayFacts
+
+
+def facts_by_log(
+    files: Mapping[str, Sequence[Any]],
+    deleted: Mapping[str, DeletedRows],
+    partition: str,
+    version: int,
+    table_id: str,
+) -> dict[date | None, DayFacts]:
+    """The facts of each arrival day, from a table's files.
+
+    Args:
+        files: the log's files as columns (`path`, `num_records`, …).
+        deleted: the deleted rows of each file: see `deleted_rows`.
+        partition: the column with the arrival day.
+        version: the table's version.
+        table_id: the table's id.
+    """
+    of_day: dict[date | None, list[_File]] = {}
+    for path, rows, value in zip(
+        files["path"], files["num_records"], files[f"partition.{partition}"], strict=True
+    ):
+        day = None if value is None else date.fromisoformat(str(value)[:10])
+        of_day.setdefault(day, []).append(_File(path, rows, deleted.get(file_name(path))))
+    return {day: _facts(found, version, table_id) for day, found in of_day.items()}
+
+
+class _File(NamedTuple):
+    """A file of a day, with its number of rows and its deleted rows."""
+
+    path: str
+    rows: int | None
+    deleted: DeletedRows | None
+
+    @property
+    def left(self) -> int | None:
+        """The number of rows that are not deleted; None if the log does not have it."""
+        gone = 0 if self.deleted is None else self.deleted.rows
+        return None if self.rows is None else self.rows - gone
+
+    @property
+    def identity(self) -> str:
+        """Its path, with the number and the digest of its deleted rows."""
+        if self.deleted is None:
+            return f"{self.path}|0"
+        return f"{self.path}|{self.deleted.rows}|{self.deleted.digest}"
+
+
+def _facts(files: Sequence[_File], version: int, table_id: str) -> DayFacts:
+    return DayFacts(
+        _sum(file.left for file in files),
+        _digest(file.identity for file in files),
+        version,
+        table_id=table_id,
+    )
+
+
+def facts_by_rows(records: DataFrame, version: int, table_id: str) -> dict[date | None, DayFacts]:
+    """The facts of each arrival day, from the rows, for tables that are not partitioned by it.
+
+    A column that is null in all rows does not change them, so that adding columns does not either.
+    """
+    own = [field for field in records.schema.fields if not c.is_ours(field.name)]
+    # of columns that Spark cannot hash (maps) the text counts
+    hashed = F.xxhash64(*(_hashable(field) for field in own))
+    counted = records.groupBy(c.ARRIVAL_DAY).agg(
+        F.count(F.lit(1)), F.sum(hashed.cast("decimal(38,0)")).cast("string")
+    )
+    return {
+        row[0]: DayFacts(int(row[1]), str(row[2]), version, table_id=table_id)
+        for row in counted.collect()
+    }
+
+
+def _hashable(field: T.StructField) -> Any:
+    column = quoted(field.name)
+    plain = isinstance(field.dataType, T.AtomicType)
+    return column if plain else F.to_json(F.struct(column), {"ignoreNullFields": "true"})
+
+
+def _sum(rows: Iterable[int | None]) -> int | None:
+    counts = list(rows)
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _digest(files: Iterable[str]) -> str:
+    return sha256("\n".join(sorted(files)).encode()).hexdigest()[:32]

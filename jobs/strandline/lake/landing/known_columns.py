@@ -1,0 +1,83 @@
+"""The columns for a pipeline's expressions, from the logs of its tables; without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from deltalake import DeltaTable
+
+from strandline.errors import InputError
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.store.store import Lake
+from strandline.spec.chained import ResultsSpec
+from strandline.spec.column_types import Columns, ColumnType, columns_of
+from strandline.spec.pipeline import PipelineSpec
+from strandline.tables import INPUT, NOT_OF_A_RESULT, firings_table
+
+Known = Mapping[str, Columns | None]
+"""Columns by `Use.table`; None: the table does not exist, or only a catalog knows its location."""
+
+
+def columns_by_log(spec: PipelineSpec, log: LandingLog | None) -> Known:
+    """The columns of a pipeline's landing by its log; None if only a catalog knows the table."""
+    if isinstance(spec, ResultsSpec):
+        return {"": _of_results(spec, None if log is None else log.table)}
+    logs = {} if log is None else log.of_sides
+    sides = {name: _of_table(logs[name].table) if logs else None for name in spec.sides}
+    return _of_two(sides) if spec.has_two_sources else sides
+
+
+def columns_in_lake(lake: Lake, spec: PipelineSpec) -> tuple[Known, list[str]]:
+    """The columns of a lake's newest tables, and the reasons why some are not known."""
+    if isinstance(spec, ResultsSpec):
+        firings = lake.pipeline(spec.upstream.pipeline).table("firings")
+        return {"": _of_results(spec, firings)}, []
+    found: dict[str, Columns | None] = {}
+    notes: list[str] = []
+    for name, side in spec.sides.items():
+        place = f"sources.{name}.table" if name else "source.table"
+        found[name], note = _newest(lake, side.source.table, place)
+        notes += [note] * bool(note)
+    return (_of_two(found) if spec.has_two_sources else found), notes
+
+
+def _newest(lake: Lake, table: str, place: str) -> tuple[Columns | None, str]:
+    not_checked = "its columns are not checked"
+    if lake.is_catalog_name(table):
+        return (
+            None,
+            f"{place}: {table} is a table of a catalog, which Spark alone asks: {not_checked}",
+        )
+    uri = lake.resolve(table)  # one that no table can lie at is wrong, and not missing
+    try:
+        return _of_table(LandingLog.open(uri, place, table).table), ""
+    except InputError:
+        return None, f"{place}: no Delta table at {table} yet: {not_checked}"
+
+
+def _of_table(table: DeltaTable) -> Columns:
+    return columns_of(json.loads(table.schema().to_json()))
+
+
+def _of_two(sides: Mapping[str, Columns | None]) -> Known:
+    """The columns of each side, of the records of both sides, and of their pairs."""
+    left, right = sides.get("left"), sides.get("right")
+    known: dict[str, Columns | None] = {"left": left, "right": right}
+    if left is None or right is None:
+        return known
+    pairs = {
+        f"{name}_{own}": of for name, side in known.items() for own, of in (side or {}).items()
+    }
+    return known | {"both": {**left, **right, INPUT: "string"}, "pairs": pairs}
+
+
+def _of_results(spec: ResultsSpec, firings: DeltaTable | None) -> Columns:
+    """The columns of another pipeline's firings, by its file and its published table."""
+    upstream = spec.upstream
+    own: dict[str, ColumnType] = dict.fromkeys([*upstream.source.key, *upstream.contents])
+    said: dict[str, Any] = {**firings_table(upstream.source.key).columns, **own}
+    if firings is not None:
+        said |= _of_table(firings)
+    return {name: of for name, of in said.items() if name not in NOT_OF_A_RESULT}

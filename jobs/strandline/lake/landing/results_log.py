@@ -1,0 +1,163 @@
+"""The log of a pipeline's landing that consists of another pipeline's results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from deltalake.exceptions import DeltaError
+
+from strandline.errors import InputError, RetryableError
+from strandline.lake.landing.joined_log import JoinedLog
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.read import TablesTogether, published_tables
+from strandline.lake.store.reads import is_whole
+from strandline.lake.store.store import Lake
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    midnight_of,
+)
+from strandline.spec.chained import ResultsSpec
+from strandline.spec.joined import TwoSourcesSpec
+from strandline.spec.pipeline import PipelineSpec
+
+_READ = ("firings", "windows")
+"""The tables of the other pipeline from which results are read."""
+
+
+def log_of(lake: Lake, spec: PipelineSpec) -> LandingLog | None:
+    """The log of a pipeline's landing; None if only a catalog knows the table's location.
+
+    Raises:
+        InputError: the table does not exist, or the other pipeline has published nothing.
+        RetryableError: the other pipeline has not yet run by its current rules.
+    """
+    if isinstance(spec, ResultsSpec):
+        return ResultsLog.published(lake, spec)
+    if isinstance(spec, TwoSourcesSpec):
+        return JoinedLog.joined(lake, spec)
+    return LandingLog.of(lake, spec)
+
+
+@dataclass(frozen=True)
+class ResultsLog(LandingLog):
+    """The log of the other pipeline's table `firings` after a publication.
+
+    Attributes:
+        tables: the other pipeline's tables after the publication.
+        state: the other pipeline's state after the publication.
+    """
+
+    tables: TablesTogether
+    state: PipelineState
+
+    @classmethod
+    def published(cls, lake: Lake, spec: ResultsSpec) -> ResultsLog:
+        """The log of the newest results.
+
+        Raises:
+            InputError: nothing is published.
+            RetryableError: the results are published by other rules than the pipeline now has.
+        """
+        upstream = spec.upstream
+        place = f"{spec.pipeline}: source.pipeline"
+        tables = published_tables(lake, upstream.pipeline)
+        state = tables.state.until(tables.step.position)
+        # what one run alone went by (`overrides`) are not the rules of the pipeline
+        rules = [run.spec_fingerprint for run in state.published if not run.overrides]
+        if rules[-1:] != [upstream.spec_fingerprint]:
+            problem = f"{upstream.pipeline} has not run yet by the rules that its file now says"
+            raise RetryableError(place, problem, f"run {upstream.pipeline} first")
+        table = tables.store.table("firings")
+        if table is None:
+            problem = f"{upstream.pipeline} has no table firings yet"
+            raise InputError(place, problem, f"run {upstream.pipeline} first")
+        return cls(tables.store.uri("firings"), table, tables, state)
+
+    @property
+    def input_id(self) -> str:
+        """See `LandingLog`; every publication makes another input, since it moves the watermark."""
+        return f"{self.table_id}@{self.tables.step.position}"
+
+    @property
+    def known_until_ms(self) -> int:
+        """The midnight up to which all results are published; the smallest instant if none is."""
+        reached_ms = self.state.frontier_ms
+        return LEAST_INSTANT_MS if reached_ms is None else reached_ms
+
+    @property
+    def horizon_ms(self) -> int:
+        """The instant up to which all results are known.
+
+        It is the midnight `known_until_ms`, or the horizon of a run over all results. A run over a
+        part of them may have a later horizon, which counts for this part only.
+        """
+        dates = sorted(str(day)[:10] for day in self.files.get("partition.window_date", ()))
+        if not dates:
+            return self.known_until_ms
+        first, last = (midnight_of(date.fromisoformat(dates[at])) for at in (0, -1))
+        known_ms = known_over(self.state, TimeRange(first, last + DAY_MS))
+        return self.known_until_ms if known_ms is None else max(self.known_until_ms, known_ms)
+
+    def at(self, version: int) -> ResultsLog | None:
+        """See `LandingLog`: all tables after the last step of the ledger with this version.
+
+        `version` is of the table `firings`.
+        """
+        versions = {(step.versions or {}).get("firings"): step for step in self.state.whole}
+        then = versions.get(version)
+        if then is None:
+            return None
+        store = self.tables.store.at(then.versions or {})
+        try:
+            table = store.table("firings")
+        except DeltaError:
+            return None
+        if table is None:
+            return None
+        state = self.state.until(then.position)
+        return ResultsLog(self.uri, table, TablesTogether(store, then, state), state)
+
+    def readable_at(self, version: int) -> ResultsLog | None:
+        """See `LandingLog`; also of the table `windows`."""
+        then = self.at(version)
+        if then is None:
+            return None
+        try:
+            both = [
+                (then.tables.store.table(name), self.tables.store.table(name)) for name in _READ
+            ]
+        except DeltaError:
+            return None
+        whole = all(a is not None and b is not None and is_whole(a, b) for a, b in both)
+        return then if whole else None
+
+    def source_log(self, log: LandingLog) -> LandingLog:
+        """The log of the other pipeline's landing table at its last publication."""
+        runs = (run for run in reversed(self.state.in_force) if run.landing_version is not None)
+        last = next(runs, None)
+        if last is None or last.landing_version in {None, log.version}:
+            return log
+        # where it is not there any more, what has landed since is judged with it
+        return log if log.is_another(last.landing_id) else log.nearest_to(last.landing_version)
+
+
+def known_over(state: PipelineState, results: TimeRange) -> int | None:
+    """The horizon as of which all results of a range are published; None if there is none.
+
+    It is the horizon of the newest run over the whole range, or of a later run over a part of it if
+    that is earlier. Reverted runs do not count.
+    """
+    known_ms = END_OF_INSTANTS_MS
+    for run in reversed(state.published_into(results)):
+        within = run.range
+        if within is None or run.horizon_ms is None:
+            continue
+        known_ms = min(known_ms, run.horizon_ms)
+        if within.start_ms <= results.start_ms and results.end_ms <= within.end_ms:
+            return known_ms
+    return None

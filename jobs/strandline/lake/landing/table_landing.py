@@ -1,0 +1,227 @@
+"""The landing of a single table: a version of it, its arrival days, and reads of some days."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property, partial
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from strandline.engine import columns as c
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.days import lies_in_its_day, on_days
+from strandline.engine.records.identity import SourceColumns, kinds_to_write
+from strandline.engine.records.quarantine import result_names
+from strandline.engine.records.read import read_records
+from strandline.errors import InputError
+from strandline.lake.landing.deletions import file_name
+from strandline.lake.landing.facts import facts_by_log, facts_by_rows
+from strandline.lake.landing.landing import Landing
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.store.commits import only_moved
+from strandline.lake.store.identities import nulls_counted
+from strandline.lake.store.places import of_hadoop, table_at
+from strandline.lake.store.store import Lake
+from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
+from strandline.model.intervals import EVERYTHING, day_of, instant_of
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.used_expressions import TableName
+
+
+@dataclass(frozen=True)
+class TableLanding(Landing):
+    """The landing of a single table; see `Landing`."""
+
+    @classmethod
+    def open(
+        cls,
+        spark: SparkSession,
+        lake: Lake,
+        spec: PipelineSpec,
+        now_ms: int | None = None,
+        log: LandingLog | None = None,
+    ) -> TableLanding:
+        """A pipeline's landing table.
+
+        Args:
+            spark: the session.
+            lake: the lake's root.
+            spec: the pipeline.
+            now_ms: the current time; days that have not begun are not read. None: all are read.
+            log: the log of the version to read; None: the newest version.
+
+        Raises:
+            InputError: the Delta table does not exist.
+        """
+        log = log or LandingLog.of(lake, spec) or _of_catalog(spark, spec)
+        counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
+        return cls(spark, spec, log, now_ms, counted)
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """All rows of this version."""
+        reader = self.spark.read.format("delta").option("versionAsOf", self.version)
+        return reader.load(table_at(self.spark, self.log.uri))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the table's own columns."""
+        return tuple(self.frame.columns)
+
+    @property
+    def source_columns(self) -> SourceColumns:
+        """The table's own columns, which identify its rows."""
+        results = result_names(self.columns).items()
+        counted = frozenset(
+            name for name, result in results if result.lower() in self.nulls_counted
+        )
+        return SourceColumns(self.columns, counted, kinds=kinds_to_write(self.frame))
+
+    @cached_property
+    def arrival_column(self) -> str | None:
+        """The timestamp column `arrival_time`; None if it is an expression or a text."""
+        kinds = {field.name: field.dataType for field in self.frame.schema.fields}
+        name = self.spec.source.arrival_time
+        return name if isinstance(kinds.get(name), T.TimestampType) else None
+
+    @cached_property
+    def facts(self) -> dict[date | None, DayFacts]:
+        """The facts of each arrival day; the key None is for rows without a day.
+
+        They come from the log if the table is partitioned by `arrival_date`, else from the rows.
+        """
+        name = self._day_partition
+        if name is not None:
+            log = self.log
+            return facts_by_log(log.files, log.deleted, name, self.version, log.table_id)
+        # whatever the pipeline leaves out of it
+        every = self.spec.without_where
+        records = read_records(self.frame, every, Axis.of(every, 0))
+        return facts_by_rows(records, self.version, self.log.table_id)
+
+    @property
+    def landed_days(self) -> LandedDays:
+        """The facts of the arrival days that have begun, from files or rows, to be compared."""
+        partition = self._day_partition
+        moved = partial(only_moved, self.log.table, partition)
+        return LandedDays(self.begun, moved, by_rows=partition is None)
+
+    @cached_property
+    def _day_partition(self) -> str | None:
+        return self.log.day_partition(self.spec.source.arrival_date)
+
+    @cached_property
+    def landed(self) -> dict[date | None, int] | None:
+        """The number of rows of each arrival day by the log; None if the log lacks it.
+
+        Rows deleted by deletion vectors are not counted.
+        """
+        name = self._day_partition
+        if self.spec.source.where or name is None:
+            return None
+        files, deleted = self.log.files, dict(self.log.deleted)
+        counts: dict[date | None, int] = {}
+        for i, rows in enumerate(files["num_records"]):
+            if rows is None:
+                return None
+            value = files[f"partition.{name}"][i]
+            day = None if value is None else date.fromisoformat(str(value))
+            gone = deleted.pop(file_name(files["path"][i]), None)
+            counts[day] = counts.get(day, 0) + rows - (gone.rows if gone else 0)
+        return None if deleted else counts  # what is left is of files that the log names otherwise
+
+    def weight(self, days: Sequence[date]) -> dict[str, int]:
+        """See `Landing.weight`."""
+        name = self.spec.source.arrival_date
+        files = self.log.files
+        values = files.get(f"partition.{name}") or [None] * len(files["path"])
+        wanted = {str(day) for day in days}
+        read = [i for i, v in enumerate(values) if v is None or str(v)[:10] in wanted]
+        return {
+            "files": len(read),
+            "bytes": sum(files["size_bytes"][i] for i in read),
+            "rows": sum(files["num_records"][i] or 0 for i in read),
+        }
+
+    def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
+        """See `Landing.records`."""
+        records = read_records(self.frame, self.spec, axis)
+        return records if days is None else on_days(records, days, self.every_day)
+
+    def changes(self, known: KnownDays) -> LandingChanges:
+        """See `Landing.changes`."""
+        return compare(known, self.landed_days)
+
+    def horizon_after(self, axis: Axis) -> int:
+        """See `Landing.horizon_after`."""
+        last = self.last_arrival(axis)
+        return EVERYTHING.start_ms if last is None else axis.horizon_after(last)
+
+    def last_arrival(self, axis: Axis) -> int | None:
+        """The last arrival, in ms, of rows in their day's partition; None if there is none."""
+        for day in reversed([day for day in self.days if day is not None]):
+            by_log = self._last_by_log(day)
+            if by_log is not None:
+                return by_log
+            rows = self.records(axis, [day]).where(lies_in_its_day())
+            last = rows.agg(F.max(c.ARRIVAL)).first()
+            if last is not None and last[0] is not None:
+                return int(last[0])
+        return None
+
+    def _last_by_log(self, day: date) -> int | None:
+        """The last arrival of a day by the log's statistics; None if they lack it."""
+        source = self.spec.source
+        if source.where or self.arrival_column is None:
+            return None
+        files = self.log.files
+        name, column = f"partition.{source.arrival_date}", f"max.{self.arrival_column}"
+        if name not in files or column not in files:
+            return None
+        of_day = [i for i, value in enumerate(files[name]) if str(value)[:10] == str(day)]
+        if any(file_name(files["path"][i]) in self.log.deleted for i in of_day):
+            return None  # its statistics are those of the rows that are deleted, too
+        largest = [
+            (
+                files[column][i],
+                files[f"null_count.{source.arrival_time}"][i] == files["num_records"][i],
+            )
+            for i in of_day
+        ]
+        known = [instant_of(moment) for moment, _ in largest if moment is not None]
+        if not known or any(moment is None and not empty for moment, empty in largest):
+            return None
+        return max(known) if day_of(max(known)) == day else None
+
+    @property
+    def inputs(self) -> Mapping[str, TableLanding]:
+        """See `Landing.inputs`."""
+        return {"": self}
+
+    def input_of(self, table: TableName) -> Landing:
+        """See `Landing.input_of`."""
+        return self
+
+    def rows_over(self, table: TableName) -> DataFrame:
+        """See `Landing.rows_over`."""
+        return self.frame
+
+
+def _of_catalog(spark: SparkSession, spec: PipelineSpec) -> LandingLog:
+    """The log of a landing table in a catalog.
+
+    Raises:
+        InputError: the catalog has no such table, or it is not a Delta table.
+    """
+    place, name = f"{spec.pipeline}: source.table", spec.source.table
+    try:
+        uri = spark.sql(f"DESCRIBE DETAIL {name}").select("location").first()[0]  # type: ignore[index]
+    except AnalysisException as error:
+        problem = str(error.getMessage() or error).splitlines()[0]
+        raise InputError(place, f"no table {name} ({problem})", "check the catalog") from None
+    return LandingLog.open(of_hadoop(uri), place)

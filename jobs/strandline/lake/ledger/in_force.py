@@ -1,0 +1,121 @@
+"""The ranges in force of published runs: closed ranges (`--close`), and overridden ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from strandline.engine.position.clock import Closure
+from strandline.lake.ledger.entry import Entry
+from strandline.model.intervals import TimeRange, text_of
+
+
+@dataclass(frozen=True)
+class OverriddenRange:
+    """A range whose windows were published with overridden rules.
+
+    Attributes:
+        windows: the range of window starts.
+        overrides: the overriding rules, such as `{"allowed_lateness": "6h"}`.
+        run_id: the run that published them.
+        horizon_ms: the horizon up to which arrivals for these windows were judged, by that run or
+            by the last scheduled run that has kept them.
+        landing_version: the version of the landing table that this run has read.
+        landing_id: the landing table's id; None: written by the first release candidate.
+    """
+
+    windows: TimeRange
+    overrides: Mapping[str, str]
+    run_id: str
+    horizon_ms: int | None = None
+    landing_version: int | None = None
+    landing_id: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The range as a JSON document."""
+        return {
+            "start": text_of(self.windows.start_ms),
+            "end": text_of(self.windows.end_ms),
+            "overrides": dict(self.overrides),
+            "run_id": self.run_id,
+        }
+
+    def judged_by(self, run: Entry, windows: TimeRange) -> OverriddenRange:
+        """A part of the range after a run has judged arrivals for it."""
+        return replace(
+            self,
+            windows=windows,
+            horizon_ms=run.horizon_ms,
+            landing_version=run.landing_version,
+            landing_id=run.landing_id,
+        )
+
+
+def overridden_ranges(runs: Iterable[Entry]) -> list[OverriddenRange]:
+    """The overridden ranges that no later run has recomputed, in the order of their runs.
+
+    A part that a later run has recomputed has that run's rules, except windows that it has `kept`.
+
+    Args:
+        runs: the published steps in force, in order.
+    """
+    ranges: list[OverriddenRange] = []
+    for run in runs:
+        within = run.range
+        if within is None:
+            continue
+        ranges = [part for one in ranges for part in _after(run, within, one)]
+        if run.overrides:
+            of_run = OverriddenRange(within, run.overrides, run.run_id)
+            ranges.append(of_run.judged_by(run, within))
+    return ranges
+
+
+def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[OverriddenRange]:
+    """The parts of an overridden range that remain after a run."""
+    others = [one.windows]
+    for start_ms, end_ms in run.kept or ():
+        kept = TimeRange(start_ms, end_ms)
+        if (common := kept.shared_with(one.windows)) is not None:
+            yield one.judged_by(run, common)
+        others = [part for other in others for part in other.outside(kept)]
+    for other in others:
+        yield from (replace(one, windows=part) for part in other.outside(within))
+
+
+def closures(runs: Iterable[Entry]) -> list[Closure]:
+    """The closures in force; for each part, the last run that closed or reopened it decides.
+
+    Args:
+        runs: the published steps in force, in order.
+    """
+    found: list[Closure] = []
+    for run in runs:
+        if run.range is None or run.horizon_ms is None:
+            continue
+        if run.closed or run.reopened:
+            found = [rest for closure in found for rest in without(closure, run.range)]
+        if run.closed:
+            found.append(Closure(run.range, run.horizon_ms))
+    return found
+
+
+def without(closure: Closure, reopened: TimeRange) -> list[Closure]:
+    """The parts of a closure outside of a range."""
+    return [Closure(part, closure.at_ms) for part in closure.windows.outside(reopened)]
+
+
+def with_missing_days(steps: Sequence[Entry]) -> Iterator[Entry]:
+    """The steps that name the days with missing rows, the newest first, each with all of them.
+
+    Days whose missing rows a run accepts are among them until the run has published.
+    """
+    for step in reversed(steps):
+        if step.lost is None:
+            continue
+        if not step.accepted_loss or step.step == "published":
+            yield step
+        elif accepted := (step.publish or {}).get("accepted"):
+            yield replace(step, lost=sorted({*step.lost, *map(date.fromisoformat, accepted)}))

@@ -1,0 +1,278 @@
+"""publish: the idempotent application of a diff to a published table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Schema
+from pyspark.sql import types as T
+from pyspark.sql.types import StructType
+
+from strandline.lake.publish.adopt import Adoption, Attempt, Written, rows_by_log
+from strandline.lake.publish.change_feed import has_change_feed, merge_with_feed
+from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE, with_changes
+from strandline.lake.publish.pieces import in_pieces
+from strandline.lake.publish.staging import Part
+from strandline.lake.store.identities import marked
+from strandline.lake.store.lock import commit
+from strandline.lake.store.places import path_of
+from strandline.lake.store.reads import dataset_of, rows_in_days, rows_of
+from strandline.lake.store.schema import (
+    Fit,
+    arrow_of,
+    fit,
+    schema_of,
+    second_of,
+    spark_type,
+    with_all_columns,
+)
+from strandline.lake.store.store import Store
+from strandline.tables import FIRING_COLUMNS, NOT_OF_A_FIRING, QUARANTINE, PublishedTable
+
+
+def firings_schema(windows: StructType) -> StructType:
+    """The columns of `firings`, from the columns of `windows`."""
+    schema = StructType([field for field in windows.fields if field.name not in NOT_OF_A_FIRING])
+    for name, kind in FIRING_COLUMNS.items():
+        schema.add(name, spark_type(kind))
+    return schema
+
+
+def create(store: Store, target: PublishedTable, staged: StructType) -> None:
+    """Create a table if it does not exist; call it under the lock.
+
+    An existing table gets its second columns here: a diff recognizes them by their mark (`fit`).
+    """
+    # nothing of the source's metadata stays
+    plain = [
+        T.StructField(f.name, f.dataType, nullable=True, metadata=second_of(f, staged))
+        for f in staged.fields
+    ]
+    table = store.create(target.name, _as_fields(target, plain), [target.partition])
+    if target.holds_source_rows:
+        held = fit_into(table, target, staged, store.pipeline)
+        second = [column for column in held.second.values() if column.name in held.new]
+        _add(target, second, table, commit(store.uri(target.name)))
+
+
+def _as_fields(target: PublishedTable, columns: Iterable[T.StructField]) -> Schema:
+    """New columns of a table in the form of delta-rs."""
+    fields = map(marked, columns) if target.name == QUARANTINE.name else columns
+    return Schema.from_json(StructType([*fields]).json())
+
+
+def _add(
+    target: PublishedTable,
+    columns: Sequence[T.StructField],
+    table: DeltaTable,
+    properties: CommitProperties,
+) -> None:
+    """Add columns to a table, null in all its rows; without columns there is no commit."""
+    if columns:
+        fields = _as_fields(target, columns).fields
+        table.alter.add_columns(fields, commit_properties=properties)
+
+
+def hold(store: Store, target: PublishedTable, staged: StructType) -> Fit | None:
+    """The fit of staged columns with their table; None if the table does not exist.
+
+    Raises:
+        InputError: a staged column cannot be converted to the table's type without loss.
+    """
+    table = store.table(target.name)
+    return None if table is None else fit_into(table, target, staged, store.pipeline)
+
+
+def fit_into(table: DeltaTable, target: PublishedTable, staged: StructType, pipeline: str) -> Fit:
+    """The fit of staged columns with an open table.
+
+    Raises:
+        InputError: a staged column cannot be converted to the table's type without loss.
+    """
+    return fit(staged, schema_of(table), f"{pipeline}: {target.name}", target)
+
+
+def publish(
+    store: Store,
+    target: PublishedTable,
+    changes: Part,
+    counts: Mapping[str, int],
+    attempt: Attempt,
+) -> None:
+    """Apply a diff to its table in one commit, or in none if it is empty. Call it under the lock.
+
+    A diff with inserts only is appended. Any other diff rewrites the changed partitions: rows with
+    keys of the diff are removed, and its inserted and updated rows are added. It is idempotent. New
+    or wider columns are added to the table first.
+
+    Args:
+        store: the pipeline's tables.
+        target: the table.
+        changes: the diff, with `OP`; without `OP` all rows are inserted.
+        counts: the numbers of inserts, updates and deletes.
+        attempt: the attempt that publishes; the commit names its run.
+
+    Raises:
+        InputError: a column cannot be converted to the table's type without loss, or the table's
+            change data feed cannot be written for its keys.
+        RetryableError: another process wrote the table without the lock, or staged rows are
+            missing.
+    """
+    if not any(counts.values()):
+        return
+    adoption = Adoption(store.uri(target.name), target.partition, attempt)
+    table = DeltaTable(adoption.uri)
+    fitted = fit_into(table, target, without_op(changes.schema), store.pipeline)
+    if fitted.widened or fitted.new:
+        _make_room(target, fitted, adoption)
+        table = DeltaTable(adoption.uri)
+    bringing = _Bringing(adoption, table, target, changes, fitted)
+    if counts[UPDATE] == counts[DELETE] == 0:
+        bringing.append(counts[INSERT])
+    else:
+        bringing.merge(counts)
+
+
+@dataclass(frozen=True)
+class _Bringing:
+    """The application of a diff to a table that has all its columns.
+
+    Attributes:
+        adoption: writes and commits the table's files.
+        table: the open table.
+        target: its description.
+        changes: the staged diff.
+        fitted: the conversion of its columns to those of the table.
+    """
+
+    adoption: Adoption
+    table: DeltaTable
+    target: PublishedTable
+    changes: Part
+    fitted: Fit
+
+    def append(self, inserted: int) -> None:
+        """Append all rows, unless the run has appended them before."""
+        application = f"{self.adoption.attempt.run_id}/{self.target.name}"
+        if self.table.transaction_version(application) is None:
+            linked, others = self._linked()
+            rows = (with_all_columns(rows, self._columns) for rows in map(self.fitted.of, others))
+            pieces = in_pieces([rows], [self.target.partition], self._keys)
+            written = self.adoption.write((rows for (rows,) in pieces), self.table)
+            written += linked
+            self.adoption.require(written, inserted, inserted)
+            self.adoption.append(self.table, written, application)
+
+    def merge(self, counts: Mapping[str, int]) -> None:
+        """Rewrite the changed partitions."""
+        partition = self.target.partition
+        days = {day for rows in self._rows() for day in pc.unique(rows[partition]).to_pylist()}
+        if has_change_feed(self.table):
+            merge_with_feed(self.adoption, self.table, self._keys, self._rows(), days)
+            return
+        columns = self._columns
+        there = (rows.cast(columns) for rows in rows_in_days(self.table, partition, days))
+        pieces = in_pieces([there, self._rows()], [partition], self._keys)
+        brought_in = (with_changes(rows, diff, self._keys) for rows, diff in pieces)
+        written = self.adoption.write(brought_in, self.table)
+        before = rows_by_log(self.table, partition, days)
+        if before is not None:  # of a second attempt rows may have come, or gone, already
+            least, most = before - counts[DELETE], before + counts[INSERT]
+            self.adoption.require(written, least, most)
+        self.adoption.swap(self.table, written, days)
+
+    def _linked(self) -> tuple[Written, Iterator[pa.Table]]:
+        """The staged files that are exactly the new rows of a date, and the rows of other files."""
+        place, changes = path_of(self.changes.place), self.changes
+        as_they_are = [f.name for f in self.changes.schema.fields] == [*self.fitted.names.values()]
+        if place is None or not as_they_are or OP in changes.schema.names:
+            return Written([], 0), changes.rows()
+        days = changes.files_of_one(self.target.partition, self.fitted.arrow)
+        linked = self.adoption.link(place, days, self.table)
+        return linked, replace(changes, left_out=frozenset(days)).rows()
+
+    @property
+    def _columns(self) -> pa.Schema:
+        return arrow_of(schema_of(self.table))
+
+    @property
+    def _keys(self) -> list[str]:
+        """The columns that identify a row, by the table's names."""
+        names = {name.lower(): name for name in self._columns.names}
+        return [names[key.lower()] for key in self.target.keys]
+
+    def _rows(self) -> Iterator[pa.Table]:
+        return map(self.fitted.of, self.changes.rows())
+
+
+def publish_all(
+    store: Store, target: PublishedTable, rows: Part, inserted: int, attempt: Attempt
+) -> None:
+    """Replace all rows and the columns of a table in one commit. Call it under the lock.
+
+    It is idempotent. The earlier rows remain as an older version.
+
+    Args:
+        store: the pipeline's tables.
+        target: the table.
+        rows: its new rows.
+        inserted: their number.
+        attempt: the attempt that publishes; the commit names its run.
+
+    Raises:
+        RetryableError: another process wrote the table without the lock, or staged rows are
+            missing.
+    """
+    plain = [T.StructField(f.name, f.dataType, nullable=True) for f in rows.schema.fields]
+    fields = StructType([*map(marked, plain)] if target.name == QUARANTINE.name else plain)
+    adoption = Adoption(store.uri(target.name), target.partition, attempt)
+    _replace(adoption, rows.rows(), inserted, fields)
+
+
+def without_op(schema: StructType) -> StructType:
+    """The columns of a diff without its `OP`."""
+    return StructType([field for field in schema.fields if field.name != OP])
+
+
+def _make_room(target: PublishedTable, held: Fit, adoption: Adoption) -> None:
+    """Widen the table's columns that are too narrow for staged ones, and add new columns.
+
+    A table is widened by rewriting it in one commit: delta-rs cannot read Delta's type widening.
+    """
+    if held.widened:
+        table = DeltaTable(adoption.uri)
+        fields = [field for field in held.schema.fields if field.name not in held.new]
+        there = map(held.of_published, rows_of(dataset_of(table)))
+        count = rows_by_log(table, target.partition)
+        _replace(adoption, there, count, StructType(fields), part="wider")
+    if held.new:
+        added = [held.schema[name] for name in held.new]
+        table = DeltaTable(adoption.uri)
+        _add(target, added, table, commit(adoption.uri, adoption.attempt.run_id))
+
+
+def _replace(
+    adoption: Adoption,
+    rows: Iterable[pa.Table],
+    count: int | None,
+    fields: StructType,
+    part: str = "rows",
+) -> None:
+    """Replace all rows and the columns of a table.
+
+    Args:
+        adoption: writes and commits the table's files.
+        rows: batches of its new rows.
+        count: their number; None: not known.
+        fields: the new columns.
+        part: the name of the written part.
+    """
+    table, columns = DeltaTable(adoption.uri), arrow_of(fields)
+    pieces = in_pieces([(some.cast(columns) for some in rows)], [adoption.partition])
+    written = adoption.write((piece for (piece,) in pieces), table, part)
+    if count is not None:
+        adoption.require(written, count, count)
+    adoption.replace(table, written, Schema.from_json(fields.json()))

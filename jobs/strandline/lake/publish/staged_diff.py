@@ -1,0 +1,113 @@
+"""A diff of any size, which is computed and staged in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import types as T
+
+from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE, diff, names_rows_twice
+from strandline.lake.publish.pieces import in_pieces
+from strandline.lake.publish.staging import Part, Staging
+from strandline.lake.publish.sums import ROWS, sums_by
+from strandline.lake.store.schema import Fit, with_all_columns
+from strandline.tables import PublishedTable
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The inputs of a diff: staged rows, and the published rows of the same scope.
+
+    Attributes:
+        target: the table.
+        staged: batches of the staged rows; the first batch may be empty.
+        published: batches of the published rows; the first batch may be empty.
+        fitted: the fit of staged columns with the table.
+        keep: whether a published column that is not staged any more keeps its values; else it
+            becomes null.
+        may_go: a condition for published rows that are deleted if they are not staged; None: all.
+    """
+
+    target: PublishedTable
+    staged: Iterable[pa.Table]
+    published: Iterable[pa.Table]
+    fitted: Fit
+    keep: bool = False
+    may_go: ds.Expression | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that identify a row, by the names of the table."""
+        return [self.fitted.names.get(key, key) for key in self.target.keys]
+
+
+@dataclass(frozen=True)
+class StagedDiff:
+    """A staged diff.
+
+    Attributes:
+        part: the staged rows with `OP`, with the columns of `Fit`.
+        counts: the numbers of inserts, updates and deletes.
+        names_rows_twice: whether it changes two published rows with the same key.
+    """
+
+    part: Part
+    counts: dict[str, int]
+    names_rows_twice: bool
+
+
+def stage_diff(staging: Staging, name: str, compared: Compared) -> StagedDiff:
+    """Compute a diff and stage it as a part of a run; see `diff`."""
+    fields = [T.StructField(OP, T.StringType()), *compared.fitted.schema.fields]
+    schema = T.StructType(fields)
+    twice = list[bool]()
+
+    def found() -> Iterator[pa.Table]:
+        for changes in _diffs(compared):
+            twice.append(names_rows_twice(changes, compared.keys))
+            yield changes
+
+    staging.put(name, found())
+    part = staging.part(name, schema)
+    return StagedDiff(part, counts_of(part), names_rows_twice=any(twice))
+
+
+def counts_of(part: Part) -> dict[str, int]:
+    """The numbers of inserts, updates and deletes of a staged diff."""
+    counted = {row[OP]: row[ROWS] for row in counted_by(part, [OP])}
+    return {op: counted.get(op, 0) for op in (INSERT, UPDATE, DELETE)}
+
+
+def counted_by(part: Part, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """The number of rows of a diff by the values of some columns and of `OP`, as column `ROWS`.
+
+    A part without `OP` is a diff that inserts all its rows.
+    """
+    there = [name for name in columns if name != OP or OP in part.schema.names]
+    counted = sums_by(part.rows(columns=there), there).to_pylist()
+    return [{OP: INSERT} | row for row in counted]
+
+
+def rows_with(part: Part, op: str) -> Iterator[pa.Table]:
+    """The rows of a diff with an operation, in batches."""
+    if OP not in part.schema.names:
+        return part.rows()
+    return (rows.drop(OP) for rows in part.rows(ds.field(OP) == op))
+
+
+def _diffs(compared: Compared) -> Iterator[pa.Table]:
+    fitted, columns = compared.fitted, compared.fitted.arrow
+    kept = fitted.not_staged if compared.keep else ()
+    sides = (
+        (with_all_columns(fitted.of(rows), columns) for rows in compared.staged),
+        (with_all_columns(fitted.of_published(rows), columns) for rows in compared.published),
+    )
+    for staged, published in in_pieces(sides, compared.keys):
+        changes = diff(staged, published, compared.keys, kept)
+        if compared.may_go is not None:
+            changes = changes.filter((ds.field(OP) != DELETE) | compared.may_go)
+        yield changes

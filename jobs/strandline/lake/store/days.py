@@ -1,0 +1,195 @@
+"""The days of a pipeline's tables: the selection of days to read, and totals from the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from strandline.errors import InputError
+from strandline.lake.store.reads import columns_of, dataset_by_day, dataset_of
+from strandline.lake.store.store import PUBLISHED, Store
+
+TRAILING_DAYS = 90
+"""The number of days that are shown by default."""
+PARTITIONS = {
+    "timeline": "arrival_date",
+    "windows": "window_date",
+    "firings": "window_date",
+    "pairs": "pair_date",
+    "quarantine": "quarantine_date",
+    "completeness": "slot_date",
+}
+"""The partition column of each table, a date."""
+
+
+@dataclass(frozen=True)
+class Days:
+    """The days from `since` to `until`, both inclusive; None: unbounded on that side."""
+
+    since: date | None = None
+    until: date | None = None
+
+    def rows_of(self, table: str) -> ds.Expression:
+        """The rows of a table on these days or without a day; no file of another day is opened."""
+        day = ds.field(PARTITIONS[table])
+        rows = ds.scalar(True)
+        if self.since is not None:
+            rows &= day >= self.since
+        if self.until is not None:
+            rows &= day <= self.until
+        return rows | day.is_null()
+
+    @property
+    def named(self) -> dict[str, str | None]:
+        """The days under the names of the command's options."""
+        edges = {"since": self.since, "until": self.until}
+        return {name: None if day is None else day.isoformat() for name, day in edges.items()}
+
+
+def shown_days(store: Store, since: date | None = None, until: date | None = None) -> Days:
+    """The requested days; without a first day, the last `TRAILING_DAYS`.
+
+    They are counted back from the requested last day, or else from the last day with slots that is
+    not after the last observed day: wrong clocks may have caused slots in the far future.
+
+    Raises:
+        InputError: the last day is before the first one.
+    """
+    if since is not None and until is not None and since > until:
+        raise InputError(
+            "--since", f"{since} is after --until {until}", "give the earlier day first"
+        )
+    last = until or last_shown_day(store)
+    if since is None and last is not None:
+        since = date.min + max(last - date.min - timedelta(TRAILING_DAYS - 1), timedelta(0))
+    return Days(since, until)
+
+
+def read_days(
+    store: Store, name: str, columns: Sequence[str], days: Days, wanted: ds.Expression | None = None
+) -> pa.Table | None:
+    """Some columns of a table's rows on some days; None if the table does not exist.
+
+    `wanted` is a further condition on the rows.
+    """
+    table = store.table(name)
+    if table is None:
+        return None
+    dataset, rows = days_of(table, name, days)
+    return dataset.to_table(columns=list(columns), filter=rows if wanted is None else rows & wanted)
+
+
+def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Expression]:
+    """A dataset of an open table in the order of its days, and a condition for some days."""
+    return dataset_by_day(table, PARTITIONS[name], columns_of(table)), days.rows_of(name)
+
+
+def totals(store: Store, result: str) -> dict[str, Any]:
+    """The numbers of slots, results and quarantined rows, and the first and last day of slots.
+
+    `result` is the table of results, `windows` or `pairs`.
+    """
+    slots = rows_by_day(store, "completeness")
+    days = sorted(day for day in slots if day is not None)
+    return {
+        "first_day": days[0].isoformat() if days else None,
+        "last_day": days[-1].isoformat() if days else None,
+        "days": len(days),
+        "slots": sum(slots.values()) + _slots_beside_rows(store),
+        result: sum(rows_by_day(store, result).values()),
+        "quarantine": sum(rows_by_day(store, "quarantine").values()),
+    }
+
+
+def _slots_beside_rows(store: Store) -> int:
+    """The number of slots beyond one a row: a row of `completeness` may stand for many gaps.
+
+    Only files with such rows are opened, by the log.
+    """
+    table = store.table("completeness")
+    if table is None or "slots" not in columns_of(table).names:
+        return 0
+    files = dataset_of(table, "slots > 1")
+    return slots_beyond_rows(files.to_table(["slots"], filter=ds.field("slots") > 1)["slots"])
+
+
+def slots_beyond_rows(slots: pa.ChunkedArray) -> int:
+    """The number of slots beyond one a row, by the column `slots`; a null stands for one."""
+    return int(pc.sum(pc.subtract(slots, 1)).as_py() or 0)
+
+
+def rows_by_day(store: Store, name: str) -> dict[date | None, int]:
+    """The number of rows of a table by day."""
+    found: dict[date | None, int] = {}
+    files = facts_of_files(store, name)
+    for day, rows in zip(files.get("day", ()), files.get("num_records", ()), strict=True):
+        found[day] = found.get(day, 0) + (rows or 0)
+    return {day: rows for day, rows in found.items() if rows}
+
+
+def facts_of_files(store: Store, name: str) -> dict[str, list[Any]]:
+    """The log's entries of a table's files, with the partition as `day`; empty without files."""
+    table = store.table(name)
+    if table is None or not table.file_uris():
+        return {}
+    facts: dict[str, list[Any]] = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+    return facts | {"day": facts[f"partition.{PARTITIONS[name]}"]}
+
+
+def days_changed(partition: str, then: DeltaTable | None, now: DeltaTable) -> set[date | None]:
+    """The dates with different files in two versions of a table; all dates if `then` is None."""
+    names = ("path", f"partition.{partition}")
+    files: list[set[tuple[str, date | None]]] = []
+    for table in (then, now):
+        if table is None or not table.file_uris():
+            files.append(set())
+            continue
+        actions = pa.table(table.get_add_actions(flatten=True))
+        files.append({*zip(*(actions[name].to_pylist() for name in names), strict=True)})
+    return {day for _, day in files[0] ^ files[1]}
+
+
+def dates_between(
+    store: Store, before: Mapping[str, int], after: Mapping[str, int]
+) -> dict[str, list[list[str]]]:
+    """The dates of each published table that differ between two states of all tables, as ranges.
+
+    Rows without a date are ignored.
+
+    Raises:
+        DeltaError: the log of a version has been cleaned up.
+    """
+    found = {}
+    for name in PUBLISHED:
+        now = None if before.get(name) == after.get(name) else store.table(name, after.get(name))
+        if now is not None:
+            then = store.table(name, before[name]) if name in before else None
+            days = days_changed(PARTITIONS[name], then, now)
+            found[name] = in_ranges(day for day in days if day is not None)
+    return {name: ranges for name, ranges in found.items() if ranges}
+
+
+def in_ranges(days: Iterable[date]) -> list[list[str]]:
+    """Days as inclusive ranges of consecutive days: `[["2024-03-01", "2024-03-04"]]`."""
+    ranges: list[list[date]] = []
+    for day in sorted(days):
+        if ranges and day - ranges[-1][1] == timedelta(days=1):
+            ranges[-1][1] = day
+        else:
+            ranges.append([day, day])
+    return [[first.isoformat(), last.isoformat()] for first, last in ranges]
+
+
+def last_shown_day(store: Store) -> date | None:
+    """The last day with slots that is not after the last observed day; None if there is none."""
+    observed = max(facts_of_files(store, "timeline").get("day", ()), default=None)
+    slots = [day for day in rows_by_day(store, "completeness") if day is not None]
+    known = [day for day in slots if observed is None or day <= observed]
+    return max(known, default=observed)

@@ -1,0 +1,31 @@
+"""The columns of quarantine whose nulls are part of a row's identity.
+
+In early versions a null was hashed into the identity of a row, so that the identity of all rows
+changed when the landing table got a new column. Columns published by these versions are still
+hashed like that, so that identities of existing rows stay. Later columns are marked in the table's
+schema, and their nulls are not hashed.
+"""
+
+from __future__ import annotations
+
+from deltalake import DeltaTable
+from pyspark.sql import types as T
+
+from strandline.lake.store.second_columns import SECOND_OF
+
+_MARK = "strandline.nulls_not_told"
+
+
+def marked(field: T.StructField) -> T.StructField:
+    """A column marked as one whose nulls are not hashed; of its metadata only `SECOND_OF` stays."""
+    second_of = (field.metadata or {}).get(SECOND_OF)
+    mark = {_MARK: "true"} | ({} if second_of is None else {SECOND_OF: second_of})
+    return T.StructField(field.name, field.dataType, nullable=True, metadata=mark)
+
+
+def nulls_counted(quarantine: DeltaTable | None) -> frozenset[str]:
+    """The columns of quarantine, in lower case, whose nulls are hashed; none without a table."""
+    if quarantine is None:
+        return frozenset()
+    fields = quarantine.schema().fields
+    return frozenset(f.name.lower() for f in fields if not (f.metadata or {}).get(_MARK))

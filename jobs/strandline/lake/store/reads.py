@@ -1,0 +1,237 @@
+"""Reads of Delta tables without a JVM, with conditions on files and rows."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyarrow import fs
+
+from strandline.lake.store.file_bounds import known_by_log
+from strandline.lake.store.object_files import ObjectFiles
+from strandline.lake.store.places import below, path_of
+from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange, text_of
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+_COMMIT = re.compile(r"(\d{20})\.(?:json|checkpoint.*\.parquet)")
+"""Matches the names of commits and checkpoints in a log, with their version."""
+
+
+def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
+    """A table as an Arrow dataset.
+
+    Args:
+        table: the open table.
+        files: a condition in SQL; files that by their statistics contain no such row are skipped,
+            which saves milliseconds for each file. The rows of other files are not filtered. None:
+            all files.
+    """
+    import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas, which few commands need
+
+    # that of delta-rs takes a column without bounds, where others have some, for one without values
+    none = table.to_pyarrow_dataset(filesystem=_local_files(table), file_pruning_predicate="false")
+    log = pa.table(table.get_add_actions())
+    paths = [unquote(path) for path in log["path"].to_pylist()]
+    if files:
+        wanted = paths_below(table, table.file_uris(file_pruning_predicate=files))
+        log = log.filter(pa.array([path in wanted for path in paths], pa.bool_()))
+        paths = [path for path in paths if path in wanted]
+    fragments = [
+        none.format.make_fragment(path, none.filesystem, partition_expression=known)
+        for path, known in zip(paths, known_by_log(log), strict=True)
+    ]
+    return ds.FileSystemDataset(fragments, none.schema, none.format, none.filesystem)
+
+
+def dataset_by_day(table: DeltaTable, partition: str, schema: pa.Schema) -> ds.Dataset:
+    """A table that is partitioned by a date, as a dataset for a read of some days.
+
+    It uses only the dates of files, and no statistics, so that a table of many files opens quickly.
+
+    Args:
+        table: the open table.
+        partition: the partition column.
+        schema: the columns to read; a column that a file does not have is null.
+    """
+    import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas, which few commands need
+
+    log, day = pa.table(table.get_add_actions(flatten=True)), pc.field(partition)
+    log = log.sort_by(f"partition.{partition}")
+    files = files_of(table)
+    fetching = ds.ParquetFragmentScanOptions(pre_buffer=_local_files(table) is None)
+    parquet = ds.ParquetFileFormat(default_fragment_scan_options=fetching)
+    fragments = [
+        parquet.make_fragment(
+            path, files, partition_expression=day.is_null() if of is None else day == of
+        )
+        for path, of in zip(
+            log["path"].to_pylist(), log[f"partition.{partition}"].to_pylist(), strict=True
+        )
+    ]
+    return ds.FileSystemDataset(fragments, schema, parquet, files)
+
+
+def rows_of(
+    dataset: ds.Dataset, wanted: pc.Expression | None = None, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """The rows of a dataset in batches with little read-ahead, after a first table without rows.
+
+    Args:
+        dataset: the files.
+        wanted: a condition on the rows; None: all rows.
+        columns: the names of columns; None: all columns.
+    """
+    scanner = dataset.scanner(
+        columns=columns, filter=wanted, batch_size=2**16, batch_readahead=2, fragment_readahead=1
+    )
+    yield scanner.projected_schema.empty_table()
+    for batch in scanner.to_batches():
+        if batch.num_rows:
+            yield pa.Table.from_batches([batch])
+
+
+def rows_in_days(
+    table: DeltaTable, partition: str, days: Collection[date | None]
+) -> Iterator[pa.Table]:
+    """The rows of some partitions of a table in batches, after a first table without rows."""
+    day, known = pc.field(partition), [day for day in days if day is not None]
+    wanted = day.isin(pa.array(known, pa.date32()))
+    wanted |= day.is_null() if None in days else pc.scalar(False)
+    return rows_of(dataset_of(table, in_days(partition, days)), wanted)
+
+
+def in_days(partition: str, days: Collection[date | None]) -> str:
+    """A condition for some partitions in delta-rs' SQL."""
+    named = ", ".join(f"'{day.isoformat()}'" for day in days if day is not None)
+    inside = f'"{partition}" IN ({named})' if named else "false"
+    return f'{inside} OR "{partition}" IS NULL' if None in days else inside
+
+
+def columns_of(table: DeltaTable) -> pa.Schema:
+    """The columns of a table as in its dataset."""
+    return pa.schema(table.schema().to_arrow())
+
+
+def holds(table: DeltaTable, rows: pc.Expression, files: str | None = None) -> bool:
+    """Whether a table has a row that meets a condition; `files`: see `dataset_of`."""
+    if not table.file_uris():
+        return False
+    found = dataset_of(table, files).scanner(columns=[], filter=rows).head(1)
+    return int(found.num_rows) > 0
+
+
+def started_in(name: str, within: TimeRange) -> pc.Expression:
+    """A condition for rows of a published table that belong to a range by their start instant."""
+    first, end = (
+        pa.scalar(ms * 1000, pa.timestamp("us", tz="UTC"))
+        for ms in (within.start_ms, min(within.end_ms, END_OF_INSTANTS_MS - 1))
+    )
+    return (pc.field(name) >= first) & (pc.field(name) < end)
+
+
+def files_started_in(name: str, within: TimeRange) -> str:
+    """A condition for files that may contain such rows (`dataset_of`)."""
+    first_ms = max(within.start_ms, EVERYTHING.start_ms)
+    last_ms = min(within.end_ms, EVERYTHING.end_ms) - 1
+    return f"\"{name}\" BETWEEN '{text_of(first_ms)}' AND '{text_of(max(first_ms, last_ms))}'"
+
+
+def paths_of(table: DeltaTable) -> list[str]:
+    """The paths of a table's files, below its root."""
+    return list(pa.table(table.get_add_actions())["path"].to_pylist())
+
+
+def dataset_of_files(table: DeltaTable, paths: Sequence[str], schema: pa.Schema) -> ds.Dataset:
+    """Some files of an unpartitioned table as a dataset; columns missing in a file are null."""
+    import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas, which few commands need
+
+    return ds.dataset(list(paths), schema=schema, format="parquet", filesystem=files_of(table))
+
+
+def files_at(place: str) -> fs.FileSystem:
+    """The Arrow file system of a place: a folder, or a prefix of an object store."""
+    folder = path_of(place)
+    if folder is None:
+        return fs.PyFileSystem(ObjectFiles(place))
+    return fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+
+
+def emptied(place: str) -> fs.FileSystem:
+    """The file system of a place, after removing everything in it."""
+    folder, files = path_of(place), files_at(place)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return files
+    for one in files.get_file_info(fs.FileSelector("", allow_not_found=True, recursive=True)):
+        if one.type == fs.FileType.File:
+            files.delete_file(one.path)
+    return files
+
+
+def parquet_files(files: fs.FileSystem, folder: str) -> dict[str, int]:
+    """The bytes of the Parquet files below a folder, by path; an engine's markers are ignored."""
+    below_it = fs.FileSelector(folder, allow_not_found=True, recursive=True)
+    sizes = {
+        one.path.lstrip("/"): one.size
+        for one in files.get_file_info(below_it)
+        if one.type == fs.FileType.File
+    }
+    return {
+        path: sizes[path]
+        for path in sorted(sizes)
+        if not any(part.startswith(("_", ".")) for part in PurePosixPath(path).parts)
+    }
+
+
+def files_of(table: DeltaTable) -> fs.FileSystem:
+    """The file system with the table's root as its root."""
+    return files_at(table.table_uri)
+
+
+def paths_below(table: DeltaTable, uris: Sequence[str]) -> set[str]:
+    """The paths of a table's files, below its root, by delta-rs' names of the files."""
+    return {below(table.table_uri, uri) for uri in uris}
+
+
+def is_whole(then: DeltaTable, now: DeltaTable) -> bool:
+    """Whether an earlier version of a table can still be read: none of its files was removed.
+
+    Args:
+        then: the earlier version.
+        now: the newest version, whose files exist.
+    """
+    others = sorted({unquote(path) for path in {*paths_of(then)} - {*paths_of(now)}})
+    found = files_of(then).get_file_info(others) if others else []
+    return all(info.type != fs.FileType.NotFound for info in found)
+
+
+def _local_files(table: DeltaTable) -> fs.FileSystem | None:
+    """A local folder as Arrow's own file system; None if the table is not on this machine.
+
+    With delta-rs' file system, Arrow's reading threads would call into Python, and a thread that
+    does so while the process ends would abort it.
+    """
+    folder = path_of(table.table_uri)
+    return None if folder is None else fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+
+
+def newest_version(folder: Path) -> int | None:
+    """The newest version of a local table by the names in its log; None without a commit.
+
+    A run asks for fourteen versions, and opening a table for each would parse its log as often.
+    """
+    log = folder / "_delta_log"
+    names = [path.name for path in log.iterdir()] if log.is_dir() else []
+    found = map(_COMMIT.fullmatch, names)
+    return max((int(name[1]) for name in found if name), default=None)

@@ -1,0 +1,1 @@
+"""The timeline of a pipeline: the facts of each arrival day, stored and read day by day."""

@@ -1,0 +1,147 @@
+"""The timeline table: its kinds of rows, and reads of them without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from strandline.engine.timeline import CellQuery
+from strandline.lake.store.reads import dataset_by_day
+from strandline.lake.store.store import Store
+from strandline.model.intervals import DAY_MS, EVERYTHING
+
+_LONG = pa.int64()
+SCHEMA = pa.schema(
+    [
+        ("arrival_date", pa.date32()),
+        ("kind", pa.string()),
+        ("reason", pa.string()),
+        ("channel", pa.string()),
+        ("event_date", pa.date32()),
+        ("slot_ms", _LONG),
+        ("threshold_ms", _LONG),
+        ("pending", pa.bool_()),
+        ("records", _LONG),
+        ("least_ts_ms", _LONG),
+        ("largest_ts_ms", _LONG),
+        ("largest_end_ms", _LONG),
+        ("largest_candidate_ms", _LONG),
+        ("first_arrival_ms", _LONG),
+        ("first_sequence", _LONG),
+        ("last_arrival_ms", _LONG),
+        ("arrival_hours", _LONG),
+        ("settled_ms", _LONG),
+        ("pending_ms", _LONG),
+        ("violations", _LONG),
+        ("until_arrival_ms", _LONG),
+        ("rank", _LONG),
+        ("watermark_ms", _LONG),
+        ("source_state", pa.string()),
+        ("files_digest", pa.string()),
+        ("landing_version", _LONG),
+        ("timeline_fingerprint", pa.string()),
+        ("landing_id", pa.string()),
+    ]
+)
+"""Kinds of rows: cell, channel and day; where channels can go idle also step (`first_*`: the first
+instant that sees it) and source (where the source stands after the day). Of no fingerprint, and
+kept under every one: landed (what the landing table said of the day, see `DayFacts`) and lost (the
+event times of a day whose rows have gone, by event date)."""
+
+
+def cells_wanted(asked: CellQuery) -> ds.Expression:
+    """A condition for the cells of well-formed records in a query, on any days."""
+    wanted = ds.field("reason").is_null()
+    if asked.slots != EVERYTHING:
+        wanted &= ds.field("slot_ms") >= asked.slots.start_ms
+        wanted &= ds.field("slot_ms") < asked.slots.end_ms
+    if asked.least_threshold_ms is not None:
+        wanted &= ds.field("threshold_ms") >= asked.least_threshold_ms
+    return wanted
+
+
+_WIDE = ("cell", "step")
+"""Kinds with so many rows that they are never read as a whole."""
+
+_OF_WIDE_ROWS = frozenset(
+    {"slot_ms", "threshold_ms", "pending", "largest_candidate_ms", "rank", "source_state"}
+)
+"""Columns of such rows only; and the source's state, which is needed of few days."""
+
+
+@dataclass(frozen=True)
+class TimelineTable:
+    """The open timeline table, whose rows of narrow kinds are read once.
+
+    Attributes:
+        dataset: its files; None: the table does not exist.
+        version: its version; None: the table does not exist.
+    """
+
+    dataset: ds.Dataset | None
+    version: int | None = None
+
+    @classmethod
+    def open(cls, store: Store, days: ds.Expression | None = None) -> TimelineTable:
+        """The newest version of a pipeline's timeline; `days` limits it to rows of these days."""
+        table = store.table("timeline")
+        if table is None:
+            return cls(None)
+        dataset = dataset_by_day(table, "arrival_date", SCHEMA)
+        return cls(dataset if days is None else dataset.filter(days), table.version())
+
+    def newest(self, store: Store) -> TimelineTable:
+        """The newest version of the table; itself, with its cache, if there is no newer one."""
+        return self if store.version("timeline") == self.version else TimelineTable.open(store)
+
+    def rows(
+        self,
+        kind: str,
+        names: Sequence[str],
+        fingerprint: str | None = None,
+        *,
+        before_ms: int | None = None,
+        of_days: Collection[date] | None = None,
+        wanted: ds.Expression | None = None,
+    ) -> pa.Table:
+        """Some columns of the rows of a kind; null for columns that an older table lacks.
+
+        Args:
+            kind: the kind of rows; `malformed`: the cells of malformed rows.
+            names: the names of the columns.
+            fingerprint: the fingerprint under which the days were observed; None: any.
+            before_ms: only days that ended by this instant; None: all days.
+            of_days: only these days; None: all days.
+            wanted: a further condition; None: all rows of the kind.
+        """
+        of_kind = ds.field("kind") == ("cell" if kind == "malformed" else kind)
+        wanted = of_kind if wanted is None else of_kind & wanted
+        if fingerprint is not None:
+            wanted &= ds.field("timeline_fingerprint") == fingerprint
+        if before_ms is not None:
+            wanted &= ds.field("arrival_date") < pa.scalar(before_ms // DAY_MS, pa.date32())
+        if of_days is not None:
+            wanted &= ds.field("arrival_date").isin(pa.array(sorted(of_days), pa.date32()))
+        if self.dataset is None:
+            return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
+        if kind in _WIDE or not set(names) <= set(self.narrow.column_names):
+            return self.dataset.to_table(columns=list(names), filter=wanted)
+        return self.narrow.filter(wanted).select(list(names))
+
+    @cached_property
+    def narrow(self) -> pa.Table:
+        """All rows except steps and the cells of well-formed records; without `_OF_WIDE_ROWS`."""
+        schema = pa.schema([field for field in SCHEMA if field.name not in _OF_WIDE_ROWS])
+        if self.dataset is None:
+            return schema.empty_table()
+        malformed = (ds.field("kind") == "cell") & ds.field("reason").is_valid()
+        few = ~ds.field("kind").isin(_WIDE)
+        # of each file that was asked, Arrow would keep what it knows of all columns of all groups
+        return self.dataset.scanner(
+            columns=schema.names, filter=few | malformed, cache_metadata=False
+        ).to_table()

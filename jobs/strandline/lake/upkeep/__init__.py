@@ -1,0 +1,1 @@
+"""Upkeep of a pipeline's tables: compaction, retention, leftovers and erasure."""

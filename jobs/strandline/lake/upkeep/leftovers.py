@@ -1,0 +1,108 @@
+"""Unneeded files of runs in a pipeline's folder: dead staging, and old reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from pyarrow import fs
+
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import Store
+
+_STAGING, _REPORTS = "_staging", "_reports"
+_STAY = {"report.html", "index.html"}
+"""Pages that each report overwrites, and so are not removed."""
+
+
+def dead_staging(store: Store, state: PipelineState, before: datetime) -> dict[str, Any]:
+    """The staging of runs without a step since an instant.
+
+    The staging of an unfinished publication is never among it, since it is needed to finish.
+
+    Returns:
+        `runs`: the runs' names; `files` and `bytes`: their totals.
+    """
+    dead = dict(_dead(store, state, before))
+    return {"runs": [*dead], **_size(file for files in dead.values() for file in files)}
+
+
+def drop_staging(store: Store, state: PipelineState, before: datetime) -> None:
+    """Remove it."""
+    for run_id, _ in _dead(store, state, before):
+        store.drop_staging(run_id)
+
+
+def old_reports(store: Store, before: datetime) -> dict[str, int]:
+    """The `files` and `bytes` of audit results and their pages from before an instant."""
+    return _size(_reports(store, before))
+
+
+def drop_reports(store: Store, before: datetime) -> None:
+    """Remove these files, and the folders that become empty."""
+    files = store.files()
+    for file in _reports(store, before):
+        with suppress(FileNotFoundError):
+            files.delete_file(file.path)
+        for folder in list(PurePosixPath(file.path).parents)[:4]:  # table, run, time
+            if folder.name == _REPORTS or files.get_file_info(fs.FileSelector(str(folder))):
+                break
+            files.delete_dir(str(folder))
+
+
+def whatever_is_left(store: Store) -> dict[str, Any]:
+    """All staging, and all reports and audit results, of any age.
+
+    Returns:
+        `staging`: the runs' names; `reports`: the number of files.
+    """
+    staged = {PurePosixPath(one.path).parts[1] for one in _files(_below(store, _STAGING))}
+    return {"staging": sorted(staged), "reports": len(_files(_below(store, _REPORTS)))}
+
+
+def drop_whatever_is_left(store: Store) -> None:
+    """Remove it."""
+    for folder in (_STAGING, _REPORTS):
+        with suppress(OSError):
+            store.files().delete_dir(folder)
+
+
+def _dead(
+    store: Store, state: PipelineState, before: datetime
+) -> Iterator[tuple[str, list[fs.FileInfo]]]:
+    """The runs with dead staging, each with its files."""
+    for folder in sorted(_below(store, _STAGING, recursive=False), key=lambda one: one.path):
+        run_id = PurePosixPath(folder.path).name
+        files = _files(_below(store, f"{_STAGING}/{run_id}"))
+        said = [step.written_at for step in state.runs.get(run_id, ())]
+        times = [*said, *(file.mtime for file in files or [folder])]
+        last = max((at for at in times if at is not None), default=before)
+        if last < before and (state.unfinished is None or state.unfinished.run_id != run_id):
+            yield run_id, files
+
+
+def _reports(store: Store, before: datetime) -> list[fs.FileInfo]:
+    return [
+        file
+        for file in _files(_below(store, _REPORTS))
+        if file.extension in {"json", "html"}
+        and file.base_name not in _STAY
+        and file.mtime < before
+    ]
+
+
+def _below(store: Store, folder: str, *, recursive: bool = True) -> list[fs.FileInfo]:
+    chosen = fs.FileSelector(folder, allow_not_found=True, recursive=recursive)
+    return list(store.files().get_file_info(chosen))
+
+
+def _files(found: Iterable[fs.FileInfo]) -> list[fs.FileInfo]:
+    return [one for one in found if one.type == fs.FileType.File]
+
+
+def _size(files: Iterable[fs.FileInfo]) -> dict[str, int]:
+    sizes = [file.size for file in files]
+    return {"files": len(sizes), "bytes": sum(sizes)}

@@ -1,0 +1,1 @@
+"""The advisor: what each bound and allowed lateness would lose, and cost in delay."""

@@ -1,0 +1,113 @@
+"""The arrival days of a run and their rows, by the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+
+import pandas as pd
+
+from strandline.lake.ledger.state import rows_without_day
+from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.pipeline.observe.observation import sums_by_day
+from strandline.pipeline.plan.planned_run import PlannedRun
+from strandline.pipeline.request.request import Request
+from strandline.quality.findings.malformed import RowsOfDay
+
+_BEFORE = timedelta(weeks=8)
+_OF_REASON = ("arrival_date", "reason", "records")
+
+
+@dataclass(frozen=True)
+class RunArrivals:
+    """The arrivals of a run, computed on first use.
+
+    Attributes:
+        request: the requested run.
+        planned: its observations and plan.
+    """
+
+    request: Request
+    planned: PlannedRun
+
+    @cached_property
+    def days(self) -> Sequence[date]:
+        """The run's arrival days.
+
+        [P, M) and changed days if scheduled, the days of its range by hand.
+
+        P is the earlier of the frontier and the day before M; without a frontier, the first day.
+        """
+        planned, timeline = self.planned, self.planned.seen.history.timeline
+        known = {*timeline.day_map["arrival_date"], *timeline.malformed["arrival_date"].dropna()}
+        if self.request.kind == "advance":
+            until_ms, reached_ms = self.request.until_ms, planned.state.frontier_ms
+            first = min(known, default=day_of(until_ms))
+            if reached_ms is not None:
+                first = day_of(min(until_ms - DAY_MS, reached_ms))
+            owed = {day for day in planned.plan.owed if midnight_of(day) < until_ms}
+            return sorted({*_days_between(first, day_of(until_ms)), *owed})
+        within = planned.plan.scope.windows
+        of_its_dates = {
+            day for day in known if within.start_ms - DAY_MS < midnight_of(day) < within.end_ms
+        }
+        return sorted({*planned.days_of_range, *of_its_dates})
+
+    @cached_property
+    def rows(self) -> Mapping[date, RowsOfDay]:
+        """The observed rows of the days, and of the eight weeks before them."""
+        if not self.days:
+            return {}
+        first = self.days[0]
+        since = first - _BEFORE if first - date.min > _BEFORE else date.min
+        timeline = self.planned.seen.history.timeline
+        counted, bad = (_since(rows, since) for rows in (timeline.day_map, timeline.malformed))
+        crosses = counted["arrival_date"] != counted["event_date"]
+        crossing = set(counted.loc[crosses, "arrival_date"])
+        well_formed = sums_by_day(counted)
+        malformed: dict[date, dict[str, int]] = {}
+        for day, reason, records in zip(*(bad[name].tolist() for name in _OF_REASON), strict=True):
+            malformed.setdefault(day, {})[reason] = records
+        return {
+            day: RowsOfDay(well_formed.get(day, 0), malformed.get(day, {}), day not in crossing)
+            for day in [*well_formed, *(day for day in malformed if day not in well_formed)]
+        }
+
+    @property
+    def malformed_by_reason(self) -> dict[str, int]:
+        """The malformed rows of the days, and all rows without an arrival day, by reason."""
+        malformed = self.planned.seen.history.timeline.malformed
+        of_run = malformed["arrival_date"].isin(self.days) | malformed["arrival_date"].isna()
+        found = malformed[of_run].groupby("reason")["records"].sum()
+        return {str(reason): int(count) for reason, count in found.items()}
+
+    @property
+    def new_without_day(self) -> RowsOfDay:
+        """The rows without an arrival day that are new since the last published run.
+
+        Each run observes all such rows again; its books have their number.
+        """
+        malformed = self.planned.seen.history.timeline.malformed
+        rows = malformed[malformed["arrival_date"].isna()]
+        before = rows_without_day(self.planned.state.published)
+        counts: dict[str, int] = dict(
+            zip(rows["reason"].tolist(), rows["records"].tolist(), strict=True)
+        )
+        new = max(sum(counts.values()) - before, 0)
+        # which of the reasons is new is not known: the first give way
+        for reason in sorted(counts):
+            kept = min(counts[reason], new)
+            counts[reason], new = kept, new - kept
+        return RowsOfDay(malformed={reason: count for reason, count in counts.items() if count})
+
+
+def _since(rows: pd.DataFrame, first: date) -> pd.DataFrame:
+    """The rows of arrival days from a date on; rows without a day are left out."""
+    dated = rows.dropna(subset=["arrival_date"])
+    return dated[dated["arrival_date"] >= first]
+
+
+def _days_between(first: date, end: date) -> list[date]:
+    return [first + timedelta(number) for number in range((end - first).days)]

@@ -1,0 +1,174 @@
+"""The `quality` rules about channels: silent channels, and records that raised the watermark."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow.dataset as ds
+
+from strandline.engine.history.by_input import OfInput
+from strandline.engine.history.history import History
+from strandline.engine.timeline import CellQuery, Timeline
+from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.pipeline.plan.planned_run import PlannedRun
+from strandline.pipeline.rebuild.rebuild import Staged
+from strandline.pipeline.request.context import Context
+from strandline.quality.findings.ahead import (
+    CHANNEL_AHEAD_MS,
+    Raised,
+    check_of_one_channel,
+    check_of_watermark,
+    raised_in_words,
+)
+from strandline.quality.findings.check import Check
+from strandline.quality.findings.silence import (
+    FOUR_WEEKS_MS,
+    ChannelArrivals,
+    check_of_silence,
+    longest_pauses,
+)
+from strandline.spec.pipeline import PipelineSpec
+from strandline.tables import QUARANTINE
+
+_OFFERS = ["settled_ms", "pending_ms"]
+_OF_CELL = ("channel", "largest_ts_ms", "largest_candidate_ms", "first_arrival_ms")
+
+
+def check_of_channels(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
+    """The check for silent channels; None: not configured, no channels, or the input has ended."""
+    asked = spec.quality.silent_after
+    if asked is None or not spec.has_channels or planned.plan.clock.closes_now:
+        return None
+    channels = _arrivals(spec, planned)
+    return check_of_silence(channels, asked, planned.horizon_ms, planned.axis.start_ms)
+
+
+def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check | None:
+    """The check whether the watermark is ahead of the horizon, and by which records or pipeline.
+
+    If the combined watermark is not, the check is whether a single channel's is, by more than
+    `CHANNEL_AHEAD_MS`. None: not configured, or the input has ended.
+    """
+    asked, horizon_ms = ctx.spec.quality.watermark_ahead, planned.horizon_ms
+    if planned.plan.clock.closes_now:
+        return None
+    own, behind = planned.seen.history, ""
+    history = _of_the_watermark(own)
+    watermark_ms = _watermark_at(history, horizon_ms)
+    if watermark_ms is not None and watermark_ms > horizon_ms:
+        if history is not own:
+            first = history.spec.pipeline
+            behind = f"it is the watermark of {first}: see strandline status {first}"
+        elif raised := _raised_by(history, watermark_ms, horizon_ms):
+            late = _late_behind(ctx, staged, horizon_ms)
+            behind = raised_in_words(raised, late)
+    elif history is own:
+        far_ms = horizon_ms + CHANNEL_AHEAD_MS
+        if raised := _raised_by(history, far_ms, far_ms):
+            return check_of_one_channel(asked, raised[0], horizon_ms)
+    return check_of_watermark(asked, watermark_ms, horizon_ms, behind)
+
+
+def _of_the_watermark(history: History) -> History:
+    """The history whose records determine the watermark; over results, the first pipeline's."""
+    upstream = history.upstream
+    return history if upstream is None else _of_the_watermark(upstream.history)
+
+
+def _watermark_at(history: History, horizon_ms: int) -> int | None:
+    """The combined watermark at a horizon, including the next tick's; None: none yet."""
+    spec, days = history.spec, history.timeline.channel_days
+    if (
+        spec.has_two_sources
+        or spec.watermark.idleness_in_effect
+        or (spec.watermark.goes_by_the_clock)
+    ):
+        reached_ms = history.crossings.watermark_reached(horizon_ms)
+        return None if reached_ms == MIN_WATERMARK else reached_ms
+    offered = days[_OFFERS].max(axis=1).groupby(days["channel"]).max().dropna()
+    taking_part = {*spec.waited_for(horizon_ms), *offered.index} - spec.retired_by(horizon_ms)
+    if not taking_part <= {*offered.index}:
+        return None
+    return int(min(offered[name] for name in taking_part)) if taking_part else None
+
+
+def _late_behind(ctx: Context, staged: Staged, horizon_ms: int) -> int:
+    """The number of staged late records that a watermark ahead of the horizon has refused."""
+    ahead = ds.field("watermark_ms") > horizon_ms
+    return ctx.staging.part(QUARANTINE.name, staged.quarantine.schema, ahead).count()
+
+
+def _raised_by(history: History, watermark_ms: int, horizon_ms: int) -> list[Raised]:
+    """The record that first offered the watermark, or the next higher one that was offered.
+
+    One record for each of two sources; for a source that has offered less, its largest offer ahead
+    of the horizon.
+    """
+    spec, timeline = history.spec, history.timeline
+    found = (
+        _raised_in(
+            OfInput(timeline, side) if side else timeline, of_side, watermark_ms, horizon_ms, side
+        )
+        for side, of_side in spec.sides.items()
+    )
+    return [raised for raised in found if raised is not None]
+
+
+def _raised_in(
+    timeline: Timeline, spec: PipelineSpec, watermark_ms: int, horizon_ms: int, side: str
+) -> Raised | None:
+    """`_raised_by` for one source; retired channels do not count."""
+    ahead = _offers_ahead(timeline, spec, horizon_ms)
+    if ahead.empty:
+        return None
+    enough = ahead[ahead["offered"] >= watermark_ms]
+    offered_ms = int(ahead["offered"].max() if enough.empty else enough["offered"].min())
+    of_day = ahead[ahead["offered"] == offered_ms].sort_values("arrival_date").iloc[0]
+    cells = timeline.cells(CellQuery([of_day["arrival_date"]], columns=_OF_CELL))
+    least_ms = min(watermark_ms, offered_ms)
+    reaches = (cells["largest_candidate_ms"] >= least_ms).fillna(False).astype(bool)
+    found = cells[reaches & (cells["channel"] == of_day["channel"])]
+    if found.empty:
+        return None
+    first = found.sort_values("first_arrival_ms").iloc[0]
+    channel = str(first["channel"])
+    return Raised(int(first["largest_ts_ms"]), int(first["first_arrival_ms"]), channel, side)
+
+
+def _offers_ahead(timeline: Timeline, spec: PipelineSpec, horizon_ms: int) -> pd.DataFrame:
+    """The days of channels whose watermark (`offered`) is ahead of the horizon."""
+    days = timeline.channel_days
+    days = days[~days["channel"].isin(spec.retired_by(horizon_ms))]
+    offers = days.assign(offered=days[_OFFERS].max(axis=1)).dropna(subset="offered")
+    return offers[offers["offered"] > horizon_ms]
+
+
+def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:
+    """The last arrival of each channel, including declared channels without any record."""
+    days, horizon_ms = planned.seen.history.timeline.channel_days, planned.horizon_ms
+    midnights = days["arrival_date"].map(midnight_of).astype("int64")
+    # of a timeline from before arrivals were kept, at some time of the day
+    last = days["last_arrival_ms"].fillna(midnights + DAY_MS - 1).groupby(days["channel"]).max()
+    lasts = {str(name): int(at_ms) for name, at_ms in last.items()}
+    pauses = _pauses(days[midnights >= horizon_ms - FOUR_WEEKS_MS])
+    retired = spec.retired_by(horizon_ms)
+    return [
+        ChannelArrivals(name, lasts.get(name), pauses.get(name))
+        for name in dict.fromkeys([*spec.waited_for(horizon_ms), *lasts])
+        if name not in retired
+    ]
+
+
+def _pauses(days: pd.DataFrame) -> dict[str, int]:
+    """The longest pause of each channel, by its hours with arrivals.
+
+    Else by each day's first arrival.
+    """
+    midnights = days["arrival_date"].map(midnight_of).astype("int64").to_numpy()
+    first = (days["first_arrival_ms"].fillna(0).astype("int64").to_numpy() - midnights) // HOUR_MS
+    hours = days["arrival_hours"].fillna(0).astype("int64").to_numpy()
+    hours = np.where(hours > 0, hours, np.int64(1) << np.clip(first, 0, 23))
+    codes, names = pd.factorize(days["channel"])
+    pauses = longest_pauses(*(part.astype(np.int64) for part in (codes, midnights, hours)))
+    return {str(names[code]): pause_ms for code, pause_ms in pauses.items()}

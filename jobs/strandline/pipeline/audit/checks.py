@@ -1,0 +1,83 @@
+"""The `quality` rules about a run's arrivals, applied to the timeline without a Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.pipeline.audit.arrivals import RunArrivals
+from strandline.pipeline.audit.channel_checks import check_of_ahead, check_of_channels
+from strandline.pipeline.plan.planned_run import PlannedRun
+from strandline.pipeline.rebuild.rebuild import Staged
+from strandline.pipeline.request.context import Context
+from strandline.quality.findings.check import Check
+from strandline.quality.findings.freshness import check_of_freshness, fresh_within_ms
+from strandline.quality.findings.malformed import (
+    checks_of_malformed,
+    looks_like_event_date,
+)
+from strandline.quality.findings.volume import check_of_volume
+from strandline.spec.pipeline import PipelineSpec, channel_of
+from strandline.spec.quality import DEFAULT
+
+
+def checks_of(ctx: Context, arrivals: RunArrivals, staged: Staged) -> list[Check]:
+    """The results of the `quality` rules about a run's arrivals."""
+    quality, planned = ctx.spec.quality, arrivals.planned
+    over = [day for day in arrivals.days if midnight_of(day) + DAY_MS <= planned.horizon_ms]
+    records = {day: of_day.well_formed for day, of_day in arrivals.rows.items()}
+    found = [
+        *checks_of_malformed(quality, arrivals.rows, arrivals.days, arrivals.new_without_day),
+        *_freshness(ctx.spec, planned),
+        check_of_volume(quality.volume, records, over),
+        check_of_channels(ctx.spec, planned),
+        check_of_ahead(ctx, planned, staged),
+    ]
+    return [check for check in found if check is not None]
+
+
+def note_of_dates(arrivals: RunArrivals) -> Iterator[str]:
+    """A note if the column of arrival dates looks like one of event dates."""
+    note = looks_like_event_date(arrivals.rows, arrivals.days)
+    if note is not None:
+        yield note
+
+
+def _freshness(spec: PipelineSpec, planned: PlannedRun) -> Iterator[Check]:
+    """The check of the last arrival of each source; none for an input that has ended."""
+    asked = spec.quality.fresh_within
+    within_ms = fresh_within_ms(asked, spec.cron)
+    if within_ms is None or (spec.reads_results_of is not None and asked == DEFAULT):
+        return
+    if planned.plan.clock.closes_now:
+        return
+    for name in spec.sides:
+        last_ms = _last_arrival(planned, name)
+        yield check_of_freshness(last_ms, planned.horizon_ms, within_ms, name)
+
+
+def _last_arrival(planned: PlannedRun, name: str) -> int | None:
+    """The last arrival of a source, including malformed rows of a single source; None: none yet.
+
+    In a timeline of an older version, the end of its last day.
+    """
+    timeline = planned.seen.history.timeline
+    rows = timeline.channel_days
+    if name:
+        rows = rows[rows["channel"].astype("string").str.startswith(channel_of(name, ""))]
+    parts = [rows[["arrival_date", "last_arrival_ms"]]]
+    if not name:
+        parts.append(timeline.malformed.dropna(subset=["arrival_date"])[[*parts[0].columns]])
+    last: int | None = None
+    for part in parts:
+        if part.empty:
+            continue
+        day = part["arrival_date"].max()
+        arrivals = part.loc[part["arrival_date"] == day, "last_arrival_ms"]
+        kept = arrivals.max()
+        not_kept = part is parts[0] and arrivals.isna().any()
+        at_ms = midnight_of(day) + DAY_MS - 1 if not_kept or pd.isna(kept) else int(kept)
+        last = at_ms if last is None else max(last, at_ms)
+    return last

@@ -1,0 +1,175 @@
+"""Audits a staged run; a run that fails a critical expectation publishes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from strandline.errors import AuditFailedError
+from strandline.lake.ledger.ledger import Entry
+from strandline.model.books import Book
+from strandline.pipeline.audit.books_of_tables import books_of_tables
+from strandline.pipeline.diff.diff import Change
+from strandline.pipeline.diff.removals import may_shrink, removals_of
+from strandline.pipeline.plan.planned_run import PlannedRun
+from strandline.pipeline.rebuild.rebuild import Staged
+from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.journal import Journal
+from strandline.pipeline.request.request import Request
+from strandline.quality.audit.result import AuditResult
+from strandline.quality.findings.check import Check
+
+BOOKS_ARE_OFF = (
+    "a run whose books do not balance is never published: run it again, since its input may have "
+    "changed meanwhile; if they still do not balance, report a defect with the output of "
+    "strandline runs show"
+)
+"""The way out if records are not accounted for."""
+
+
+def books_off(run: Entry) -> list[str]:
+    """The books of a run that do not balance, as texts with numbers."""
+    books = (Book(**book) for book in run.books or ())
+    return [book.statement for book in books if not book.balanced]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The results of the expectations on a run.
+
+    Attributes:
+        said: the result of each, as plain values.
+        failures: the results that prevent publishing.
+        way_out: what to do about the failures.
+    """
+
+    said: list[dict[str, Any]] = field(default_factory=list)
+    failures: Sequence[AuditResult] = ()
+    way_out: str = ""
+
+    def __add__(self, more: Judged) -> Judged:
+        """Both results combined; the way out is that of the first failure."""
+        return Judged(
+            [*self.said, *more.said],
+            [*self.failures, *more.failures],
+            self.way_out or more.way_out,
+        )
+
+    def reject(self, ctx: Context, journal: Journal) -> None:
+        """Reject the run if an expectation failed; a dry run continues, to show its changes.
+
+        The changes are already staged, so that accepting the run publishes exactly them.
+
+        Raises:
+            AuditFailedError: the run is rejected.
+        """
+        if ctx.dry_run or not self.failures:
+            return
+        what = "; ".join(f"{one.expectation}: {one.figures}" for one in self.failures)
+        journal.write("rejected", message=what)
+        publish = f"strandline runs publish {ctx.spec.pipeline} {ctx.run_id} --accept REASON"
+        raise AuditFailedError(
+            f"{ctx.spec.pipeline} run {ctx.run_id}",
+            f"the audit failed, nothing is published: {what}",
+            BOOKS_ARE_OFF
+            if books_off(journal.entry)
+            else f"{self.way_out}; or publish it as it is: {publish}",
+        )
+
+
+def judge(
+    ctx: Context,
+    journal: Journal,
+    staged: Staged,
+    books: Sequence[Book],
+    checks: Sequence[Check],
+) -> Judged:
+    """Check the staged rows against every expectation; the result is in the ledger on return."""
+    from strandline.quality.audit.run import AuditInput, audit  # noqa: PLC0415 - takes seconds
+
+    result = audit(
+        ctx.spec,
+        AuditInput(
+            results=staged.results,
+            pairs=staged.pairs,
+            completeness=staged.calendar,
+            books=books,
+            slots_expected=staged.slots_expected,
+            gaps=staged.gaps.count,
+            late=staged.late,
+            accepted=staged.accepted,
+            checks=checks,
+        ),
+        run_id=ctx.run_id,
+        # given none, Great Expectations takes it from the run id, where it looks like a date
+        audited_at=datetime.now(UTC),
+        context_folder=ctx.validations_folder,
+    )
+    said = result.to_json()
+    journal.know(audit=said, gaps=staged.gaps.count, books=[book.to_json() for book in books])
+    journal.write("audited")
+    if not result.blocked:
+        return Judged(said)
+    way_out = f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
+    return Judged(said, result.blocking, way_out)
+
+
+def judge_removals(
+    ctx: Context,
+    request: Request,
+    journal: Journal,
+    planned: PlannedRun,
+    staged: Staged,
+    changes: Sequence[Change],
+) -> Judged:
+    """Check whether a range loses published windows without the request saying so.
+
+    Returns:
+        The result; empty if no windows are removed, or removals are allowed.
+    """
+    from strandline.quality.audit.run import audit_removals  # noqa: PLC0415 - takes seconds
+
+    within, limit = planned.plan.scope.windows, ctx.spec.quality.max_removed_share
+    if limit is None or may_shrink(request, planned.state, within, planned.horizon_ms):
+        return Judged()
+    (results,) = (change for change in changes if change.target.name == staged.result)
+    removals = removals_of(ctx, results, staged.results, within)
+    if removals is None:
+        return Judged()
+    result = audit_removals(
+        removals.removed,
+        removals.published,
+        max_share=limit,
+        run_id=ctx.run_id,
+        audited_at=datetime.now(UTC),
+    )
+    said = [asdict(result)]
+    journal.know(audit=[*(journal.entry.audit or ()), *said])
+    if result.success:
+        return Judged(said)
+    way_out = "find out where their records are; to remove these windows, give --allow-removals"
+    return Judged(said, [result], way_out)
+
+
+def judge_tables(
+    ctx: Context, journal: Journal, planned: PlannedRun, changes: Sequence[Change]
+) -> Judged:
+    """Check whether a record would be both in quarantine and in windows after publishing.
+
+    Returns:
+        The result; empty for a run that has not quarantined its malformed rows yet.
+    """
+    if ctx.dry_run or journal.entry.overrides or planned.seen.status.accepted:
+        return Judged()
+    from strandline.quality.audit.run import audit_tables  # noqa: PLC0415 - takes seconds
+
+    books = books_of_tables(ctx, planned, changes)
+    result = audit_tables(books, run_id=ctx.run_id, audited_at=datetime.now(UTC))
+    said = [asdict(result)]
+    journal.know(audit=[*(journal.entry.audit or ()), *said])
+    if result.success:
+        return Judged(said)
+    way_out = f"this is a defect: report it with strandline runs show {ctx.spec.pipeline}"
+    return Judged(said, [result], f"{way_out} {ctx.run_id}")

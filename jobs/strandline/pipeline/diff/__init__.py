@@ -1,0 +1,1 @@
+"""The differences between staged and published rows, and their preview."""

@@ -1,0 +1,1 @@
+"""Operations on what was published: revert, erase, maintain."""

@@ -1,0 +1,290 @@
+"""Reverts a run (`runs revert`): a new run restores what was published before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import partial
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from pyspark.sql import SparkSession
+
+from strandline.errors import InputError
+from strandline.lake.landing.open_landing import open_landing
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish.staged_diff import Compared, stage_diff
+from strandline.lake.sessions.failures import FAILURES, cause_of
+from strandline.lake.store.days import days_changed
+from strandline.lake.store.reads import columns_of, rows_in_days
+from strandline.lake.store.schema import fit, schema_of
+from strandline.lake.store.store import Lake, Store
+from strandline.model.intervals import EVERYTHING
+from strandline.pipeline.diff.diff import Change
+from strandline.pipeline.diff.preview import preview_of
+from strandline.pipeline.publish.abandon import rebuild_by_hand
+from strandline.pipeline.publish.publish import finish_dead_publish, publish
+from strandline.pipeline.publish.publish_staged import outcome_of
+from strandline.pipeline.request.context import Context, Progress
+from strandline.pipeline.request.driver import this_driver
+from strandline.pipeline.request.failures import failures_recorded
+from strandline.pipeline.request.opened import OpenedLog
+from strandline.pipeline.request.request import MOST_SHOWN, Outcome, as_next_attempt
+from strandline.spec import PipelineSpec
+from strandline.spec.joined import PAIRS
+from strandline.tables import PublishedTable, of_windows, tables_of
+
+_NOT_THERE: tuple[type[Exception], ...] = (*FAILURES, DeltaError, OSError)
+"""Errors when a version is read whose log, or one of whose files, is missing."""
+
+
+@dataclass(frozen=True)
+class Reverted:
+    """A run whose publish may be taken back.
+
+    Attributes:
+        begun: its step `publishing`, with the versions of its tables from before.
+        done: its step `published`, with the versions after it: the difference is its own change.
+        before: the pipeline's state before it.
+        base: the ledger position that this is based on.
+    """
+
+    begun: Entry
+    done: Entry
+    before: PipelineState
+    base: int
+
+    @property
+    def days_to_recompute(self) -> Sequence[date]:
+        """The days to recompute that the run has settled: they have to be recomputed again."""
+        return self.done.settled or ()
+
+    def first_step(
+        self, spark: SparkSession, spec: PipelineSpec, reason: str, requested_by: str | None
+    ) -> Entry:
+        """The first step of the reverting run, with the facts before the reverted one."""
+        done = self.done
+        within = done.range
+        known_ms = None if within is None else self.before.largest_horizon(within)
+        return Entry(
+            run_id="",
+            attempt=0,
+            step="started",
+            kind="revert",
+            range=within,
+            touched_from_ms=done.touched_from_ms,
+            horizon_ms=done.horizon_ms if known_ms is None else known_ms,
+            reopened=done.closed,
+            frontier_ms=self.before.frontier_ms,
+            spec_fingerprint=spec.spec_fingerprint,
+            timeline_fingerprint=done.timeline_fingerprint,
+            landing_version=done.landing_version,
+            landing_id=done.landing_id,
+            reverts=done.run_id,
+            base=self.base,
+            publish={"key": (self.begun.publish or {}).get("key", []), "whole": [], "emptied": []},
+            reason=reason,
+            requested_by=requested_by,
+            message=f"reverts run {done.run_id}",
+            driver=this_driver(spark),
+        )
+
+
+def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reverted:
+    """A run whose publish may be taken back, by the ledger.
+
+    Raises:
+        InputError: there is no such run; it has not published; others have published into its range
+            since; or the ledger lacks the versions before it.
+    """
+    steps = state.steps_of(run_id, pipeline)
+    place = f"{pipeline} run {run_id}"
+    done = next((step for step in reversed(steps) if step.step == "published"), None)
+    begun = next((step for step in reversed(steps) if step.step == "publishing"), None)
+    if done is not None and begun is None:
+        raise InputError(
+            place,
+            "the ledger no longer keeps the versions before it: maintain has removed its older "
+            "steps (--ledger-days)",
+            rebuild_by_hand(pipeline, done),
+        )
+    if done is None or begun is None:
+        way_out = f"to end it: strandline runs cancel {pipeline} {run_id}"
+        raise InputError(place, "has not published: there is nothing to take back", way_out)
+    _require_last_of_its_range(pipeline, state, done)
+    rebuild = rebuild_by_hand(pipeline, done)
+    if begun.versions is None or done.versions is None:
+        raise InputError(place, "the ledger is too old to have the versions before it", rebuild)
+    if done.recreated:
+        raise InputError(
+            place,
+            "has replaced all that was published (--recreate): the tables of before have another "
+            "key or window than the pipeline has now",
+            f"read them with strandline read {pipeline} TABLE --as-of-ledger "
+            f"{begun.position - 1}; or give the pipeline file its old key and window, and go on "
+            f"with strandline advance {pipeline} --to INSTANT --recreate --reason TEXT",
+        )
+    if done.accepted_loss is not None:
+        raise InputError(place, "has accepted a loss, and days count as they are left", rebuild)
+    before, within = state.until(begun.position - 1), done.range
+    if within is not None and (done.closed or done.reopened) and before.closures_in(within):
+        raise InputError(
+            place,
+            "has opened, or closed again, windows that --close had closed before",
+            f"{rebuild} --close --as-of INSTANT",
+        )
+    return Reverted(begun, done, before, state.position)
+
+
+def _require_last_of_its_range(pipeline: str, state: PipelineState, done: Entry) -> None:
+    """Refuse a publish that is not in force, or whose slots a later one has changed.
+
+    Raises:
+        InputError: it was taken back; or others have published into its range since.
+    """
+    place = f"{pipeline} run {done.run_id}"
+    for other, back in state.taken_back:
+        if other.position == done.position:
+            raise InputError(
+                place,
+                f"was reverted by run {back.run_id}",
+                f"to publish its rows again: strandline runs revert {pipeline} "
+                f"{back.run_id} --reason TEXT",
+            )
+    undone = {entry.position for pair in state.taken_back for entry in pair}
+    since = state.published_since(replace(done, base=done.position))
+    later = [entry for entry in since if entry.position not in undone]
+    if later:
+        named = ", ".join(dict.fromkeys(entry.run_id for entry in later))
+        raise InputError(
+            place,
+            f"is not the last to have published into its range: {named} has since",
+            f"revert the last of these first; or {rebuild_by_hand(pipeline, done)}",
+        )
+
+
+def revert_run(
+    spec: PipelineSpec,
+    lake: Lake,
+    run_id: str,
+    spark: SparkSession,
+    *,
+    reason: str,
+    requested_by: str | None = None,
+    dry_run: bool = False,
+    progress: Progress = lambda step: None,
+    opened: OpenedLog | None = None,
+) -> Outcome:
+    """Publish, as a new run, the state before a run published; a dry run shows the changes.
+
+    The pipeline's state is restored with it: the frontier, the first open slot, the days to
+    recompute. The earlier tables are read at the versions in the ledger. It may be killed at any
+    point, like any run.
+
+    Args:
+        spec: the pipeline.
+        lake: where its tables lie.
+        run_id: as the ledger names it.
+        spark: the session.
+        reason: why; kept in the ledger.
+        requested_by: who asks; kept in the ledger.
+        dry_run: whether nothing is written.
+        progress: called with each step as it begins.
+        opened: the log of the landing table, where it is open already.
+
+    Raises:
+        InputError: see `require_revertible`; or an earlier version is no longer available.
+        RetryableError: another run has published into the range since.
+    """
+    opened = opened or OpenedLog.newest(lake, spec)
+    ledger = opened.ledger
+    landing = open_landing(spark, lake, spec, log=opened.log)
+    reverted = require_revertible(spec.pipeline, ledger.state(), run_id)
+    named = partial(as_next_attempt, None, reverted.first_step(spark, spec, reason, requested_by))
+    first = named(ledger.state()) if dry_run else ledger.append_named(named, datetime.now(UTC))
+    ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)
+
+    def say_failed(message: str) -> None:
+        ctx.note(replace(first, step="failed", message=message))
+
+    with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed):
+        try:
+            return _steps(ctx, first, reverted, progress)
+        finally:
+            if dry_run:
+                ctx.staging.drop()
+
+
+def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -> Outcome:
+    progress("diff")
+    if not ctx.dry_run:
+        with ctx.store.lock():
+            finish_dead_publish(ctx)
+    changes = _changes_back(ctx, reverted)
+    targets = [change.target for change in changes]
+    parts = [target.name for target in targets]
+    entry = replace(
+        first,
+        diff={change.target.name: change.counts for change in changes},
+        publish={**(first.publish or {}), "parts": parts, "of_windows": of_windows(targets)},
+    )
+    within = first.range or EVERYTHING
+    preview = preview_of(ctx, changes, within, None, MOST_SHOWN).to_json()
+    if ctx.dry_run:
+        entry = replace(entry, step="previewed")
+    else:
+        progress("publish")
+        if reverted.days_to_recompute:
+            ctx.note(replace(first, step="owed", owed=reverted.days_to_recompute))
+        entry = publish(ctx, changes, entry)
+        ctx.staging.drop()
+    outcome = outcome_of(ctx.spec.pipeline, entry)
+    return replace(outcome, dry_run=ctx.dry_run, preview=preview)
+
+
+def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
+    """The changes that restore the tables, on the days whose files the run has changed.
+
+    Raises:
+        InputError: a needed version is no longer available.
+    """
+    before, after = reverted.begun.versions or {}, reverted.done.versions or {}
+    changes = []
+    for name, target in _tables(ctx.store, reverted).items():
+        if name not in before.keys() & after.keys():
+            continue
+        try:
+            changes.append(_change_back(ctx, target, before[name], after[name]))
+        except _NOT_THERE as error:
+            raise InputError(
+                f"{ctx.spec.pipeline}: {name}",
+                f"version {before[name]}, from before run {reverted.done.run_id}, is not there any "
+                f"more ({cause_of(error)})",
+                "rebuild the range: strandline backfill",
+            ) from error
+    return changes
+
+
+def _tables(store: Store, reverted: Reverted) -> dict[str, PublishedTable]:
+    """The tables that a run may have written; pairs are identified as in the earlier version."""
+    key = (reverted.begun.publish or {}).get("key", ())
+    version = (reverted.begun.versions or {}).get(PAIRS)
+    pairs = None if version is None else store.table(PAIRS, version)
+    by_windows = pairs is not None and "window_start" in columns_of(pairs).names
+    return tables_of(key, pairs_of_windows=by_windows)
+
+
+def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) -> Change:
+    uri, partition = ctx.store.uri(target.name), target.partition
+    then, now = (DeltaTable(uri, version=version) for version in (before, after))
+    days = days_changed(partition, then, now)
+    compared = Compared(
+        target,
+        staged=rows_in_days(then, partition, days),
+        published=rows_in_days(now, partition, days),
+        fitted=fit(schema_of(then), schema_of(now), ctx.place(target.name)),
+    )
+    done = stage_diff(ctx.staging, f"{target.name}_diff", compared)
+    return Change(target, done.part, done.counts, whole=False)

@@ -1,0 +1,1 @@
+"""Notes of a run for a person, in addition to its figures."""

@@ -1,0 +1,289 @@
+"""Notes of a run for a person, in addition to its figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from pyspark.sql.types import StructField, StructType
+
+from strandline.engine.pairs.rebuild import of_side
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.records.quarantine import result_names
+from strandline.engine.records.side_by_side import columns_side_by_side
+from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
+from strandline.lake.landing.known_columns import columns_by_log
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.taken_back import no_further_than
+from strandline.lake.publish.publish import hold
+from strandline.lake.store.object_store import PUBLISHERS, one_publisher
+from strandline.lake.store.reads import columns_of, dataset_by_day
+from strandline.lake.store.schema import Fit, schema_of
+from strandline.lake.store.store import Lake
+from strandline.model.intervals import TimeRange, named, text_of
+from strandline.pipeline.diff.diff import no_longer_kept
+from strandline.pipeline.notes.of_form import of_form
+from strandline.pipeline.notes.of_reverts import of_less_known, of_reverts
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.plan.kept import KEPT
+from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.rebuild.rebuild import Staged
+from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.request import Request, of_overrides
+from strandline.spec.expressions import left_to_the_engine
+from strandline.spec.joined import PAIRS
+from strandline.spec.runnable import times_of_a_window
+from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
+
+
+def notes_of(
+    ctx: Context,
+    request: Request,
+    seen: Observation,
+    plan: Plan,
+    axis: Axis,
+    state: PipelineState,
+) -> list[str]:
+    """The notes of a planned run."""
+    return [
+        *([ctx.notice] if ctx.notice else ()),
+        *of_publishers(ctx.lake),
+        *plan.notes,
+        *of_overrides(request.overrides, ctx.spec),
+        *of_reverts(ctx.spec, plan, state),
+        *of_less_known(plan, state, ctx.landing.log.horizon_ms),
+        *(of_form(ctx.spec) if ctx.dry_run else ()),
+        *_of_days_to_come(ctx),
+        *_of_changed_days(seen, plan),
+        *_of_violations(seen),
+        *_of_second_columns(ctx),
+        *_of_tables_no_longer_kept(ctx),
+        *_of_unknown_functions(ctx),
+        *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, state),
+        *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
+    ]
+
+
+def of_publishers(lake: Lake) -> Iterator[str]:
+    """A note where only the operators can ensure that one run publishes at a time."""
+    if lake.folder is None and one_publisher():
+        yield (
+            "publishers: one. The pipeline has no lock on this object store, as "
+            f"{PUBLISHERS} is set: let no second run of it publish at the same time"
+        )
+
+
+def of_staged(staged: Staged) -> Iterator[str]:
+    """Notes that are known only after staging."""
+    for book in staged.books:
+        if book.name.startswith(KEPT) and book.total:
+            yield f"{book.name}: {book.total:,} records have arrived since, all of them late"
+    yield from of_calendar(staged.calendar, staged.gaps.not_in_rows)
+
+
+def of_frontier(run: Entry, before: PipelineState, known_until_ms: int | None) -> Iterator[str]:
+    """A note if a run moves the frontier back: see `moved_by`.
+
+    Args:
+        run: the run, with its diff.
+        before: the pipeline's state before it.
+        known_until_ms: see `no_further_than`.
+    """
+    if run.recreated or before.frontier_ms is None:
+        return
+    after_ms = no_further_than(known_until_ms, before.frontier_after(run, run.completes_ms))
+    if after_ms is not None and after_ms < before.frontier_ms:
+        yield (
+            f"processed up to goes back from {text_of(before.frontier_ms)} to {text_of(after_ms)}: "
+            "rows change by an earlier data cut-off, and the next scheduled run processes the "
+            "arrivals after it again"
+        )
+
+
+def of_calendar(calendar: pd.DataFrame, not_in_it: Counter[str]) -> Iterator[str]:
+    """Notes about records in no firing when their window closed, and about gaps too many to audit.
+
+    Args:
+        calendar: the audited slots of the range.
+        not_in_it: the number of rows of gaps that are staged but not audited, by state.
+    """
+    if rows := not_in_it.total():
+        yield (
+            f"gaps: {rows:,} of their rows are in completeness and in the number of gaps, but are "
+            "too many for the expectations on completeness, which check only the first and the last"
+        )
+    count = int(calendar["unfired"].sum()) if "unfired" in calendar else 0
+    if count:
+        yield (
+            f"unfired: {count:,} records came after the last firing of their window, and went with "
+            "it: the trigger does not fire at the end"
+        )
+
+
+def _of_days_to_come(ctx: Context) -> Iterator[str]:
+    days = ctx.landing.days_to_come
+    if days:
+        yield (
+            f"rows have landed of {named(days)}, which {'have' if len(days) > 1 else 'has'} not "
+            "begun: they are not read yet"
+        )
+
+
+def _of_changed_days(seen: Observation, plan: Plan) -> Iterator[str]:
+    """Notes about changed days that had been observed, and what the run does about them."""
+    status, since_ms = seen.status, plan.scope.older_since_ms
+    if recreated := sorted(status.changes.recreated & {*seen.new_days}):
+        yield (
+            f"the landing table was created again (its id is another one): {len(recreated):,} "
+            f"arrival days ({named(recreated)}) are observed again, and the "
+            "differences are published"
+        )
+    if plan.owed:
+        what = "left to the next scheduled run"
+        if plan.settles:
+            what = "recomputed by this run"
+        yield f"{named(plan.owed)} changed after being observed, or landed late: {what}"
+    if plan.owed and since_ms is not None:
+        yield f"everything that arrived from {text_of(since_ms)} on is evaluated again"
+    elsewhere = sorted(status.lost - set(plan.lost))
+    if elsewhere:
+        yield (
+            f"rows of {named(elsewhere)} are missing from the landing table since they were "
+            "observed; nothing of this run needs them"
+        )
+
+
+def _of_violations(seen: Observation) -> Iterator[str]:
+    if seen.all_violations:
+        yield (
+            f"{seen.all_violations:,} records came behind an earlier one of their channel: the "
+            "ascending order that the watermark assumes does not hold"
+        )
+
+
+def _of_second_columns(ctx: Context) -> Iterator[str]:
+    """Notes about landing columns whose present type does not fit the published column."""
+    for target in (QUARANTINE, ctx.spec.tables[PAIRS]):
+        held = hold(ctx.store, target, _source_columns(ctx, target))
+        table = ctx.store.table(target.name)
+        if held is None or table is None:
+            continue
+        before = {field.name.lower(): field.dataType for field in schema_of(table)}
+        if target.name == QUARANTINE.name:
+            yield from _of_two_types(ctx, held)
+        for name, column in held.second.items():
+            was, now = (of.simpleString() for of in (before[name.lower()], column.dataType))
+            yield (
+                f"{target.name}: {name} is {now} in the landing table, and was {was}: new "
+                f"rows have it in {column.name}, earlier rows in {name}"
+            )
+
+
+def _of_two_types(ctx: Context, held: Fit) -> Iterator[str]:
+    """Notes about columns that both landing tables of a join have, in two types."""
+    sides = {side: one.frame.schema for side, one in ctx.landing.inputs.items()}
+    for own, column in columns_side_by_side(sides, ctx.spec).get("right", {}).items():
+        if column.name != own:
+            was, now = (f.dataType.simpleString() for f in (sides["left"][own], column))
+            places = [held.names.get(name, name) for name in (column.name, own)]
+            yield (
+                f"quarantine: {own} is {now} in the right landing table, and {was} in the left "
+                f"one: rows of the right one have it in {places[0]}, those of the left one in "
+                f"{places[1]}"
+            )
+
+
+def _source_columns(ctx: Context, target: PublishedTable) -> StructType:
+    """The columns that a published table has for those of the landing."""
+    in_quarantine = target.name == QUARANTINE.name
+    sides = {}
+    for side, one in ctx.landing.inputs.items():
+        names = {n: of_side(side, n) for n in one.columns}
+        if in_quarantine:
+            names = result_names(one.columns)
+        fields = one.frame.schema.fields
+        sides[side] = StructType([StructField(names[f.name], f.dataType) for f in fields])
+    columns = columns_side_by_side(sides, ctx.spec).values()
+    return StructType([*{f.name: f for of_side in columns for f in of_side.values()}.values()])
+
+
+def _of_tables_no_longer_kept(ctx: Context) -> Iterator[str]:
+    for name, rows in no_longer_kept(ctx).items():
+        why = "firings: false, so" if name == "firings" else f"the pipeline keeps no {name} now, so"
+        yield (
+            f"{why} this run removes the {rows:,} rows of the table {name}; if the pipeline "
+            "keeps them again later, rebuilt ranges have them again"
+        )
+
+
+def _of_unknown_functions(ctx: Context) -> Iterator[str]:
+    """Notes about expressions that only the engine has checked."""
+    for use, why in left_to_the_engine(ctx.spec, columns_by_log(ctx.spec, ctx.landing.log)):
+        yield (
+            f"{use.place}: {why}: the engine takes it, but whether the records alone decide what "
+            "it gives, so that a rerun gives the same, is for you to know"
+        )
+
+
+_Instants = npt.NDArray[np.int64]
+
+
+def _published_slots(completeness: DeltaTable) -> Iterator[tuple[_Instants, _Instants]]:
+    """The starts and the ends of published slots, in ms, a batch at a time; no rows of gaps."""
+    slots = dataset_by_day(completeness, COMPLETENESS.partition, columns_of(completeness))
+    one_each = ds.field("slots").is_null() if "slots" in slots.schema.names else None
+    for batch in slots.to_batches(columns=["slot_start", "slot_end"], filter=one_each):
+        starts, ends = (
+            pc.divide(pc.cast(edge, "int64"), 1000).to_numpy(zero_copy_only=False)
+            for edge in batch.columns
+        )
+        yield starts, ends
+
+
+def _of_another_grid(
+    ctx: Context, grid: Grid, within: TimeRange, state: PipelineState
+) -> Iterator[str]:
+    """A note about published slots outside the range that are no longer windows of it."""
+    if state.timeline_rules <= {ctx.spec.timeline_fingerprint}:
+        return
+    table = ctx.store.table("completeness")
+    if table is None:
+        return
+    count, edges_ms = 0, []
+    for starts, ends in _published_slots(table):
+        stays = ~grid.has_windows(starts, ends)
+        stays &= (starts < within.start_ms) | (starts >= within.end_ms)
+        if stays.any():
+            count += int(stays.sum())
+            edges_ms += [int(starts[stays].min()), int(ends[stays].max())]
+    if count:
+        first, last = text_of(min(edges_ms)), text_of(max(edges_ms))
+        yield (
+            f"{count:,} slots from {first} to {last} were published under other windows "
+            f"and stay as they are: strandline backfill {ctx.spec.pipeline} --start {first} "
+            f"--end {last} replaces them"
+        )
+
+
+def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
+    """Notes about aggregates that need every record in each of its windows, and the way out."""
+    each, most = "each of its windows", grid.most_windows
+    if ctx.spec.fires_at_times:
+        each, most = "each firing that holds it", most * (1 + times_of_a_window(ctx.spec))
+    if most == 1 or ctx.spec.has_pairs_of_windows:  # those range over pairs, not records
+        return
+    records = ctx.landing.records(axis)
+    aggregate_columns(records, ctx.spec)  # what is no aggregate at all has an error of its own
+    for name, (problem, way_out) in not_in_two_steps(records, ctx.spec).items():
+        yield (
+            f"aggregates.{name}: {problem}, so panes cannot be put together and all aggregates are "
+            f"computed from each record once for {each} (up to {most:,}); {way_out}"
+        )

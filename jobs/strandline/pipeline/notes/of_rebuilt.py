@@ -1,0 +1,46 @@
+"""Notes about windows that are rebuilt ahead of a scheduled run, as results have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from strandline.lake.ledger.state import PipelineState
+from strandline.model.intervals import text_of
+from strandline.model.overrides import in_words
+from strandline.pipeline.plan.closures import stay_closed
+from strandline.pipeline.request.request import Request
+from strandline.spec.pipeline import PipelineSpec
+
+
+def of_rebuilt_first(
+    spec: PipelineSpec, asked: Sequence[Request], run_ids: Sequence[str], state: PipelineState
+) -> Iterator[str]:
+    """Notes about closed windows that a scheduled run rebuilds first, as results have changed.
+
+    Args:
+        spec: the pipeline.
+        asked: the requested run for each range.
+        run_ids: the ids of these runs; empty if they are not run.
+        state: the pipeline's state before these runs, by its ledger.
+    """
+    for request, run_id in zip_longest(asked, run_ids):
+        if request.range is None:
+            continue
+        start, end = text_of(request.range.start_ms), text_of(request.range.end_ms)
+        for one in state.overridden:
+            if one.windows.overlaps(request.range):
+                yield (
+                    f"{request.reason}: windows from {text_of(one.windows.start_ms)} to "
+                    f"{text_of(one.windows.end_ms)}, published by run {one.run_id} with "
+                    f"{in_words(one.overrides)}, are recomputed by the pipeline's file where they "
+                    f"lie within {start} to {end} ({spec.why_overridden_is_redone})"
+                )
+        yield from stay_closed(state.closures_in(request.range), request.range)
+        if run_id is not None:
+            yield f"{request.reason}: run {run_id} has first rebuilt {start} to {end}"
+            continue
+        sentence = f"{request.reason}: a run first rebuilds {start} to {end}; that is not shown"
+        if not state.closures_in(request.range):  # else that would be asked to open it
+            sentence += f": strandline plan {spec.pipeline} --start {start} --end {end}"
+        yield sentence

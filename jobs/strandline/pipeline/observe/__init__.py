@@ -1,0 +1,1 @@
+"""Observation: what has landed, what earlier runs have observed, what is observed now."""

@@ -1,0 +1,95 @@
+"""Commits an observation: quarantine, days to recompute, one commit to the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+
+from strandline.lake.publish.staging import Part, Staging
+from strandline.lake.store.store import Store
+from strandline.lake.timeline.commit import DaysToWrite, commit_days, refresh_facts
+from strandline.lake.timeline.rows import SCHEMA as TIMELINE_SCHEMA
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import observed_days, read_facts
+from strandline.pipeline.observe.malformed import Malformed, has_malformed, publish_malformed
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.journal import Journal
+
+
+def commit_observed(
+    ctx: Context, journal: Journal, seen: Observation, malformed: Malformed
+) -> None:
+    """Commit the observations of a run: malformed rows, the books of the days, the timeline."""
+
+    def note_to_recompute(days: Sequence[date]) -> None:
+        journal.write("owed", owed=days)
+
+    ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
+    commit_observation(
+        seen, malformed.rows, ctx.store, ctx.staging, note_to_recompute=note_to_recompute
+    )
+    journal.write("observed", books=[book.to_json() for book in malformed.books])
+
+
+def commit_observation(
+    observation: Observation,
+    malformed: Part | None,
+    store: Store,
+    staging: Staging,
+    *,
+    note_to_recompute: Callable[[Sequence[date]], None],
+) -> None:
+    """Commit new days: malformed rows into quarantine, then one commit to the timeline.
+
+    The caller holds the lock and has finished any dead publish.
+
+    Args:
+        observation: the observation.
+        malformed: its staged malformed rows.
+        store: the pipeline's tables.
+        staging: the run's staging.
+        note_to_recompute: writes the days to recompute into the ledger; called before the commit of
+            the observation, so that a run killed in between loses none.
+    """
+    spec, status = observation.history.spec, observation.status
+    if not (observation.new_days or status.changes.rewritten or malformed is not None):
+        return
+    newest = status.timeline.newest(store)
+    days = _not_observed_meanwhile(observation, newest)
+    of_other_rules = observed_days(newest).keys() - {spec.timeline_fingerprint}
+    owed = [day for day in observation.days_to_recompute if day in days]
+    if owed:
+        note_to_recompute(owed)
+    if malformed is not None or has_malformed(store, days):
+        judged = [*days, *observation.partial_days]
+        publish_malformed(malformed, judged, days, observation, store, staging)
+    if days or of_other_rules:
+        written = DaysToWrite(
+            spec,
+            observation.axes,
+            observation.fresh,
+            observation.followed,
+            days,
+            status.facts_of(days),
+            observation.violations,
+        )
+        commit_days(store, written, replace=bool(of_other_rules), lost=status.lost)
+    refresh_facts(store, status.facts_of(status.changes.rewritten - set(days)))
+
+
+def _not_observed_meanwhile(observation: Observation, newest: TimelineTable) -> list[date]:
+    """The new days that no other run has observed since this run began.
+
+    If days depend on the days before them, they count only if these are unchanged.
+    """
+    spec, status = observation.history.spec, observation.status
+    facts, observed = read_facts(newest), observed_days(newest)
+    by_now = observed.get(spec.timeline_fingerprint, set())
+    days = [
+        day
+        for day in observation.new_days
+        if facts.get(day) == status.known.get(day) and (day in by_now) == (day in status.observed)
+    ]
+    is_as_before = len(days) == len(observation.new_days) and by_now == status.observed
+    return days if is_as_before or not spec.days_follow_each_other else []

@@ -1,0 +1,118 @@
+"""The state that earlier runs have left for a scheduled run, and since when it evaluates again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.ledger.in_force import OverriddenRange
+from strandline.lake.ledger.state import PipelineState
+from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.spec.pipeline import PipelineSpec
+
+
+@dataclass(frozen=True)
+class FirstOpen:
+    """The first slot that was not closed at the horizon of the run that published it.
+
+    Attributes:
+        start_ms: its start.
+        end_ms: its end.
+        closed_until_ms: the end of the last closed slot before it; None: there is none. Sessions
+            may extend over slots: those that ended by then were closed with that slot.
+    """
+
+    start_ms: int
+    end_ms: int
+    closed_until_ms: int | None
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """The state that earlier runs have left for a run.
+
+    Attributes:
+        state: the pipeline's state, by its ledger.
+        owed: the arrival days to recompute, including those found by this run.
+        first_open: the first slot that is not closed; None: there is none.
+        last_slot_ms: the start of the last published slot, if rows may be missing; None: no rows
+            are.
+        late_slots: gives the slots before an instant that have published late records which arrived
+            since another instant.
+        known_until_ms: the midnight up to which the results of the other pipeline are known; None:
+            the source is a landing table.
+        known_ms: the instant up to which they are.
+        states_in: gives the start of the last closed published slot of a range, and that of the
+            first one that is not closed; None: there is no such slot.
+        landed_before: for a range with overridden settings, gives whether rows that landed since
+            its run can be distinguished from earlier ones, and the landing table at that run; None:
+            it has the same rows now below the range's horizon.
+        whole_within: for sessions, gives the slots of a range whose sessions a watermark had
+            dropped at a horizon, with none across the edges; None: there are none.
+        last_end: gives the last end of the published windows that start in a range; None: there is
+            none.
+    """
+
+    state: PipelineState
+    owed: tuple[date, ...] = ()
+    first_open: FirstOpen | None = None
+    last_slot_ms: int | None = None
+    late_slots: Callable[[int, int], frozenset[int]] = lambda before_ms, since_ms: frozenset()
+    last_end: Callable[[TimeRange], int | None] = lambda within: None
+    known_until_ms: int | None = None
+    known_ms: int | None = None
+    states_in: Callable[[TimeRange], tuple[int | None, int | None]] = lambda within: (None, None)
+    landed_before: Callable[[OverriddenRange], tuple[bool, LandingLog | None]] = lambda one: (
+        False,
+        None,
+    )
+
+    whole_within: Callable[[PipelineSpec, TimeRange, int, int], TimeRange | None] = (
+        lambda rules, within, horizon_ms, watermark_ms: None
+    )
+
+    @property
+    def frontier_ms(self) -> int | None:
+        """The midnight up to which everything is published that the source still supports.
+
+        None: nothing.
+        """
+        return self.state.frontier_within(self.known_until_ms)
+
+    def horizon_over(self, within: TimeRange, asked_ms: int) -> int:
+        """The horizon of a scheduled run.
+
+        The latest published one of the range, if the source is known so far.
+
+        Args:
+            within: the slots that the run rebuilds.
+            asked_ms: the midnight of the request.
+        """
+        published_ms = self.state.largest_horizon(within)
+        if published_ms is None or published_ms <= asked_ms:
+            return asked_ms
+        if self.known_ms is None:
+            return published_ms
+        return max(asked_ms, min(published_ms, self.known_ms))
+
+    def base_ms(self, until_ms: int) -> int | None:
+        """P: the midnight since which a scheduled run evaluates all arrivals again; None: all.
+
+        The earliest of the day before `until_ms`, the frontier, and the first day to recompute:
+        earlier arrivals cannot have changed.
+        """
+        if self.frontier_ms is None:
+            return None
+        owed = [midnight_of(day) for day in self.owed]
+        return min([until_ms - DAY_MS, self.frontier_ms, *owed])
+
+    def settled_by(self, completes_ms: int | None) -> tuple[date, ...]:
+        """The days to recompute that a run settles.
+
+        All of them, or none if it leaves out windows.
+        """
+        if completes_ms is None or completes_ms < (self.frontier_ms or completes_ms):
+            return ()
+        return tuple(day for day in self.owed if midnight_of(day) < completes_ms)

@@ -1,0 +1,229 @@
+"""Observes the arrivals below a horizon, once for each whole day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NoReturn
+
+import pandas as pd
+
+from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
+from strandline.engine.history.first_records import in_probe_order
+from strandline.engine.history.history import History, Upstream
+from strandline.engine.history.inputs import HistoryOfTwo, Input
+from strandline.engine.history.observed import ObservedDay, put_together
+from strandline.engine.history.union import (
+    none_of_two,
+    observe_days_of_two,
+    put_together_of_two,
+    sources_of,
+)
+from strandline.engine.history.violations import violations
+from strandline.engine.position.axis import Axis
+from strandline.engine.timeline import Together
+from strandline.engine.watermark_values.forwarded import history_behind
+from strandline.errors import InputError
+from strandline.lake.landing.joined_landing import JoinedLanding
+from strandline.lake.landing.landing import Landing
+from strandline.lake.landing.results_landing import ResultsLanding
+from strandline.lake.publish.staging import Staging
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import StoredTimeline, read_steps, read_violations
+from strandline.model.intervals import text_of
+from strandline.pipeline.observe.landing_status import LandingStatus, landing_status_of
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.observe.observe_input import DaysToObserve, ObservedInput, observe_input
+from strandline.spec import PipelineSpec
+from strandline.spec.joined import JoinedSpec
+from strandline.spec.pipeline import channel_of
+
+
+def observe_landing(
+    landing: Landing, staging: Staging, axis: Axis, horizon_ms: int, status: LandingStatus
+) -> Observation:
+    """Observe the days below a horizon that the timeline lacks, or has with other rows.
+
+    If each day depends on the one before (`days_follow_each_other`), all days from the first of
+    these on are observed.
+
+    Raises:
+        InputError: records break an order that the watermark assumes, with `on_violation: fail`; or
+            a day with missing rows has to be observed again.
+    """
+    days = DaysToObserve.of(landing, status, horizon_ms)
+    if isinstance(landing, JoinedLanding):
+        return _observe_two(landing, staging, axis, days, status)
+    spec = landing.spec
+    fingerprint = spec.timeline_fingerprint
+    found = observe_input(landing, staging, axis, days, status, fingerprint=fingerprint)
+    timeline = Together(_known(status.timeline, spec, days), found.fresh)
+    if isinstance(landing, ResultsLanding):
+        upstream = _upstream_of(landing, staging, axis, horizon_ms)
+        history = history_behind(landing.spark, landing.spec, timeline, upstream)
+    else:
+        history = put_together(
+            timeline, spec, axis, found.steps, found.followed, horizon_ms=horizon_ms
+        )
+    observation = Observation(
+        history, days.whole, days.partial, found.fresh, {"": found}, found.followed, status
+    )
+    return _with_violations(observation, landing, days)
+
+
+def _observe_two(
+    landing: JoinedLanding, staging: Staging, axis: Axis, days: DaysToObserve, status: LandingStatus
+) -> Observation:
+    """Observe the same days of both sources of a join: see `observe_landing`."""
+    spec = landing.spec
+    of_pairs = spec if isinstance(spec, JoinedSpec) else None
+    found = {
+        name: observe_input(
+            one,
+            staging.beside(name),
+            landing.axis_of(name, axis),
+            days,
+            status,
+            fingerprint=spec.timeline_fingerprint,
+            name=name,
+            followed_alone=of_pairs is not None,
+        )
+        for name, one in landing.inputs.items()
+    }
+    left, right = (NamedInput(one.fresh, name) for name, one in found.items())
+    fresh = FreshOfTwo(left, right)
+    timeline = Together(_known(status.timeline, spec, days), fresh)
+    if of_pairs is not None:
+        history, followed = _pairs(landing, of_pairs, axis, timeline, found, days)
+    else:
+        history, followed = _behind_one_valve(landing, axis, timeline, found, days, status)
+    observation = Observation(history, days.whole, days.partial, fresh, found, followed, status)
+    return _with_violations(observation, landing, days)
+
+
+_Found = tuple[History, list[ObservedDay]]
+"""The history of both sources, and the steps of the days observed now."""
+
+
+def _pairs(
+    landing: JoinedLanding,
+    spec: JoinedSpec,
+    axis: Axis,
+    timeline: Together,
+    found: Mapping[str, ObservedInput],
+    days: DaysToObserve,
+) -> _Found:
+    """Observe an interval join, in which each source has its own watermark."""
+    inputs = {}
+    for name, one in landing.inputs.items():
+        history = put_together(
+            OfInput(timeline, name),
+            one.spec,
+            landing.axis_of(name, axis),
+            found[name].steps,
+            found[name].followed,
+            horizon_ms=days.horizon_ms,
+        )
+        records = one.records(history.axis, history.days.rebuilt)
+        inputs[name] = Input(records, one.source_columns, history)
+    followed = [day for one in found.values() for day in one.followed]
+    return HistoryOfTwo.of(timeline, spec, inputs), followed
+
+
+def _behind_one_valve(
+    landing: JoinedLanding,
+    axis: Axis,
+    timeline: Together,
+    found: Mapping[str, ObservedInput],
+    days: DaysToObserve,
+    status: LandingStatus,
+) -> _Found:
+    """Observe windows over both sources, whose channels share one valve."""
+    spec = landing.spec
+    left, right = (landing.axis_of(name, axis) for name in landing.inputs)
+    sources = sources_of(spec, (left, right))
+    kept = read_steps(
+        status.timeline,
+        axis,
+        before_ms=days.first_ms,
+        under=spec.timeline_fingerprint,
+        name="",
+        nothing=none_of_two(sources),
+    )
+    records, horizon_ms = {name: one.records for name, one in found.items()}, days.horizon_ms
+    followed = [*observe_days_of_two(records, sources, timeline.fresh, kept, horizon_ms)]
+    history = put_together_of_two(timeline, spec, sources, kept, followed, horizon_ms=horizon_ms)
+    return history, followed
+
+
+def _upstream_of(
+    landing: ResultsLanding, staging: Staging, axis: Axis, horizon_ms: int
+) -> Upstream:
+    """The pipeline whose results a landing holds, at the time when it published them.
+
+    These observations of it are not stored: that pipeline stores its own.
+    """
+    source = landing.upstream
+    status = landing_status_of(source, landing.upstream_store, landing.results.state)
+    seen = observe_landing(
+        source, staging.beside("_upstream"), axis, horizon_ms, status.of_an_earlier_landing
+    )
+    records = source.records(axis, seen.history.days.rebuilt)
+    return Upstream(records, in_probe_order(records, seen.history))
+
+
+def _known(table: TimelineTable, spec: PipelineSpec, days: DaysToObserve) -> StoredTimeline:
+    """The timeline's part for the other days.
+
+    If days depend on earlier ones, only of earlier days.
+    """
+    until_ms = days.first_ms if spec.days_follow_each_other else days.horizon_ms
+    return StoredTimeline(table, spec.timeline_fingerprint, until_ms, frozenset(days.whole))
+
+
+def _with_violations(
+    observation: Observation, landing: Landing, days: DaysToObserve
+) -> Observation:
+    """An observation with its violations of order, if they are counted."""
+    broken = [
+        _broken(observation, one, name)
+        for name, one in landing.inputs.items()
+        if one.spec.watermark.violation_handler is not None
+    ]
+    if not broken:
+        return observation
+    table, fingerprint = observation.status.timeline, landing.spec.timeline_fingerprint
+    before = read_violations(table, fingerprint, before_ms=days.first_ms)
+    return replace(
+        observation,
+        violations=pd.concat(broken, ignore_index=True),
+        violations_before=before,
+    )
+
+
+def _broken(observation: Observation, landing: Landing, name: str) -> pd.DataFrame:
+    """The records of one source that broke the order which its watermark assumes.
+
+    Raises:
+        InputError: there is one, with `on_violation: fail`.
+    """
+    history = observation.history.of_sides.get(name, observation.history)
+    records = observation.inputs[name].records
+    broken: pd.DataFrame = violations(landing.spark, records, history).toArrow().to_pandas()
+    if landing.spec.watermark.violation_handler == "fail" and len(broken):
+        _fail(broken, landing.spec)
+    channels = [channel_of(name, of) if name else of for of in broken["channel"]]
+    return broken.assign(channel=pd.Series(channels, index=broken.index, dtype=object))
+
+
+def _fail(broken: pd.DataFrame, spec: PipelineSpec) -> NoReturn:
+    """Fail where Flink's job does: at the first record that breaks the order."""
+    first = broken.sort_values(["first_arrival_ms", "channel"]).iloc[0]
+    of_channel = f" of channel {first['channel']!r}" if spec.source.channel else ""
+    raise InputError(
+        f"{spec.pipeline}: watermark.on_violation",
+        f"{int(broken['violations'].sum()):,} records came behind an earlier one of their channel, "
+        f"by up to {int(broken['behind_ms'].max())} ms; the first{of_channel} at "
+        f"{text_of(int(first['first_arrival_ms']))}",
+        "choose on_violation: warn, or bounded_out_of_orderness with a bound for the disorder",
+    )

@@ -1,0 +1,232 @@
+"""Plans a scheduled run: the windows to rebuild, and the late records to evaluate again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from strandline.engine.calendar.gaps import silent_until
+from strandline.engine.history.history import History
+from strandline.engine.kind import kind_of
+from strandline.engine.position.clock import Clock
+from strandline.engine.position.grid import Grid
+from strandline.engine.rebuild import Scope
+from strandline.model.intervals import (
+    DAY_MS,
+    EVERYTHING,
+    TimeRange,
+    midnight_before,
+    midnight_of,
+    named,
+    text_of,
+)
+from strandline.pipeline.observe.landing_status import LandingStatus
+from strandline.pipeline.observe.memory import Remembered
+from strandline.pipeline.plan.closures import stay_closed
+from strandline.pipeline.plan.kept import Kept, Reached, reached_by
+from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.request.request import Request
+
+
+def plan_advance(
+    request: Request,
+    history: History,
+    remembered: Remembered,
+    status: LandingStatus,
+    first_not_final: Callable[[int], int],
+) -> Plan:
+    """The plan of a scheduled run up to M, the last midnight not after an instant.
+
+    It rebuilds the windows that were not final at P, or are not published as closed, up to the last
+    event date known at M; and the late records of older windows that arrived in [P, M). Windows
+    that need missing rows stay as they are published.
+
+    Args:
+        request: the requested run.
+        history: everything observed below the horizon.
+        remembered: the state left by earlier runs.
+        status: the landing status.
+        first_not_final: gives the start of the first window that a watermark does not make final.
+    """
+    until_ms, base_ms = request.until_ms, remembered.base_ms(request.until_ms)
+    not_final = _to_rebuild(history, remembered, until_ms, first_not_final)
+    mended = _with_older(not_final, base_ms, until_ms, history)
+    overridden = reached_by(mended, base_ms, history, remembered)
+    whole = _from_recomputed(not_final, overridden, base_ms, history)
+    judged = _judged(whole, base_ms, history, status)
+    kept = _kept(overridden, judged)
+    scope = _scope(judged, whole, kept, history.grid, remembered)
+    # the older slots of late records are mended too, so nothing known of them may be taken back
+    mended = _with_older(whole, judged.since_ms, until_ms, history, scope.older_too)
+    clock = _clock(remembered, history.grid, mended, until_ms)
+    return Plan(
+        scope,
+        clock,
+        # what is left out is still to come: the next run begins where this one did
+        None if judged.lost else until_ms,
+        owed=remembered.owed,
+        settles=() if judged.lost else remembered.settled_by(until_ms),
+        lost=judged.lost,
+        notes=(
+            *judged.notes,
+            *stay_closed(clock.closures, mended),
+            *_notes_of(overridden, history.spec.pipeline, judged.windows),
+        ),
+        kept=kept,
+    )
+
+
+def _notes_of(overridden: Sequence[Reached], pipeline: str, rebuilt: TimeRange) -> Iterator[str]:
+    for one in overridden:
+        yield from one.notes(pipeline, rebuilt)
+
+
+def _from_recomputed(
+    not_final: TimeRange, overridden: Sequence[Reached], base_ms: int | None, history: History
+) -> TimeRange:
+    """A range from the first window on that is recomputed though it was final, in whole slots."""
+    recomputed = [one.recomputed_from(base_ms) for one in overridden]
+    start_ms = min([not_final.start_ms, *(ms for ms in recomputed if ms is not None)])
+    return kind_of(history.spec).whole_slots(TimeRange(start_ms, not_final.end_ms))
+
+
+def _scope(
+    judged: _Judged, whole: TimeRange, kept: Sequence[Kept], grid: Grid, remembered: Remembered
+) -> Scope:
+    """The windows to rebuild, without those that stay, and the older ones of late records."""
+    stay = tuple(one.windows for one in kept)
+    published = _slots_of_published_late(grid, remembered, whole.start_ms, judged.since_ms)
+    return Scope(
+        judged.windows,
+        older_since_ms=judged.since_ms,
+        older_before_ms=whole.start_ms,
+        older_too=frozenset(ms for ms in published if not any(ms in one for one in stay)),
+        kept=stay,
+    )
+
+
+def _with_older(
+    whole: TimeRange,
+    since_ms: int | None,
+    until_ms: int,
+    history: History,
+    others: Collection[int] = (),
+) -> TimeRange:
+    """A range from the oldest slot of `others`, or of a record that arrived in [since, until)."""
+    oldest_ms = history.days.oldest_slot_of_arrivals(since_ms, until_ms)
+    return TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
+
+
+def _kept(overridden: Sequence[Reached], judged: _Judged) -> tuple[Kept, ...]:
+    """The kept windows, without new late records if missing rows decide what is late."""
+    kept = tuple(one.kept for one in overridden if one.kept is not None)
+    if judged.lost and judged.since_ms is None:
+        return tuple(replace(one, since_ms=None) for one in kept)
+    return kept
+
+
+def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int) -> Clock:
+    """The clock of M, or of the largest published horizon, with the closures of earlier runs.
+
+    Args:
+        remembered: the state left by earlier runs.
+        grid: the grid of the windows.
+        mended: the range, and the older slots of late records.
+        until_ms: M.
+    """
+    horizon_ms = remembered.horizon_over(mended, until_ms)
+    return Clock(horizon_ms, tuple(remembered.state.closures_in(grid.sharing(mended))))
+
+
+def _slots_of_published_late(
+    grid: Grid, remembered: Remembered, before_ms: int, since_ms: int | None
+) -> frozenset[int]:
+    """The starts of windows before an instant that published late records have missed.
+
+    Only records that arrived since `since_ms` (None: none of them), which are evaluated again.
+    """
+    if since_ms is None:
+        return frozenset()
+    sharing = grid.sharing(TimeRange(EVERYTHING.start_ms, before_ms))
+    newest = remembered.late_slots(sharing.end_ms, since_ms)
+    missed = {start_ms for start in newest for start_ms in grid.starts_with(start)}
+    return frozenset(start_ms for start_ms in missed if start_ms < before_ms)
+
+
+def _to_rebuild(
+    history: History,
+    remembered: Remembered,
+    until_ms: int,
+    first_not_final: Callable[[int], int],
+) -> TimeRange:
+    """From the first window that was not final at P, or is open, to the last event date at M."""
+    since_ms, last_date = remembered.base_ms(until_ms), history.days.last_event_date(until_ms)
+    start_ms = EVERYTHING.start_ms
+    if since_ms is not None:
+        start_ms = first_not_final(_watermark_before_open(since_ms, history, remembered))
+    elif last_date is not None:
+        start_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
+    last_days = [] if last_date is None else [midnight_of(last_date)]
+    if remembered.last_slot_ms is not None:
+        last_days.append(midnight_before(remembered.last_slot_ms))
+    silent_ms = silent_until(history, until_ms)
+    if silent_ms is not None and history.spec.quality.gaps != "allow":
+        last_days.append(silent_ms - DAY_MS)
+    end_ms = start_ms
+    if last_days:
+        end_ms = max(start_ms, min(max(last_days) + DAY_MS, EVERYTHING.end_ms - 1))
+    return kind_of(history.spec).whole_slots(TimeRange(start_ms, end_ms))
+
+
+def _watermark_before_open(since_ms: int, history: History, remembered: Remembered) -> int:
+    """The watermark at P; or, if lower, the largest one that certainly closed no open slot."""
+    watermark_ms, opened = history.crossings.watermark_reached(since_ms), remembered.first_open
+    if opened is None:
+        return watermark_ms
+    kind = kind_of(history.spec)
+    return min(watermark_ms, kind.watermark_before_close(opened.end_ms, opened.closed_until_ms))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The part of a scheduled run's work that is possible with the rows that remain.
+
+    Attributes:
+        windows: the windows to rebuild.
+        since_ms: the late records of older windows that arrived since then are evaluated again;
+            None: none are.
+        lost: the days with missing rows that the rest would need.
+        notes: notes for a person.
+    """
+
+    windows: TimeRange
+    since_ms: int | None
+    lost: tuple[date, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _judged(
+    whole: TimeRange, since_ms: int | None, history: History, status: LandingStatus
+) -> _Judged:
+    """The part of a range after the last window that needs missing rows.
+
+    The late records of older slots cannot be determined again if rows that arrived since P are
+    missing; nor, for sessions, if any missing row may be connected with these records.
+    """
+    kind = kind_of(history.spec)
+    gone = set() if since_ms is None else {*status.lost_since(since_ms, whole.start_ms)}
+    events = history.days.events_of(whole)
+    within, last_ms = status.lost_within(events), status.last_lost_within(events)
+    if gone or (within and kind.cross_slots):
+        since_ms = None
+    if last_ms is None:
+        return _Judged(whole, since_ms, tuple(sorted(gone)))
+    first_ms = min(history.days.first_start_after(last_ms), whole.end_ms)
+    rest = kind.whole_slots(TimeRange(first_ms, whole.end_ms))
+    note = (
+        f"rows of {named(within)} are missing from the landing table: windows before "
+        f"{text_of(rest.start_ms)} stay as they are published; land the rows again, or use "
+        "what remains with --accept-loss REASON"
+    )
+    return _Judged(rest, since_ms, tuple(sorted({*within, *gone})), (note,))

@@ -1,0 +1,141 @@
+"""Plans a run by hand: what it rebuilds of a range, and what it closes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from itertools import pairwise
+
+import numpy as np
+
+from strandline.engine.calendar.slots import Calendar
+from strandline.engine.history.history import History
+from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.rebuild import Scope
+from strandline.errors import InputError
+from strandline.lake.ledger.in_force import without
+from strandline.model.intervals import (
+    TimeRange,
+    midnight_before,
+    text_of,
+)
+from strandline.pipeline.observe.landing_status import LandingStatus
+from strandline.pipeline.observe.memory import Remembered
+from strandline.pipeline.plan.closures import stay_closed
+from strandline.pipeline.plan.plan import Plan, asked_of
+from strandline.pipeline.request.request import Request
+
+
+def plan_backfill(
+    request: Request,
+    history: History,
+    horizon_ms: int,
+    remembered: Remembered,
+    status: LandingStatus,
+) -> Plan:
+    """The plan of a run by hand over a range.
+
+    Raises:
+        InputError: part of the range was closed by an earlier run at another horizon, or windows
+            that share records would close out of order.
+    """
+    within = asked_of(request, history.spec)
+    in_force = remembered.state.closures_in(history.grid.sharing(within))
+    closures = [closure for closure in in_force if closure.windows.overlaps(within)]
+    if not (request.reopen or request.keeps_closed):
+        _require_closed_at(horizon_ms, closures)
+    if request.reopen or request.close:
+        in_force = [rest for closure in in_force for rest in without(closure, within)]
+    if request.close:
+        in_force.append(Closure(within, horizon_ms))
+    clock = history.crossings.without_dropped_end(Clock(horizon_ms, tuple(in_force)))
+    _require_order(within, history, clock)
+    # by rules that are of this run alone nothing is done that later runs need not do
+    whole = _holds_all(within, history) and not request.overrides
+    completes_ms = midnight_before(min(horizon_ms, status.ready_ms)) if whole else None
+    return Plan(
+        Scope(within),
+        clock,
+        completes_ms,
+        owed=remembered.owed,
+        settles=remembered.settled_by(completes_ms),
+        lost=tuple(_lost(within, history, remembered, status)),
+        notes=tuple(_notes(request, within, closures, clock)),
+    )
+
+
+def _require_closed_at(horizon_ms: int, closures: Sequence[Closure]) -> None:
+    other = [closure for closure in closures if closure.at_ms != horizon_ms]
+    if other:
+        raise InputError(
+            "--start/--end",
+            f"windows from {text_of(other[0].windows.start_ms)} on were closed at "
+            f"{text_of(other[0].at_ms)} with --close",
+            "leave them out, rerun --as-of that instant, or give --reopen",
+        )
+
+
+def _notes(
+    request: Request, within: TimeRange, closures: Sequence[Closure], clock: Clock
+) -> Iterator[str]:
+    """Notes about windows that runs have closed, or that this run should close."""
+    if request.reopen and closures:
+        yield "reopens windows that an earlier run had closed"
+    if request.keeps_closed:
+        yield from stay_closed(closures, within)
+    if request.close and not clock.closes_now:
+        yield "the source is idle, and Flink drops the end of such an input: none is closed"
+
+
+def _lost(
+    within: TimeRange, history: History, remembered: Remembered, status: LandingStatus
+) -> Sequence[date]:
+    """The days with missing rows that windows of a range depend on.
+
+    Published sessions may extend further than the records of the range show.
+    """
+    if not status.lost:
+        return ()
+    events = history.days.events_of(within)
+    end_ms = max(events.end_ms, remembered.last_end(within) or events.end_ms)
+    return status.lost_within(TimeRange(events.start_ms, end_ms))
+
+
+def _holds_all(within: TimeRange, history: History) -> bool:
+    """Whether the newest window of every record starts in a range.
+
+    False if there are no records.
+    """
+    events = history.days.events
+    if events is None:
+        return False
+    ends = np.array([events.start_ms, events.end_ms - 1])
+    return all(start_ms in within for start_ms in history.grid.newest_starts(ends).tolist())
+
+
+def _closing(within: TimeRange, history: History, clock: Clock) -> list[tuple[int, int]]:
+    """The windows of a range that have a record, each with the instant from which it is closed."""
+    inside = history.grid.ids_within(within)
+    calendar = Calendar.of(history, clock, [within])
+    filled = calendar.windows["window_id"].tolist()
+    ids = [window for window in filled if inside.start <= window < inside.stop]
+    return list(zip(ids, calendar.placed(ids)["close_from"].tolist(), strict=True))
+
+
+def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
+    """Refuse a closure that closes windows with shared records out of order."""
+    grid = history.grid
+    around = grid.sharing(within)
+    if around == within or not clock.closures:
+        return
+    placed = _closing(around, history, clock)
+    for (older, closed), (newer, next_closed) in pairwise(placed):
+        if newer - older < grid.size_ms and closed > next_closed:
+            longer = [window for window, at in placed if window < newer and at > next_closed]
+            raise InputError(
+                "--start/--end",
+                f"the window from {text_of(older)} would be open longer than the one from "
+                f"{text_of(newer)}, and they share records",
+                f"let --close begin at {text_of(longer[0])} or before, and --reopen reach to the "
+                "end of what was closed",
+            )

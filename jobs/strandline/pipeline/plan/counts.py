@@ -1,0 +1,81 @@
+"""Counts of accepted and refused records by slot, from staged and published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.position.grid import Grid
+from strandline.lake.publish.staging import Part
+from strandline.lake.publish.sums import ROWS, sums_by
+from strandline.quality.completeness import Accepted
+from strandline.tables import QUARANTINE
+
+
+def fired(windows: DataFrame) -> DataFrame:
+    """The windows that Flink has emitted, without the open ones: rows of `windows`."""
+    return windows.where((F.col("state") != "open") & (F.col("firings") > 0))
+
+
+def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
+    """The record counts of each slot (`Rebuild.accepted_by_slot`), by the id of its window."""
+    counts = counted.na.fill(0).toArrow().to_pylist()
+    return {int(row.pop(c.SLOT)): Accepted(**row) for row in counts}
+
+
+def held_by_window(windows: Iterable[pa.Table], id_: str) -> dict[int, Accepted]:
+    """The record counts of published windows over all keys, by the window's id.
+
+    Args:
+        windows: batches of rows with the columns `HELD`.
+        id_: the name of the id's column.
+    """
+    sums = sums_by(windows, [id_], HELD)
+    counts = zip(*(sums[name].to_pylist() for name in HELD), strict=True)
+    return {
+        int(ms): Accepted(*map(int, of)) for ms, of in zip(_in_ms(sums[id_]), counts, strict=True)
+    }
+
+
+HELD = ("records", "late_accepted")
+"""The columns of windows that `held_by_window` sums up."""
+
+
+def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[int, str], int]:
+    """The number of records that no window accepted, by start of the newest window and reason."""
+    ahead = grid.size_ms if grid.cumulative else 0
+    groups = sums_by(quarantine, REFUSED_BY)
+    counts = (groups[name].to_pylist() for name in ("reason", ROWS))
+    by_slot = zip(_in_ms(groups["slot_start"]), *counts, strict=True)
+    return {(int(start_ms) + ahead, reason): int(count) for start_ms, reason, count in by_slot}
+
+
+REFUSED_BY = ["slot_start", "reason"]
+"""The columns of quarantine that `refused_by_newest` reads."""
+
+
+_ALL = pc.scalar(True)
+
+
+def late_in(
+    quarantine: Part, since_ms: int | None, wanted: ds.Expression = _ALL
+) -> Iterator[pa.Table]:
+    """The staged late records of slots that start at or after an instant, with `REFUSED_BY`.
+
+    `since_ms`: the instant; None: all.
+    """
+    if since_ms is not None:
+        since = pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
+        wanted &= ds.field(QUARANTINE.start) >= since
+    return quarantine.rows(wanted, REFUSED_BY)
+
+
+def _in_ms(instants: pa.ChunkedArray) -> Any:
+    return pc.divide(instants.cast(pa.int64()), 1000).to_pylist()

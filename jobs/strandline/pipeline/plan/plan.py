@@ -1,0 +1,100 @@
+"""The horizon of a run, and its plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from strandline.engine.history.history import History
+from strandline.engine.kind import kind_of
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock
+from strandline.engine.rebuild import Scope
+from strandline.errors import InputError
+from strandline.lake.landing.landing import Landing
+from strandline.lake.ledger.state import PipelineState
+from strandline.model.intervals import EVERYTHING, TimeRange, named, text_of
+from strandline.pipeline.plan.kept import Kept
+from strandline.pipeline.request.request import Request
+from strandline.spec.pipeline import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a run: what it rebuilds, and what is complete once it is published.
+
+    Attributes:
+        scope: the windows and older late records.
+        clock: the horizon, and the inputs that have ended.
+        completes_ms: the midnight up to which everything is published after it; None: the run is
+            not one over everything.
+        owed: the arrival days to recompute before the run.
+        settles: those of them that are settled once it is published.
+        lost: the days with missing rows that windows of the range depend on.
+        notes: notes for a person.
+        kept: the windows that stay as a run with overridden settings has published them.
+    """
+
+    scope: Scope
+    clock: Clock
+    completes_ms: int | None
+    owed: tuple[date, ...] = ()
+    settles: tuple[date, ...] = ()
+    lost: tuple[date, ...] = ()
+    notes: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = ()
+
+
+def horizon_of(request: Request, landing: Landing, axis: Axis, state: PipelineState) -> int:
+    """The instant before which a run knows records; never after the current time."""
+    if request.kind == "advance":
+        # a later horizon published into the range is used once the range is known
+        return request.until_ms
+    published_ms = state.largest_horizon(asked_of(request, landing.spec))
+    return landing.horizon(axis, request.as_of_ms, published_ms)
+
+
+def asked_of(request: Request, spec: PipelineSpec) -> TimeRange:
+    """The requested range, in whole slots."""
+    return kind_of(spec).whole_slots(request.range or EVERYTHING)
+
+
+def require_rows(request: Request, plan: Plan) -> None:
+    """Refuse a run by hand if rows that its windows need are missing from the landing table.
+
+    Raises:
+        InputError: rows are missing.
+    """
+    if plan.lost and request.kind == "backfill":
+        raise InputError(
+            "--start/--end",
+            f"rows of {named(plan.lost)} that windows of the range need are missing from the "
+            "landing table",
+            "land them again, leave these windows as they are published, or use what remains "
+            "with --accept-loss REASON",
+        )
+
+
+def require_all(request: Request, plan: Plan, history: History) -> None:
+    """Refuse a run with `--recreate` that would leave out windows with known records.
+
+    Raises:
+        InputError: the run would leave out windows.
+    """
+    if not request.recreate or plan.completes_ms is not None or history.days.events is None:
+        return
+    if plan.lost:
+        raise InputError(
+            "--recreate",
+            f"rows of {named(plan.lost)} are missing from the landing table: windows that need "
+            "them would be removed",
+            "land them again, give the pipeline a new name, or use what remains with "
+            "--accept-loss REASON",
+        )
+    events = history.days.events
+    raise InputError(
+        "--recreate",
+        "the range leaves out windows, which would go: records are known from "
+        f"{text_of(events.start_ms)} to {text_of(events.end_ms)}",
+        "give a range that holds them all, or let advance find it",
+    )

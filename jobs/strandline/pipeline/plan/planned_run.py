@@ -1,0 +1,273 @@
+"""The state of a run before it rebuilds: the landing status, the observation, the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property, partial
+from typing import Any
+
+from strandline.engine.kind import kind_of
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.duplicates import DUPLICATE
+from strandline.errors import InputError, RetryableError
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.sessions.settings import for_input_of
+from strandline.model.intervals import day_of, named, text_of
+from strandline.pipeline.observe.landing_status import LandingStatus, landing_status_of
+from strandline.pipeline.observe.memory import Remembered
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.observe.observe import observe_landing
+from strandline.pipeline.plan.advance import plan_advance
+from strandline.pipeline.plan.backfill import plan_backfill
+from strandline.pipeline.plan.late_records import late_slots
+from strandline.pipeline.plan.overridden_rows import landed_before, whole_sessions
+from strandline.pipeline.plan.plan import (
+    Plan,
+    horizon_of,
+    require_all,
+    require_rows,
+)
+from strandline.pipeline.plan.published_rows import (
+    first_open,
+    last_end,
+    last_slot,
+    states_in,
+)
+from strandline.pipeline.plan.results_changed import first_moved
+from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.repeated import request_fingerprint
+from strandline.pipeline.request.request import Request
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A planned run.
+
+    Attributes:
+        state: the pipeline's state that it is based on.
+        axis: the axis of instants.
+        seen: the observations below the horizon.
+        plan: what it rebuilds.
+    """
+
+    state: PipelineState
+    axis: Axis
+    seen: Observation
+    plan: Plan
+
+    @property
+    def horizon_ms(self) -> int:
+        """The instant before which the run knows records."""
+        return self.plan.clock.horizon_ms
+
+    @cached_property
+    def days_of_range(self) -> list[date]:
+        """The arrival days that may have records of the range."""
+        return self.seen.history.days.of_windows(self.plan.scope.windows)
+
+    @cached_property
+    def days_to_rebuild(self) -> list[date]:
+        """The arrival days whose records are rebuilt or evaluated again."""
+        since_ms, days = self.plan.scope.older_since_ms, self.seen.history.days
+        again = set() if since_ms is None else set(days.since(since_ms))
+        return sorted(again | set(self.days_of_range))
+
+    def days_read_to_rebuild(self, ctx: Context) -> list[date]:
+        """`days_to_rebuild`, and the days that show the duplicates among them."""
+        days = self.days_to_rebuild
+        repeated = self.seen.history.days.with_reason(DUPLICATE)
+        return days if repeated.isdisjoint(days) else ctx.landing.days_read_for(days)
+
+    def bytes_to_rebuild(self, ctx: Context) -> int:
+        """The bytes that a rebuild reads, times the number of windows of a record."""
+        read = ctx.landing.weight(self.days_to_rebuild)["bytes"]
+        return read * self.seen.history.grid.most_windows
+
+    def read(self, ctx: Context) -> Mapping[str, Any]:
+        """The days and bytes of the range in the landing table, by its log."""
+        days = self.days_of_range
+        return {
+            "arrival_days": len(days),
+            "first": str(days[0]) if days else None,
+            "last": str(days[-1]) if days else None,
+            **ctx.landing.weight(days),
+        }
+
+    def ledger_says(self, ctx: Context, request: Request) -> dict[str, Any]:
+        """The fields of the run's ledger steps that follow from the plan."""
+        status = self.seen.status
+        return {
+            "range": self.plan.scope.windows,
+            "horizon_ms": self.horizon_ms,
+            # Flink drops the end of an idle source: it closes nothing
+            "closed": request.close and self.plan.clock.closes_now,
+            "reopened": request.reopen,
+            "request_fingerprint": _fingerprint(ctx, request, self.horizon_ms),
+            "violations": self.seen.all_violations,
+            "settled": self.plan.settles,
+            "completes_ms": self.plan.completes_ms,
+            "lost": sorted(status.lost),
+            "kept": [(one.start_ms, one.end_ms) for one in self.plan.scope.kept] or None,
+            "accepted_loss": request.accept_loss if status.accepted else None,
+            # nothing has landed yet: what lands first will start the clock
+            "clock_start_ms": self.axis.start_ms if ctx.landing.days else None,
+        }
+
+
+def planned_run_of(ctx: Context, request: Request, state: PipelineState) -> PlannedRun:
+    """Observe, and plan.
+
+    If the plan shows that a later horizon is published in the range, or that accepted losses
+    concern its days, it is made again with these.
+
+    Raises:
+        InputError: rows that the range needs are missing, or the run would read more than allowed.
+        RetryableError: another run has observed newer rows.
+    """
+    axis = ctx.landing.axis(state)
+    horizon_ms = horizon_of(request, ctx.landing, axis, state)
+    status = landing_status_of(ctx.landing, ctx.store, state)
+    _require_newest(ctx, status)
+    state = state.recreating if request.recreate else state
+    if request.accept_loss and request.kind == "advance":
+        status = status.accepting(status.lost)  # by hand, of the range alone
+    while True:
+        seen, plan = _planned(ctx, request, state, axis, horizon_ms, status)
+        later_ms = plan.clock.horizon_ms  # as it is published into the range
+        accepted = status.accepted | set(plan.lost if request.accept_loss else ())
+        if later_ms == horizon_ms and accepted == status.accepted:
+            break
+        horizon_ms, status = later_ms, status.accepting(accepted)
+    require_rows(request, plan)
+    require_all(request, plan, seen.history)
+    return PlannedRun(state, axis, seen, plan)
+
+
+def _require_newest(ctx: Context, status: LandingStatus) -> None:
+    """Refuse to go on if another run has observed rows that this run does not read.
+
+    Raises:
+        RetryableError: another run has: to this run the rows would seem to be missing.
+    """
+    newer = sorted(status.known_of_newer)
+    if newer and not ctx.landing.log.is_newest:
+        raise RetryableError(
+            f"{ctx.spec.pipeline} run {ctx.run_id}",
+            f"another run has observed newer rows of {named(newer)} since this one began",
+            "run it again",
+        )
+
+
+def too_much_to_read(ctx: Context, request: Request, planned: PlannedRun) -> list[str]:
+    """Why a dry run would be refused otherwise; a run that reads more than allowed is refused.
+
+    Raises:
+        InputError: the run would read more than allowed.
+    """
+    start = text_of(planned.plan.scope.windows.start_ms)
+    observed = ctx.landing.days_read_for(planned.seen.new_days)
+    asked = {
+        "observing them": observed,
+        f"the range from {start} on": sorted({*observed, *planned.days_read_to_rebuild(ctx)}),
+    }
+    problems = [_too_many_bytes(ctx, request, days, what) for what, days in asked.items()]
+    return [f"the run would be refused: {problem}" for problem in problems if problem]
+
+
+def _too_many_bytes(
+    ctx: Context, request: Request, days: Sequence[date], what_for: str
+) -> str | None:
+    """The problem if some arrival days exceed the run's limit of bytes; None: they do not.
+
+    Raises:
+        InputError: they do, and it is not a dry run.
+    """
+    limit = request.max_bytes or ctx.spec.max_bytes
+    weight = ctx.landing.weight(days)["bytes"] if limit and days else 0
+    if limit is None or weight <= limit:
+        return None
+    problem = (
+        f"{what_for} reads {weight:,} bytes of {len(days):,} arrival days, from {min(days)} to "
+        f"{max(days)}, and {limit:,} are allowed"
+    )
+    if ctx.dry_run:
+        return problem
+    way_out = "give a larger --max-bytes, or max_bytes in the pipeline's file"
+    raise InputError("--max-bytes", problem, way_out)
+
+
+def _planned(
+    ctx: Context,
+    request: Request,
+    state: PipelineState,
+    axis: Axis,
+    horizon_ms: int,
+    status: LandingStatus,
+) -> tuple[Observation, Plan]:
+    """The observations at a horizon, and the plan."""
+    to_observe = ctx.landing.days_read_for(status.days_to_observe(ctx.spec, horizon_ms))
+    _too_many_bytes(ctx, request, to_observe, "observing them")
+    scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
+    with for_input_of(ctx.spark, scanned, ctx.spec.spark):
+        seen = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, status)
+    remembered = _remembered(ctx, request, state, seen)
+    if request.kind == "backfill":
+        return seen, plan_backfill(request, seen.history, horizon_ms, remembered, status)
+    first = partial(_first_not_final, ctx, request, state, seen, axis)
+    return seen, plan_advance(request, seen.history, remembered, status, first)
+
+
+def _remembered(
+    ctx: Context, request: Request, state: PipelineState, seen: Observation
+) -> Remembered:
+    """The state left by earlier runs that this run needs."""
+    owed = tuple(sorted({*state.days_to_recompute, *seen.days_to_recompute}))
+    if request.kind == "backfill" or request.recreate:
+        return Remembered(state, owed, last_end=partial(last_end, ctx.store))
+    log = ctx.landing.log
+    remembered = Remembered(
+        state,
+        owed,
+        first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots),
+        known_until_ms=log.known_until_ms,
+        known_ms=log.horizon_ms,
+        states_in=partial(states_in, ctx.store),
+        landed_before=partial(landed_before, ctx),
+        whole_within=partial(whole_sessions, ctx, seen.history),
+    )
+    goes_back = log.horizon_ms is not None and state.knows_more(log.horizon_ms)
+    if not (owed or goes_back) and state.timeline_rules <= {ctx.spec.timeline_fingerprint}:
+        return remembered
+    # then what is published may have gone
+    return replace(
+        remembered,
+        last_slot_ms=last_slot(ctx.store),
+        late_slots=partial(late_slots, ctx),
+    )
+
+
+def _first_not_final(
+    ctx: Context,
+    request: Request,
+    state: PipelineState,
+    seen: Observation,
+    axis: Axis,
+    watermark_ms: int,
+) -> int:
+    """The start of the first window that a watermark does not make final."""
+    history = seen.history
+    records = partial(ctx.landing.records, axis, history.days.rebuilt)
+    first = kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
+    return (
+        first if seen.status.owes else min(first, first_moved(ctx, state, seen, request.until_ms))
+    )
+
+
+def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:
+    """The fingerprint of a request; None: it depends on the current time, so no run repeats it."""
+    by_arrivals = request.kind == "backfill" and request.as_of_ms is None
+    if by_arrivals and (horizon_ms == request.now_ms or ctx.landing.days_to_come):
+        return None
+    return request_fingerprint(ctx.spec, request, ctx.landing.log.input_id)

@@ -1,0 +1,234 @@
+"""Queries of the published tables that a plan and a diff need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.frames import fields_of
+from strandline.engine.kind import kind_of
+from strandline.engine.position.axis import Axis
+from strandline.engine.records.days import in_days
+from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
+from strandline.engine.records.quarantine import (
+    as_landed,
+    quarantine_malformed,
+    result_names,
+)
+from strandline.engine.records.read import read_records
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish.staging import Part
+from strandline.lake.store.days import Days, read_days, rows_by_day
+from strandline.lake.store.reads import columns_of, dataset_of, files_started_in, holds, started_in
+from strandline.lake.store.second_columns import second_columns
+from strandline.lake.store.store import Store
+from strandline.model.intervals import (
+    DAY_MS,
+    EVERYTHING,
+    TimeRange,
+    instant_of,
+    midnight_before,
+    text_of,
+)
+from strandline.pipeline.observe.memory import FirstOpen
+from strandline.pipeline.request.context import Context
+from strandline.tables import COMPLETENESS, INPUT, QUARANTINE
+
+
+def first_open(store: Store, *, closed_before: bool) -> FirstOpen | None:
+    """The first published slot that was not closed when it was published; None: all were.
+
+    Args:
+        store: the pipeline's tables.
+        closed_before: whether to find the end of the last closed slot before it.
+    """
+    table = store.table("completeness")
+    if table is None:
+        return None
+    not_closed = dataset_of(table, "state <> 'closed'").to_table(
+        columns=["slot_start", "slot_end"], filter=ds.field("state") != "closed"
+    )
+    if not not_closed.num_rows:
+        return None
+    first = min(not_closed.to_pylist(), key=lambda slot: (slot["slot_start"], slot["slot_end"]))
+    start_ms = instant_of(first["slot_start"])
+    closed_until_ms = _closed_until(table, start_ms) if closed_before else None
+    return FirstOpen(start_ms, instant_of(first["slot_end"]), closed_until_ms)
+
+
+def _closed_until(table: DeltaTable, before_ms: int) -> int | None:
+    """The latest end of the closed slots that start before an instant; None: there is none."""
+    day_before = TimeRange(before_ms - DAY_MS, before_ms)
+    latest_ms = _last_end(table, day_before, files_started_in("slot_start", day_before))
+    # an earlier one can end later, where windows of another size have left such slots
+    ending_later = None if latest_ms is None else f"slot_end > '{text_of(latest_ms)}'"
+    earlier = TimeRange(EVERYTHING.start_ms, day_before.start_ms)
+    of_earlier_ms = _last_end(table, earlier, ending_later)
+    return max((ms for ms in (latest_ms, of_earlier_ms) if ms is not None), default=None)
+
+
+def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | None:
+    """The latest end of the closed slots in some files that start in a range.
+
+    None: there is none.
+    """
+    closed = (ds.field("state") == "closed") & started_in("slot_start", within)
+    ends = dataset_of(table, files).to_table(columns=["slot_end"], filter=closed)["slot_end"]
+    last = pc.max(ends).as_py()
+    return None if last is None else instant_of(last)
+
+
+def states_in(store: Store, within: TimeRange) -> tuple[int | None, int | None]:
+    """The starts of the last closed and the first not closed published slot of a range.
+
+    None: there is no such slot.
+    """
+    table = store.table(COMPLETENESS.name)
+    if table is None:
+        return None, None
+    rows = dataset_of(table, files_started_in("slot_start", within)).to_table(
+        columns=["slot_start", "state"], filter=started_in("slot_start", within)
+    )
+    is_closed = pc.equal(rows["state"], "closed")
+    closed = pc.max(rows.filter(is_closed)["slot_start"]).as_py()
+    not_closed = pc.min(rows.filter(pc.invert(is_closed))["slot_start"]).as_py()
+    return tuple(None if at is None else instant_of(at) for at in (closed, not_closed))  # type: ignore[return-value]
+
+
+def complete_until(
+    store: Store, state: PipelineState, run: Entry, first_open_ms: int | None
+) -> int | None:
+    """The midnight before which all slots are closed and none will be added; None: there is none.
+
+    The watermark that has closed a slot has passed all earlier slots, with or without records.
+    `--close` means that no more records come into its range.
+
+    Args:
+        store: the pipeline's tables, once the run has published.
+        state: the pipeline's state before that.
+        run: the run.
+        first_open_ms: the start of the first slot that is not closed; None: all are.
+    """
+    before_ms = None if run.recreated else state.complete_ms
+    open_ms = EVERYTHING.end_ms if first_open_ms is None else first_open_ms
+    if before_ms is not None and open_ms <= before_ms:
+        return midnight_before(open_ms)
+    start_ms = EVERYTHING.start_ms if before_ms is None else before_ms
+    last_closed_ms, _ = states_in(store, TimeRange(start_ms, open_ms))
+    found = [before_ms, None if last_closed_ms is None else midnight_before(last_closed_ms)]
+    of_run = run.range if run.closed else None
+    if of_run is not None and last_closed_ms is not None and last_closed_ms in of_run:
+        found.append(midnight_before(min(of_run.end_ms, open_ms)))
+    return max((ms for ms in found if ms is not None), default=None)
+
+
+def last_slot(store: Store) -> int | None:
+    """The start of the last published slot; None: there is none."""
+    days = [day for day in rows_by_day(store, COMPLETENESS.name) if day is not None]
+    last = Days(max(days), max(days)) if days else None
+    slots = None if last is None else read_days(store, COMPLETENESS.name, ["slot_start"], last)
+    return None if slots is None else instant_of(pc.max(slots["slot_start"]).as_py())
+
+
+def last_end(store: Store, within: TimeRange) -> int | None:
+    """The latest end of the published windows that start in a range; None: there is none."""
+    table = store.table("windows")
+    if table is None:
+        return None
+    rows = dataset_of(table, files_started_in("window_start", within))
+    batches = rows.scanner(
+        columns=["window_end"], filter=started_in("window_start", within)
+    ).to_batches()
+    ends = [pc.max(batch["window_end"]).as_py() for batch in batches if batch.num_rows]
+    return instant_of(max(ends)) if ends else None
+
+
+def arrived_in(since_ms: int, horizon_ms: int) -> Column:
+    """Whether a record arrived in a range of instants."""
+    return (F.col(c.ARRIVAL) >= since_ms) & (F.col(c.ARRIVAL) < horizon_ms)
+
+
+def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFrame:
+    """The quarantined rows whose landing row, as the pipeline reads it now, meets a condition."""
+    table = ctx.store.table(QUARANTINE.name)
+    second = {} if table is None else second_columns(table)
+    found = []
+    for name, one in ctx.landing.inputs.items():
+        own = _of_side(quarantined, name) if name else quarantined
+        rows = as_landed(own, one.frame.schema, second)
+        # what the pipeline leaves out of its landing by now is not left out of what it has refused
+        read = read_records(rows, one.spec.without_where, Axis.of(one.spec, 0))
+        found.append(read.where(condition).select(*fields_of(read, c.QUARANTINED)))
+    return reduce(DataFrame.unionByName, found)
+
+
+def _of_side(quarantined: DataFrame, name: str) -> DataFrame:
+    """The quarantined rows of one of two sources.
+
+    Rows from before there were two have no source.
+    """
+    is_of_it = F.col(INPUT) == name if INPUT in quarantined.columns else F.lit(False)
+    return quarantined.where(is_of_it)
+
+
+def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:
+    """The quarantine column with a row's arrival, for queries without Spark.
+
+    None: the arrival is an expression, or the column is not an instant.
+    """
+    name = ctx.landing.arrival_column
+    if name is None:
+        return None
+    columns, kept_as = columns_of(quarantine), result_names(ctx.landing.columns)[name]
+    is_kept = kept_as in columns.names and kept_as not in second_columns(quarantine)
+    is_instant = is_kept and columns.field(kept_as).type == pa.timestamp("us", tz="UTC")
+    return kept_as if is_instant else None
+
+
+def no_longer_malformed(
+    ctx: Context, ranges: Sequence[TimeRange], days: Sequence[date]
+) -> Part | None:
+    """Quarantine rows of some days that the present settings put into windows of some ranges.
+
+    They were malformed under earlier settings, by their `spec_fingerprint`. None: there are none.
+    """
+    of_other_rules = ds.field("spec_fingerprint") != ctx.spec.spec_fingerprint
+    # also those whose arrival could not be read: it may lie on any day
+    of_days = ds.field(QUARANTINE.partition).isin(pa.array(days, pa.date32()))
+    of_days |= ds.field(QUARANTINE.partition).is_null()
+    malformed = ds.field("slot_start").is_null() & of_days & of_other_rules
+    table = ctx.store.table(QUARANTINE.name) if days else None
+    if table is None or not holds(table, malformed, "slot_start IS NULL"):
+        return None
+    rows = ctx.store.frame(ctx.spark, QUARANTINE.name).where(
+        in_days(QUARANTINE.partition, [*days, None])
+        & F.col("slot_start").isNull()
+        & (F.col("spec_fingerprint") != ctx.spec.spec_fingerprint)
+    )
+    counted = reduce(Column.__or__, map(kind_of(ctx.spec).counts_in, ranges))
+    found = arrived(ctx, rows, F.col(c.REASON).isNull() & counted)
+    if ctx.spec.source.deduplicate is None:
+        return _staged(ctx, found)
+    records = ctx.landing.records(Axis.of(ctx.spec, 0))
+    landed = with_duplicates(records, ctx.spec, days, ctx.landing.every_day)
+    repeated = quarantine_malformed(
+        landed.where(F.col(c.REASON) == DUPLICATE), ctx.spec, ctx.landing.source_columns
+    )
+    others = found.join(repeated, ["record_id", QUARANTINE.partition], "left_anti")
+    return _staged(ctx, others)
+
+
+def _staged(ctx: Context, leaving: DataFrame) -> Part:
+    """Quarantine rows to delete, staged once."""
+    name = f"{QUARANTINE.name}_leaving"
+    return ctx.staging.part(name, ctx.staging.write(name, leaving).schema)

@@ -1,0 +1,94 @@
+"""The duration of earlier runs like a planned one, from the ledger: seconds and records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.state import PipelineState
+
+_MOST = 5
+_STEPS = {"started", "owed", "observed", "staged", "audited", "publishing", "published"}
+"""The steps of a run without waiting and without failures."""
+_ALIKE = 3
+"""The largest ratio of the records of two similar runs."""
+_PARTS = {
+    "observe and rebuild": ("started", "staged"),
+    "audit": ("staged", "audited"),
+    "diff": ("audited", "publishing"),
+    "publish": ("publishing", "published"),
+}
+"""The parts of a run, and the ledger steps between which they lie."""
+
+
+def took_before(state: PipelineState, kind: str, records: int) -> Mapping[str, Any] | None:
+    """The newest runs of a kind over about as many records: their number, records and seconds.
+
+    If no run had that size, the newest ones of the kind. A run's records are those of all its
+    books; its seconds are from its first to its last step, without the start of the engine.
+
+    Args:
+        state: the pipeline's state, by its ledger.
+        kind: `backfill` or `advance`.
+        records: the number of records of the planned run.
+
+    Returns:
+        `runs`, and the minimum and maximum of `records` and of `seconds`; None: no run of the kind
+        has published yet.
+    """
+    took = [one for steps in state.runs.values() if (one := _took(steps, kind)) is not None]
+    alike = [one for one in took if _is_alike(one[0], records)]
+    newest = (alike or took)[-_MOST:]
+    if not newest:
+        return None
+    counts, seconds = zip(*newest, strict=True)
+    return {
+        "runs": len(newest),
+        "records": [min(counts), max(counts)],
+        "seconds": [min(seconds), max(seconds)],
+    }
+
+
+def parts_before(state: PipelineState, kind: str) -> dict[str, float]:
+    """The median seconds that each part of the newest runs of a kind took, by its name.
+
+    Observing and rebuilding overlap, and count as one. A part that no such run had is left out.
+
+    Args:
+        state: what is known of the pipeline by its ledger.
+        kind: `backfill` or `advance`.
+    """
+    found: dict[str, list[float]] = {}
+    straight = [steps for steps in state.runs.values() if _is_straight(steps, kind)]
+    for steps in straight[-_MOST:]:
+        at = {entry.step: entry.written_at for entry in steps}
+        for part, (first, last) in _PARTS.items():
+            begun, ended = at.get(first), at.get(last)
+            if begun and ended:
+                found.setdefault(part, []).append((ended - begun).total_seconds())
+    return {part: median(seconds) for part, seconds in found.items()}
+
+
+def _is_straight(steps: Sequence[Entry], kind: str) -> bool:
+    """Whether the steps are of a run of a kind that published without waiting or failing."""
+    first, last = steps[0], steps[-1]
+    published = first.step == "started" and last.step == "published" and first.kind == kind
+    return published and {entry.step for entry in steps} <= _STEPS and last.message is None
+
+
+def _took(steps: Sequence[Entry], kind: str) -> tuple[int, float] | None:
+    """The records and the seconds of a run.
+
+    None: it is of another kind, or had to wait or failed.
+    """
+    first, last = steps[0], steps[-1]
+    if not (_is_straight(steps, kind) and first.written_at and last.written_at):
+        return None
+    records = sum(book["total"] for book in last.books or ())
+    return records, round((last.written_at - first.written_at).total_seconds(), 1)
+
+
+def _is_alike(records: int, other: int) -> bool:
+    return records <= _ALIKE * other and other <= _ALIKE * records

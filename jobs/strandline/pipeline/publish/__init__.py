@@ -1,0 +1,1 @@
+"""Publishing under the lock: a run, a prepared run, and the end of an abandoned one."""

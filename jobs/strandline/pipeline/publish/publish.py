@@ -1,0 +1,251 @@
+"""Brings the changes of a run into the published tables, under the pipeline's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from strandline.engine.columns import is_ours
+from strandline.errors import InputError, RetryableError
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.taken_back import no_further_than
+from strandline.lake.publish import publish as out
+from strandline.lake.publish.diff import INSERT
+from strandline.lake.publish.staged_diff import counts_of
+from strandline.lake.publish.staging import Staging
+from strandline.lake.sessions.failures import FAILURES, cause_of
+from strandline.lake.store.days import dates_between
+from strandline.lake.store.store import PUBLISHED
+from strandline.pipeline.diff.diff import (
+    Change,
+    parts_of,
+    whole_part,
+)
+from strandline.pipeline.plan.published_rows import complete_until, first_open
+from strandline.pipeline.publish.abandon import take_back
+from strandline.pipeline.rebuild.rebuild import Staged
+from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.driver import attempt_of, this_driver
+from strandline.pipeline.request.layout import require_same_layout
+from strandline.pipeline.request.opened import require_nothing_erased
+from strandline.tables import of_windows, tables_begun
+
+_CANNOT_BE_FINISHED: tuple[type[Exception], ...] = (
+    *FAILURES,
+    DeltaError,
+    pa.ArrowException,
+    OSError,
+    InputError,
+)
+
+
+def create_tables(ctx: Context, staged: Staged) -> None:
+    """Create missing tables, empty, so that every table can be read after the first run."""
+    targets = ctx.spec.tables
+    firings = out.firings_schema(staged.results.schema)
+    with ctx.store.lock():
+        for name, rows in parts_of(staged).items():
+            out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
+
+
+def to_publish(
+    ctx: Context, changes: Sequence[Change], emptied: Iterable[str], accepted: Iterable[date]
+) -> dict[str, list[str]]:
+    """Which parts of a staging are to be published, and how: a step's `publish`.
+
+    `emptied`: the tables that publishing empties; `accepted`: the days whose missing rows it
+    accepts.
+    """
+    return {
+        "key": list(ctx.spec.source.key),
+        "of_windows": of_windows(change.target for change in changes),
+        "whole": [change.target.name for change in changes if change.whole],
+        "parts": [change.target.name for change in changes],
+        "anew": [change.target.name for change in changes if change.replaces_all],
+        "emptied": [*emptied],
+        "accepted": [day.isoformat() for day in sorted(accepted)],
+    }
+
+
+def publish(
+    ctx: Context,
+    changes: Sequence[Change],
+    entry: Entry,
+    commit_with_it: Callable[[], None] | None = None,
+) -> Entry:
+    """Publish the changes, unless another run has published into the range since `base`.
+
+    Args:
+        ctx: the run.
+        changes: its diffs.
+        entry: the step to write; `base` is the ledger position that the run is based on, `publish`
+            the parts to publish.
+        commit_with_it: commits observations to the timeline that count only with the changes.
+
+    Returns:
+        The written step, with the version of every table.
+
+    Raises:
+        InputError: a table cannot take a column without loss; nothing is begun.
+        RetryableError: another run has published into the range, or rows were erased, since `base`.
+    """
+    with ctx.store.lock():
+        finish_dead_publish(ctx)
+        state = ctx.ledger.state()
+        if state.has_step(ctx.run_id, "dropped"):
+            raise InputError(
+                f"{ctx.spec.pipeline} run {ctx.run_id}",
+                "was dropped while it ran, and publishes nothing",
+                "run it again",
+            )
+        require_nothing_erased(ctx, entry.base)
+        require_same_layout(ctx.spec, state, recreate=entry.recreated)
+        for other in state.published_since(entry):
+            raise RetryableError(
+                f"{ctx.spec.pipeline} run {ctx.run_id}",
+                f"run {other.run_id} has published into its range, or into older slots of its "
+                "late records, meanwhile",
+                "run it again",
+            )
+        return bring_in(ctx, changes, entry, commit_with_it)
+
+
+def bring_in(
+    ctx: Context,
+    changes: Sequence[Change],
+    entry: Entry,
+    commit_with_it: Callable[[], None] | None = None,
+) -> Entry:
+    """`publish` without its checks; the caller holds the lock, and no publish is unfinished."""
+    for change in changes:
+        if any(change.counts.values()) and not change.replaces_all:
+            out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
+    state = ctx.ledger.state()
+    state = state.recreating if entry.recreated else state
+    after_ms = state.frontier_after(entry, entry.completes_ms)
+    after_ms = no_further_than(ctx.landing.log.known_until_ms, after_ms)
+    entry = replace(entry, frontier_ms=after_ms)
+    written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
+    begun = replace(entry, step="publishing", versions=ctx.store.versions(written))
+    ctx.note(begun)
+    _write(ctx, changes, entry)
+    if commit_with_it is not None:
+        commit_with_it()
+    published = _published(ctx, begun)
+    ctx.note(published)
+    return published
+
+
+def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
+    """Write the changes of a run into their tables, and empty the tables that it empties."""
+    attempt = attempt_of(entry.run_id)
+    for change in changes:
+        if change.replaces_all:
+            inserted = change.counts[INSERT]
+            out.publish_all(ctx.store, change.target, change.rows, inserted, attempt)
+            continue
+        out.publish(ctx.store, change.target, change.rows, change.counts, attempt)
+    for name in (entry.publish or {}).get("emptied", ()):
+        ctx.store.empty(name, entry.run_id)
+
+
+def _published(ctx: Context, begun: Entry) -> Entry:
+    """The step `published` for a begun publish whose tables are all written."""
+    opened, versions = first_open(ctx.store, closed_before=False), ctx.store.versions()
+    first_open_ms = None if opened is None else opened.start_ms
+    return replace(
+        begun,
+        step="published",
+        publish=None,
+        versions=versions,
+        first_open_ms=first_open_ms,
+        dates=dates_between(ctx.store, begun.versions or {}, versions),
+        complete_ms=complete_until(ctx.store, ctx.ledger.state(), begun, first_open_ms),
+    )
+
+
+def finish_dead_publish(ctx: Context) -> None:
+    """Finish a dead publish from its staging, or take it back if that has begun.
+
+    The caller holds the lock and has not written anything yet.
+
+    Raises:
+        InputError: it cannot be finished; the message says how to drop it.
+    """
+    unfinished = ctx.ledger.state().unfinished
+    if unfinished is None:
+        return
+    if unfinished.drop is not None:
+        take_back(ctx.ledger, unfinished.drop)
+        return
+    dead = unfinished.begun
+    with _said_how_to_drop(ctx, dead):
+        _write(ctx, changes_of(ctx, dead), dead)
+    # what the run would have committed with it is gone: of an accepted loss nothing is repeated yet
+    repeatable = None if dead.accepted_loss else dead.request_fingerprint
+    done = replace(
+        _published(ctx, dead), request_fingerprint=repeatable, driver=this_driver(ctx.spark)
+    )
+    by = "runs publish" if dead.run_id == ctx.run_id else f"run {ctx.run_id}"
+    ctx.note(replace(done, message=f"finished by {by}"))
+
+
+def changes_of(ctx: Context, run: Entry) -> list[Change]:
+    """What a run was to bring in, as it lies in its staging.
+
+    Args:
+        ctx: whose session reads it.
+        run: its last step, with `publish` and `diff`.
+
+    Raises:
+        InputError: the staging holds less, or more, than the run has counted, or other columns.
+    """
+    begun, found = run.publish or {}, []
+    staging = Staging(ctx.spark, ctx.store, run.run_id)
+    targets = tables_begun(begun)
+    for name in begun["parts"]:
+        counted = (run.diff or {}).get(name)
+        if counted is not None and not any(counted.values()) and name not in begun.get("anew", ()):
+            continue  # of no rows an engine may have written no file, which alone has the columns
+        if name in begun["whole"]:
+            part = staging.part(name)
+            if any(map(is_ours, part.schema.names)):
+                raise InputError(ctx.place(name), "an earlier version of this program staged it")
+            change = whole_part(targets[name], part)
+        else:
+            rows = staging.part(f"{name}_diff")
+            change = Change(targets[name], rows, counts_of(rows), whole=False)
+        if name in begun.get("anew", ()):  # what it deletes may have gone already
+            change = replace(
+                change, replaces_all=True, counts={**(counted or {}), **_inserts(change)}
+            )
+        if counted is not None and change.counts != counted:
+            raise InputError(
+                ctx.place(name), f"{change.counts} is staged, and {counted} was counted"
+            )
+        found.append(change)
+    return found
+
+
+def _inserts(change: Change) -> dict[str, int]:
+    return {INSERT: change.counts[INSERT]}
+
+
+@contextmanager
+def _said_how_to_drop(ctx: Context, dead: Entry) -> Iterator[None]:
+    """Turn the failure of a publish that cannot be finished into an error with the way out."""
+    try:
+        yield
+    except _CANNOT_BE_FINISHED as error:
+        pipeline = ctx.spec.pipeline
+        raise InputError(
+            f"{pipeline} run {dead.run_id}",
+            f"has begun to publish, and cannot be finished ({cause_of(error)})",
+            "mend the cause and run again, or undo the publish: "
+            f"strandline runs drop {pipeline} {dead.run_id} --reason TEXT",
+        ) from error

@@ -1,0 +1,265 @@
+"""Publishes exactly what a run has staged and shown (`runs publish`); nothing is rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from strandline.errors import InputError
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.landing.open_landing import open_landing
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.sessions.failures import FAILURES, cause_of
+from strandline.lake.store.store import Lake, Store
+from strandline.model.books import Book
+from strandline.model.intervals import midnight_of, text_of
+from strandline.model.overrides import as_typed
+from strandline.pipeline.audit.verdict import BOOKS_ARE_OFF, books_off
+from strandline.pipeline.observe.commit_observation import commit_observed
+from strandline.pipeline.observe.landing_status import landing_status_of
+from strandline.pipeline.observe.malformed import stage_malformed
+from strandline.pipeline.observe.observe import observe_landing
+from strandline.pipeline.publish.publish import bring_in, changes_of, finish_dead_publish
+from strandline.pipeline.request.context import Context, Progress
+from strandline.pipeline.request.driver import state_of, this_driver
+from strandline.pipeline.request.journal import Journal
+from strandline.pipeline.request.opened import OpenedLog
+from strandline.pipeline.request.request import Outcome
+from strandline.pipeline.views.changes import completed_by
+from strandline.spec import PipelineSpec
+
+KEPT = ("prepared", "rejected")
+"""The last steps of runs that keep their staging, so that it can be published."""
+_CANNOT_BE_READ: tuple[type[Exception], ...] = (
+    *FAILURES,
+    pa.ArrowException,
+    OSError,
+    InputError,
+)
+
+
+def publish_staged(
+    spec: PipelineSpec,
+    lake: Lake,
+    run_id: str,
+    spark: SparkSession,
+    *,
+    accept: str | None = None,
+    requested_by: str | None = None,
+    progress: Progress = lambda step: None,
+    opened: OpenedLog | None = None,
+) -> Outcome:
+    """Publish the staging of a prepared run, or of a rejected one that somebody accepts.
+
+    Exactly the counted changes are published, under the lock. The call may be killed at any point:
+    the next run, or the same call, finishes it. It is idempotent.
+
+    Args:
+        spec: the pipeline, with the run's overridden settings (`overrides_of`).
+        lake: where its tables lie.
+        run_id: as the ledger names it.
+        spark: the session.
+        accept: the reason to publish a rejected run.
+        requested_by: who asks; kept in the ledger.
+        progress: called with each step as it begins.
+        opened: the log of the landing table, where it is open already.
+
+    Raises:
+        InputError: the run cannot be published (`require_publishable`).
+        RetryableError: the lock was held for a quarter of an hour.
+    """
+    progress("publish")
+    opened = opened or OpenedLog.newest(lake, spec)
+    landing = open_landing(spark, lake, spec, log=opened.log)
+    ctx = Context(spark, spec, lake, landing, opened.ledger, run_id, dry_run=False)
+    require = partial(require_publishable, spec, ctx.ledger.store, run_id=run_id, accept=accept)
+    run = require(ctx.ledger.state(), log=landing.log)
+    kept = replace(
+        run,
+        reason=accept or run.reason,
+        requested_by=requested_by or run.requested_by,
+        message=None,
+        driver=this_driver(spark),
+    )
+    commit_with_it = _accepted_loss(ctx, kept) if kept.step in KEPT else None
+    with ctx.store.lock():
+        finish_dead_publish(ctx)
+        run = require(ctx.ledger.state(), log=landing.log)
+        if run.step in KEPT:
+            run = _publish_kept(ctx, kept, commit_with_it)
+    ctx.staging.drop()
+    return replace(
+        outcome_of(spec.pipeline, run), completed=completed_by(ctx.ledger.state(), run_id)
+    )
+
+
+def _publish_kept(ctx: Context, kept: Entry, commit_with_it: Callable[[], None] | None) -> Entry:
+    """Publish the staging that a run has kept, under the lock; its step `published`.
+
+    Raises:
+        InputError: a part of the staging is missing or broken.
+    """
+    with _said_what_to_do(ctx.spec, kept):  # upkeep removes a staging whole
+        changes = changes_of(ctx, kept)
+    return bring_in(ctx, changes, kept, commit_with_it)
+
+
+def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
+    """Commits days with accepted missing rows as they are now; None: the run has accepted none.
+
+    The days are observed again; the landing below the run's horizon is unchanged.
+    """
+    if run.accepted_loss is None or run.horizon_ms is None:
+        return None
+    state = ctx.ledger.state()
+    status = landing_status_of(ctx.landing, ctx.store, state)
+    accepted = [
+        day for day in status.lost - {*(run.lost or ())} if midnight_of(day) < run.horizon_ms
+    ]
+    axis = ctx.landing.axis(state)
+    seen = observe_landing(
+        ctx.landing, ctx.staging, axis, run.horizon_ms, status.accepting(accepted)
+    )
+    malformed = stage_malformed(seen, ctx.landing, ctx.staging)
+    journal = Journal(ctx, run, lambda step: None)
+    return partial(commit_observed, ctx, journal, seen, malformed)
+
+
+def overrides_of(state: PipelineState, run_id: str) -> Mapping[str, str]:
+    """The settings that a run has overridden; publishing it uses them, too."""
+    said = [step.overrides for step in state.runs.get(run_id, ()) if step.overrides]
+    return said[-1] if said else {}
+
+
+def outcome_of(pipeline: str, run: Entry) -> Outcome:
+    """The outcome of a run from its step `published`."""
+    return Outcome(
+        pipeline=pipeline,
+        kind=run.kind,
+        dry_run=False,
+        run_id=run.run_id,
+        status=run.step,
+        range=run.range,
+        horizon_ms=run.horizon_ms,
+        frontier_ms=run.frontier_ms,
+        lost=[str(day) for day in run.lost or ()],
+        books=[Book(**book) for book in run.books or ()],
+        violations=run.violations,
+        gaps=run.gaps or 0,
+        diff={name: dict(counts) for name, counts in (run.diff or {}).items()},
+        audit=run.audit or [],
+        versions=run.versions or {},
+        dates=run.dates or {},
+    )
+
+
+def require_publishable(
+    spec: PipelineSpec,
+    store: Store,
+    state: PipelineState,
+    run_id: str,
+    accept: str | None,
+    log: LandingLog | None,
+) -> Entry:
+    """The last step of a run whose staging may be published, or has been.
+
+    Args:
+        spec: the pipeline.
+        store: its tables.
+        state: the pipeline's state, by its ledger.
+        run_id: as the ledger names the run.
+        accept: the reason to publish a rejected run.
+        log: the landing table's log; None: its place is known to a catalog alone, and it is not
+            checked.
+
+    Raises:
+        InputError: there is no such run; it has staged nothing to publish; it was rejected without
+            being accepted, or its books do not balance; another run has published into its range
+            since; its settings or landing have changed; or its staging is missing.
+    """
+    steps = state.steps_of(run_id, spec.pipeline)
+    if state.unfinished is not None and state.unfinished.run_id == run_id:
+        return state.unfinished.begun  # who takes the lock ends it
+    outcome = state_of(steps)
+    if outcome == "published":
+        return next(step for step in reversed(steps) if step.step == "published")
+    run = steps[-1]
+    again = _again(spec.pipeline, run)
+    place = f"{spec.pipeline} run {run_id}"
+    if outcome not in KEPT or run.publish is None:
+        raise InputError(place, f"keeps nothing that could be published: {outcome}", again)
+    if outcome == "rejected" and (off := books_off(run)):
+        raise InputError(
+            place, f"was rejected, and its books are off: {'; '.join(off)}", BOOKS_ARE_OFF
+        )
+    if outcome == "rejected" and accept is None:
+        way_out = f"publish it with --accept REASON, or {again}"
+        raise InputError(place, f"was rejected: {run.message}", way_out)
+    if outcome == "prepared" and accept is not None:
+        raise InputError(place, "was not rejected: there is nothing to accept", "omit --accept")
+    problem = _problem(spec, store, state, run, log)
+    if problem is not None:
+        raise InputError(place, problem, again)
+    return run
+
+
+def _problem(
+    spec: PipelineSpec, store: Store, state: PipelineState, run: Entry, log: LandingLog | None
+) -> str | None:
+    """Why a staging is stale; None: it is not."""
+    if (erased := state.erased_since(run.base)) is not None:
+        return f"is stale: {erased.run_id} has since erased rows that it may contain"
+    for other in state.published_since(run):
+        return (
+            f"is stale: run {other.run_id} has published into its range, or into older slots of "
+            "its late records, since"
+        )
+    rules = (spec.spec_fingerprint, spec.timeline_fingerprint)
+    keeps_firings = "firings" in (run.publish or {}).get("parts", ())
+    if rules != (run.spec_fingerprint, run.timeline_fingerprint) or keeps_firings != spec.firings:
+        return "is stale: the pipeline's rules have changed since"
+    if log is not None and log.is_another(run.landing_id):
+        return f"is stale: {spec.source.table} was created again since"
+    if log is not None and not _same_landing(spec, run, log):
+        return f"is stale: {spec.source.table} has other files below its horizon since"
+    return None if store.keeps_staging(run.run_id) else "its staging is gone"
+
+
+def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:
+    """Whether the landing table still has the rows that a run has read, up to its horizon.
+
+    Rows that were only rewritten into other files count as changed.
+    """
+    if run.horizon_ms is None:
+        return False
+    return log.has_rows_read_by(run, spec.source.arrival_date, run.horizon_ms)
+
+
+def _again(pipeline: str, run: Entry) -> str:
+    """The command that repeats a run."""
+    if run.kind == "backfill" and run.range is not None:
+        start, end = text_of(run.range.start_ms), text_of(run.range.end_ms)
+        options = [
+            *([as_typed(run.overrides), "--reason …"] if run.overrides else ()),
+            *(["--close"] if run.closed else ()),
+            *(["--reopen"] if run.reopened else ()),
+        ]
+        again = " ".join([f"--start {start} --end {end}", *options, "--prepare"])
+        return f"prepare it again: strandline backfill {pipeline} {again}"
+    return "run it again"
+
+
+@contextmanager
+def _said_what_to_do(spec: PipelineSpec, run: Entry) -> Iterator[None]:
+    """Turn an unreadable or incomplete staging into an error with the way out."""
+    try:
+        yield
+    except _CANNOT_BE_READ as error:
+        place, again = f"{spec.pipeline} run {run.run_id}", _again(spec.pipeline, run)
+        raise InputError(place, f"its staging is broken ({cause_of(error)})", again) from error

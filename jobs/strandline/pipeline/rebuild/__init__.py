@@ -1,0 +1,1 @@
+"""The rebuild of a plan into staging, piece by piece."""

@@ -1,0 +1,285 @@
+"""The gaps of a run, staged after its pieces: they depend on the arrivals alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+
+from strandline.engine.calendar.gaps import Gaps
+from strandline.engine.calendar.slots import Calendar
+from strandline.engine.kind import kind_of
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.rebuild import Scope, close
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.reads import dataset_of, files_started_in, started_in
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, midnight_of
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.plan.counts import accepted_by_slot
+from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
+from strandline.pipeline.request.context import Context
+from strandline.quality.completeness import completeness, in_ms
+from strandline.tables import COMPLETENESS
+
+
+@dataclass(frozen=True)
+class StagedGaps:
+    """The gaps that a run lists.
+
+    Attributes:
+        completeness: all staged rows of the calendar, including the gaps.
+        rows: the gaps' rows; if there are very many, only the first and the last ones.
+        not_in_rows: the number of further rows in the range, by state.
+        count: the number of slots of the range that are gaps, listed or not.
+        around: ranges of slot starts outside the range whose gaps are listed again.
+        first_accepted: the id of the first window that accepted a record; None: none has.
+    """
+
+    completeness: DataFrame
+    rows: pd.DataFrame
+    not_in_rows: Counter[str]
+    count: int
+    around: tuple[TimeRange, ...]
+    first_accepted: int | None
+
+
+def stage_gaps(
+    ctx: Context,
+    seen: Observation,
+    plan: Plan,
+    axis: Axis,
+    pieces: Sequence[Piece],
+    state: PipelineState,
+) -> StagedGaps:
+    """Stage the gaps among and around the slots of a run's pieces.
+
+    Args:
+        ctx: the run.
+        seen: the run's observation.
+        plan: the run's plan.
+        axis: the axis of instants.
+        pieces: the staged pieces.
+        state: the pipeline's state, by its ledger.
+    """
+    known = first_accepted_before(ctx, state)
+    first = _First(ctx, seen, plan, axis, state).found(known, pieces)
+    gaps = Gaps(seen.history, seen.history.crossings.without_dropped_end(plan.clock), first)
+    filled = frozenset[int]().union(*(piece.filled for piece in pieces))
+    listed, around = list[range](), list[TimeRange]()
+    if ctx.spec.quality.gaps != "allow":
+        ids = seen.history.grid.ids_within(plan.scope.windows)
+        listed, around = _listed(gaps, ids, filled, pieces, known)
+    parts = _Parts(ctx, plan, pieces)
+    parts.stage_all(gaps, listed)
+    return StagedGaps(
+        completeness=parts.completeness,
+        rows=parts.rows,
+        not_in_rows=parts.not_shown,
+        count=gaps.count(plan.scope.windows, filled),
+        around=tuple(around),
+        first_accepted=first,
+    )
+
+
+class _Parts:
+    """The gaps of a run as parts of the calendar; only the first and the last part are audited."""
+
+    def __init__(self, ctx: Context, plan: Plan, pieces: Sequence[Piece]) -> None:
+        """Start after the pieces of a run."""
+        self._ctx, self._plan, self._number = ctx, plan, len(pieces)
+        self._shown: list[pd.DataFrame] = []
+        self.completeness = pieces[-1].staged["completeness"]
+        self.not_shown = Counter[str]()
+
+    def stage_all(self, gaps: Gaps, listed: Sequence[range]) -> None:
+        """Stage the gaps that are listed, but for those in ranges that stay."""
+        scope = self._plan.scope
+        for slots in gaps.listed(
+            [row for row in listed if not scope.keeps(gaps.starts_of(row).start_ms)]
+        ):
+            self._stage(slots)
+
+    def _stage(self, slots: pd.DataFrame) -> None:
+        """Stage some more gaps."""
+        rows = _rows_of(slots, self._ctx)
+        self.completeness = stage_calendar(self._ctx, rows, self._number)
+        self._number += 1
+        if len(self._shown) > 1:
+            self.not_shown += _states_in(self._shown.pop(), self._plan.scope.windows)
+        self._shown.append(with_ended_inputs(rows, self._plan))
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """The rows of the first and the last part."""
+        if not self._shown:
+            return pd.DataFrame(columns=["slot_start"])
+        return pd.concat(self._shown, ignore_index=True)
+
+
+def _rows_of(slots: pd.DataFrame, ctx: Context) -> pd.DataFrame:
+    """Gaps as rows of the calendar."""
+    return completeness(
+        slots,
+        accepted={},
+        refused={},
+        spec_fingerprint=ctx.spec.spec_fingerprint,
+        run_id=ctx.run_id,
+        may_go_unfired=ctx.spec.may_go_unfired,
+        gap=True,
+    )
+
+
+def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:
+    """By state, how many rows of the calendar start in a range."""
+    starts = in_ms(rows["slot_start"])
+    inside = (starts >= within.start_ms) & (starts < within.end_ms)
+    return Counter(rows.loc[inside, "state"].tolist())
+
+
+def _listed(
+    gaps: Gaps, ids: range, filled: frozenset[int], pieces: Sequence[Piece], known: int | None
+) -> tuple[list[range], list[TimeRange]]:
+    """The runs of gaps to list, and the ranges of slots outside the range among them."""
+    rows = {*gaps.around(ids, filled)}
+    outside = set[range]()
+    for window in {window for piece in pieces for window in piece.touched}:
+        only = range(window, window + ids.step, ids.step)
+        outside |= {*gaps.around(only, {window} if gaps.has_record(window) else ())}
+    around = list[TimeRange]()
+    if known is not None and gaps.first is not None and known != gaps.first:
+        # slots that are gaps by now, or no longer, as others accepted the first record before
+        moved = range(min(known, gaps.first), max(known, gaps.first) + ids.step, ids.step)
+        starts = TimeRange(gaps.starts_of(moved).start_ms, gaps.starts_of(moved).end_ms)
+        with_records = Calendar.of(gaps.history, gaps.clock, [starts]).windows["window_id"]
+        outside |= {*gaps.around(moved, frozenset(with_records.astype("int64").tolist()))}
+        around.append(starts)
+    around += [gaps.starts_of(row) for row in rows | outside if not _is_inside(row, ids)]
+    return sorted(rows | outside, key=lambda row: row.start), around
+
+
+def _is_inside(row: range, ids: range) -> bool:
+    return ids.start <= row.start and row.stop <= ids.stop
+
+
+def first_accepted_before(ctx: Context, state: PipelineState) -> int | None:
+    """The first window that accepted a record, by the last run in force with the same settings."""
+    return next(
+        (
+            run.first_accepted_ms
+            for run in reversed(state.in_force)
+            if run.first_accepted_ms is not None
+            and run.spec_fingerprint == ctx.spec.spec_fingerprint
+        ),
+        None,
+    )
+
+
+@dataclass(frozen=True)
+class _First:
+    """Finds the first window that accepted a record, also among windows outside the run's range."""
+
+    ctx: Context
+    seen: Observation
+    plan: Plan
+    axis: Axis
+    state: PipelineState
+
+    def found(self, known: int | None, pieces: Sequence[Piece]) -> int | None:
+        """The id of the window; None: no window has accepted a record, or gaps are not reported."""
+        within, grid = self.plan.scope.windows, self.seen.history.grid
+        ids = grid.ids_within(within)
+        before = TimeRange(EVERYTHING.start_ms, within.start_ms)
+        behind = TimeRange(within.end_ms, EVERYTHING.end_ms)
+        first = self._first_of(before) if known is None else None
+        if known is not None and known < ids.start:
+            first = known
+        if first is None:
+            first = self._first_in_range(pieces)
+        if first is not None:
+            return first
+        return known if known is not None and known >= ids.stop else self._first_of(behind)
+
+    def _first_in_range(self, pieces: Sequence[Piece]) -> int | None:
+        """The first such window of the range.
+
+        Of its pieces, or of the windows that stay as published.
+        """
+        grid, scope = self.seen.history.grid, self.plan.scope
+        kept = (one.shared_with(scope.windows) for one in scope.kept)
+        found = [_first_published(self.ctx, grid, one) for one in kept if one is not None]
+        found.append(_first_in(pieces, grid, scope.windows))
+        return min((first for first in found if first is not None), default=None)
+
+    def _first_of(self, within: TimeRange) -> int | None:
+        """The first such window that starts in a range, as published.
+
+        Else by rebuilding windows.
+        """
+        dates = self._event_dates(within)
+        if not dates or self.ctx.spec.quality.gaps == "allow":
+            return None
+        if self.state.frontier_ms is not None:
+            return _first_published(self.ctx, self.seen.history.grid, within)
+        count = 1
+        while dates:
+            some, dates = dates[:count], dates[count:]
+            first = self._first_rebuilt(TimeRange(some[0], some[-1] + DAY_MS), within)
+            if first is not None:
+                return first
+            count *= 2
+        return None
+
+    def _event_dates(self, within: TimeRange) -> list[int]:
+        """The midnights of the dates that hold event times of windows which start in a range."""
+        events, held = self.seen.history.days.events_of(within), self.seen.history.days.held
+        inside = (held["largest_ts_ms"] >= events.start_ms) & (held["least_ts_ms"] < events.end_ms)
+        return sorted({midnight_of(day) for day in held.loc[inside.astype(bool), "event_date"]})
+
+    def _first_rebuilt(self, dates: TimeRange, within: TimeRange) -> int | None:
+        history, landing = self.seen.history, self.ctx.landing
+        sharing = history.grid.sharing(dates)
+        starts = TimeRange(
+            max(sharing.start_ms - history.grid.span_ms, within.start_ms),
+            min(sharing.end_ms, within.end_ms),
+        )
+        scope = Scope(kind_of(self.ctx.spec).whole_slots(starts))
+        records = landing.records(self.axis, history.days.rebuilt)
+        columns = landing.source_columns
+        rebuilt = close(self.ctx.spark, records, columns, history, self.plan.clock, scope)
+        ids = history.grid.ids_within(starts)
+        found = accepted_by_slot(rebuilt.accepted_by_slot()).items()
+        accepting = (id_ for id_, accepted in found if accepted.records)
+        return min((id_ for id_ in accepting if ids.start <= id_ < ids.stop), default=None)
+
+
+def _first_in(pieces: Sequence[Piece], grid: Grid, within: TimeRange) -> int | None:
+    """The first window of a range that has accepted a record, by the calendar of its pieces."""
+    for piece in pieces:
+        slots = piece.calendar
+        accepted = (slots["on_time"] + slots["late_accepted"]) > 0
+        starts = in_ms(slots["slot_start"])
+        ids = in_ms(slots["slot_end"]) if grid.cumulative else starts
+        inside = ids[accepted & (starts >= within.start_ms)]
+        if len(inside):
+            return int(inside.min())
+    return None
+
+
+def _first_published(ctx: Context, grid: Grid, within: TimeRange) -> int | None:
+    """The first published window of a range that has accepted a record."""
+    table = ctx.store.table(COMPLETENESS.name)
+    if table is None:
+        return None
+    accepted = (ds.field("on_time") > 0) | (ds.field("late_accepted") > 0)
+    rows = dataset_of(table, files_started_in("slot_start", within)).to_table(
+        columns=["slot_start", "slot_end"], filter=accepted & started_in("slot_start", within)
+    )
+    first = pc.min(rows["slot_end" if grid.cumulative else "slot_start"]).as_py()
+    return None if first is None else instant_of(first)

@@ -1,0 +1,239 @@
+"""Stages late arrivals for windows that stay as a run with overridden settings published them.
+
+That is, the late records, and the slots that they belong to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+
+import pandas as pd
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.calendar.slots import Calendar, with_windows
+from strandline.engine.history.days_to_read import close_together
+from strandline.engine.history.history import History
+from strandline.engine.history.known_records import known_records
+from strandline.engine.kept import late_for_kept
+from strandline.engine.kind import kind_of
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock
+from strandline.engine.records.identity import identity
+from strandline.engine.timeline import CellQuery
+from strandline.lake.landing.landing import Landing
+from strandline.lake.publish.staging import Part
+from strandline.model.books import Book
+from strandline.model.intervals import (
+    END_OF_INSTANTS_MS,
+    EVERYTHING,
+    TimeRange,
+    datetime_of,
+    instant_of,
+    midnight_before,
+)
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.plan.counts import late_in, refused_by_newest
+from strandline.pipeline.plan.kept import Kept
+from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.rebuild.older_slots import published_slots, refused_in_all
+from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
+from strandline.pipeline.request.context import Context
+from strandline.quality.completeness import completeness
+from strandline.tables import QUARANTINE
+
+_IDENTITY, _NUMBER = "_strandline_identity", "_strandline_number"
+_OF_A_RUN = ("late", "no_window", "run_id")
+"""The columns of a kept slot that change."""
+_OF_A_GAP = ("state", "fired_at", "closed_at", "spec_fingerprint")
+"""The columns of a kept slot that a former gap keeps."""
+
+
+def stage_kept(
+    ctx: Context, seen: Observation, plan: Plan, axis: Axis, kept: Kept, *, number: int
+) -> Piece:
+    """Stage the late arrivals for windows that stay, as one more piece."""
+    clock = seen.history.crossings.without_dropped_end(plan.clock)
+    arrivals = _Arrivals(ctx, seen.history, axis, kept, clock)
+    staged, books, refused = dict[str, DataFrame](), list[Book](), dict[tuple[int, str], int]()
+    if arrivals.touched:
+        late = ctx.staging.write(QUARANTINE.name, arrivals.late(), piece=number)
+        part = ctx.staging.part(QUARANTINE.name, late.schema)
+        staged[QUARANTINE.name], books = late, [arrivals.book(part)]
+        refused = arrivals.refused(part)
+    rows = _calendar(ctx, kept, arrivals.slots, refused)
+    staged["completeness"] = stage_calendar(ctx, rows, number)
+    within = kept.windows.shared_with(plan.scope.windows)
+    return Piece(
+        staged=staged,
+        calendar=with_ended_inputs(rows, plan),
+        books=books,
+        filled=frozenset() if within is None else _filled(seen.history, clock, within),
+        touched=arrivals.touched,
+    )
+
+
+@dataclass(frozen=True)
+class _Arrivals:
+    """Late arrivals for windows that stay, which no earlier run has evaluated.
+
+    Records that arrived since then, and records that landed since then on earlier arrival days.
+    """
+
+    ctx: Context
+    history: History
+    axis: Axis
+    kept: Kept
+    clock: Clock
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """The cells of their days whose records are counted in these windows."""
+        columns = ("arrival_date", "slot_ms", "least_ts_ms")
+        cells = self.history.timeline.cells(
+            CellQuery(self._days_asked, slots=self.kept.windows, columns=columns)
+        )
+        return with_windows(cells, self.history)
+
+    @cached_property
+    def touched(self) -> frozenset[int]:
+        """The ids of the newest windows of these cells."""
+        return frozenset(self.cells["newest_window_id"].astype("int64").tolist())
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """The calendar of these windows."""
+        starts_ms = self.cells["slot_ms"].astype("int64").tolist()
+        return Calendar.of(self.history, self.clock, close_together(starts_ms))
+
+    @cached_property
+    def slots(self) -> pd.DataFrame:
+        """The slots of these windows."""
+        return self.calendar.slots(self.calendar.windows["window_id"].isin(self.touched))
+
+    def late(self) -> DataFrame:
+        """The records, as quarantine rows."""
+        late = late_for_kept(
+            self._landed,
+            self.records,
+            self._days,
+            self.calendar,
+            self.slots,
+            self.ctx.spec.under(self.kept.by.overrides),
+            self.ctx.landing.source_columns,
+        )
+        return late.withColumn("run_id", F.lit(self.ctx.run_id))
+
+    def book(self, quarantine: Part) -> Book:
+        """The book of the records.
+
+        Their number, and the staged quarantine rows of these windows.
+        """
+        staged = late_in(quarantine, since_ms=None)
+        parts = Counter[str](late=0)
+        for (newest, reason), rows in refused_by_newest(staged, self.history.grid).items():
+            if newest in self.touched:
+                parts[reason] += rows
+        return Book(self.kept.name, self.records.count(), parts)
+
+    def refused(self, quarantine: Part) -> dict[tuple[int, str], int]:
+        """The records that these windows have refused, in this run or before."""
+        again = TimeRange(self._since_ms, self.clock.horizon_ms)
+        return refused_in_all(self.ctx, again, self.history.grid, self.slots, quarantine)
+
+    @property
+    def _since_ms(self) -> int:
+        since_ms = self.kept.since_ms
+        return END_OF_INSTANTS_MS if since_ms is None else since_ms
+
+    @property
+    def _days(self) -> list[date]:
+        """The arrival days that may have such records."""
+        return sorted(self.cells["arrival_date"].unique())
+
+    @property
+    def _days_asked(self) -> list[date]:
+        kept, days = self.kept, self.history.days
+        if kept.since_ms is None:
+            return []
+        first_ms = midnight_before(kept.since_ms)
+        if kept.before is not None:
+            first_ms = EVERYTHING.start_ms if kept.base_ms is None else kept.base_ms
+        return days.since(first_ms)
+
+    @cached_property
+    def _landed(self) -> DataFrame:
+        """The landing as `read_records` reads it."""
+        return self.ctx.landing.records(self.axis, self.history.days.rebuilt)
+
+    @cached_property
+    def records(self) -> DataFrame:
+        """The records themselves."""
+        known = known_records(self._landed, self.history, self.clock.horizon_ms, self._days)
+        counted = known.where(kind_of(self.ctx.spec).counts_in(self.kept.windows))
+        since = F.col(c.ARRIVAL) >= self._since_ms
+        if self.kept.before is None:
+            return counted.where(since)
+        then = self.ctx.landing.by_log(self.kept.before)
+        there = self._numbered(then, then.records(self.axis, self._days))
+        there = there.select(_IDENTITY, _NUMBER)
+        earlier = self._numbered(self.ctx.landing, counted.where(~since))
+        landed_since = earlier.join(there, [_IDENTITY, _NUMBER], "left_anti")
+        return counted.where(since).unionByName(landed_since.drop(_IDENTITY, _NUMBER))
+
+    def _numbered(self, landing: Landing, records: DataFrame) -> DataFrame:
+        """Records with their identity, and a number that distinguishes equal records."""
+        own = identity(self.ctx.spec, landing.source_columns)
+        equal = Window.partitionBy(_IDENTITY).orderBy(_IDENTITY)
+        return records.withColumn(_IDENTITY, own).withColumn(_NUMBER, F.row_number().over(equal))
+
+
+def _filled(history: History, clock: Clock, within: TimeRange) -> frozenset[int]:
+    """The ids of the windows of a range that have a record."""
+    ids = Calendar.of(history, clock, [within]).starting_in(within)["window_id"]
+    return frozenset(ids.astype("int64").tolist())
+
+
+def _calendar(
+    ctx: Context, kept: Kept, slots: pd.DataFrame, refused: Mapping[tuple[int, str], int]
+) -> pd.DataFrame:
+    """The slots that stay as published, with their new number of refused records.
+
+    A slot that had no record becomes closed, as the gap was.
+    """
+    rows = completeness(
+        slots,
+        accepted={},
+        refused=refused,
+        spec_fingerprint=ctx.spec.under(kept.by.overrides).spec_fingerprint,
+        run_id=ctx.run_id,
+        may_go_unfired=ctx.spec.may_go_unfired,
+    )
+    closed_at = datetime_of((kept.by.horizon_ms or 0) - 1)
+    rows = rows.assign(
+        state="closed",
+        fired_at=rows["fired_at"].fillna(closed_at),
+        closed_at=rows["closed_at"].fillna(closed_at),
+    )
+    stood = {
+        _place(slot["slot_start"], slot["slot_end"]): slot
+        for slot in (published_slots(ctx, slots) if len(slots) else ())
+    }
+    places = [_place(*edges) for edges in zip(rows["slot_start"], rows["slot_end"], strict=True)]
+    for name in rows.columns:
+        values = rows[name].tolist()
+        for number, place in enumerate(places):
+            slot = stood.get(place, {})
+            if name in slot and (name in _OF_A_GAP if slot["gap"] else name not in _OF_A_RUN):
+                values[number] = slot[name]
+        rows[name] = pd.Series(values, index=rows.index, dtype=rows[name].dtype)
+    return rows
+
+
+def _place(start: datetime, end: datetime) -> tuple[int, int]:
+    return instant_of(start), instant_of(end)

@@ -1,0 +1,186 @@
+"""A piece of the range: its rows and its calendar are staged, its records are counted.
+
+A long range is rebuilt piece by piece, so that the driver holds little at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine.position.axis import Axis
+from strandline.engine.rebuild import Rebuild, close
+from strandline.engine.records.identity import identity
+from strandline.lake.publish.staging import Part
+from strandline.lake.store.schema import arrow_schema
+from strandline.model.books import Book
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.plan.counts import (
+    accepted_by_slot,
+    fired,
+    late_in,
+    refused_by_newest,
+)
+from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.rebuild.older_slots import published_before, refused_in_all
+from strandline.pipeline.request.context import Context
+from strandline.quality.completeness import Accepted, completeness, in_ms
+from strandline.spec.joined import PAIRS
+from strandline.tables import COMPLETENESS, QUARANTINE, UNFIRED_COLUMN
+
+Refused = Mapping[tuple[int, str], int]
+"""The number of records that no window accepted, by start of the newest window and reason."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A staged piece of the range.
+
+    Attributes:
+        staged: the staged rows of this piece and of all before it, by the name of the part.
+        calendar: the slots of the piece, and older slots with new late records.
+        books: the books of its records; the first piece also has those of older windows.
+        filled: the ids of its windows that have a record.
+        touched: the ids of the older windows with new late records.
+    """
+
+    staged: dict[str, DataFrame]
+    calendar: pd.DataFrame
+    books: list[Book]
+    filled: frozenset[int]
+    touched: frozenset[int]
+
+
+def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, number: int) -> Piece:
+    """Rebuild a plan's scope, and stage it as one more piece."""
+    history, scope = seen.history, plan.scope
+    records = ctx.landing.records(axis, history.days.rebuilt)
+    rebuild = close(ctx.spark, records, ctx.landing.source_columns, history, plan.clock, scope)
+    staged = _stage_rows(ctx, rebuild, number)
+    since_ms = scope.windows.start_ms if number else None
+    accepted = accepted_by_slot(rebuild.accepted_by_slot())
+    late = ctx.staging.part(QUARANTINE.name, staged["quarantine"].schema)
+    refused = refused_by_newest(late_in(late, since_ms), history.grid)
+    calendar = calendar_of(ctx, plan, rebuild, accepted, refused, late)
+    staged["completeness"] = stage_calendar(ctx, calendar, number)
+    return Piece(
+        staged=staged,
+        calendar=calendar,
+        books=_books(rebuild, accepted, refused),
+        **slots_of(rebuild),
+    )
+
+
+def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFrame]:
+    """Stage late records and windows in parallel, then firings and pairs, if they are kept.
+
+    Raises:
+        InputError: two columns of `pairs` would have one name.
+    """
+
+    def emitted() -> DataFrame:
+        return fired(rebuild.windows())
+
+    # late records first: their last steps are small, and leave room for the windows'
+    first = {"quarantine": rebuild.late, "windows": emitted}
+    staged = stage_side_by_side(ctx, first, number)
+    then = dict[str, Callable[[], DataFrame]]()
+    if ctx.spec.firings:
+        by = identity(ctx.spec, ctx.landing.source_columns)
+        then["firings"] = partial(rebuild.firings, by)
+    if ctx.spec.has_pairs_of_windows:
+        then[PAIRS] = partial(rebuild.pairs, staged["windows"])
+    return staged | stage_side_by_side(ctx, then, number)
+
+
+def stage_side_by_side(
+    ctx: Context, parts: Mapping[str, Callable[[], DataFrame]], number: int
+) -> dict[str, DataFrame]:
+    """Stage some parts of a piece, each with the run's id, at once."""
+    stamp = F.lit(ctx.run_id)
+    with ThreadPoolExecutor(2) as pool:
+        jobs = {
+            part: pool.submit(
+                ctx.staging.write, part, rows().withColumn("run_id", stamp), piece=number
+            )
+            for part, rows in parts.items()
+        }
+        return {part: job.result() for part, job in jobs.items()}
+
+
+def slots_of(rebuild: Rebuild) -> dict[str, frozenset[int]]:
+    """The ids of a rebuild's slots, in the form of a piece."""
+    grid, scope = rebuild.history.grid, rebuild.scope
+    filled = rebuild.slots["window_id"].astype("int64").tolist()
+    older = rebuild.older["window_id"].astype("int64").tolist()
+    emptied = (grid.ids_within(TimeRange(ms, ms + 1)) for ms in scope.older_too)
+    return {
+        "filled": frozenset(filled),
+        "touched": frozenset([*older, *(window for ids in emptied for window in ids)]),
+    }
+
+
+def stage_calendar(ctx: Context, calendar: pd.DataFrame, number: int) -> DataFrame:
+    """Stage the calendar of a piece."""
+    unfired = UNFIRED_COLUMN if ctx.spec.may_go_unfired else {}
+    schema = arrow_schema({**COMPLETENESS.columns, **unfired})
+    table = pa.Table.from_pandas(calendar, schema=schema, preserve_index=False)
+    return ctx.staging.put("completeness", [table], piece=number).frame()
+
+
+def calendar_of(
+    ctx: Context,
+    plan: Plan,
+    rebuild: Rebuild,
+    accepted: Mapping[int, Accepted],
+    refused: Refused,
+    quarantine: Part,
+) -> pd.DataFrame:
+    """The calendar of the piece, and of older slots with new late records."""
+    grid, older = rebuild.history.grid, rebuild.older
+    if len(older):
+        # of older slots the records of earlier runs count too
+        accepted = {**published_before(ctx, older, grid), **accepted}
+        since_ms = plan.scope.older_since_ms
+        if since_ms is not None:
+            again = TimeRange(since_ms, plan.clock.horizon_ms)
+            refused = {**refused, **refused_in_all(ctx, again, grid, older, quarantine)}
+    rows = completeness(
+        pd.concat([older, rebuild.slots], ignore_index=True),
+        accepted=accepted,
+        refused=refused,
+        spec_fingerprint=ctx.spec.spec_fingerprint,
+        run_id=ctx.run_id,
+        may_go_unfired=ctx.spec.may_go_unfired,
+    )
+    return with_ended_inputs(rows, plan)
+
+
+def with_ended_inputs(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Rows of the calendar, with whether the input of each slot was ended by `--close`."""
+    ended = [closure.windows for closure in plan.clock.closures]
+    starts = in_ms(rows["slot_start"]).tolist()
+    return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
+
+
+def _books(rebuild: Rebuild, accepted: Mapping[int, Accepted], refused: Refused) -> list[Book]:
+    """The books of the piece's records and of those of older windows, by outcome."""
+    scope, ids = rebuild.scope, rebuild.history.grid.ids_within(rebuild.scope.windows)
+    of_range = {"accepted": sum(window.in_newest for window in accepted.values())}
+    of_older = {}
+    for reason in ("late", "no_window"):
+        counts = {newest: n for (newest, why), n in refused.items() if why == reason}
+        of_range[reason] = sum(n for newest, n in counts.items() if ids.start <= newest < ids.stop)
+        of_older[reason] = sum(counts.values()) - of_range[reason]
+    books = [Book("range", int(rebuild.slots["records"].sum()), of_range)]
+    if scope.older_since_ms is not None:
+        books.append(Book("older windows", rebuild.older_records, of_older))
+    return books

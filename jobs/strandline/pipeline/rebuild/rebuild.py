@@ -1,0 +1,135 @@
+"""Rebuilds a scope into staging: windows, late records, firings and the calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+from pyspark.sql import DataFrame
+
+from strandline.engine.calendar.pieces import in_pieces
+from strandline.engine.history.history import History
+from strandline.engine.position.axis import Axis
+from strandline.engine.rebuild import Scope
+from strandline.lake.ledger.state import PipelineState
+from strandline.model.books import Book, added_up
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.rebuild.gaps import StagedGaps, stage_gaps
+from strandline.pipeline.rebuild.kept_piece import stage_kept
+from strandline.pipeline.rebuild.pairs_piece import stage_pairs
+from strandline.pipeline.rebuild.piece import Piece, stage_piece
+from strandline.pipeline.request.context import Context
+from strandline.quality.completeness import in_ms
+from strandline.spec.joined import PAIRS
+
+_MOST_CELLS = 1_000_000
+"""The largest number of cells of a rebuild on the driver; a larger range is rebuilt in pieces."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The staged rows of a run, and the facts that its books and its audit need.
+
+    Attributes:
+        result: the table of its results.
+        results: the fired windows; for an interval join, the pairs.
+        quarantine: the late records.
+        completeness: the calendar; `calendar` is the range's part of it on the driver.
+        firings: the firing history; None: the pipeline keeps none.
+        pairs: the pairs of a window join; None: it is not one.
+        books: the books of the range, and of the older windows with late records.
+        oldest_ms: the start of the oldest slot with staged rows.
+        slots_expected: the starts of the slots of the range that the day map identifies.
+        gaps: the gaps of the range, and the listed ones around it.
+    """
+
+    result: str
+    results: DataFrame
+    quarantine: DataFrame
+    completeness: DataFrame
+    firings: DataFrame | None
+    pairs: DataFrame | None
+    calendar: pd.DataFrame
+    books: list[Book]
+    oldest_ms: int
+    slots_expected: frozenset[int]
+    gaps: StagedGaps
+
+    @property
+    def accepted(self) -> int:
+        """The number of accepted records of the range."""
+        return self._records("accepted")
+
+    @property
+    def late(self) -> int:
+        """The number of late records, including those of older windows.
+
+        A scheduled run's range holds only windows that were not final yet: without the older ones
+        its share of late records would leave out most of them.
+        """
+        return self._records("late")
+
+    def _records(self, part: str) -> int:
+        return sum(book.parts.get(part, 0) for book in self.books)
+
+
+def rebuild_into_staging(
+    ctx: Context, seen: Observation, plan: Plan, axis: Axis, state: PipelineState
+) -> Staged:
+    """Rebuild a plan's scope piece by piece, and count all records by outcome."""
+    stage = stage_piece if ctx.spec.result == "windows" else stage_pairs
+    pieces = [
+        stage(ctx, seen, replace(plan, scope=scope), axis, number=number)
+        for number, scope in enumerate(_pieces_of(plan.scope, seen.history))
+    ]
+    pieces += [
+        stage_kept(ctx, seen, plan, axis, kept, number=number)
+        for number, kept in enumerate(plan.kept, len(pieces))
+    ]
+    gaps = stage_gaps(ctx, seen, plan, axis, pieces, state)
+    named = seen.history.days.slots_named(plan.scope.windows)
+    expected = frozenset(start for start in named if not plan.scope.keeps(start))
+    return _together(ctx, pieces, plan.scope, expected, gaps)
+
+
+def _together(
+    ctx: Context,
+    pieces: Sequence[Piece],
+    scope: Scope,
+    slots_expected: frozenset[int],
+    gaps: StagedGaps,
+) -> Staged:
+    """The staged pieces of a scope, combined."""
+
+    def part(name: str) -> DataFrame:
+        return ctx.staging.together([p.staged[name] for p in pieces if name in p.staged])
+
+    calendars = [*(piece.calendar for piece in pieces), gaps.rows]
+    slots = pd.concat([one for one in calendars if len(one)] or calendars[:1], ignore_index=True)
+    starts_ms = in_ms(slots["slot_start"])
+    in_range = (starts_ms >= scope.windows.start_ms) & (starts_ms < scope.windows.end_ms)
+    return Staged(
+        result=ctx.spec.result,
+        results=part(ctx.spec.result),
+        quarantine=part("quarantine"),
+        completeness=gaps.completeness,
+        firings=part("firings") if ctx.spec.firings else None,
+        pairs=part(PAIRS) if ctx.spec.has_pairs_of_windows else None,
+        calendar=slots[in_range],
+        books=added_up(book for piece in pieces for book in piece.books),
+        oldest_ms=min([scope.windows.start_ms, *starts_ms, *scope.older_too]),
+        slots_expected=slots_expected,
+        gaps=gaps,
+    )
+
+
+def _pieces_of(scope: Scope, history: History) -> list[Scope]:
+    """A scope in pieces that fit the driver; the first one includes the older windows."""
+    rebuilt = scope.rebuilt
+    first, *others = [part for one in rebuilt for part in in_pieces(history, one, _MOST_CELLS)]
+    return [
+        replace(scope, windows=first, older_before_ms=scope.older_end_ms),
+        *(Scope(windows, kept=scope.kept) for windows in others),
+    ]

@@ -1,0 +1,1 @@
+"""The request of a run, what is refused or answered before it observes, and its ledger entries."""

@@ -1,0 +1,128 @@
+"""A scheduled run for a midnight before the frontier, answered from the ledger alone.
+
+Such a run comes from clearing an old task, or from Airflow's backfill. Computing it would undo what
+later runs, or a person, have published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+from strandline.errors import InputError
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.state import PipelineState
+from strandline.model.intervals import named, text_of
+from strandline.pipeline.request.request import Outcome, Request
+from strandline.spec import PipelineSpec
+
+ALREADY_PROCESSED = "already_processed"
+"""The status of the outcome, and the name of the step in the ledger."""
+
+
+def already_processed(
+    spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
+) -> Outcome | None:
+    """The outcome of a scheduled run for a midnight before the frontier; None: it is not before it.
+
+    Nothing is computed, and nothing but the ledger is written; a dry run writes nothing.
+
+    Args:
+        spec: the pipeline.
+        ledger: the pipeline's ledger.
+        request: the requested run.
+        log: the landing table's log; None: the table's place is known to a catalog alone.
+    """
+    if request.kind != "advance":
+        return None
+    request = request.ready(spec.source.ready_after)
+    known_until_ms = None if log is None else log.known_until_ms
+    request = request.known(known_until_ms)
+    state = ledger.state()
+    require_no_earlier_recreation(request, state, known_until_ms)
+    reached_ms = state.frontier_within(known_until_ms)
+    if reached_ms is None or request.until_ms >= reached_ms or request.recreate:
+        return None
+    notes = [
+        f"already processed up to {text_of(reached_ms)}; nothing is computed. To compute older "
+        f"windows again, reprocess their range: strandline backfill {spec.pipeline} --start … "
+        "--end …",
+        *_to_recompute(spec, log, state, reached_ms),
+    ]
+    step = Entry(
+        run_id="",
+        attempt=0,
+        step=ALREADY_PROCESSED,
+        kind=request.kind,
+        horizon_ms=request.until_ms,
+        spec_fingerprint=spec.spec_fingerprint,
+        timeline_fingerprint=spec.timeline_fingerprint,
+        reason=request.reason,
+        requested_by=request.requested_by,
+        message="; ".join(notes),
+    )
+    as_run = partial(request.as_next_attempt, step)
+    run = as_run(state) if request.dry_run else ledger.append_named(as_run, datetime.now(UTC))
+    return Outcome(
+        pipeline=spec.pipeline,
+        kind=request.kind,
+        dry_run=request.dry_run,
+        run_id=run.run_id,
+        status=ALREADY_PROCESSED,
+        horizon_ms=request.until_ms,
+        frontier_ms=reached_ms,
+        notes=[*request.notes, *notes],
+    )
+
+
+def require_no_earlier_recreation(
+    request: Request, state: PipelineState, known_until_ms: int | None
+) -> None:
+    """Refuse a scheduled run with `--recreate` that ends before the published frontier.
+
+    Args:
+        request: the requested run.
+        state: the pipeline's state, by its ledger.
+        known_until_ms: see `frontier_within`.
+
+    Raises:
+        InputError: it would end earlier, and the windows after its end would be removed.
+    """
+    reached_ms = state.frontier_within(known_until_ms)
+    recreates = request.kind == "advance" and request.recreate
+    if not recreates or reached_ms is None or request.until_ms >= reached_ms:
+        return
+    raise InputError(
+        "--recreate",
+        f"all is processed up to {text_of(reached_ms)}, and this run would end at "
+        f"{text_of(request.until_ms)}: the windows after that would go",
+        f"give --to {text_of(reached_ms)}, or a later instant",
+    )
+
+
+def _to_recompute(
+    spec: PipelineSpec, log: LandingLog | None, state: PipelineState, reached_ms: int
+) -> Sequence[str]:
+    """Why a run to the frontier would recompute something; empty: it would not."""
+    if unfinished := state.unfinished:
+        what = f"run {unfinished.run_id} has begun to publish and not ended"
+    elif days := state.days_to_recompute:
+        what = f"{named(days)} changed or landed late"
+    elif _landing_changed(spec, log, state, reached_ms):
+        what = "rows of processed days have changed in the landing table"
+    else:
+        return ()
+    heals = f"strandline advance {spec.pipeline} --to {text_of(reached_ms)}"
+    return (f"to be recomputed: {what}; {heals} does it",)
+
+
+def _landing_changed(
+    spec: PipelineSpec, log: LandingLog | None, state: PipelineState, reached_ms: int
+) -> bool:
+    """Whether rows of processed days may have changed since the run of the frontier read them."""
+    read = [run for run in state.in_force if run.completes_ms == reached_ms]
+    if log is None or not read or read[-1].landing_version is None:
+        return False
+    return not log.has_rows_read_by(read[-1], spec.source.arrival_date, reached_ms)

@@ -1,0 +1,131 @@
+"""Checks of expressions that only the engine can make, before observing."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    IllegalArgumentException,
+    NumberFormatException,
+    PySparkException,
+    UnsupportedOperationException,
+)
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine.records.expressions import (
+    first_line,
+    require,
+    typed,
+)
+from strandline.engine.results.aggregates import aggregate_column
+from strandline.errors import InputError
+from strandline.lake.landing.known_columns import columns_by_log
+from strandline.lake.landing.landing import Landing
+from strandline.lake.sessions.protocol import session_of
+from strandline.pipeline.request.expressions import require_expressions
+from strandline.pipeline.request.try_forms import try_form
+from strandline.spec.expressions import as_one, expressions_of, left_to_the_engine
+from strandline.spec.on_sail import ON_SPARK, types_not_on_sail
+from strandline.spec.used_expressions import Use
+
+_OF_VALUES = (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+)
+"""The exceptions of constant expressions, which Sail computes before it reads rows."""
+_FRACTIONS = re.compile("decimal|double|float")
+
+
+def require_all_expressions(landing: Landing) -> None:
+    """Refuse a pipeline with wrong expressions; the engine checks those that are not known.
+
+    Raises:
+        InputError: some are wrong; all of them are named.
+    """
+    spec = landing.spec
+    require_expressions(spec, landing.log)
+    problems = []
+    tables = columns_by_log(spec, landing.log)
+    for use, _ in left_to_the_engine(spec, tables):
+        try:
+            _ask(use, landing.rows_over(use.table), f"{spec.pipeline}: {use.place}")
+        except InputError as error:
+            problems.append(error)
+    if session_of(landing.spark).engine == "sail":
+        for use in expressions_of(spec, tables):
+            problems += _not_on_sail(
+                use, landing.rows_over(use.table), f"{spec.pipeline}: {use.place}"
+            )
+    if problems:
+        raise as_one(problems, spec.pipeline)
+
+
+def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
+    """What Sail cannot compute in an expression, or computes differently from Spark."""
+    try:
+        kind = asked(table, use.text)
+    except PySparkException as error:
+        problem, way_out = reason_of_refusal(error, use.text)
+        return [InputError(place, f"{use.text!r} {problem} ({first_line(error)})", way_out)]
+    problems = [*types_not_on_sail(use.text, partial(type_or_none, table))]
+    if use.wanted == "aggregate" and "map<" in kind and _FRACTIONS.search(kind):
+        # maps are compared as JSON: of -0.01 Sail's has no sign
+        problems.append((f"Sail may miss changes of {kind}", f"give an array, or {ON_SPARK}"))
+    return [InputError(place, f"{use.text!r}: {problem}", way) for problem, way in problems]
+
+
+def reason_of_refusal(error: PySparkException, text: str) -> tuple[str, str]:
+    """The problem of an expression and the way out, by the class of Sail's exception.
+
+    Raises:
+        SparkConnectGrpcException: Sail has not answered, which no expression causes.
+    """
+    _require_answered(error)
+    on_spark = f"correct it; if Spark takes it as it is, {ON_SPARK}"
+    if isinstance(error, UnsupportedOperationException):
+        return "is not supported by Sail", ON_SPARK
+    if isinstance(error, _OF_VALUES):
+        way_out = f"use {try_form(text, first_line(error))}, which gives null in place of failing"
+        return "fails before it is given a row", way_out
+    if isinstance(error, AnalysisException):
+        return "is refused by Sail for its columns or types", on_spark
+    if isinstance(error, IllegalArgumentException):
+        return "cannot be read by Sail", on_spark
+    return "makes Sail fail", ON_SPARK
+
+
+def _require_answered(error: PySparkException) -> None:
+    """Raise an error of the connection to Sail, which no expression causes."""
+    if type(error) is SparkConnectGrpcException:
+        raise error
+
+
+def type_or_none(table: DataFrame, text: str) -> str | None:
+    """The type of an expression over a table; None if the engine refuses the expression."""
+    try:
+        return asked(table, text)
+    except PySparkException as error:
+        _require_answered(error)
+        return None
+
+
+def asked(table: DataFrame, text: str) -> str:
+    """The type of an expression or aggregate over a table, as found by the engine."""
+    return table.select(F.expr(text)).schema[0].dataType.simpleString()
+
+
+def _ask(use: Use, table: DataFrame, place: str) -> None:
+    if use.wanted == "aggregate":
+        aggregate_column(table, use.text, place)
+    elif use.wanted != "column":
+        _, found = typed(table, use.text, place)
+        require(use.wanted, use.text, found, place)

@@ -1,0 +1,162 @@
+"""Handling of failures.
+
+Each leaves a `failed` step and is raised as one of the program's errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from pyspark.errors import (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+    PySparkException,
+    SparkRuntimeException,
+)
+from pyspark.sql import SparkSession
+
+from strandline.engine.replay.plain import NULL_VALUE
+from strandline.errors import (
+    AuditFailedError,
+    InputError,
+    RetryableError,
+    StrandlineError,
+    UnexpectedError,
+    problem_of,
+    storage_error,
+)
+from strandline.lake.local import MEMORY
+from strandline.lake.sessions.failures import FAILURES
+from strandline.lake.sessions.protocol import session_of
+from strandline.pipeline.request.driver import INTERRUPTED
+from strandline.spec.functions import RAISED_BY
+
+_THROWN = (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+    SparkRuntimeException,
+)
+"""Errors of an expression on a value that it cannot take; Sail has one class for all of them."""
+_NO_MEMORY = re.compile("Resources exhausted|Failed to allocate additional")
+"""Sail's message if its memory pool is exhausted and the operation cannot spill to disk."""
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+"""Spark's message if all executors with some cached rows have died."""
+
+
+@contextmanager
+def failures_recorded(
+    spark: SparkSession,
+    pipeline: str,
+    run_id: str,
+    say_failed: Callable[[str], object],
+    thrown: Callable[[], InputError | None] = lambda: None,
+) -> Iterator[None]:
+    """Record a `failed` step for an error raised inside, then raise it as a StrandlineError.
+
+    A rejected run already has its step. A KeyboardInterrupt is raised unchanged.
+
+    Args:
+        spark: the session of the run.
+        pipeline: its name.
+        run_id: the id of the run.
+        say_failed: writes the step with a message; if that fails, the original error is raised.
+        thrown: finds the pipeline's expression that fails on a value; None: there is none.
+
+    Raises:
+        InputError: an expression or the user's function fails on a value.
+        RetryableError: executors have died with data that no other one had, or the disk is full.
+        UnexpectedError: any other error, which is its `__cause__`.
+    """
+    try:
+        yield
+    except AuditFailedError:
+        raise
+    except StrandlineError as error:
+        _leave(say_failed, str(error))
+        raise
+    except KeyboardInterrupt:
+        _leave(say_failed, INTERRUPTED)
+        raise
+    except Exception as error:
+        message, raised = _as_ours(error, spark, pipeline, run_id, thrown)
+        _leave(say_failed, message)
+        raise raised from error
+
+
+def _as_ours(
+    error: Exception,
+    spark: SparkSession,
+    pipeline: str,
+    run_id: str,
+    thrown: Callable[[], InputError | None],
+) -> tuple[str, StrandlineError]:
+    """The message of an error for the ledger, and the program's error to raise."""
+    run = f"{pipeline} run {run_id}"
+    if said := _said_in_a_worker(pipeline, error):
+        return said
+    if failed := storage_error(run, error):
+        return failed.problem, failed
+    session = session_of(spark)
+    if session.has_ended:
+        ended = f"the process of {session.engine} has ended before the run"
+        way_out = "run it again; where memory ends, with less at once or --engine spark"
+        return ended, RetryableError(run, ended, way_out)
+    on_sail = session.engine == "sail"
+    if on_sail and _NO_MEMORY.search(str(error)):
+        problem = "it needs more memory than Sail has been given"
+        way_out = f"give --engine spark, or more: {MEMORY} below spark: in the file"
+        return problem, InputError(pipeline, problem, way_out)
+    if found := _found(error, thrown):
+        return str(found), found
+    if isinstance(error, PySparkException if on_sail else _THROWN):
+        problem = str(error).splitlines()[0]
+        return problem, _not_computed(pipeline, problem, on_sail=on_sail)
+    if _LOST in str(error):
+        lost = "all executors have died that kept some rows of it"
+        return lost, RetryableError(run, lost, "run it again")
+    return problem_of(error), UnexpectedError.of(run, error)
+
+
+def _not_computed(pipeline: str, problem: str, *, on_sail: bool) -> InputError:
+    way_out = "if an expression of the pipeline throws on some value, use its try_… form"
+    return InputError(
+        pipeline,
+        f"{'Sail' if on_sail else 'Spark'} cannot compute it ({problem})",
+        f"{way_out}; or give --engine spark" if on_sail else way_out,
+    )
+
+
+def _found(error: BaseException, thrown: Callable[[], InputError | None]) -> InputError | None:
+    """The expression that made the engine fail; None: not found."""
+    if not isinstance(error, FAILURES) or _LOST in str(error):
+        return None
+    with suppress(Exception):
+        return thrown()
+    return None
+
+
+def _said_in_a_worker(pipeline: str, error: BaseException) -> tuple[str, InputError] | None:
+    """The error of a user's function, or of a replay: message for the ledger, and error to raise.
+
+    None: the error has another cause.
+    """
+    text = str(error)
+    if found := re.search(re.escape(RAISED_BY) + "(.*)", text):
+        way_out = "mend the function: nothing has been published"
+        return found[1], InputError(f"{pipeline}: process", found[1], way_out)
+    if found := re.search(re.escape(NULL_VALUE) + r"(\S+): (.*)", text):
+        way_out = "leave such records out, or give a default"
+        place, problem = found[1], found[2]
+        return f"{place}: {problem}", InputError(f"{pipeline}: {place}", problem, way_out)
+    return None
+
+
+def _leave(say_failed: Callable[[str], object], message: str) -> None:
+    with suppress(Exception):
+        say_failed(message)

@@ -1,0 +1,74 @@
+"""Writes the steps of a run into the ledger, as the only writer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from strandline.lake.landing.landing import Landing
+from strandline.lake.ledger.ledger import Entry
+from strandline.pipeline.request.context import Context, Progress
+from strandline.pipeline.request.driver import this_driver
+from strandline.pipeline.request.request import Request
+from strandline.spec import PipelineSpec
+
+
+def started(spec: PipelineSpec, landing: Landing, request: Request) -> Entry:
+    """The first step of a run that begins now, without its id."""
+    return Entry(
+        run_id="",
+        attempt=0,
+        step="started",
+        kind=request.kind,
+        range=request.range,
+        spec_fingerprint=spec.spec_fingerprint,
+        timeline_fingerprint=spec.timeline_fingerprint,
+        landing_version=landing.version,
+        landing_id=landing.log.table_id,
+        layout=spec.layout,
+        recreated=request.recreate,
+        overrides=request.overrides or None,
+        reason=request.reason,
+        requested_by=request.requested_by,
+        driver=this_driver(landing.spark),
+    )
+
+
+class Journal:
+    """The known facts of a run so far; each step that it writes contains all of them."""
+
+    def __init__(self, ctx: Context, started: Entry, progress: Progress) -> None:
+        """Start the journal of a run.
+
+        Args:
+            ctx: the run.
+            started: its first step.
+            progress: called with each part of the run as it begins.
+        """
+        self._ctx = ctx
+        self._progress = progress
+        self.entry = replace(started, position=0)
+        self.seconds: dict[str, float] = {}
+
+    def know(self, **what: Any) -> None:
+        """Add facts to all further steps: fields of `Entry`."""
+        self.entry = replace(self.entry, **what)
+
+    def write(self, step: str, **what: Any) -> None:
+        """Write a step with facts of its own; a dry run writes none."""
+        self._ctx.note(replace(self.entry, step=step, **what))
+
+    def write_failed(self, message: str) -> None:
+        """Write that the run has failed, and why."""
+        self.write("failed", message=message)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Time a part of the run, and report its beginning to `progress`."""
+        self._progress(name)
+        begun = time.perf_counter()
+        yield
+        self.seconds[name] = round(time.perf_counter() - begun, 2)

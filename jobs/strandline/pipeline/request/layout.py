@@ -1,0 +1,61 @@
+"""A pipeline's published rows have one window and one key.
+
+With another window or key it is another pipeline.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from strandline.errors import InputError
+from strandline.lake.ledger.state import PipelineState
+from strandline.spec import PipelineSpec
+
+_PLACES = {"window": "window", "key": "source.key", "slot": "quality.slot"}
+
+
+def require_same_layout(spec: PipelineSpec, state: PipelineState, *, recreate: bool) -> None:
+    """Refuse to publish with another window or key than the published rows have.
+
+    If a pipeline has got a second source, the names of the key columns are compared.
+
+    Args:
+        spec: the pipeline.
+        state: the pipeline's state, by its ledger.
+        recreate: whether the run replaces everything published; then another key is allowed.
+
+    Raises:
+        InputError: the pipeline's file now has another window, key or slot of sessions.
+    """
+    before = None if recreate else _published_by(state)
+    if before is None:
+        return
+    now, of_one_source = spec.layout, {name: name for name in spec.source.key}
+    if spec.has_two_sources and before["key"] == of_one_source:
+        now |= {"key": of_one_source}
+    other = [name for name in _PLACES if now.get(name) != before.get(name)]
+    if other:
+        name = other[0]
+        raise InputError(
+            f"{spec.pipeline}: {_PLACES[name]}",
+            f"{_said(now.get(name))} differs from the setting of the published rows, "
+            f"{_said(before.get(name))} (times in ms): with another window, key or quality.slot "
+            "it is another pipeline",
+            "give it a new name, or replace all that it has published: "
+            f"strandline advance {spec.pipeline} --to INSTANT --recreate --reason TEXT",
+        )
+
+
+def _published_by(state: PipelineState) -> Mapping[str, Any] | None:
+    """The layout of the published rows; None: nothing is published. A revert does not change it."""
+    for entry in reversed(state.steps):
+        publishes = entry.step in {"publishing", "published"} and entry.layout is not None
+        if publishes and not state.has_step(entry.run_id, "dropped"):
+            return entry.layout
+    return None
+
+
+def _said(value: Any) -> str:
+    return json.dumps(value)

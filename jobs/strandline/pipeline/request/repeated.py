@@ -1,0 +1,144 @@
+"""Recognises a run that could change nothing, without Spark."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import PUBLISHED, Store
+from strandline.pipeline.request.driver import program
+from strandline.pipeline.request.request import Outcome, Request, of_overrides
+from strandline.quality.findings.check import findings_in
+from strandline.spec import PipelineSpec
+
+
+def request_fingerprint(spec: PipelineSpec, request: Request, input_id: str) -> str:
+    """A hash of everything that decides what a run publishes, except the rows and earlier runs.
+
+    It covers the request; the pipeline's file except `schedule`, `spark`, `engine` and
+    `quarantine_days`; the landing table's id; and the program. Two runs with one fingerprint over
+    the same rows publish the same.
+
+    Args:
+        spec: the pipeline.
+        request: the requested run.
+        input_id: the id of the landing table, or of results (`LandingLog.input_id`).
+    """
+    within = request.range
+    decides = {
+        "kind": request.kind,
+        "range": None if within is None else [within.start_ms, within.end_ms],
+        "to": None if request.to_ms is None else request.until_ms,
+        "as_of": request.as_of_ms,
+        "close": request.close,
+        "reopen": request.reopen,
+        "accept_loss": request.accept_loss is not None,
+        "file": spec.model_dump(mode="json", exclude={"schedule", "spark", "quarantine_days"}),
+        "rules": [spec.spec_fingerprint, spec.timeline_fingerprint],
+        "landing": input_id,
+        "program": program(),
+    }
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def run_repeated(
+    spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
+) -> Entry | None:
+    """The published run that a request would only repeat; None: it may change something.
+
+    None also where this is not certain, as with a landing table of a catalog.
+
+    Args:
+        spec: the pipeline.
+        ledger: the pipeline's ledger.
+        request: the requested run.
+        log: the landing table's log; None: its place is known to a catalog alone.
+    """
+    if request.dry_run or request.recreate or log is None:
+        return None
+    state = ledger.state()
+    asked = request_fingerprint(spec, request, log.input_id)
+    last = next((e for e in reversed(state.published) if e.request_fingerprint == asked), None)
+    if last is None or state.unfinished or state.days_to_recompute:
+        return None
+    since = [entry for entry in state.published if entry.position > last.position]
+    closed_since = any(entry.closed or entry.reopened for entry in since)
+    if closed_since or state.published_since(replace(last, base=last.position)):
+        return None
+    unwritten = _are_as_published(ledger.store, state)
+    return last if unwritten and _same_input(spec, request, log, last) else None
+
+
+def repeat(
+    spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
+) -> Outcome | None:
+    """Write a ledger step that names the run which a request repeats; None: there is none.
+
+    Nothing is computed, and nothing but the ledger is written.
+    """
+    request = request.ready(spec.source.ready_after)
+    if log is not None:
+        request = request.known(log.known_until_ms)
+    last = run_repeated(spec, ledger, request, log)
+    if last is None:
+        return None
+    step = Entry(
+        run_id="",
+        attempt=0,
+        step="repeated",
+        kind=request.kind,
+        range=last.range,
+        horizon_ms=last.horizon_ms,
+        spec_fingerprint=spec.spec_fingerprint,
+        timeline_fingerprint=spec.timeline_fingerprint,
+        landing_version=last.landing_version,
+        landing_id=last.landing_id,
+        base=last.position,
+        overrides=request.overrides or None,
+        reason=request.reason,
+        requested_by=request.requested_by,
+        message=f"run {last.run_id} has published the same result",
+        request_fingerprint=last.request_fingerprint,
+    )
+    named = ledger.append_named(partial(request.as_next_attempt, step), datetime.now(UTC))
+    return Outcome(
+        pipeline=spec.pipeline,
+        kind=request.kind,
+        dry_run=False,
+        run_id=named.run_id,
+        status="repeated",
+        range=last.range,
+        horizon_ms=last.horizon_ms,
+        frontier_ms=ledger.state().frontier_ms,
+        versions=ledger.store.versions(),
+        notes=[
+            *request.notes,
+            *of_overrides(request.overrides, spec),
+            f"nothing can change: run {last.run_id} has published just this, from the same rows by "
+            "the same rules; --force computes it all the same",
+        ],
+        findings_before=findings_in(last.audit or (), last.run_id),
+        repeats=last.run_id,
+    )
+
+
+def _are_as_published(store: Store, state: PipelineState) -> bool:
+    """Whether the published tables are at the versions that the ledger recorded."""
+    then = state.versions or {}
+    return all(store.version(name) == then.get(name) for name in PUBLISHED)
+
+
+def _same_input(spec: PipelineSpec, request: Request, log: LandingLog, last: Entry) -> bool:
+    """Whether the landing still has the rows that a run has read, up to its horizon."""
+    if last.horizon_ms is None:
+        return False
+    # by hand the last arrival of all decides what the horizon is
+    by_arrivals = request.kind == "backfill" and request.as_of_ms is None
+    known_before_ms = None if by_arrivals else last.horizon_ms
+    return log.has_rows_read_by(last, spec.source.arrival_date, known_before_ms)

@@ -1,0 +1,292 @@
+"""The request of a run, and its outcome."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from strandline.errors import InputError
+from strandline.model.intervals import TimeRange, midnight_before, text_of
+from strandline.model.overrides import in_words, option_of
+from strandline.model.run_ids import shared_id
+from strandline.quality.findings.check import Finding, findings_in
+
+if TYPE_CHECKING:
+    from strandline.lake.ledger.entry import Entry
+    from strandline.lake.ledger.state import PipelineState
+    from strandline.model.books import Book
+    from strandline.spec.pipeline import PipelineSpec
+
+MOST_SHOWN = 10_000
+"""The default number of windows of each kind in a preview."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of `backfill` (a range) or `advance` (up to an instant).
+
+    Attributes:
+        kind: `backfill` rebuilds `range`; `advance` does what a scheduled run does.
+        to_ms: for `advance`: M is the last midnight not after this instant.
+        as_of_ms: the horizon, if the caller sets it.
+        close: whether the input of the range has ended at the horizon.
+        reopen: whether a range that was closed may be rebuilt as not closed.
+        keeps_closed: whether windows that an earlier run has closed stay so; else a run over them
+            at another horizon is refused, unless it may `reopen` them.
+        dry_run: whether nothing is written.
+        run_key: the caller's run, shared by its retries; None: a new run.
+        now_ms: the current time, which no horizon exceeds; None: not checked (conformance and
+            benchmarks only).
+        accept_loss: the reason to use days with missing rows as they are now; None: they stay as
+            observed.
+        recreate: whether the result replaces everything that was published before.
+        allow_removals: whether any share of the range's published windows may be removed.
+        overrides: settings that override the pipeline's file for a run by hand, as written:
+            `allowed_lateness`, `bound`. The given spec already has them.
+        not_ready_ms: the requested midnight of a scheduled run, if its day is not ready yet
+            (`ready`); None: it is.
+        not_published_ms: the requested midnight of a scheduled run, if the pipeline whose results
+            it reads has not published so far (`known`); None: it has.
+        prepare: whether the run only stages its changes, for `runs publish`.
+        preview_rows: the largest number of windows of each kind in a preview.
+        max_bytes: the limit of bytes to read of the landing table; None: the pipeline's limit.
+    """
+
+    kind: Literal["backfill", "advance"]
+    range: TimeRange | None = None
+    to_ms: int | None = None
+    as_of_ms: int | None = None
+    close: bool = False
+    reopen: bool = False
+    keeps_closed: bool = False
+    dry_run: bool = False
+    reason: str | None = None
+    requested_by: str | None = None
+    run_key: str | None = None
+    now_ms: int | None = None
+    accept_loss: str | None = None
+    recreate: bool = False
+    allow_removals: bool = False
+    max_bytes: int | None = None
+    prepare: bool = False
+    preview_rows: int = MOST_SHOWN
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    not_ready_ms: int | None = None
+    not_published_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a future horizon, contradictory options, and missing reasons.
+
+        Raises:
+            InputError: the horizon lies after the current time; a dry run shall keep its staging;
+                or an option without its required reason.
+        """
+        if self.prepare and self.dry_run:
+            raise InputError("--prepare", "contradicts --dry-run", "give one of them")
+        self._require_reasons()
+        if self.kind == "advance":
+            self._require_past("--to", self.until_ms)
+        elif self.as_of_ms is not None:
+            self._require_past("--as-of", self.as_of_ms)
+
+    def _require_reasons(self) -> None:
+        for option in [*(["--recreate"] if self.recreate else []), *self._overriding]:
+            if not (self.reason or "").strip():
+                raise InputError(option, "no reason", "say why with --reason TEXT")
+        lasting = {"--recreate": self.recreate, "--accept-loss": self.accept_loss}
+        for option, given in lasting.items():
+            if given and self._overriding:
+                raise InputError(
+                    option,
+                    f"is for more than one run, and {self._overriding[0]} for one alone",
+                    "do it in two runs, or edit the pipeline's file",
+                )
+
+    def _require_past(self, option: str, horizon_ms: int) -> None:
+        if self.now_ms is not None and horizon_ms > self.now_ms:
+            raise InputError(
+                option,
+                f"{text_of(horizon_ms)} has not come yet: it is {text_of(self.now_ms)}",
+                "the arrivals before it are not complete yet; give an instant that has passed",
+            )
+
+    @property
+    def _overriding(self) -> list[str]:
+        return [option_of(name) for name in self.overrides]
+
+    @property
+    def until_ms(self) -> int:
+        """M: the last midnight not after `to_ms`."""
+        return midnight_before(self.to_ms or 0)
+
+    def ready(self, after_ms: int | None) -> Request:
+        """The same request.
+
+        A scheduled run up to the last midnight whose day is ready by the clock.
+
+        Args:
+            after_ms: how long after its end a day is ready (`source.ready_after`); None: at once.
+        """
+        if self.kind != "advance" or after_ms is None or self.now_ms is None:
+            return self
+        ready_ms = midnight_before(self.now_ms - after_ms)
+        if self.until_ms <= ready_ms:
+            return self
+        return replace(self, to_ms=ready_ms, not_ready_ms=self.until_ms)
+
+    def known(self, until_ms: int | None) -> Request:
+        """The same request; a scheduled run no further than its source is known.
+
+        Args:
+            until_ms: the midnight up to which all that it reads has landed; None: not known.
+        """
+        if self.kind != "advance" or until_ms is None or self.until_ms <= until_ms:
+            return self
+        return replace(self, to_ms=until_ms, not_published_ms=self.until_ms)
+
+    @property
+    def is_shown_first(self) -> bool:
+        """Whether the run shows its changes and publishes nothing: a dry or a prepared run."""
+        return self.dry_run or self.prepare
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes about how the request was understood."""
+        notes = []
+        if self.not_ready_ms is not None:
+            notes.append(
+                f"the day before {text_of(self.not_ready_ms)} is not ready (source.ready_after): "
+                f"this run goes up to {text_of(self.until_ms)}"
+            )
+        if self.not_published_ms is not None:
+            notes.append(
+                f"source.pipeline has not published all up to {text_of(self.not_published_ms)}: "
+                f"this run goes up to {text_of(self.until_ms)}"
+            )
+        return notes
+
+    def as_next_attempt(self, step: Entry, state: PipelineState) -> Entry:
+        """A step of a new run of this request (see the function of this name)."""
+        return as_next_attempt(self.run_key, step, state)
+
+
+def of_overrides(overrides: Mapping[str, str], spec: PipelineSpec) -> Iterator[str]:
+    """A note about the rules of a run alone, and about the later runs that need its windows."""
+    if not overrides:
+        return
+    why = spec.why_overridden_is_redone
+    scheduled = (
+        "leave its windows that are final as they are (overridden: keep)"
+        if why is None
+        else f"that need its windows recompute them by the pipeline's file ({why})"
+    )
+    yield (
+        f"of this run alone, {in_words(overrides)}: its observations are not kept; "
+        f"scheduled runs {scheduled}"
+    )
+
+
+def as_next_attempt(run_key: str | None, step: Entry, state: PipelineState) -> Entry:
+    """The first step of a new run: with its id, and the number of the attempt of the caller's run.
+
+    Args:
+        run_key: the caller's run; None: a new one.
+        step: its other facts.
+        state: the pipeline's state; all attempts share the part of the id before the number.
+    """
+    shared = shared_id(run_key or uuid.uuid4().hex)
+    attempts = [
+        int(number)
+        for before, _, number in (run_id.rpartition("-") for run_id in state.runs)
+        if before == shared
+    ]
+    attempt = 1 + max(attempts, default=0)
+    return replace(step, run_id=f"{shared}-{attempt}", attempt=attempt)
+
+
+@dataclass
+class Outcome:
+    """What a run found and did; `to_json` is the machine's form of it."""
+
+    pipeline: str
+    kind: str
+    dry_run: bool
+    run_id: str = ""
+    status: str = "started"
+    range: TimeRange | None = None
+    horizon_ms: int | None = None
+    frontier_ms: int | None = None
+    observed_days: list[str] = field(default_factory=list)
+    owed: list[str] = field(default_factory=list)
+    judged_from_ms: int | None = None
+    lost: list[str] = field(default_factory=list)
+    read: Mapping[str, Any] = field(default_factory=dict)
+    books: list[Book] = field(default_factory=list)
+    malformed: Mapping[str, int] = field(default_factory=dict)
+    violations: int | None = None
+    slots: Mapping[str, int] = field(default_factory=dict)
+    gaps: int = 0
+    diff: dict[str, dict[str, int]] = field(default_factory=dict)
+    preview: Mapping[str, Any] | None = None
+    took_before: Mapping[str, Any] | None = None
+    audit: list[dict[str, Any]] = field(default_factory=list)
+    findings_before: Sequence[Finding] = ()
+    versions: Mapping[str, int] = field(default_factory=dict)
+    dates: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    completed: Sequence[Sequence[str]] = ()
+    notes: list[str] = field(default_factory=list)
+    repeats: str | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The findings of the run's audit, or of the run that it repeats."""
+        return [*findings_in(self.audit, self.run_id), *self.findings_before]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything published differs from before."""
+        return any(any(counts.values()) for counts in self.diff.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for `--json`."""
+
+        def text(ms: int | None) -> str | None:
+            return None if ms is None else text_of(ms)
+
+        return {
+            "pipeline": self.pipeline,
+            "kind": self.kind,
+            "dry_run": self.dry_run,
+            "run_id": self.run_id,
+            "status": self.status,
+            "range": None
+            if self.range is None
+            else {"start": text(self.range.start_ms), "end": text(self.range.end_ms)},
+            "horizon": text(self.horizon_ms),
+            "frontier": text(self.frontier_ms),
+            "observed_days": self.observed_days,
+            "owed": self.owed,
+            "judged_from": text(self.judged_from_ms),
+            "lost": self.lost,
+            "read": dict(self.read),
+            "books": [book.to_json() for book in self.books],
+            "malformed": dict(self.malformed),
+            "violations": self.violations,
+            "slots": dict(self.slots),
+            "gaps": self.gaps,
+            "changed": self.changed,
+            "diff": self.diff,
+            "preview": self.preview,
+            "took_before": self.took_before,
+            "audit": self.audit,
+            "findings": [finding.to_json() for finding in self.findings],
+            "versions": dict(self.versions),
+            "dates": dict(self.dates),
+            "completed": list(self.completed),
+            "notes": self.notes,
+            "repeats": self.repeats,
+            "seconds": self.seconds,
+        }

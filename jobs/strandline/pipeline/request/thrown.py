@@ -1,0 +1,174 @@
+"""Finds the expression of a pipeline that fails, and the value it fails on, after a run has failed.
+
+An engine reports what was wrong in a failed task, seldom the value, and never the expression of the
+file. So the expressions are evaluated one by one: on the last days first, since earlier runs have
+read the others, and by halving the rows until one value remains.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine.records.days import in_days
+from strandline.engine.records.expressions import condition, quoted, time_ms
+from strandline.errors import InputError, telling_line
+from strandline.lake.landing.known_columns import columns_by_log
+from strandline.lake.landing.landing import Landing
+from strandline.lake.sessions.failures import FAILURES
+from strandline.pipeline.request.try_forms import try_form
+from strandline.spec.expressions import expressions_of
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.sql import NotUnderstood, read_sql
+from strandline.spec.used_expressions import Use
+
+_SECONDS = 60
+"""The time in seconds after which no further query is started."""
+_LONGEST = 80
+"""The largest number of characters of a shown value."""
+_HASHES = 2**32
+_HASH = "_strandline_hash"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An expression on some rows.
+
+    Attributes:
+        use: the expression.
+        rows: all rows that it reads.
+        probe: evaluates it on some of them.
+    """
+
+    use: Use
+    rows: DataFrame
+    probe: Callable[[DataFrame], DataFrame]
+
+    def failure(self, rows: DataFrame) -> str | None:
+        """The engine's message if the expression fails on some rows; None: it does not."""
+        try:
+            self.probe(rows).collect()
+        except FAILURES as error:
+            return telling_line(str(error)) or type(error).__name__
+        return None
+
+
+def thrown_by(landing: Landing, seconds: float = _SECONDS) -> InputError | None:
+    """The expression of a pipeline that fails on rows of its landing; None: none was found.
+
+    Args:
+        landing: the landing that the run has read.
+        seconds: the time after which no further query is started.
+    """
+    until = time.monotonic() + seconds
+    for days in _last_first(landing.days):
+        for asked in _questions(landing, days):
+            if time.monotonic() > until:
+                return None
+            if problem := asked.failure(asked.rows):
+                return _error(landing.spec.pipeline, asked, problem, until)
+    return None
+
+
+def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputError:
+    text, value = asked.use.text, _value(asked, until)
+    on_value = f" on {value}" if value else ""
+    return InputError(
+        f"{pipeline}: {asked.use.place}",
+        f"{text!r} fails{on_value} ({problem})",
+        f"use {try_form(text, problem)}, which gives null in place of failing",
+    )
+
+
+def _last_first(days: Sequence[date | None]) -> Iterator[list[date | None]]:
+    """The last day, the two days before it, the four days before these, and so on."""
+    remaining, count = [*days], 1
+    while remaining:
+        yield remaining[-count:]
+        remaining, count = remaining[:-count], 2 * count
+
+
+def _questions(landing: Landing, days: Sequence[date | None]) -> Iterator[_Asked]:
+    """The expressions on the rows of some arrival days; expressions that filter rows come first."""
+    uses = [*expressions_of(landing.spec, columns_by_log(landing.spec, landing.log))]
+    order = ("where", "arrival_time", "event_time", "valid")
+    name_of = {use.place: use.place.rpartition(".")[2] for use in uses}
+    uses.sort(key=lambda use: order.index(name) if (name := name_of[use.place]) in order else 9)
+    for use in uses:
+        if use.table == "pairs" or use.wanted == "column":
+            continue
+        rows = _rows_of(landing, use, days)
+        of_rows = landing.input_of(use.table) or landing
+        yield _Asked(use, rows, _probe(use, of_rows.spec))
+
+
+def _rows_of(landing: Landing, use: Use, days: Sequence[date | None]) -> DataFrame:
+    """The rows that an expression reads; an aggregate reads none that `valid` excludes."""
+    rows, one = landing.rows_over(use.table), landing.input_of(use.table)
+    if one is None:
+        return rows
+    source = one.spec.source
+    if source.arrival_date in rows.columns:
+        rows = rows.where(in_days(str(source.arrival_date), days))
+    if source.where is not None and not use.place.endswith(".where"):
+        rows = rows.where(condition(rows, source.where, use.place))
+    if source.valid is not None and use.wanted == "aggregate":
+        rows = rows.where(condition(rows, source.valid, use.place))
+    return rows
+
+
+def _probe(use: Use, spec: PipelineSpec) -> Callable[[DataFrame], DataFrame]:
+    """A query that evaluates an expression, as a run does, on each of some rows."""
+
+    def of_each(rows: DataFrame) -> DataFrame:
+        value = time_ms(rows, use.text, use.place)[0] if use.wanted == "time" else F.expr(use.text)
+        return rows.select(value.cast("string").alias("value")).agg(F.max("value"))
+
+    def of_each_key(rows: DataFrame) -> DataFrame:
+        keys = [F.expr(text) for text in spec.source.key.values()]
+        values = rows.groupBy(*keys).agg(F.expr(use.text).cast("string").alias("value"))
+        return values.agg(F.max("value"))
+
+    return of_each_key if use.wanted == "aggregate" else of_each
+
+
+def _value(asked: _Asked, until: float) -> str:
+    """The value that an expression fails on, in the columns that it reads; empty: not found."""
+    columns = _columns_of(asked.use.text, asked.rows)
+    texts = [F.coalesce(quoted(name).cast("string"), F.lit("")) for name in columns]
+    first, end = 0, _HASHES
+    try:
+        rows = asked.rows.withColumn(_HASH, F.crc32(F.concat_ws("|", *texts).cast("binary")))
+        while columns and first < end and time.monotonic() < until:
+            here = rows.where(F.col(_HASH).between(first, end - 1))
+            found = here.select(*map(quoted, columns)).distinct().limit(2).collect()
+            if len(found) <= 1:
+                return ", ".join(map(_shown, columns, found[0])) if found else ""
+            middle = (first + end) // 2
+            lower = rows.where(F.col(_HASH).between(first, middle - 1))
+            if asked.failure(lower):
+                end = middle
+            else:
+                first = middle
+    except FAILURES:  # an engine cannot compare the values of every type
+        return ""
+    return ""
+
+
+def _columns_of(text: str, rows: DataFrame) -> list[str]:
+    sql = read_sql(text)
+    if isinstance(sql, NotUnderstood):
+        return []
+    read = {one.path[0].lower() for one in sql.reads}
+    return [name for name in rows.columns if name.lower() in read]
+
+
+def _shown(name: str, value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return f"{name} = {text if len(text) <= _LONGEST else text[:_LONGEST] + '…'}"
