@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from strandline.errors import InputError
-from strandline.spec import known_functions as known
-from strandline.spec.column_types import (
+from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.used_expressions import Use, uses_of
+from strandline.sql import known_functions as known
+from strandline.sql.calls import Call, NotUnderstood, Sql, read_sql
+from strandline.sql.column_types import (
     Columns,
     Problem,
     Wanted,
@@ -20,9 +23,6 @@ from strandline.spec.column_types import (
     sql_name,
     type_at,
 )
-from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.sql import Call, NotUnderstood, Sql, read_sql
-from strandline.spec.used_expressions import Use, uses_of
 
 Tables = Mapping[str, Columns | None]
 """The columns of a pipeline's tables by `Use.table`; None: unknown, and no column is missing."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from strandline.spec.column_types import Wanted
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
 from strandline.spec.watermark import CandidateExpression, Punctuated
+from strandline.sql.column_types import Wanted
 
 TableName = Literal["", "left", "right", "both", "pairs"]
 """The table that an expression reads: the single source, a side, the records of both sides, or

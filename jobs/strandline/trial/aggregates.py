@@ -9,8 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from strandline.errors import InputError
-from strandline.spec.parsing import tree_of
-from strandline.spec.sql import NotUnderstood
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.parsing import tree_of
 from strandline.trial.conditions import Evaluate, Row
 from strandline.trial.expressions import not_computed, of_tree
 from strandline.trial.values import ThrownError

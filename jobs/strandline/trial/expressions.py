@@ -13,8 +13,8 @@ from typing import Any
 from sqlglot import exp
 
 from strandline.errors import InputError
-from strandline.spec.parsing import sql_of, tree_of
-from strandline.spec.sql import NotUnderstood
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.parsing import sql_of, tree_of
 from strandline.trial import conditions
 from strandline.trial.conditions import Evaluate, Row
 from strandline.trial.functions import CALLED_LIKE_TYPES, FUNCTIONS, OF_NULLS, substring

@@ -19,9 +19,9 @@ from expressions_on_sail import AT_THE_ENDS, REFUSED_WIDELY
 from spark_answers import EXAMPLE, Query, answer, keep, kept, register
 
 from strandline.pipeline.request.ask_engine import asked
-from strandline.spec import known_functions as known
-from strandline.spec.on_sail import names_not_on_sail, types_not_on_sail
-from strandline.spec.sql import NotUnderstood, read_sql
+from strandline.sql import known_functions as known
+from strandline.sql.calls import NotUnderstood, read_sql
+from strandline.sql.on_sail import names_not_on_sail, types_not_on_sail
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

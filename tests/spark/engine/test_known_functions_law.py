@@ -11,8 +11,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from sqlglot import tokenize
 
-from strandline.spec import known_functions as known
-from strandline.spec.sql import Sql, read_sql
+from strandline.sql import known_functions as known
+from strandline.sql.calls import Sql, read_sql
 
 pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="Spark's own functions")]
 

@@ -9,7 +9,6 @@ import pytest
 
 from strandline.errors import InputError
 from strandline.spec import parse_spec
-from strandline.spec.column_types import misfit, missing
 from strandline.spec.expressions import (
     as_one,
     left_to_the_engine,
@@ -18,6 +17,7 @@ from strandline.spec.expressions import (
     problems_of_record,
 )
 from strandline.spec.used_expressions import uses_of
+from strandline.sql.column_types import misfit, missing
 
 PLACE = {"type": "struct", "fields": [{"name": "City", "type": "string"}]}
 COLUMNS: dict[str, Any] = {

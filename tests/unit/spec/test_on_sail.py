@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.spec.on_sail import BY_NAME, names_not_on_sail, types_not_on_sail
-from strandline.spec.types_on_sail import OF_ANOTHER_TYPE
+from strandline.sql.on_sail import BY_NAME, names_not_on_sail, types_not_on_sail
+from strandline.sql.types_on_sail import OF_ANOTHER_TYPE
 
 TYPES = {
     **{"i": "int", "j": "int", "b": "tinyint", "l": "bigint", "x": "double", "f": "float"},

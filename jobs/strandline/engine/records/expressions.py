@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.errors import InputError
-from strandline.spec.column_types import Wanted, misfit
 from strandline.spec.expressions import problems_of_record
+from strandline.sql.column_types import Wanted, misfit
 
 REFUSED_BY_THE_ENGINE = (
     AnalysisException,

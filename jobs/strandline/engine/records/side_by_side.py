@@ -17,8 +17,8 @@ from strandline.engine.frames import with_nulls_for
 from strandline.engine.records.expressions import NESTED, quoted
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.sql import NotUnderstood, read_sql
 from strandline.spec.used_expressions import uses_of
+from strandline.sql.calls import NotUnderstood, read_sql
 from strandline.tables import INPUT
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)

@@ -12,8 +12,8 @@ from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.store.store import Lake
 from strandline.spec.chained import ResultsSpec
-from strandline.spec.column_types import Columns, ColumnType, columns_of
 from strandline.spec.pipeline import PipelineSpec
+from strandline.sql.column_types import Columns, ColumnType, columns_of
 from strandline.tables import INPUT, NOT_OF_A_RESULT, firings_table
 
 Known = Mapping[str, Columns | None]

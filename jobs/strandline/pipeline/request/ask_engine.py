@@ -32,8 +32,8 @@ from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.request.expressions import require_expressions
 from strandline.pipeline.request.try_forms import try_form
 from strandline.spec.expressions import as_one, expressions_of, left_to_the_engine
-from strandline.spec.on_sail import ON_SPARK, types_not_on_sail
 from strandline.spec.used_expressions import Use
+from strandline.sql.on_sail import ON_SPARK, types_not_on_sail
 
 _OF_VALUES = (
     ArithmeticException,

@@ -12,8 +12,8 @@ from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.store.places import is_uri
 from strandline.lake.store.store import Lake
 from strandline.spec.expressions import as_one, expressions_of
-from strandline.spec.on_sail import ON_SPARK, names_not_on_sail
 from strandline.spec.pipeline import PipelineSpec
+from strandline.sql.on_sail import ON_SPARK, names_not_on_sail
 
 _READ_BY_SAIL = {"timestampNtz", "deletionVectors", "columnMapping"}
 """Reader features of Delta: Sail supports the first, and reads tables that declare the others

@@ -25,8 +25,8 @@ from strandline.lake.sessions.failures import FAILURES
 from strandline.pipeline.request.try_forms import try_form
 from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.sql import NotUnderstood, read_sql
 from strandline.spec.used_expressions import Use
+from strandline.sql.calls import NotUnderstood, read_sql
 
 _SECONDS = 60
 """The time in seconds after which no further query is started."""

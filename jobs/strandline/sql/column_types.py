@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from strandline.spec.sql import Path
+from strandline.sql.calls import Path
 
 ColumnType = str | Mapping[str, Any] | None
 """A type as in the JSON of a Delta or Spark schema (`long`, a map with `fields`); None: unknown."""

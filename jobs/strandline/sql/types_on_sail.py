@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from strandline.spec.column_types import Problem
-from strandline.spec.operations import Operand, Operation
+from strandline.sql.column_types import Problem
+from strandline.sql.operations import Operand, Operation
 
 _Rule = Callable[[Operation, Sequence[str | None]], Problem | None]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from strandline.spec.known_functions import CONVERSIONS
-from strandline.spec.parsing import sql_of, tree_of
-from strandline.spec.sql import NotUnderstood
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.known_functions import CONVERSIONS
+from strandline.sql.parsing import sql_of, tree_of
 
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Add: "+",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from strandline.spec import known_functions as known
+from strandline.sql import known_functions as known
 
 Path = tuple[str, ...]
 """The names of a column and of nested fields, the column first."""
@@ -119,6 +119,6 @@ class NotUnderstood:
 @lru_cache(maxsize=10_000)
 def read_sql(text: str) -> Sql | NotUnderstood:
     """The function calls and columns of an expression; the first call imports sqlglot."""
-    from strandline.spec.parsing import parse  # noqa: PLC0415
+    from strandline.sql.parsing import parse  # noqa: PLC0415
 
     return parse(text)

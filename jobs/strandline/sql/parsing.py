@@ -12,8 +12,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
-from strandline.spec.known_functions import UNITS_FIRST
-from strandline.spec.sql import Call, NotUnderstood, Path, Read, Sql
+from strandline.sql.calls import Call, NotUnderstood, Path, Read, Sql
+from strandline.sql.known_functions import UNITS_FIRST
 
 _SYNTAX_OF_THEIR_OWN = {
     *("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM", "OVERLAY")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from strandline.spec.column_types import Problem
-from strandline.spec.known_functions import KNOWN
-from strandline.spec.operations import Operation, operations_of
-from strandline.spec.sql import NotUnderstood
-from strandline.spec.types_on_sail import OF_TIMES_OF_DAY, RULES
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.column_types import Problem
+from strandline.sql.known_functions import KNOWN
+from strandline.sql.operations import Operation, operations_of
+from strandline.sql.types_on_sail import OF_TIMES_OF_DAY, RULES
 
 TypeOf = Callable[[str], str | None]
 """Asks the engine for the type of an expression over the table; None: the engine has no answer."""

@@ -1,0 +1,1 @@
+"""Spark SQL expressions, analysed without a session: calls, columns, operations and types."""
