@@ -12,7 +12,7 @@ from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use, uses_of
 from strandline.sql import known_functions as known
-from strandline.sql.calls import Call, NotUnderstood, Sql, read_sql
+from strandline.sql.calls import Call, NotUnderstood, Sql
 from strandline.sql.column_types import (
     Columns,
     Problem,
@@ -23,6 +23,7 @@ from strandline.sql.column_types import (
     sql_name,
     type_at,
 )
+from strandline.sql.read import read_sql
 
 Tables = Mapping[str, Columns | None]
 """The columns of a pipeline's tables by `Use.table`; None: unknown, and no column is missing."""

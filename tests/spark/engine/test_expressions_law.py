@@ -20,8 +20,9 @@ from spark_answers import EXAMPLE, Query, answer, keep, kept, register
 
 from strandline.pipeline.request.ask_engine import asked
 from strandline.sql import known_functions as known
-from strandline.sql.calls import NotUnderstood, read_sql
+from strandline.sql.calls import NotUnderstood
 from strandline.sql.on_sail import names_not_on_sail, types_not_on_sail
+from strandline.sql.read import read_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

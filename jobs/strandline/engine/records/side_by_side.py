@@ -18,7 +18,8 @@ from strandline.engine.records.expressions import NESTED, quoted
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import uses_of
-from strandline.sql.calls import NotUnderstood, read_sql
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.read import read_sql
 from strandline.tables import INPUT
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)

@@ -18,7 +18,8 @@ from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
 from strandline.spec.expressions import problems_of_aggregate
 from strandline.spec.pipeline import PipelineSpec
-from strandline.sql.calls import NotUnderstood, read_sql
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.read import read_sql
 
 _NOT_KEPT = (T.DayTimeIntervalType, T.YearMonthIntervalType, T.CalendarIntervalType, T.NullType)
 _SIMPLE = re.compile(

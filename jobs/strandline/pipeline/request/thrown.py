@@ -26,7 +26,8 @@ from strandline.pipeline.request.try_forms import try_form
 from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use
-from strandline.sql.calls import NotUnderstood, read_sql
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.read import read_sql
 
 _SECONDS = 60
 """The time in seconds after which no further query is started."""
