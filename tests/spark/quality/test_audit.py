@@ -483,6 +483,12 @@ def test_data_docs_load_nothing_link_to_what_is_there_and_call_a_warning_a_warni
     build_data_docs(tmp_path / "gx", tmp_path / "data_docs")
     assert not of_windows.exists()
     assert "windows" not in index.read_text("utf-8")
+    # a page that cannot be written names why, and not how Great Expectations came there
+    of_books = next(page for page in linked if "books" in page.name)
+    of_books.unlink()
+    of_books.mkdir()
+    with pytest.raises(OSError, match=r'^IsADirectoryError: "[^\n]*"$'):
+        build_data_docs(tmp_path / "gx", tmp_path / "data_docs")
 
 
 def test_values_that_an_audit_found_are_text_in_the_data_docs(audited, tmp_path):

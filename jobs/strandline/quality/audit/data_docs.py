@@ -37,6 +37,8 @@ _ELSEWHERE = re.compile(
     r"<link\b[^>]*>|<img\b[^>]*>|<script\b.*?</script>|<a\b[^>]*https?:[^>]*>.*?</a>", re.DOTALL
 )
 """Elements that load or link to something; values of the data are escaped, so none matches."""
+_RAISED = re.compile(r"^\s*(\w+: \".*?\")\.  Traceback", re.DOTALL | re.MULTILINE)
+"""The exception within a message that Great Expectations logs when it cannot write a page."""
 _STYLE = """<style>
 :root { color-scheme: light dark }
 body { font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
@@ -148,12 +150,18 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
     with without_chatter(), logged_errors() as errors:
         context(context_folder, {"data_docs": site}).build_data_docs(build_index=False)
     if errors:
-        raise OSError(errors[0])
+        raise OSError(_reason(errors[0]))
     shutil.rmtree(docs_folder / "static", ignore_errors=True)  # styles, logos: of no page any more
     rows = _rows_of_index(context_folder, docs_folder)
     index = docs_folder / "index.html"
     index.write_text(_INDEX.format(style=_STYLE, rows="\n".join(rows)), encoding="utf-8")
     return index
+
+
+def _reason(logged: str) -> str:
+    """The exception that a logged message is about, without its traceback; else all of it."""
+    raised = _RAISED.search(logged)
+    return raised[1] if raised else logged
 
 
 def _rows_of_index(context_folder: Path, docs_folder: Path) -> list[str]:
