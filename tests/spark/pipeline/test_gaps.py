@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakes import Line, a_record, a_spec, at, instant, land
 
 from strandline.errors import AuditFailedError
+from strandline.pipeline.views.incomplete import incomplete_of
 from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
@@ -131,6 +132,8 @@ def test_many_gaps_in_a_row_are_a_row_for_each_state_also_where_a_range_is_close
     status = status_of(line.spec, line.lake)
     assert status["slots"] == {"closed": 1, "open": 1, "gap": 1439}
     assert status["totals"]["slots"] == 1441
+    incomplete = incomplete_of(line.spec, line.lake, limit=1)
+    assert (incomplete["incomplete"], incomplete["slots"]) == (1440, 1441)
 
     def states() -> list[tuple[str, str, int]]:
         found = [row for row in line.rows("completeness") if row["gap"]]
