@@ -49,14 +49,15 @@ def status(
         show.document(found, as_json=as_json, human=show.status)
         _exit_by([_code_of(found)], deep=deep)
         return
-    from strandline.spec import load_spec, spec_files  # noqa: PLC0415
+    from strandline.spec import files_by_name, load_spec, only_one  # noqa: PLC0415
 
     folder, lines, codes = at.folder, [], []
-    for path in spec_files(folder):
+    for name, files in files_by_name(folder).items():
         try:
-            found = status_of(load_spec(path), root, **days, now_ms=now_ms, deep=deep)
+            spec = load_spec(only_one(name, files))
+            found = status_of(spec, root, **days, now_ms=now_ms, deep=deep)
         except StrandlineError as error:  # one pipeline's trouble is not the others'
-            found = {"pipeline": path.stem, "state": str(error), "processed_up_to": None}
+            found = {"pipeline": name, "state": str(error), "processed_up_to": None}
             codes.append(0 if isinstance(error, NoRunsError) else error.exit_code)
         else:
             codes.append(_code_of(found))

@@ -82,6 +82,10 @@ def test_only_with_deep_the_exit_code_says_that_something_is_critical(lake, stat
     assert status("--deep")[0] == 2
     (tmp_path / "other.yaml").write_text(FILE.replace("meter", "other"), encoding="utf-8")
     assert status("--deep")[0] == 0  # it has not run yet
+    (tmp_path / "twin.yaml").write_text(FILE, encoding="utf-8")
+    code, said = status("--deep")
+    assert (code, said.count("defined by meter.yaml and twin.yaml")) == (2, 1)
+    assert [line.split()[0] for line in said.splitlines()[1:]] == ["meter", "other"]
 
 
 def test_a_clock_that_starts_behind_all_that_is_processed_is_no_ok_and_no_watermark(lake, status):
