@@ -45,6 +45,7 @@ def findings_of(
         *_of_runs(state),
         *_of_audits(state),
         *_of_what_is_left(spec, remembered),
+        *_of_upstream(state, remembered["upstream"]),
     ]
     return in_order([*([schedule] if schedule else []), *found])
 
@@ -96,6 +97,23 @@ def _of_what_is_left(spec: PipelineSpec, remembered: Mapping[str, Any]) -> Itera
         if why := spec.why_overridden_is_redone:
             sentence += f"; a scheduled run that needs them recomputes them ({why})"
         yield Finding("overridden", "info", sentence, one["run_id"])
+
+
+def _of_upstream(state: PipelineState, upstream: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """A finding if more was processed than the pipeline whose results are read has published.
+
+    Its later results were taken back, or its tables were removed.
+    """
+    if upstream is None or state.frontier_ms is None:
+        return
+    name, known = upstream["pipeline"], upstream["processed_up_to"]
+    if known is None or known < text_of(state.frontier_ms):
+        sentence = (
+            f"it is processed up to {text_of(state.frontier_ms)}, and {name}, whose results it "
+            f"reads, up to {known or 'no midnight'} now: later results of {name} were taken back, "
+            f"or its tables removed; run {name}, then this pipeline"
+        )
+        yield Finding("upstream", "warning", sentence)
 
 
 def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:
