@@ -97,6 +97,14 @@ def _notes(notes: Sequence[str]) -> None:
         out.print(f"note: {escape(note)}")
 
 
+def _watermark(found: Mapping[str, Any]) -> str:
+    """The watermark of a status; of results, whose watermark it is."""
+    if found["watermark"]:
+        return str(found["watermark"]["summary"])
+    upstream = found["upstream"]
+    return f"that of {upstream['pipeline']}: see its status" if upstream else "none yet"
+
+
 def status(found: Mapping[str, Any]) -> None:
     """Print the progress of a pipeline, and its findings."""
     colour = "green" if found["state"] == "OK" else "yellow"
@@ -111,8 +119,7 @@ def status(found: Mapping[str, Any]) -> None:
     start, end, horizon = (last[name] or "not known" for name in ("start", "end", "horizon"))
     windows = " ".join(_windows(start, end))
     facts.add_row("", f"{windows}, horizon {horizon}{_engine(last)}")
-    if found["watermark"]:
-        facts.add_row("watermark", escape(found["watermark"]["summary"]))
+    facts.add_row("watermark", escape(_watermark(found)))
     facts.add_row("in all", days.in_all(found["totals"]))
     facts.add_row("shown", days.shown(found["days"]))
     only_late = {"only late": found["slots_only_late"]} if found["slots_only_late"] else {}
