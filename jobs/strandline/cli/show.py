@@ -124,7 +124,10 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("shown", days.shown(found["days"]))
     only_late = {"only late": found["slots_only_late"]} if found["slots_only_late"] else {}
     facts.add_row("slots", counted(found["slots"] | only_late))
-    facts.add_row("records", counted(found["records"]))
+    records = counted(found["records"])
+    if found["overlapping"]:
+        records += "; a record counts in each of its windows"
+    facts.add_row("records", records)
     facts.add_row("quarantine", counted(found["quarantine"]))
     for name in ("owed", "lost"):
         if found[name]:
