@@ -75,8 +75,10 @@ def outcome(run: Mapping[str, Any]) -> None:
     if run["read"]:
         facts.add_row("malformed", counted(run["malformed"]))
     _add_violations(facts, run)
-    if run["slots"] or run["gaps"]:
+    if run["slots"]:
         facts.add_row("slots", f"{counted(run['slots'])}; gaps {run['gaps']:,}")
+    elif run["gaps"]:  # of gaps alone, or published later: the states are not in the ledger
+        facts.add_row("gaps", f"{run['gaps']:,}")
     out.print(facts)
     out.print(_diff_table(run["diff"]))
     for part in preview.parts(run["preview"]):
