@@ -13,7 +13,13 @@ from strandline.cli.console import escape, table
 from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson
-from strandline.errors import AuditFailedError, InputError, NoRunsError, StrandlineError
+from strandline.errors import (
+    AuditFailedError,
+    InputError,
+    NoRunsError,
+    StrandlineError,
+    problem_of,
+)
 from strandline.model.intervals import instant_of
 
 
@@ -59,6 +65,10 @@ def status(
         except StrandlineError as error:  # one pipeline's trouble is not the others'
             found = {"pipeline": name, "state": str(error), "processed_up_to": None}
             codes.append(0 if isinstance(error, NoRunsError) else error.exit_code)
+        except Exception as error:  # noqa: BLE001 - nor is a damaged table
+            state = f"{name}: {problem_of(error)}"
+            found = {"pipeline": name, "state": state, "processed_up_to": None}
+            codes.append(1)
         else:
             codes.append(_code_of(found))
         lines.append(found)

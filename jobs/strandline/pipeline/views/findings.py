@@ -46,6 +46,7 @@ def findings_of(
         *_of_audits(state),
         *_of_what_is_left(spec, remembered),
         *_of_upstream(state, remembered["upstream"]),
+        *_of_closures(state),
     ]
     return in_order([*([schedule] if schedule else []), *found])
 
@@ -114,6 +115,14 @@ def _of_upstream(state: PipelineState, upstream: Mapping[str, Any] | None) -> It
             f"or its tables removed; run {name}, then this pipeline"
         )
         yield Finding("upstream", "warning", sentence)
+
+
+def _of_closures(state: PipelineState) -> Iterator[Finding]:
+    """A finding for each range that a person has closed, whatever the watermark was."""
+    for closure in state.closures:
+        start, end = text_of(closure.windows.start_ms), text_of(closure.windows.end_ms)
+        sentence = f"windows from {start} to {end} closed by --close: later arrivals are late"
+        yield Finding("closed", "info", sentence)
 
 
 def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:
