@@ -83,7 +83,7 @@ def propose(table: Table) -> Proposed:
             "source.table",
             table.said,
             Certainty.SURE,
-            f"{table.rows:,} rows, "
+            f"{table.rows:,} row{'' if table.rows == 1 else 's'}, "
             f"{len(table.schema.names)} columns; a sample of {table.sample.num_rows:,} was read",
         ),
         of_date,

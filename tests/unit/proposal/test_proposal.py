@@ -264,7 +264,7 @@ def test_what_is_refused_has_landed_nothing(here):
 def test_a_single_row_is_one_row_in_a_window_and_a_comment_stands_apart_from_its_value(here):
     write_csv("x.csv", [{"seen": "2024/03/01 10:20", "v": 1}])
     window = guessed(init("--from", "x.csv", "--name", "x", "--land"), "window")
-    assert window["why"] == "about 1 rows in each, over 0 days"
+    assert window["why"] == "about 1 row in each, over 0 days"
     text = (here / "pipelines" / "x.yaml").read_text("utf-8")
     assert not [line for line in text.splitlines() if '"#' in line]
 
