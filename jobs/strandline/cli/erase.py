@@ -74,9 +74,8 @@ def _erased(found: Mapping[str, Any]) -> None:
     for name, rows in found["rows"].items():
         if rows is not None:
             show.out.print(f"{name}: {rows:,} rows")
-    show.out.print(
-        f"staging of {len(found['staging']):,} runs: {escape(', '.join(found['staging']))}"
-    )
+    runs = f": {escape(', '.join(found['staging']))}" if found["staging"] else ""
+    show.out.print(f"staging of {len(found['staging']):,} runs{runs}")
     show.out.print(f"reports and results of audits: {found['reports']:,} files")
     for one in found["stays"]:
         show.out.print(f"note: {escape(one)}")

@@ -86,19 +86,23 @@ def read(
 ) -> None:
     """Print or export the rows of a published table.
 
-    All tables are read as one run left them together, whatever a later run is writing.
+    All tables are read as one run left them together, whatever a later run is writing. Quarantine
+    has, without --run and --as-of-ledger, the malformed rows observed since, too.
     """
     from strandline.lake.export import export  # noqa: PLC0415
-    from strandline.lake.read import LEDGER, published_tables  # noqa: PLC0415
+    from strandline.lake.read import LEDGER, current_tables, published_tables  # noqa: PLC0415
     from strandline.lake.store.days import Days  # noqa: PLC0415
 
     file, days = asked.file, Days(**asked_days(asked.since, asked.until))
     if table == LEDGER and days != Days():
         raise InputError("--since, --until", f"{table} has no days", "leave them out")
     spec = at.spec(pipeline)
-    tables = published_tables(
-        at.root, spec.pipeline, run=asked.run, as_of_ledger=asked.as_of_ledger
-    )
+    if table == "quarantine" and asked.run is None and asked.as_of_ledger is None:
+        tables = current_tables(at.root, spec.pipeline)
+    else:
+        tables = published_tables(
+            at.root, spec.pipeline, run=asked.run, as_of_ledger=asked.as_of_ledger
+        )
     schema = tables.columns(table, asked.names)
     rows = _first(tables.batches(table, schema.names, days), asked.most)
     found: dict[str, Any] = {

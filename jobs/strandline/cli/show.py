@@ -75,8 +75,10 @@ def outcome(run: Mapping[str, Any]) -> None:
     if run["read"]:
         facts.add_row("malformed", counted(run["malformed"]))
     _add_violations(facts, run)
-    if run["slots"] or run["gaps"]:
+    if run["slots"]:
         facts.add_row("slots", f"{counted(run['slots'])}; gaps {run['gaps']:,}")
+    elif run["gaps"]:  # of gaps alone, or published later: the states are not in the ledger
+        facts.add_row("gaps", f"{run['gaps']:,}")
     out.print(facts)
     out.print(_diff_table(run["diff"]))
     for part in preview.parts(run["preview"]):
@@ -97,6 +99,14 @@ def _notes(notes: Sequence[str]) -> None:
         out.print(f"note: {escape(note)}")
 
 
+def _watermark(found: Mapping[str, Any]) -> str:
+    """The watermark of a status; of results, whose watermark it is."""
+    if found["watermark"]:
+        return str(found["watermark"]["summary"])
+    upstream = found["upstream"]
+    return f"that of {upstream['pipeline']}: see its status" if upstream else "none yet"
+
+
 def status(found: Mapping[str, Any]) -> None:
     """Print the progress of a pipeline, and its findings."""
     colour = "green" if found["state"] == "OK" else "yellow"
@@ -111,13 +121,15 @@ def status(found: Mapping[str, Any]) -> None:
     start, end, horizon = (last[name] or "not known" for name in ("start", "end", "horizon"))
     windows = " ".join(_windows(start, end))
     facts.add_row("", f"{windows}, horizon {horizon}{_engine(last)}")
-    if found["watermark"]:
-        facts.add_row("watermark", escape(found["watermark"]["summary"]))
+    facts.add_row("watermark", escape(_watermark(found)))
     facts.add_row("in all", days.in_all(found["totals"]))
     facts.add_row("shown", days.shown(found["days"]))
     only_late = {"only late": found["slots_only_late"]} if found["slots_only_late"] else {}
     facts.add_row("slots", counted(found["slots"] | only_late))
-    facts.add_row("records", counted(found["records"]))
+    records = counted(found["records"])
+    if found["overlapping"]:
+        records += "; a record counts in each of its windows"
+    facts.add_row("records", records)
     facts.add_row("quarantine", counted(found["quarantine"]))
     for name in ("owed", "lost"):
         if found[name]:

@@ -13,7 +13,13 @@ from strandline.cli.console import escape, table
 from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson
-from strandline.errors import AuditFailedError, InputError, NoRunsError, StrandlineError
+from strandline.errors import (
+    AuditFailedError,
+    InputError,
+    NoRunsError,
+    StrandlineError,
+    problem_of,
+)
 from strandline.model.intervals import instant_of
 
 
@@ -49,15 +55,20 @@ def status(
         show.document(found, as_json=as_json, human=show.status)
         _exit_by([_code_of(found)], deep=deep)
         return
-    from strandline.spec import load_spec, spec_files  # noqa: PLC0415
+    from strandline.spec import files_by_name, load_spec, only_one  # noqa: PLC0415
 
     folder, lines, codes = at.folder, [], []
-    for path in spec_files(folder):
+    for name, files in files_by_name(folder).items():
         try:
-            found = status_of(load_spec(path), root, **days, now_ms=now_ms, deep=deep)
+            spec = load_spec(only_one(name, files))
+            found = status_of(spec, root, **days, now_ms=now_ms, deep=deep)
         except StrandlineError as error:  # one pipeline's trouble is not the others'
-            found = {"pipeline": path.stem, "state": str(error), "processed_up_to": None}
+            found = {"pipeline": name, "state": str(error), "processed_up_to": None}
             codes.append(0 if isinstance(error, NoRunsError) else error.exit_code)
+        except Exception as error:  # noqa: BLE001 - nor is a damaged table
+            state = f"{name}: {problem_of(error)}"
+            found = {"pipeline": name, "state": state, "processed_up_to": None}
+            codes.append(1)
         else:
             codes.append(_code_of(found))
         lines.append(found)

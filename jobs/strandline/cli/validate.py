@@ -31,22 +31,24 @@ def validate(
 
     Expressions are checked against the columns of the tables that they read. No engine is started.
     """
-    from strandline.spec import spec_files  # noqa: PLC0415
+    from strandline.spec import files_by_name, spec_files  # noqa: PLC0415
 
     folder = at.folder
     chosen = targets or [str(path) for path in spec_files(folder)]
     if not chosen:
         raise InputError("--pipelines", f"{folder}/ has no pipeline files", "name a folder")
-    root = at.root
-    results = [_validated(target, folder, root) for target in chosen]
+    root, named = at.root, files_by_name(folder)
+    results = [_validated(target, folder, named, root) for target in chosen]
     show.document(results, as_json=as_json, human=_show)
     if not all(result["valid"] for result in results):
         raise typer.Exit(2)
 
 
-def _validated(target: str, folder: Path, lake: Lake) -> dict[str, Any]:
+def _validated(
+    target: str, folder: Path, named: Mapping[str, Sequence[Path]], lake: Lake
+) -> dict[str, Any]:
     """The mistakes in a pipeline file; if it has none, what only a run can check."""
-    from strandline.spec import file_of, load_spec  # noqa: PLC0415
+    from strandline.spec import file_of, load_spec, only_one  # noqa: PLC0415
 
     try:
         is_file = target.endswith((".yaml", ".yml"))
@@ -56,6 +58,8 @@ def _validated(target: str, folder: Path, lake: Lake) -> dict[str, Any]:
             from strandline.quality.audit.run import validate_expectations  # noqa: PLC0415
 
             validate_expectations(spec)
+        if path in (files := named.get(spec.pipeline, ())):
+            only_one(spec.pipeline, files)
         notes = _unchecked(spec, lake, path.name)
     except InputError as error:
         return {"target": target, "valid": False, "problem": str(error)}

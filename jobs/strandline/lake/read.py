@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from strandline.errors import InputError
+from strandline.errors import InputError, NoRunsError
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import WHOLE, PipelineState
 from strandline.lake.ledger.unfinished import UnfinishedPublish
@@ -169,6 +169,20 @@ def published_tables(
     if step is None:
         raise _nothing_published(store, state, run, as_of_ledger)
     return TablesTogether(store.at(step.versions or {}), step, state)
+
+
+def current_tables(lake: Lake, pipeline: str) -> TablesTogether:
+    """The tables with the malformed rows that were observed after the last publication.
+
+    Raises:
+        InputError: nothing has run yet.
+    """
+    ledger = Ledger(lake.pipeline(pipeline))
+    state = ledger.state()
+    if not state.steps:
+        raise NoRunsError(pipeline)
+    store, _ = tables_shown(ledger)
+    return TablesTogether(store, state.steps[-1], state)
 
 
 def _whole_of(state: PipelineState, run: str | None) -> Entry | None:

@@ -34,6 +34,8 @@ _NO_MEASURE = re.compile(
     r"latitude|longitude|flight|time|seq|sequence|offset|index)($|_)|time$|^column_",
     re.IGNORECASE,
 )
+_DECIMAL_COMMA, _NOT_THOUSANDS = r"^[+-]?\d+(,\d+)?$", r",(\d{1,2}|\d{4,})$"
+"""A number as text with a decimal comma, and one whose comma does not separate thousands."""
 _MOST_CHANNELS, _MOST_KEYS = 32, 200
 _BETTER = 0.5
 """The factor by which the disorder within channels must be below that of all records, for a channel
@@ -83,6 +85,8 @@ def _groups(sample: pa.Table, times: Sequence[str]) -> Iterable[tuple[str, int]]
         if field.name in times or not (text or types.is_integer(kind) or types.is_boolean(kind)):
             continue
         column = sample.column(field.name)
+        if _has_decimal_commas(column):
+            continue
         values = pc.count_distinct(column).as_py()
         named = text or _OF_KEY.search(field.name) or _OF_CHANNEL.search(field.name)
         if named and not column.null_count and 1 < values <= min(_MOST_KEYS, len(column) // 4):
@@ -159,6 +163,7 @@ def _aggregates(
             types.is_floating(field.type)
             or types.is_integer(field.type)
             or types.is_decimal(field.type)
+            or _has_decimal_commas(sample.column(field.name))
         )
         and field.name not in out
         and not _NO_MEASURE.search(field.name)
@@ -169,9 +174,23 @@ def _aggregates(
     name = next((one for one in measures if _TO_SUM.search(one)), measures[0])
     function = "sum" if _TO_SUM.search(name) else "avg"
     own = next(iter(_names([f"{function}_{name}"], taken=[*taken, "rows"])))
-    aggregates = count | {own: f"{function}({quoted(name)})"}
-    why = f"{name} is a number; sum or avg by its name"
+    number, why = quoted(name), f"{name} is a number; sum or avg by its name"
+    if _has_decimal_commas(sample.column(name)):
+        number = f"CAST(replace({number}, ',', '.') AS DOUBLE)"
+        why = f"{name} is a text, a number with a decimal comma; sum or avg by its name"
+    aggregates = count | {own: f"{function}({number})"}
     return aggregates, Guess("aggregates", f"count(*), {function}({name})", Certainty.GUESS, why)
+
+
+def _has_decimal_commas(column: pa.ChunkedArray) -> bool:
+    """Whether a column's texts are numbers with decimal commas, none of them thousands."""
+    known = column.drop_null()
+    if not len(known) or not (types.is_string(known.type) or types.is_large_string(known.type)):
+        return False
+    return bool(
+        pc.all(pc.match_substring_regex(known, _DECIMAL_COMMA)).as_py()
+        and pc.any(pc.match_substring_regex(known, _NOT_THOUSANDS)).as_py()
+    )
 
 
 _IN_USE = frozenset(

@@ -56,7 +56,11 @@ def window_size(event_ms: Millis, unit_ms: int, rows: int) -> tuple[int, Guess]:
     least_ms = unit_ms * 4 if unit_ms >= HOUR_MS else unit_ms
     fitting = [ms for ms in _SIZES_MS if ms >= least_ms and in_each(ms) >= _LEAST_ROWS]
     size_ms = next(iter(fitting), DAY_MS)
-    why = f"about {in_each(size_ms):,.0f} rows in each, over {span_ms / DAY_MS:,.0f} days"
+    many, days = f"{in_each(size_ms):,.0f}", f"{span_ms / DAY_MS:,.0f}"
+    why = (
+        f"about {many} row{'' if many == '1' else 's'} in each, "
+        f"over {days} day{'' if days == '1' else 's'}"
+    )
     return size_ms, Guess("window", f"tumbling: {written(size_ms)}", Certainty.GUESS, why)
 
 

@@ -16,6 +16,7 @@ from strandline.proposal.lateness import by_advice, by_sample, window_size
 from strandline.proposal.roles import Roles, roles_of
 from strandline.proposal.table import Table
 from strandline.proposal.times import time_columns
+from strandline.proposal.unread import unread_times
 from strandline.proposal.yaml_text import Proposal
 
 
@@ -70,7 +71,7 @@ def propose(table: Table) -> Proposed:
         InputError: no column can be read as a time.
     """
     times = list(time_columns(table.sample))
-    roles = roles_of(times, table.schema.names, table.partitions)
+    roles = roles_of(times, table.schema.names, table.partitions, unread_times(table.sample))
     arrival_ms = None if roles.arrival is None else roles.arrival.values_ms
     names = [one.name for one in times] + list(table.partitions)
     columns = columns_of(table.sample, roles.event.values_ms, arrival_ms, names)
@@ -82,7 +83,7 @@ def propose(table: Table) -> Proposed:
             "source.table",
             table.said,
             Certainty.SURE,
-            f"{table.rows:,} rows, "
+            f"{table.rows:,} row{'' if table.rows == 1 else 's'}, "
             f"{len(table.schema.names)} columns; a sample of {table.sample.num_rows:,} was read",
         ),
         of_date,

@@ -48,7 +48,10 @@ class Roles:
 
 
 def roles_of(
-    times: Sequence[TimeColumn], columns: Sequence[str], partitions: Sequence[str]
+    times: Sequence[TimeColumn],
+    columns: Sequence[str],
+    partitions: Sequence[str],
+    unread: Sequence[str] = (),
 ) -> Roles:
     """The event time and the arrival time among some columns.
 
@@ -56,6 +59,7 @@ def roles_of(
         times: the columns that can be read as times.
         columns: all columns, for an error.
         partitions: the partition columns of the table, which are not instants.
+        unread: sentences about columns that look like times and cannot be proposed.
 
     Raises:
         InputError: no column can be read as a time.
@@ -73,13 +77,13 @@ def roles_of(
     if not candidates:
         raise InputError(
             "--from",
-            f"no column reads as a time; there are {', '.join(columns)}",
+            " ".join([f"no column reads as a time; there are {', '.join(columns)}.", *unread])[:-1],
             "land one: a timestamp, an ISO-8601 text, or a number since 1970 "
             "(docs/landing-contract.md)",
         )
     event, arrival = _best(candidates)
     guesses = [_guess("source.event_time", event, _certainty_of_event(event, candidates))]
-    problems = list(_problems_of(event))
+    problems = [*unread, *_problems_of(event)]
     if arrival is None:
         guesses.append(
             Guess(

@@ -2,8 +2,10 @@
 
 from strandline.spec.loading import (
     file_of,
+    files_by_name,
     find_spec,
     load_spec,
+    only_one,
     parse_any,
     parse_spec,
     require_folder,
@@ -16,8 +18,10 @@ __all__ = [
     "AnySpec",
     "PipelineSpec",
     "file_of",
+    "files_by_name",
     "find_spec",
     "load_spec",
+    "only_one",
     "parse_any",
     "parse_spec",
     "require_folder",

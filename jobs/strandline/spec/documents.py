@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ _MOST_LEVELS = 40
 _MOST_NODES = 20_000
 """The largest number of values in a document; values repeated by an alias count again."""
 _MOST_BITS = 128
+_NOT_DECIMAL = re.compile(r"[-+]?0[0-9A-Za-z_]|.*:")
 _BOOLEAN, _TEXT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
 
 
@@ -50,8 +52,13 @@ class _Loader(yaml.SafeLoader):
             _refuse("half of a sign (a surrogate)", node.start_mark)
         return str(text)
 
-    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        """A whole number of limited length."""
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> Any:
+        """A whole number of limited length; what only YAML 1.1 reads as one (010, 1:30) is text.
+
+        It would be another number than the written one, such as 8 and 90.
+        """
+        if _NOT_DECIMAL.match(node.value):
+            return self.construct_scalar(node)
         number = super().construct_yaml_int(node)
         if number.bit_length() > _MOST_BITS:
             _refuse(f"a number of more than {_MOST_BITS} bits", node.start_mark)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -191,20 +191,31 @@ def file_of(folder: Path, pipeline: str) -> Path:
         InputError: no file or several files define it.
     """
     require_folder(folder)
-    found: list[Path] = []
-    names: list[str] = []
-    for path in spec_files(folder):
-        name = name_in(path)
-        names.append(name)
-        if name == pipeline:
-            found.append(path)
-    if len(found) > 1:
-        both = " and ".join(path.name for path in found)
-        raise InputError(pipeline, f"defined by {both}", "give each pipeline a name of its own")
-    if not found:
-        known = ", ".join(names) or "none"
+    files = files_by_name(folder)
+    if pipeline not in files:
+        known = ", ".join(files) or "none"
         raise InputError(pipeline, "no such pipeline", f"the folder {folder}/ has: {known}")
-    return found[0]
+    return only_one(pipeline, files[pipeline])
+
+
+def files_by_name(folder: Path) -> dict[str, list[Path]]:
+    """The pipeline files of a folder by the names of their pipelines, in the order of the files."""
+    found: dict[str, list[Path]] = {}
+    for path in spec_files(folder):
+        found.setdefault(name_in(path), []).append(path)
+    return found
+
+
+def only_one(pipeline: str, files: Sequence[Path]) -> Path:
+    """The file that defines a pipeline, of all files with its name.
+
+    Raises:
+        InputError: there are several.
+    """
+    if len(files) > 1:
+        both = " and ".join(path.name for path in files)
+        raise InputError(pipeline, f"defined by {both}", "give each pipeline a name of its own")
+    return files[0]
 
 
 def name_in(path: Path) -> str:

@@ -19,6 +19,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.plan.results_changed import ranges_changed
+from strandline.pipeline.views.status import status_of
 from strandline.reference import Tables, replay_chained
 from strandline.spec import parse_any
 
@@ -269,6 +270,10 @@ FIRING_BEFORE_THEIR_END: dict[str, dict[str, Any]] = {
 }
 
 
+def state_of_days(chain: Chain) -> str:
+    return str(status_of(chain.days.spec, chain.days.lake)["state"])
+
+
 def test_hours_that_are_taken_back_take_back_what_the_days_made_of_them(spark, tmp_path):
     """Days stand for no more than hours do; once these go on, so do the days."""
     chain, rows = Chain(spark, tmp_path), a_week(days=3)
@@ -276,8 +281,11 @@ def test_hours_that_are_taken_back_take_back_what_the_days_made_of_them(spark, t
     for night in ("3", "4"):
         hours = chain.hours.advance(night)
         chain.days.advance(night)
+    assert state_of_days(chain) == "OK"
     revert_run(chain.hours.spec, chain.hours.lake, hours.run_id, spark, reason="a mistake")
+    assert "up to 2024-03-03T00:00:00Z now: later results of" in state_of_days(chain)
     done = chain.days.advance("4")
+    assert "later results of" not in state_of_days(chain)
     assert (done.horizon_ms, done.frontier_ms) == (instant("3"), instant("3"))
     assert any("earlier horizon than this pipeline has published by:" in it for it in done.notes)
     assert_told(chain, rows, "3")

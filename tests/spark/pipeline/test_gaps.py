@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakes import Line, a_record, a_spec, at, instant, land
 
 from strandline.errors import AuditFailedError
+from strandline.pipeline.views.incomplete import incomplete_of
 from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
@@ -131,6 +132,8 @@ def test_many_gaps_in_a_row_are_a_row_for_each_state_also_where_a_range_is_close
     status = status_of(line.spec, line.lake)
     assert status["slots"] == {"closed": 1, "open": 1, "gap": 1439}
     assert status["totals"]["slots"] == 1441
+    incomplete = incomplete_of(line.spec, line.lake, limit=1)
+    assert (incomplete["incomplete"], incomplete["slots"]) == (1440, 1441)
 
     def states() -> list[tuple[str, str, int]]:
         found = [row for row in line.rows("completeness") if row["gap"]]
@@ -142,6 +145,9 @@ def test_many_gaps_in_a_row_are_a_row_for_each_state_also_where_a_range_is_close
     before = [("01 06:01", "closed", 1349), ("02 04:30", "fired", 60), ("02 05:30", "open", 30)]
     assert states() == before
     line.backfill("2 05:40", "2 05:50", as_of="3", close=True)
+    closed_by_hand = "windows from 2024-03-02T05:40:00Z to 2024-03-02T05:50:00Z closed by --close"
+    findings = {one["name"]: one for one in status_of(line.spec, line.lake)["findings"]}
+    assert findings["closed"]["sentence"].startswith(closed_by_hand)
     closed = ("02 05:40", "closed", 10)
     assert states() == [
         *before[:2],

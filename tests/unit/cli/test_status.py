@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from socket import gethostname
 
 import pytest
@@ -82,6 +83,15 @@ def test_only_with_deep_the_exit_code_says_that_something_is_critical(lake, stat
     assert status("--deep")[0] == 2
     (tmp_path / "other.yaml").write_text(FILE.replace("meter", "other"), encoding="utf-8")
     assert status("--deep")[0] == 0  # it has not run yet
+    (tmp_path / "twin.yaml").write_text(FILE, encoding="utf-8")
+    code, said = status("--deep")
+    assert (code, said.count("defined by meter.yaml and twin.yaml")) == (2, 1)
+    assert [line.split()[0] for line in said.splitlines()[1:]] == ["meter", "other"]
+    (tmp_path / "twin.yaml").unlink()
+    log = Path(lake.pipeline("meter").uri("runs")) / "_delta_log"
+    (log / f"{DeltaTable(log.parent).version():020}.json").write_text("{?", encoding="utf-8")
+    code, said = status("--deep")  # a damaged pipeline hides no other one
+    assert (code, "meter: DeltaError" in said, "other: has no runs yet" in said) == (1, True, True)
 
 
 def test_a_clock_that_starts_behind_all_that_is_processed_is_no_ok_and_no_watermark(lake, status):

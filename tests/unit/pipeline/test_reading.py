@@ -137,6 +137,20 @@ def test_malformed_rows_that_were_observed_since_are_shown_though_no_run_has_pub
     assert status_of(SPEC, lake)["quarantine"] == {"late": 8, "null_key": 1}
 
 
+def test_quarantine_is_read_with_malformed_rows_of_a_rejected_run(lake, command):
+    """A first run was rejected for them, and nobody could read which rows they were."""
+    note(lake, "r-3", "rejected")
+    write(lake, "quarantine", reason="null_key")
+    assert "9 rows" in command("quarantine")[1]
+    assert "8 rows" in command("quarantine", "--run", "r-2")[1]
+    runs = DeltaTable(lake.pipeline("meter").uri("runs"))
+    runs.delete("step = 'published'")
+    assert "9 rows" in command("quarantine")[1]
+    assert "has published nothing yet" in command("windows")[1]
+    runs.delete()
+    assert "has no runs yet" in command("quarantine")[1]
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [

@@ -264,6 +264,30 @@ def test_what_is_refused_has_landed_nothing(here):
 def test_a_single_row_is_one_row_in_a_window_and_a_comment_stands_apart_from_its_value(here):
     write_csv("x.csv", [{"seen": "2024/03/01 10:20", "v": 1}])
     window = guessed(init("--from", "x.csv", "--name", "x", "--land"), "window")
-    assert window["why"] == "about 1 rows in each, over 0 days"
+    assert window["why"] == "about 1 row in each, over 0 days"
     text = (here / "pipelines" / "x.yaml").read_text("utf-8")
     assert not [line for line in text.splitlines() if '"#' in line]
+
+
+def test_a_number_with_a_decimal_comma_is_a_measure_and_thousands_are_none(here):
+    rows = "".join(f"{at:%d.%m.%Y %H:%M};20,{n % 9};1,000\n" for n, at in enumerate(HAPPENED))
+    Path("x.csv").write_text("seen;degrees;code\n" + rows, "utf-8")
+    init("--from", "x.csv", "--name", "x", "--land")
+    aggregates = load_spec(here / "pipelines" / "x.yaml").aggregates
+    assert aggregates["avg_degrees"] == "avg(CAST(replace(`degrees`, ',', '.') AS DOUBLE))"
+    assert len(aggregates) == 2
+
+
+@pytest.mark.parametrize("zone", ["CET", "Europe/Berlin"])
+def test_a_time_with_the_name_of_a_zone_is_refused_by_that_name(here, zone):
+    write_csv("x.csv", [{"seen": f"{at:%Y-%m-%d %H:%M:%S} {zone}"} for at in HAPPENED])
+    assert f"seen is a time with the name of a zone ({zone}), which is not read" in refusal(
+        "--from", "x.csv"
+    )
+
+
+def test_a_time_inside_a_nested_column_is_named_where_another_is_proposed(here):
+    lines = [json.dumps({"meta": {"seen": f"{at}"}, "received": f"{at}"}) for at in HAPPENED]
+    Path("x.jsonl").write_text("\n".join(lines), "utf-8")
+    problems = init("--from", "x.jsonl", "--name", "x", "--land")["problems"]
+    assert problems[0].startswith("meta.seen is a time inside a nested column")

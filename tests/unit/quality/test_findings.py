@@ -133,6 +133,8 @@ def test_what_arrived_too_long_before_the_horizon_is_not_fresh():
     nothing = check_of_freshness(None, START_MS, within_ms)  # or `where` leaves nothing
     assert not nothing.success
     assert nothing.sentence.startswith("nothing has arrived yet, before the horizon ")
+    kept = check_of_freshness(None, START_MS, within_ms, where="source.where")
+    assert kept.sentence.startswith("nothing has arrived yet of the rows that source.where keeps, ")
 
 
 def test_a_schedule_that_is_not_run_is_named_once_it_has_kept_up():

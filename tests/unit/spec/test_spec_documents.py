@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from strandline.errors import InputError
 from strandline.spec import PipelineSpec, find_spec, load_spec
+from strandline.spec.documents import document_of
 
 FLIGHTS = (Path(__file__).parents[3] / "pipelines" / "flights.yaml").read_text(encoding="utf-8")
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
@@ -70,6 +71,15 @@ def test_odd_yaml_breaks_its_own_pipeline_only(tmp_path, text):
     assert find_spec(tmp_path, "flights").pipeline == "flights"
     with pytest.raises(InputError):
         find_spec(tmp_path, "odd")
+
+
+def test_a_number_that_is_none_in_decimal_is_the_text_that_was_written():
+    """As numbers the channels 010 and 1:30 were 8 and 90, and every record of theirs undeclared."""
+    written = "[010, 07, 0x1F, 0b11, 1:30, 08, 10, 0, -5, 1_000]"
+    assert document_of(written.encode(), origin="x") == [
+        *("010", "07", "0x1F", "0b11", "1:30", "08"),
+        *(10, 0, -5, 1000),
+    ]
 
 
 ODD_VALUES = [

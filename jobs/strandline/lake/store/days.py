@@ -102,22 +102,28 @@ def totals(store: Store, result: str) -> dict[str, Any]:
         "first_day": days[0].isoformat() if days else None,
         "last_day": days[-1].isoformat() if days else None,
         "days": len(days),
-        "slots": sum(slots.values()) + _slots_beside_rows(store),
+        "slots": sum(slots.values()) + slots_beside_rows(store),
         result: sum(rows_by_day(store, result).values()),
         "quarantine": sum(rows_by_day(store, "quarantine").values()),
     }
 
 
-def _slots_beside_rows(store: Store) -> int:
+def slots_beside_rows(store: Store, days: Days | None = None) -> int:
     """The number of slots beyond one a row: a row of `completeness` may stand for many gaps.
 
     Only files with such rows are opened, by the log.
+
+    Args:
+        store: the pipeline's tables.
+        days: the days of the rows; None: all days.
     """
     table = store.table("completeness")
     if table is None or "slots" not in columns_of(table).names:
         return 0
-    files = dataset_of(table, "slots > 1")
-    return slots_beyond_rows(files.to_table(["slots"], filter=ds.field("slots") > 1)["slots"])
+    rows = (ds.field("slots") > 1) & (days or Days()).rows_of("completeness")
+    return slots_beyond_rows(
+        dataset_of(table, "slots > 1").to_table(["slots"], filter=rows)["slots"]
+    )
 
 
 def slots_beyond_rows(slots: pa.ChunkedArray) -> int:

@@ -53,9 +53,11 @@ def _freshness(spec: PipelineSpec, planned: PlannedRun) -> Iterator[Check]:
         return
     if planned.plan.clock.closes_now:
         return
-    for name in spec.sides:
+    for name, side in spec.sides.items():
         last_ms = _last_arrival(planned, name)
-        yield check_of_freshness(last_ms, planned.horizon_ms, within_ms, name)
+        key = f"sources.{name}.where" if name else "source.where"
+        where = None if side.source.where is None else key
+        yield check_of_freshness(last_ms, planned.horizon_ms, within_ms, name, where)
 
 
 def _last_arrival(planned: PlannedRun, name: str) -> int | None:

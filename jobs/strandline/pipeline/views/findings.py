@@ -45,6 +45,8 @@ def findings_of(
         *_of_runs(state),
         *_of_audits(state),
         *_of_what_is_left(spec, remembered),
+        *_of_upstream(state, remembered["upstream"]),
+        *_of_closures(state),
     ]
     return in_order([*([schedule] if schedule else []), *found])
 
@@ -96,6 +98,31 @@ def _of_what_is_left(spec: PipelineSpec, remembered: Mapping[str, Any]) -> Itera
         if why := spec.why_overridden_is_redone:
             sentence += f"; a scheduled run that needs them recomputes them ({why})"
         yield Finding("overridden", "info", sentence, one["run_id"])
+
+
+def _of_upstream(state: PipelineState, upstream: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """A finding if more was processed than the pipeline whose results are read has published.
+
+    Its later results were taken back, or its tables were removed.
+    """
+    if upstream is None or state.frontier_ms is None:
+        return
+    name, known = upstream["pipeline"], upstream["processed_up_to"]
+    if known is None or known < text_of(state.frontier_ms):
+        sentence = (
+            f"it is processed up to {text_of(state.frontier_ms)}, and {name}, whose results it "
+            f"reads, up to {known or 'no midnight'} now: later results of {name} were taken back, "
+            f"or its tables removed; run {name}, then this pipeline"
+        )
+        yield Finding("upstream", "warning", sentence)
+
+
+def _of_closures(state: PipelineState) -> Iterator[Finding]:
+    """A finding for each range that a person has closed, whatever the watermark was."""
+    for closure in state.closures:
+        start, end = text_of(closure.windows.start_ms), text_of(closure.windows.end_ms)
+        sentence = f"windows from {start} to {end} closed by --close: later arrivals are late"
+        yield Finding("closed", "info", sentence)
 
 
 def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:

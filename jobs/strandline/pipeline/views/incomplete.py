@@ -15,7 +15,7 @@ from strandline.errors import NoRunsError
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
-from strandline.lake.store.days import Days, rows_by_day, shown_days
+from strandline.lake.store.days import Days, rows_by_day, shown_days, slots_beside_rows
 from strandline.lake.store.store import Lake, Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.views.slots import Slot, shares_instants_with, slots_of
@@ -144,7 +144,8 @@ def _incomplete(shown: Shown, days: Days) -> Iterator[tuple[Slot, list[Cause]]]:
 
 
 def _slots_in(store: Store, days: Days) -> int:
-    """The number of calendar rows on some days, by the table's log alone."""
+    """The number of slots on some days, by the table's log and the rows of many gaps."""
     first, last = days.since or date.min, days.until or date.max
     rows = rows_by_day(store, "completeness").items()
-    return sum(many for day, many in rows if day is None or first <= day <= last)
+    listed = sum(many for day, many in rows if day is None or first <= day <= last)
+    return listed + slots_beside_rows(store, days)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import Days, facts_of_files, read_days
 from strandline.lake.store.reads import dataset_of
@@ -46,7 +47,8 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         closed; `rules`: the ranges of slots by the fingerprint of their settings; `overridden`: the
         ranges with overridden settings (`OverriddenRange`); `open_behind_watermark`: the number of
         open slots that the watermark at the frontier has passed (must be 0);
-        `sessions_across_rules`: the number of sessions that extend over a border between settings.
+        `sessions_across_rules`: the number of sessions that extend over a border between settings;
+        `upstream`: the pipeline whose results are read, and its frontier.
     """
     ranges = _ranges_by_rules(store)
     first_open_ms = state.published[-1].first_open_ms if state.published else None
@@ -66,6 +68,19 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         "overridden": [one.to_json() for one in state.overridden],
         "open_behind_watermark": _open_behind_watermark(spec, store, state.frontier_ms),
         "sessions_across_rules": _across(spec, store, ranges),
+        "upstream": _upstream(spec, store),
+    }
+
+
+def _upstream(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
+    """The pipeline whose results are read, and its frontier; None: it reads a landing table."""
+    name = spec.reads_results_of
+    if name is None:
+        return None
+    reached_ms = Ledger(store.lake.pipeline(name)).state().frontier_ms
+    return {
+        "pipeline": name,
+        "processed_up_to": None if reached_ms is None else text_of(reached_ms),
     }
 
 

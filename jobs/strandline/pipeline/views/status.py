@@ -75,6 +75,7 @@ def status_of(
         "notice": notice,
         "findings": [finding.to_json() for finding in findings],
         "books_of_tables": None if books is None else len(books),
+        "overlapping": spec.window.overlapping,
         "days": days.named,
         **_of_days(store, days),
         "totals": totals(store, spec.result),

@@ -26,7 +26,11 @@ def fresh_within_ms(fresh_within: int | str | None, schedule: str | None) -> int
 
 
 def check_of_freshness(
-    last_arrival_ms: int | None, horizon_ms: int, within_ms: int, of: str = ""
+    last_arrival_ms: int | None,
+    horizon_ms: int,
+    within_ms: int,
+    of: str = "",
+    where: str | None = None,
 ) -> Check:
     """The check on the time from the last arrival to the horizon.
 
@@ -37,8 +41,11 @@ def check_of_freshness(
         horizon_ms: the instant up to which the run has read arrivals.
         within_ms: the longest allowed time without an arrival.
         of: the source, if there are two.
+        where: the key of the condition without which rows are not read; None: all rows are.
     """
     name, source = "fresh_within", f" from {of}" if of else ""
+    if where is not None:
+        source += f" of the rows that {where} keeps"
     horizon = text_of(horizon_ms)
     if last_arrival_ms is None:
         sentence = f"nothing has arrived yet{source}, before the horizon {horizon}"

@@ -1,0 +1,54 @@
+"""The columns of a table that look like times, and cannot be proposed as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from strandline.proposal.times import time_columns
+
+_WITH_ZONE_NAME = (
+    r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?"
+    r"([+-]\d{2}:?\d{2})? ?\[?([A-Z]{2,5}|[A-Z][A-Za-z]+(/[A-Za-z_+-]+)+)\]?$"
+)
+_ZONE_NAME = re.compile(r"([A-Z]{2,5}|[A-Z][A-Za-z]+(?:/[A-Za-z_+-]+)+)\]?$")
+_LEAST_SHARE = 0.9
+"""The smallest share of values that must have the same format."""
+
+
+def unread_times(sample: pa.Table) -> list[str]:
+    """A sentence about each column that looks like a time but has no expression, with a way out."""
+    return [*_with_zone_names(sample), *_in_nested_columns(sample)]
+
+
+def _with_zone_names(sample: pa.Table) -> Iterator[str]:
+    for field in sample.schema:
+        if not (types.is_string(field.type) or types.is_large_string(field.type)):
+            continue
+        known = sample.column(field.name).drop_null()
+        named = known.filter(pc.match_substring_regex(known, _WITH_ZONE_NAME))
+        if not len(named) or len(named) < _LEAST_SHARE * len(known):
+            continue
+        name = _ZONE_NAME.search(named[0].as_py())
+        if name is None or name[1] == "UTC":
+            continue
+        yield (
+            f"{field.name} is a time with the name of a zone ({name[1]}), which is not read: land "
+            "it as a timestamp, or with an offset (2024-03-01T10:20:00+01:00)."
+        )
+
+
+def _in_nested_columns(sample: pa.Table) -> Iterator[str]:
+    fields = sample.select([one.name for one in sample.schema if types.is_struct(one.type)])
+    while any(types.is_struct(one.type) for one in fields.schema):
+        fields = fields.flatten()
+    for time in time_columns(fields):
+        if not time.is_number:
+            yield (
+                f"{time.name} is a time inside a nested column, and such fields are not proposed: "
+                f"if it is the right one, name it in the file, as in event_time: {time.name}."
+            )
