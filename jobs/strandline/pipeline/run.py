@@ -137,7 +137,8 @@ def _steps(
             *note_of_dates(arrivals),
         ]
         journal.know(**planned.ledger_says(ctx, request))
-    with for_input_of(ctx.spark, planned.bytes_to_rebuild(ctx), ctx.spec.spark):
+    bytes_read, two_sources = planned.bytes_to_rebuild(ctx), ctx.spec.has_two_sources
+    with for_input_of(ctx.spark, bytes_read, ctx.spec.spark, two_sources=two_sources):
         rebuilt = _rebuilt(ctx, request, journal, arrivals)
     published = _published(ctx, request, journal, planned, rebuilt)
     moved_back = of_frontier(journal.entry, state, ctx.landing.log.known_until_ms)

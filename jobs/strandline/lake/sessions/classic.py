@@ -25,12 +25,11 @@ from strandline.lake.local import (
 from strandline.lake.sessions.executors import equip_executors
 from strandline.lake.sessions.protocol import HadoopPlaces, opened
 from strandline.lake.sessions.remote import CLIENT_MODE
-from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS, QUICKLY_PLANNED, WITHOUT_LINES
+from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS, WITHOUT_LINES
 from strandline.spec.common import EngineName
 
 _SETTINGS = {
     **EVERYWHERE,
-    **QUICKLY_PLANNED,
     **WITHOUT_LINES,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

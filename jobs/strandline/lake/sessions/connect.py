@@ -18,7 +18,7 @@ import strandline
 from strandline.errors import InputError, RetryableError, telling_line
 from strandline.lake.sessions.protocol import HadoopPlaces, opened
 from strandline.lake.sessions.remote import connected
-from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS, QUICKLY_PLANNED
+from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
 from strandline.spec.common import EngineName
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def start_connect(
             Delta, or does not accept a setting.
         RetryableError: it does not answer.
     """
-    settings = {**EVERYWHERE, **QUICKLY_PLANNED, **(conf or {})}
+    settings = {**EVERYWHERE, **(conf or {})}
     try:
         spark = connected(remote, {"spark.app.name": app_name}, extra="connect")
         version = spark.version

@@ -210,7 +210,7 @@ def _planned(
     to_observe = ctx.landing.days_read_for(status.days_to_observe(ctx.spec, horizon_ms))
     _too_many_bytes(ctx, request, to_observe, "observing them")
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
-    with for_input_of(ctx.spark, scanned, ctx.spec.spark):
+    with for_input_of(ctx.spark, scanned, ctx.spec.spark, two_sources=ctx.spec.has_two_sources):
         seen = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, status)
     remembered = _remembered(ctx, request, state, seen)
     if request.kind == "backfill":
