@@ -1,4 +1,4 @@
-"""Text without control characters: terminal controls and bidirectional marks are escaped."""
+"""Text for people: control characters and bidirectional marks are escaped, nouns are counted."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ def visible(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(sign if sign in keep else _written_out(sign) for sign in text)
+
+
+def number_of(count: int, noun: str) -> str:
+    """A count with its noun: `0 records`, `1 record`, `2,000 records`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _written_out(sign: str) -> str:

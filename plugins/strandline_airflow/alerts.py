@@ -26,6 +26,7 @@ _OF_FINDING: Mapping[str, Event] = {
     "fresh_within": "stale",
     "schedule": "stale",
     "silent_after": "silent_channel",
+    "upstream": "stale",
 }
 """The event of a finding, by the finding's name; of every other finding it is `warning`."""
 OF_A_RUN: tuple[Event, ...] = ("warning", "silent_channel", "stale")

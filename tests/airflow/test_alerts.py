@@ -40,7 +40,7 @@ def mail(monkeypatch):
     """A server of mail, as the connection `mail`."""
     with mail_server() as server:
         extra = {
-            "from_email": "strandline.example.org",
+            "from_email": "strandline@example.org",
             "to": "on-call@example.org",
             "disable_ssl": True,
             "disable_tls": True,

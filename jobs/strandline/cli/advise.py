@@ -22,6 +22,7 @@ from strandline.cli.running import application
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.quality.figures import duration, percent
+from strandline.visible import number_of
 
 if TYPE_CHECKING:
     from strandline.pipeline.advise.advice import Question
@@ -153,8 +154,8 @@ def _show(advice: Mapping[str, Any]) -> None:
         out.print(f"{name}: no record in the range: there is nothing to advise on")
         return
     out.print(
-        f"[bold]{escape(advice['pipeline'])}[/]: {advice['records']:,} records of "
-        f"{advice['windows']:,} windows, arrivals before {advice['horizon']}"
+        f"[bold]{escape(advice['pipeline'])}[/]: {number_of(advice['records'], 'record')} of "
+        f"{number_of(advice['windows'], 'window')}, arrivals before {advice['horizon']}"
     )
     out.print(f"in force: {_in_words(advice, advice['in_force'])}")
     smallest = advice["smallest"]
@@ -180,7 +181,7 @@ def _in_words(advice: Mapping[str, Any], setting: Mapping[str, Any]) -> str:
     rules = f"{bound} {duration(setting['bound_ms'])} + {lateness}" if bound else lateness
     final = setting["final_after_ms"]
     cost = "no window final yet" if final is None else f"windows final after {duration(final)}"
-    return f"{rules} loses {setting['lost']:,} records ({lost}); {cost}"
+    return f"{rules} loses {number_of(setting['lost'], 'record')} ({lost}); {cost}"
 
 
 def _settings(advice: Mapping[str, Any]) -> Table:

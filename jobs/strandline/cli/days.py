@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from strandline.errors import InputError
+from strandline.visible import number_of
 
 Since = Annotated[
     str | None, typer.Option(metavar="DATE", help="First day shown. [89 days before the last]")
@@ -51,7 +52,7 @@ def in_all(totals: Mapping[str, Any]) -> str:
         return "no slot yet"
     result = "pairs" if "pairs" in totals else "windows"
     return (
-        f"{totals['slots']:,} slots, {totals[result]:,} {result}, "
-        f"{totals['quarantine']:,} records in quarantine, "
+        f"{number_of(totals['slots'], 'slot')}, {number_of(totals[result], result[:-1])}, "
+        f"{number_of(totals['quarantine'], 'record')} in quarantine, "
         f"from {totals['first_day']} to {totals['last_day']}"
     )

@@ -12,6 +12,7 @@ from strandline.cli.console import escape
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline, RequestedBy
 from strandline.errors import InputError
+from strandline.visible import number_of
 
 
 def erase(
@@ -73,7 +74,7 @@ def _erased(found: Mapping[str, Any]) -> None:
     show.out.print(f"[bold]{escape(found['pipeline'])}[/]: {verb}")
     for name, rows in found["rows"].items():
         if rows is not None:
-            show.out.print(f"{name}: {rows:,} rows")
+            show.out.print(f"{name}: {number_of(rows, 'row')}")
     runs = f": {escape(', '.join(found['staging']))}" if found["staging"] else ""
     show.out.print(f"staging of {len(found['staging']):,} runs{runs}")
     show.out.print(f"reports and results of audits: {found['reports']:,} files")

@@ -18,6 +18,7 @@ from strandline.cli.days import asked_days
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline, path_given
 from strandline.errors import InputError
+from strandline.visible import number_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +98,8 @@ def read(
     if table == LEDGER and days != Days():
         raise InputError("--since, --until", f"{table} has no days", "leave them out")
     spec = at.spec(pipeline)
-    if table == "quarantine" and asked.run is None and asked.as_of_ledger is None:
+    is_newest = table == "quarantine" and asked.run is None and asked.as_of_ledger is None
+    if is_newest:
         tables = current_tables(at.root, spec.pipeline)
     else:
         tables = published_tables(
@@ -109,8 +111,9 @@ def read(
         "pipeline": spec.pipeline,
         "table": table,
         "version": tables.versions[table],
-        "run_id": tables.step.run_id,
-        "ledger": tables.step.position,
+        # malformed rows come between runs: no step of the ledger has just these
+        "run_id": None if is_newest else tables.step.run_id,
+        "ledger": None if is_newest else tables.step.position,
         "notice": tables.notice,
         "limit": asked.most,
     }
@@ -139,12 +142,13 @@ def _texts(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _printed(found: Mapping[str, Any]) -> None:
-    where = f"version {found['version']}, as of position {found['ledger']} of the ledger"
+    as_of = f"as of position {found['ledger']} of the ledger"
+    where = f"version {found['version']}, {as_of if found['ledger'] is not None else 'the newest'}"
     show.out.print(f"[bold]{escape(found['pipeline'])}[/] {found['table']}: {where}")
     if found["notice"]:
         show.out.print(f"note: {escape(found['notice'])}")
     if "output" in found:
-        show.out.print(f"{found['rows']:,} rows in {escape(found['output'])}")
+        show.out.print(f"{number_of(found['rows'], 'row')} in {escape(found['output'])}")
         return
     print_rows(found["columns"], found["rows"])
     shown = len(found["rows"])

@@ -16,6 +16,7 @@ from strandline.cli.json_document import write_document
 from strandline.errors import InputError, StrandlineError
 from strandline.model.intervals import EVERYTHING, days_named, text_of
 from strandline.model.overrides import in_words
+from strandline.visible import number_of
 
 LINES = "\n"
 """The control characters that stay in a message of several lines."""
@@ -71,7 +72,7 @@ def outcome(run: Mapping[str, Any]) -> None:
     for book in run["books"]:
         if not book["name"].startswith("arrival day"):
             parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())
-            facts.add_row(book["name"], f"{book['total']:,} records = {parts}")
+            facts.add_row(book["name"], f"{number_of(book['total'], 'record')} = {parts}")
     if run["read"]:
         facts.add_row("malformed", counted(run["malformed"]))
     _add_violations(facts, run)
@@ -103,8 +104,9 @@ def _watermark(found: Mapping[str, Any]) -> str:
     """The watermark of a status; of results, whose watermark it is."""
     if found["watermark"]:
         return str(found["watermark"]["summary"])
-    upstream = found["upstream"]
-    return f"that of {upstream['pipeline']}: see its status" if upstream else "none yet"
+    if upstream := found["upstream"]:
+        return f"that of {upstream['pipeline']}: see its status"
+    return "not known from the records alone" if found["two_sources"] else "none yet"
 
 
 def status(found: Mapping[str, Any]) -> None:
@@ -163,10 +165,10 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
     if len(found["rules"]) < 2:
         return
     for one in found["rules"]:
-        line = f"{one['start']} to {one['end']}: {one['slots']:,} slots"
+        line = f"{one['start']} to {one['end']}: {number_of(one['slots'], 'slot')}"
         facts.add_row(f"rules {one['spec_fingerprint'][:8]}", line)
     if found["sessions_across_rules"]:
-        facts.add_row("", f"{found['sessions_across_rules']:,} sessions extend over a border")
+        facts.add_row("", f"{number_of(found['sessions_across_rules'], 'session')} across a border")
 
 
 def _windows(start: str, end: str) -> tuple[str, str]:
@@ -227,7 +229,7 @@ def one_run(run: Mapping[str, Any]) -> None:
             parts = " + ".join(f"{count:,} {name}" for name, count in book["parts"].items())
             out.print(f"{book['name']}: {book['total']:,} = {parts}")
     if run["violations"] is not None:
-        out.print(f"out of order: {run['violations']:,} records")
+        out.print(f"out of order: {number_of(run['violations'], 'record')}")
     for result in run["audit"] or []:
         mark = "[green]met[/]   " if result["success"] else "[red]failed[/]"
         out.print(
@@ -267,8 +269,8 @@ def _add_cost(facts: Table, run: Mapping[str, Any]) -> None:
     if read := run["read"]:
         facts.add_row(
             "read",
-            f"{read['rows']:,} rows, {read['bytes'] / 1e6:,.1f} MB, {read['files']:,} files, "
-            f"{read['arrival_days']:,} arrival days",
+            f"{number_of(read['rows'], 'row')}, {read['bytes'] / 1e6:,.1f} MB, "
+            f"{number_of(read['files'], 'file')}, {number_of(read['arrival_days'], 'arrival day')}",
         )
     if before := run["took_before"]:
         facts.add_row("took before", preview.took(before))
@@ -277,7 +279,7 @@ def _add_cost(facts: Table, run: Mapping[str, Any]) -> None:
 def _add_violations(facts: Table, run: Mapping[str, Any]) -> None:
     """Add the records out of order, for a watermark strategy that assumes ascending times."""
     if run["violations"] is not None:
-        facts.add_row("out of order", f"{run['violations']:,} records")
+        facts.add_row("out of order", f"{number_of(run['violations'], 'record')}")
 
 
 def counted(counts: Mapping[str, int]) -> str:

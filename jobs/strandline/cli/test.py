@@ -13,6 +13,7 @@ from strandline.cli import show
 from strandline.cli.console import escape, table
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline
+from strandline.visible import number_of
 
 if TYPE_CHECKING:
     from strandline.trial.run import Difference, Result
@@ -68,7 +69,8 @@ def test(
 
 
 def _page(pipeline: str, rows: int, result: Result) -> None:
-    many = f"{rows:,} rows, {len(result.windows):,} windows, {len(result.quarantine):,} refused"
+    windows, refused = number_of(len(result.windows), "window"), len(result.quarantine)
+    many = f"{number_of(rows, 'row')}, {windows}, {refused:,} refused"
     if not result.differences:
         show.out.print(f"[bold green]passed[/] {escape(pipeline)}: {many}")
         return

@@ -58,7 +58,8 @@ def _validated(
             from strandline.quality.audit.run import validate_expectations  # noqa: PLC0415
 
             validate_expectations(spec)
-        if path in (files := named.get(spec.pipeline, ())):
+        files = named.get(spec.pipeline, ())
+        if path.resolve() in {one.resolve() for one in files}:
             only_one(spec.pipeline, files)
         notes = _unchecked(spec, lake, path.name)
     except InputError as error:

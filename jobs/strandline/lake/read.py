@@ -134,7 +134,9 @@ class TablesTogether:
         except DeltaError:
             raise self._gone(name) from None
         if table is None:
-            raise InputError(f"{self.store.pipeline}: {name}", "did not exist then", "read another")
+            raise InputError(
+                f"{self.store.pipeline}: {name}", "has no row at this state", "read another"
+            )
         return table
 
     def _gone(self, name: str) -> InputError:

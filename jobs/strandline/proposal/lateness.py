@@ -13,6 +13,7 @@ from strandline.proposal.guess import Certainty, Guess
 from strandline.proposal.roles import Roles, times_apart
 from strandline.proposal.times import DAY_MS, HOUR_MS, MINUTE_MS, NONE_MS, Millis
 from strandline.quality.figures import percent
+from strandline.visible import number_of
 
 _SIZES_MS = (MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS)
 _LEAST_ROWS = 20
@@ -84,7 +85,7 @@ def by_sample(roles: Roles) -> Lateness:
 def by_advice(roles: Roles, advice: Mapping[str, Any]) -> Lateness:
     """The proposal by the advisor's lost share of all records for each total lateness."""
     curve = [(row["total_ms"], row["share_lost"]) for row in advice["settings"]]
-    why = f"of all {advice['records']:,} records, by the advisor"
+    why = f"of all {number_of(advice['records'], 'record')}, by the advisor"
     return _chosen(curve, _ahead(roles), Certainty.LIKELY, why)
 
 

@@ -18,6 +18,7 @@ from strandline.proposal.table import Table
 from strandline.proposal.times import time_columns
 from strandline.proposal.unread import unread_times
 from strandline.proposal.yaml_text import Proposal
+from strandline.visible import number_of
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def propose(table: Table) -> Proposed:
             "source.table",
             table.said,
             Certainty.SURE,
-            f"{table.rows:,} row{'' if table.rows == 1 else 's'}, "
+            f"{number_of(table.rows, 'row')}, "
             f"{len(table.schema.names)} columns; a sample of {table.sample.num_rows:,} was read",
         ),
         of_date,

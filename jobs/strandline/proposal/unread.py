@@ -13,9 +13,11 @@ from strandline.proposal.times import time_columns
 
 _WITH_ZONE_NAME = (
     r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?"
-    r"([+-]\d{2}:?\d{2})? ?\[?([A-Z]{2,5}|[A-Z][A-Za-z]+(/[A-Za-z_+-]+)+)\]?$"
+    r"(Z|[+-]\d{2}:?\d{2})? ?\[?([A-Z]{2,5}|[A-Z][A-Za-z]+(/[A-Za-z_+-]+)+)\]?$"
 )
 _ZONE_NAME = re.compile(r"([A-Z]{2,5}|[A-Z][A-Za-z]+(?:/[A-Za-z_+-]+)+)\]?$")
+_NO_ZONES = ("UTC", "AM", "PM")
+"""Names after a time that are read, or that are halves of a day."""
 _LEAST_SHARE = 0.9
 """The smallest share of values that must have the same format."""
 
@@ -34,7 +36,7 @@ def _with_zone_names(sample: pa.Table) -> Iterator[str]:
         if not len(named) or len(named) < _LEAST_SHARE * len(known):
             continue
         name = _ZONE_NAME.search(named[0].as_py())
-        if name is None or name[1] == "UTC":
+        if name is None or name[1] in _NO_ZONES:
             continue
         yield (
             f"{field.name} is a time with the name of a zone ({name[1]}), which is not read: land "
@@ -48,7 +50,9 @@ def _in_nested_columns(sample: pa.Table) -> Iterator[str]:
         fields = fields.flatten()
     for time in time_columns(fields):
         if not time.is_number:
+            by_name = f"event_time: {time.name}"
             yield (
                 f"{time.name} is a time inside a nested column, and such fields are not proposed: "
-                f"if it is the right one, name it in the file, as in event_time: {time.name}."
+                f"if it is the right one, write {by_name} in the file, as an expression if it is "
+                "no timestamp."
             )

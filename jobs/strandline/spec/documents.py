@@ -53,9 +53,9 @@ class _Loader(yaml.SafeLoader):
         return str(text)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> Any:
-        """A whole number of limited length; what only YAML 1.1 reads as one (010, 1:30) is text.
+        """A whole number of limited length; with a leading zero or a colon (010, 1:30) it is text.
 
-        It would be another number than the written one, such as 8 and 90.
+        YAML 1.1 would make another number of it than the written one, such as 8 and 90.
         """
         if _NOT_DECIMAL.match(node.value):
             return self.construct_scalar(node)

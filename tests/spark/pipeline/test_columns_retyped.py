@@ -11,6 +11,7 @@ from lakes import SCHEMA, Line, a_record, a_spec
 
 from strandline.errors import InputError
 from strandline.pipeline.manage.revert import revert_run
+from strandline.pipeline.views.status import status_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,9 +159,13 @@ def test_a_retyped_column_that_the_pipeline_uses_stops_it_and_the_way_out_works(
     with pytest.raises(InputError) as refused:
         line.advance("3")
     assert way_out in str(refused.value)
+    state = status_of(line.spec, line.lake)["state"]  # the refused run has no step in the ledger
+    assert state.startswith("CRITICAL: every run is refused: ")
+    assert way_out in state
     changed = {f"source__{key}": of for key, of in source.items()}
     mended = a_spec(**({"source__channels": ["a"], "aggregates": {"seen": "count(*)"}} | changed))
     line.of(mended).advance("3")
+    assert status_of(mended, line.lake)["refused"] == []
     assert [row["seen"] for row in line.rows("windows")] == [row["seen"] for row in before]
     assert len(line.rows("quarantine")) == 4
     assert not line.of(mended).advance("3").changed

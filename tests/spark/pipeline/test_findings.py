@@ -274,7 +274,7 @@ def test_findings_are_of_the_last_scheduled_run_and_of_runs_by_hand_that_none_co
         Entry("r5", 1, "dropped", "backfill", position=6),
     ]
     nothing_left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": []}
-    nothing_left |= {"upstream": None}
+    nothing_left |= {"upstream": None, "refused": []}
     found = findings_of(a_spec(), PipelineState.of(entries), nothing_left)
     assert [(one.name, one.run_id) for one in found] == [("c", "r3"), ("d", "r4")]
 
@@ -310,7 +310,7 @@ def test_what_a_run_found_that_was_taken_back_is_no_finding_and_what_stood_befor
         return Entry(f"r{number}", 1, "published", "revert", within, reverts=of, position=number)
 
     nothing_left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": []}
-    nothing_left |= {"upstream": None}
+    nothing_left |= {"upstream": None, "refused": []}
 
     def found(*entries: Entry) -> list[str]:
         state = PipelineState.of(entries)

@@ -139,12 +139,18 @@ def test_a_pipeline_is_named_by_its_file_whether_that_is_asked_for_or_the_pipeli
         assert result["problem"].startswith("clicks.yaml: source.valid: 'amount > 0' is no column")
 
 
-def test_two_files_of_one_name_are_both_wrong_as_no_command_takes_that_name(home, capsys):
+def test_two_files_of_one_name_are_both_wrong_as_no_command_takes_that_name(
+    home, capsys, monkeypatch
+):
     twin = (home / "pipelines" / "clicks.yaml").read_text(encoding="utf-8")
     (home / "pipelines" / "twin.yaml").write_text(twin, encoding="utf-8")
     found = validated(home, capsys, code=2)
     assert [found[name]["valid"] for name in ("clicks.yaml", "twin.yaml")] == [False, False]
     assert "clicks: defined by clicks.yaml and twin.yaml" in found["twin.yaml"]["problem"]
+    monkeypatch.chdir(home)  # however the path is written
+    for path in ("pipelines/twin.yaml", "./pipelines/twin.yaml"):
+        (twin_alone,) = validated(home, capsys, path, code=2).values()
+        assert "defined by clicks.yaml and twin.yaml" in twin_alone["problem"]
 
 
 def test_a_table_that_has_not_landed_yet_is_a_note(home, capsys):

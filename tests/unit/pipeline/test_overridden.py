@@ -166,7 +166,7 @@ def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
     )
     assert not list(of_overrides({}, spec))
     state = PipelineState.of(published(a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)))
-    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "upstream": None}
+    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "upstream": None, "refused": []}
     left |= {"overridden": [one.to_json() for one in state.overridden]}
     (finding,) = (one for one in findings_of(spec, state, left) if one.name == "overridden")
     assert finding.sentence.endswith(f"by other rules (allowed_lateness: 6h){found}")

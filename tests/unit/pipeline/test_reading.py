@@ -142,6 +142,7 @@ def test_quarantine_is_read_with_malformed_rows_of_a_rejected_run(lake, command)
     note(lake, "r-3", "rejected")
     write(lake, "quarantine", reason="null_key")
     assert "9 rows" in command("quarantine")[1]
+    assert ", the newest" in command("quarantine")[1]
     assert "8 rows" in command("quarantine", "--run", "r-2")[1]
     runs = DeltaTable(lake.pipeline("meter").uri("runs"))
     runs.delete("step = 'published'")

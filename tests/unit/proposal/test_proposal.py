@@ -278,12 +278,20 @@ def test_a_number_with_a_decimal_comma_is_a_measure_and_thousands_are_none(here)
     assert len(aggregates) == 2
 
 
-@pytest.mark.parametrize("zone", ["CET", "Europe/Berlin"])
-def test_a_time_with_the_name_of_a_zone_is_refused_by_that_name(here, zone):
-    write_csv("x.csv", [{"seen": f"{at:%Y-%m-%d %H:%M:%S} {zone}"} for at in HAPPENED])
+@pytest.mark.parametrize(
+    ("behind", "zone"),
+    [(" CET", "CET"), (" Europe/Berlin", "Europe/Berlin"), ("Z[Europe/Berlin]", "Europe/Berlin")],
+)
+def test_a_time_with_the_name_of_a_zone_is_refused_by_that_name(here, behind, zone):
+    write_csv("x.csv", [{"seen": f"{at:%Y-%m-%d %H:%M:%S}{behind}"} for at in HAPPENED])
     assert f"seen is a time with the name of a zone ({zone}), which is not read" in refusal(
         "--from", "x.csv"
     )
+
+
+def test_a_half_of_a_day_is_no_zone(here):
+    write_csv("x.csv", [{"seen": f"{at:%Y-%m-%d %I:%M:%S %p}"} for at in HAPPENED])
+    assert "zone" not in refusal("--from", "x.csv")
 
 
 def test_a_time_inside_a_nested_column_is_named_where_another_is_proposed(here):

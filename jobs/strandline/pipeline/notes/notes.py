@@ -42,6 +42,7 @@ from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS
 from strandline.spec.runnable import times_of_a_window
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
+from strandline.visible import number_of
 
 
 def notes_of(
@@ -85,7 +86,7 @@ def of_staged(staged: Staged) -> Iterator[str]:
     """Notes that are known only after staging."""
     for book in staged.books:
         if book.name.startswith(KEPT) and book.total:
-            yield f"{book.name}: {book.total:,} records have arrived since, all of them late"
+            yield f"{book.name}: {number_of(book.total, 'record')} arrived since, all of them late"
     yield from of_calendar(staged.calendar, staged.gaps.not_in_rows)
 
 
@@ -123,8 +124,8 @@ def of_calendar(calendar: pd.DataFrame, not_in_it: Counter[str]) -> Iterator[str
     count = int(calendar["unfired"].sum()) if "unfired" in calendar else 0
     if count:
         yield (
-            f"unfired: {count:,} records came after the last firing of their window, and went with "
-            "it: the trigger does not fire at the end"
+            f"unfired: {number_of(count, 'record')} came after the last firing of their window, "
+            "and went with it: the trigger does not fire at the end"
         )
 
 
@@ -164,8 +165,8 @@ def _of_changed_days(seen: Observation, plan: Plan) -> Iterator[str]:
 def _of_violations(seen: Observation) -> Iterator[str]:
     if seen.all_violations:
         yield (
-            f"{seen.all_violations:,} records came behind an earlier one of their channel: the "
-            "ascending order that the watermark assumes does not hold"
+            f"{number_of(seen.all_violations, 'record')} came behind an earlier one of their "
+            "channel: the ascending order that the watermark assumes does not hold"
         )
 
 
@@ -219,8 +220,8 @@ def _of_tables_no_longer_kept(ctx: Context) -> Iterator[str]:
     for name, rows in no_longer_kept(ctx).items():
         why = "firings: false, so" if name == "firings" else f"the pipeline keeps no {name} now, so"
         yield (
-            f"{why} this run removes the {rows:,} rows of the table {name}; if the pipeline "
-            "keeps them again later, rebuilt ranges have them again"
+            f"{why} this run removes the {number_of(rows, 'row')} of the table {name}; if the "
+            "pipeline keeps them again later, rebuilt ranges have them again"
         )
 
 

@@ -37,6 +37,7 @@ from strandline.pipeline.observe.observe_input import DaysToObserve, ObservedInp
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import JoinedSpec
 from strandline.spec.pipeline import channel_of
+from strandline.visible import number_of
 
 
 def observe_landing(
@@ -222,8 +223,8 @@ def _fail(broken: pd.DataFrame, spec: PipelineSpec) -> NoReturn:
     of_channel = f" of channel {first['channel']!r}" if spec.source.channel else ""
     raise InputError(
         f"{spec.pipeline}: watermark.on_violation",
-        f"{int(broken['violations'].sum()):,} records came behind an earlier one of their channel, "
-        f"by up to {int(broken['behind_ms'].max())} ms; the first{of_channel} at "
+        f"{number_of(int(broken['violations'].sum()), 'record')} came behind an earlier one of "
+        f"their channel, by up to {int(broken['behind_ms'].max())} ms; the first{of_channel} at "
         f"{text_of(int(first['first_arrival_ms']))}",
         "choose on_violation: warn, or bounded_out_of_orderness with a bound for the disorder",
     )

@@ -13,6 +13,7 @@ from strandline.pipeline.request.driver import INTERRUPTED, state_of
 from strandline.quality.findings.check import Finding, findings_in, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
+from strandline.visible import number_of
 
 _NOT_JUDGED = ("dropped", "dropping")
 """Steps after which the findings of a run are void."""
@@ -41,6 +42,7 @@ def findings_of(
     """
     schedule = None if now_ms is None else not_run_since(spec.cron, _runs(state.steps), now_ms)
     found = [
+        *_of_refusals(remembered["refused"]),
         *_of_the_clock(spec, state),
         *_of_runs(state),
         *_of_audits(state),
@@ -67,6 +69,12 @@ def start_to_come(spec: PipelineSpec, state: PipelineState) -> int | None:
     return start_ms
 
 
+def _of_refusals(refused: Sequence[str]) -> Iterator[Finding]:
+    """A finding for each reason why the next run, like every other, will be refused."""
+    for problem in refused:
+        yield Finding("refused", "critical", f"every run is refused: {problem}")
+
+
 def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]:
     """A finding if the clock starts after everything processed.
 
@@ -84,7 +92,7 @@ def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]
 def _of_what_is_left(spec: PipelineSpec, remembered: Mapping[str, Any]) -> Iterator[Finding]:
     """Findings about slots that should be closed, days to recompute, and several settings."""
     if behind := remembered["open_behind_watermark"]:
-        sentence = f"{behind:,} windows open behind the watermark"
+        sentence = f"{number_of(behind, 'window')} open behind the watermark"
         yield Finding("open_behind_watermark", "critical", sentence)
     if days := remembered["lost"]:
         sentence = f"rows of {days_named(days)} have disappeared from the landing table"
@@ -103,16 +111,22 @@ def _of_what_is_left(spec: PipelineSpec, remembered: Mapping[str, Any]) -> Itera
 def _of_upstream(state: PipelineState, upstream: Mapping[str, Any] | None) -> Iterator[Finding]:
     """A finding if more was processed than the pipeline whose results are read has published.
 
-    Its later results were taken back, or its tables were removed.
+    A run of it was reverted or published as of an earlier cut-off, or its tables were removed. Also
+    one if its tables cannot be read.
     """
     if upstream is None or state.frontier_ms is None:
+        return
+    if "problem" in upstream:
+        sentence = f"the results of {upstream['pipeline']} cannot be read: {upstream['problem']}"
+        yield Finding("upstream", "critical", sentence)
         return
     name, known = upstream["pipeline"], upstream["processed_up_to"]
     if known is None or known < text_of(state.frontier_ms):
         sentence = (
             f"it is processed up to {text_of(state.frontier_ms)}, and {name}, whose results it "
-            f"reads, up to {known or 'no midnight'} now: later results of {name} were taken back, "
-            f"or its tables removed; run {name}, then this pipeline"
+            f"reads, up to {known or 'no midnight'} now: a run of {name} was reverted, or has "
+            "published as of an earlier cut-off, or its tables were removed; "
+            f"run {name}, then this pipeline"
         )
         yield Finding("upstream", "warning", sentence)
 

@@ -10,15 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from deltalake.exceptions import DeltaError
 
+from strandline.errors import InputError, StrandlineError, problem_of
+from strandline.lake.landing.known_columns import columns_in_lake
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import Days, facts_of_files, read_days
 from strandline.lake.store.reads import dataset_of
-from strandline.lake.store.store import Store
+from strandline.lake.store.store import Lake, Store
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec
+from strandline.spec.expressions import problems_of
 
 _INSTANT = pa.timestamp("us", tz="UTC")
 _KNOWN_BY_FILES = {
@@ -48,7 +52,8 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         ranges with overridden settings (`OverriddenRange`); `open_behind_watermark`: the number of
         open slots that the watermark at the frontier has passed (must be 0);
         `sessions_across_rules`: the number of sessions that extend over a border between settings;
-        `upstream`: the pipeline whose results are read, and its frontier.
+        `upstream`: the pipeline whose results are read, and its frontier; `refused`: why every run
+        is refused, by the file and the newest columns of the tables that it reads.
     """
     ranges = _ranges_by_rules(store)
     first_open_ms = state.published[-1].first_open_ms if state.published else None
@@ -69,15 +74,31 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         "open_behind_watermark": _open_behind_watermark(spec, store, state.frontier_ms),
         "sessions_across_rules": _across(spec, store, ranges),
         "upstream": _upstream(spec, store),
+        "refused": [str(problem) for problem in _refused(spec, store.lake)],
     }
 
 
+def _refused(spec: PipelineSpec, lake: Lake) -> list[InputError]:
+    """The problems for which every run is refused before it has a step in the ledger."""
+    try:
+        columns, _ = columns_in_lake(lake, spec)
+    except InputError as problem:
+        return [problem]
+    return problems_of(spec, columns, spec.pipeline)
+
+
 def _upstream(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
-    """The pipeline whose results are read, and its frontier; None: it reads a landing table."""
+    """The pipeline whose results are read, and its frontier; None: it reads a landing table.
+
+    If its tables cannot be read, `problem` is why.
+    """
     name = spec.reads_results_of
     if name is None:
         return None
-    reached_ms = Ledger(store.lake.pipeline(name)).state().frontier_ms
+    try:
+        reached_ms = Ledger(store.lake.pipeline(name)).state().frontier_ms
+    except (DeltaError, OSError, StrandlineError) as error:
+        return {"pipeline": name, "processed_up_to": None, "problem": problem_of(error)}
     return {
         "pipeline": name,
         "processed_up_to": None if reached_ms is None else text_of(reached_ms),

@@ -76,6 +76,7 @@ def status_of(
         "findings": [finding.to_json() for finding in findings],
         "books_of_tables": None if books is None else len(books),
         "overlapping": spec.window.overlapping,
+        "two_sources": spec.has_two_sources,
         "days": days.named,
         **_of_days(store, days),
         "totals": totals(store, spec.result),

@@ -13,8 +13,8 @@ from strandline.spec import PipelineSpec
 def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
     """The watermark after the last observed day.
 
-    If it follows the clock: the watermark at the last horizon. None: nothing has arrived, or it is
-    the watermark of another pipeline.
+    If it follows the clock: the watermark at the last horizon. None: nothing has arrived, it is the
+    watermark of another pipeline, or the records of two sources do not decide it (`held_back_by`).
     """
     found, lag_ms = channel_watermarks(spec, store).held_back, spec.watermark.lag_ms
     horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]

@@ -17,6 +17,7 @@ from strandline.pipeline.views.watermark import watermark_of
 from strandline.quality.figures import duration, percent
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
+from strandline.visible import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +141,10 @@ def _by_counts(slot: Slot) -> Iterator[Cause]:
         yield Cause("no_window", f"{outside:,} of {known:,} records lie in no window")
     if missed := counts["missed_pairs"]:
         yield Cause(
-            "missed_pairs", f"{_records(missed)} came too late for it, but not for other windows"
+            "missed_pairs",
+            f"{number_of(missed, 'record')} came too late for it, but not for other windows",
         )
     if dropped := counts.get("unfired"):
-        yield Cause("unfired", f"{_records(dropped)} dropped before they were in a firing")
-
-
-def _records(many: int) -> str:
-    return "1 record" if many == 1 else f"{many:,} records"
+        yield Cause(
+            "unfired", f"{number_of(dropped, 'record')} dropped before they were in a firing"
+        )
