@@ -283,7 +283,7 @@ def test_hours_that_are_taken_back_take_back_what_the_days_made_of_them(spark, t
         chain.days.advance(night)
     assert state_of_days(chain) == "OK"
     revert_run(chain.hours.spec, chain.hours.lake, hours.run_id, spark, reason="a mistake")
-    assert "up to 2024-03-03T00:00:00Z now: later results of" in state_of_days(chain)
+    assert "up to 2024-03-03T00:00:00Z now: a run of meter was reverted" in state_of_days(chain)
     done = chain.days.advance("4")
     assert "later results of" not in state_of_days(chain)
     assert (done.horizon_ms, done.frontier_ms) == (instant("3"), instant("3"))
