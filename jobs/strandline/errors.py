@@ -193,6 +193,17 @@ _OF_A_WAIT, _CAUSE = "Exception thrown in awaitResult", "Caused by: "
 """The text of Spark's error for a failed task, and the prefix of the line with its cause."""
 
 
+def file_missing(place: str, pipeline: str, error: Exception | None = None) -> InputError:
+    """The error of a published table whose log names a file that is not there."""
+    which = "" if error is None else f" ({problem_of(error)})"
+    return InputError(
+        place,
+        f"a file that the table's log names is missing{which}",
+        "restore it, or publish everything again, which a chain over it notices: "
+        f"strandline advance {pipeline} --recreate --to … --reason …",
+    )
+
+
 def problem_of(error: BaseException) -> str:
     """The class and the most informative line of any exception."""
     kind, problem = type(error).__name__, telling_line(str(error))

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from strandline.errors import InputError, NoRunsError
+from strandline.errors import InputError, NoRunsError, file_missing
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import WHOLE, PipelineState
 from strandline.lake.ledger.unfinished import UnfinishedPublish
@@ -141,12 +141,22 @@ class TablesTogether:
 
     def _gone(self, name: str) -> InputError:
         version = (self.store.pinned or {}).get(name)
+        if version is None or version == self._newest_version(name):
+            return file_missing(f"{self.store.pipeline}: {name}", self.store.pipeline)
         return InputError(
             f"{self.store.pipeline}: {name}",
             f"version {version} is not there any more: it was vacuumed",
             "read the published rows, without --run and --as-of-ledger; --keep-days of "
             "strandline maintain sets for how long versions stay",
         )
+
+    def _newest_version(self, name: str) -> int | None:
+        """The newest version of a table; None if its log cannot be read."""
+        try:
+            table = self.store.lake.pipeline(self.store.pipeline).table(name)
+        except DeltaError:
+            return None
+        return None if table is None else int(table.version())
 
 
 def published_tables(

@@ -58,6 +58,15 @@ OTHERS = [
 ]  # fmt: skip
 
 
+def test_a_missing_file_of_a_table_needs_a_person_and_one_of_staging_is_of_no_table():
+    lost = FileNotFoundError("Failed to open local file '/lake/meter/windows/a.parquet'")
+    with pytest.raises(InputError, match=r"windows/a\.parquet.*--recreate"), recorded(list):
+        raise lost
+    staged = FileNotFoundError("/lake/meter/_staging/abc-1/windows: no such file")
+    with pytest.raises(UnexpectedError), recorded(list):
+        raise staged
+
+
 @pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
 def test_an_error_of_any_class_leaves_a_step_and_becomes_one_line(error):
     steps: list[str] = []

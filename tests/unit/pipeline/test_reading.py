@@ -6,6 +6,7 @@ import json
 import time
 from datetime import UTC, datetime
 from io import StringIO
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
@@ -179,6 +180,15 @@ def test_a_version_that_was_vacuumed_says_how_to_go_on(lake):
     table.vacuum(0, dry_run=False, enforce_retention_duration=False)
     with pytest.raises(InputError, match=r"windows: version 0 is not there any more.*--keep-days"):
         list(published_tables(lake, "meter").batches("windows"))
+
+
+def test_a_file_that_is_gone_from_the_newest_version_is_no_vacuum(lake, command):
+    for path in DeltaTable(lake.pipeline("meter").uri("windows")).file_uris():
+        Path(path).unlink()
+    code, said = command("windows")
+    assert code == 2
+    assert "meter: windows: a file that the table's log names is missing" in said
+    assert "--recreate" in said
 
 
 def test_a_file_holds_the_rows_whatever_its_format(command, tmp_path):

@@ -26,6 +26,7 @@ from strandline.errors import (
     RetryableError,
     StrandlineError,
     UnexpectedError,
+    file_missing,
     problem_of,
     storage_error,
 )
@@ -45,6 +46,8 @@ _THROWN = (
 """Errors of an expression on a value that it cannot take; Sail has one class for all of them."""
 _NO_MEMORY = re.compile("Resources exhausted|Failed to allocate additional")
 """Sail's message if its memory pool is exhausted and the operation cannot spill to disk."""
+_STAGED = "_staging"
+"""The folder of files that no table's log names."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 """Spark's message if all executors with some cached rows have died."""
 
@@ -100,7 +103,7 @@ def _as_ours(
     run = f"{pipeline} run {run_id}"
     if said := _said_in_a_worker(pipeline, error):
         return said
-    if failed := storage_error(run, error):
+    if failed := storage_error(run, error) or _of_a_missing_file(run, pipeline, error):
         return failed.problem, failed
     session = session_of(spark)
     if session.has_ended:
@@ -121,6 +124,12 @@ def _as_ours(
         lost = "all executors have died that kept some rows of it"
         return lost, RetryableError(run, lost, "run it again")
     return problem_of(error), UnexpectedError.of(run, error)
+
+
+def _of_a_missing_file(run: str, pipeline: str, error: Exception) -> InputError | None:
+    """The error of a table without one of its files; None: the error has another cause."""
+    is_of_a_table = isinstance(error, FileNotFoundError) and _STAGED not in str(error)
+    return file_missing(run, pipeline, error) if is_of_a_table else None
 
 
 def _not_computed(pipeline: str, problem: str, *, on_sail: bool) -> InputError:
