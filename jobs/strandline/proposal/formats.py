@@ -20,7 +20,7 @@ _NUMBERS = re.compile(
 )
 _YEAR_FIRST = re.compile(rf"\d{{4}}(?P<by>[./])\d{{1,2}}(?P=by)\d{{1,2}}{_CLOCK}")
 _NAMED = re.compile(rf"(?P<first>\d{{1,2}})(?P<by>[ -])[A-Z][a-z]{{2}}(?P=by)\d{{4}}{_CLOCK}")
-_NAME_FIRST = re.compile(rf"[A-Z][a-z]{{2}} (?P<first>\d{{1,2}}), \d{{4}}{_CLOCK}")
+_NAME_FIRST = re.compile(rf"[A-Z][a-z]{{2}} (?P<first>\d{{1,2}})(?P<by>,?) \d{{4}}{_CLOCK}")
 _COMPACT = re.compile(r"(?:19|20)\d{6}(?P<clock>\d{6})?")
 _LEAST_SHARE = 0.9
 """The smallest share of values that must have the same format."""
@@ -72,7 +72,8 @@ def _form_of_one(text: str) -> TextForm | str | None:
         by = match["by"]
         return _with_clock(f"d{by}MMM{by}yyyy", f"%d{by}%b{by}%Y", match)
     if match := _NAME_FIRST.fullmatch(text):
-        return _with_clock("MMM d, yyyy", "%b %d, %Y", match)
+        by = match["by"]
+        return _with_clock(f"MMM d{by} yyyy", f"%b %d{by} %Y", match)
     if match := _COMPACT.fullmatch(text):
         clock = match["clock"] is not None
         spark = "yyyyMMddHHmmss" if clock else "yyyyMMdd"

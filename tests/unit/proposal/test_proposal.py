@@ -58,6 +58,7 @@ FORMS = {
     "iso with a zone": ("%Y-%m-%dT%H:%M:%S+02:00", "seen"),
     "iso without": ("%Y-%m-%d %H:%M:%S", "seen"),
     "year first": ("%Y/%m/%d %H:%M", "try_to_timestamp(`seen`, 'yyyy/M/d H:mm')"),
+    "a month's name first": ("%b %d %Y %H:%M", "try_to_timestamp(`seen`, 'MMM d yyyy H:mm')"),
     "a month's name": ("%d %b %Y %H:%M", "try_to_timestamp(`seen`, 'd MMM yyyy H:mm')"),
 }
 
