@@ -175,7 +175,6 @@ def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, 
     (tmp_path / "flights.yaml").write_text(good, encoding="utf-8")
     (tmp_path / "tabs.yaml").write_text("pipeline:\ttabs", encoding="utf-8")
     odd = {
-        "digits": "x: 0x_",
         "deep": "x: " + "[" * 5_000,
         "long": "x: " + "9" * 5_000,
         "bomb": "a0: &a0 [x, x]\n"
@@ -183,6 +182,7 @@ def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, 
     }
     for name, text in odd.items():
         (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "digits.yaml").write_text("x: 0x_", encoding="utf-8")  # no number, so a text
     (tmp_path / "typo.yaml").write_text(
         good.replace("pipeline: flights", "pipeline: typo\nwidnow: {}"), encoding="utf-8"
     )
@@ -207,6 +207,7 @@ def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, 
         "'@nightly' is not a cron expression",
         "one.yaml and two.yaml",
         *(f"{name}.yaml: not YAML" for name in odd),
+        "digits.yaml",
     ):
         assert part in said and part in page
 
