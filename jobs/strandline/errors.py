@@ -199,8 +199,9 @@ def file_missing(place: str, pipeline: str, error: Exception | None = None) -> I
     return InputError(
         place,
         f"a file that the table's log names is missing{which}",
-        "restore it, or publish everything again, which a chain over it notices: "
-        f"strandline advance {pipeline} --recreate --to … --reason …",
+        "restore it, or publish everything again: "
+        f"strandline advance {pipeline} --recreate --to … --reason …; the next runs of pipelines "
+        "over its results follow",
     )
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from strandline.proposal.guess import Certainty, Guess
-from strandline.proposal.times import NONE_MS, Millis, quoted
+from strandline.proposal.times import NONE_MS, Millis, is_text, quoted
 from strandline.tables import FIRING_COLUMNS, WINDOW_COLUMNS
 
 _OF_KEY = re.compile(
@@ -81,7 +81,7 @@ def _groups(sample: pa.Table, times: Sequence[str]) -> Iterable[tuple[str, int]]
     """The columns with few values and no nulls, with their number of values."""
     for field in sample.schema:
         kind = field.type
-        text = types.is_string(kind) or types.is_large_string(kind)
+        text = is_text(kind)
         if field.name in times or not (text or types.is_integer(kind) or types.is_boolean(kind)):
             continue
         column = sample.column(field.name)
@@ -185,7 +185,7 @@ def _aggregates(
 def _has_decimal_commas(column: pa.ChunkedArray) -> bool:
     """Whether a column's texts are numbers with decimal commas, none of them thousands."""
     known = column.drop_null()
-    if not len(known) or not (types.is_string(known.type) or types.is_large_string(known.type)):
+    if not len(known) or not is_text(known.type):
         return False
     return bool(
         pc.all(pc.match_substring_regex(known, _DECIMAL_COMMA)).as_py()

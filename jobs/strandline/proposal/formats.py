@@ -22,7 +22,7 @@ _YEAR_FIRST = re.compile(rf"\d{{4}}(?P<by>[./])\d{{1,2}}(?P=by)\d{{1,2}}{_CLOCK}
 _NAMED = re.compile(rf"(?P<first>\d{{1,2}})(?P<by>[ -])[A-Z][a-z]{{2}}(?P=by)\d{{4}}{_CLOCK}")
 _NAME_FIRST = re.compile(rf"[A-Z][a-z]{{2}} (?P<first>\d{{1,2}})(?P<by>,?) \d{{4}}{_CLOCK}")
 _COMPACT = re.compile(r"(?:19|20)\d{6}(?P<clock>\d{6})?")
-_LEAST_SHARE = 0.9
+LEAST_SHARE = 0.9
 """The smallest share of values that must have the same format."""
 
 
@@ -52,9 +52,9 @@ def form_of(texts: Sequence[str]) -> TextForm | None:
         return None
     form, _ = found.most_common(1)[0]
     if isinstance(form, str):
-        return _by_numbers(texts) if sum(found.values()) >= _LEAST_SHARE * len(texts) else None
+        return _by_numbers(texts) if sum(found.values()) >= LEAST_SHARE * len(texts) else None
     like_it = sum(many for one, many in found.items() if one == form)
-    return form if like_it >= _LEAST_SHARE * len(texts) else None
+    return form if like_it >= LEAST_SHARE * len(texts) else None
 
 
 _DAY_AND_MONTH = "day and month"
@@ -121,7 +121,7 @@ def _by_numbers(texts: Sequence[str]) -> TextForm | None:
     )
     forms = Counter(_with_clock(spark.format(by), pandas.format(by), match) for match in matches)
     form, many = forms.most_common(1)[0]
-    if many < _LEAST_SHARE * len(texts):
+    if many < LEAST_SHARE * len(texts):
         return None
     return TextForm(form.spark, form.pandas, False, form.whole_days, not (first or second))
 

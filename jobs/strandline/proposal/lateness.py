@@ -57,11 +57,8 @@ def window_size(event_ms: Millis, unit_ms: int, rows: int) -> tuple[int, Guess]:
     least_ms = unit_ms * 4 if unit_ms >= HOUR_MS else unit_ms
     fitting = [ms for ms in _SIZES_MS if ms >= least_ms and in_each(ms) >= _LEAST_ROWS]
     size_ms = next(iter(fitting), DAY_MS)
-    many, days = f"{in_each(size_ms):,.0f}", f"{span_ms / DAY_MS:,.0f}"
-    why = (
-        f"about {many} row{'' if many == '1' else 's'} in each, "
-        f"over {days} day{'' if days == '1' else 's'}"
-    )
+    rows_in_each = number_of(round(in_each(size_ms)), "row")
+    why = f"about {rows_in_each} in each, over {number_of(round(span_ms / DAY_MS), 'day')}"
     return size_ms, Guess("window", f"tumbling: {written(size_ms)}", Certainty.GUESS, why)
 
 

@@ -64,52 +64,53 @@ def roles_of(
     Raises:
         InputError: no column can be read as a time.
     """
-    chosen = [one for one in times if one.name not in partitions]
-    likely = [
-        one
-        for one in chosen
-        if not one.is_number
-        or _OF_TIME.search(one.name)
-        or _OF_EVENT.search(one.name)
-        or _OF_ARRIVAL.search(one.name)
-    ]
-    candidates = likely or chosen
+    candidates = _candidates([one for one in times if one.name not in partitions])
     if not candidates:
+        sentences = [f"no column reads as a time; there are {', '.join(columns)}.", *unread]
         raise InputError(
             "--from",
-            " ".join([f"no column reads as a time; there are {', '.join(columns)}.", *unread])[:-1],
+            " ".join(sentences).removesuffix("."),
             "land one: a timestamp, an ISO-8601 text, or a number since 1970 "
             "(docs/landing-contract.md)",
         )
     event, arrival = _best(candidates)
-    guesses = [_guess("source.event_time", event, _certainty_of_event(event, candidates))]
-    problems = [*unread, *_problems_of(event)]
+    of_event = _guess("source.event_time", event, _certainty_of_event(event, candidates))
+    of_arrival, problems = _arrival(event, arrival)
+    problems = [*unread, *_problems_of(event), *problems]
+    return Roles(event, arrival, (of_event, of_arrival), tuple(problems))
+
+
+def _candidates(times: Sequence[TimeColumn]) -> Sequence[TimeColumn]:
+    """The columns that are times by their type or name; all of them if there is none."""
+    likely = [
+        one
+        for one in times
+        if not one.is_number or any(_hint(one, of) for of in (_OF_TIME, _OF_EVENT, _OF_ARRIVAL))
+    ]
+    return likely or times
+
+
+def _arrival(event: TimeColumn, arrival: TimeColumn | None) -> tuple[Guess, list[str]]:
+    """The guess of the arrival time, and sentences about its problems; None: no column has it."""
+    key = "source.arrival_time"
     if arrival is None:
-        guesses.append(
-            Guess(
-                "source.arrival_time",
-                event.expression,
-                Certainty.TODO,
-                "no column says when a record reached the table",
-            )
-        )
-        problems.append(
+        why = "no column says when a record reached the table"
+        without = (
             "No lateness can be known without an arrival time: each record is taken to arrive "
             "when it happens, so none is ever late. Land the time at which a record reached the "
             "table in a column of its own (docs/landing-contract.md), and name it here."
         )
-    else:
-        share = _share_in_order(event, arrival)
-        certainty = _certainty_of_arrival(event, arrival, share)
-        why = f"{share:.1%} of the sample arrive after {event.name}"
-        guesses.append(_guess("source.arrival_time", arrival, certainty, why))
-        problems += _problems_of(arrival)
-        if share < _MOSTLY:
-            problems.append(
-                f"{1 - share:.0%} of the records would arrive before they happened: "
-                f"{arrival.name} may not be the arrival. Look at some rows."
-            )
-    return Roles(event, arrival, tuple(guesses), tuple(problems))
+        return Guess(key, event.expression, Certainty.TODO, why), [without]
+    share = _share_in_order(event, arrival)
+    certainty = _certainty_of_arrival(event, arrival, share)
+    why = f"{share:.1%} of the sample arrive after {event.name}"
+    problems = _problems_of(arrival)
+    if share < _MOSTLY:
+        problems.append(
+            f"{1 - share:.0%} of the records would arrive before they happened: "
+            f"{arrival.name} may not be the arrival. Look at some rows."
+        )
+    return _guess(key, arrival, certainty, why), problems
 
 
 def _best(times: Sequence[TimeColumn]) -> tuple[TimeColumn, TimeColumn | None]:

@@ -68,6 +68,11 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type are texts."""
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
 def time_columns(sample: pa.Table) -> Iterator[TimeColumn]:
     """The columns of a sample that can be read as times, in their order."""
     for field in sample.schema:
@@ -86,7 +91,7 @@ def _read(field: pa.Field, column: pa.ChunkedArray) -> TimeColumn | None:
         return TimeColumn(name, name, said, _of_times, nothing, has_zone=kind.tz is not None)
     if types.is_date(kind):
         return TimeColumn(name, name, "a date: no time of day", _of_times, nothing, has_zone=False)
-    if types.is_string(kind) or types.is_large_string(kind):
+    if is_text(kind):
         return _of_texts(name, column)
     if types.is_integer(kind) or types.is_floating(kind):
         return _of_numbers(name, column, is_text=False)

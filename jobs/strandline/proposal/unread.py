@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from strandline.proposal.times import time_columns
+from strandline.proposal.formats import LEAST_SHARE
+from strandline.proposal.times import is_text, time_columns
 
 _WITH_ZONE_NAME = (
     r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?"
@@ -18,8 +19,6 @@ _WITH_ZONE_NAME = (
 _ZONE_NAME = re.compile(r"([A-Z]{2,5}|[A-Z][A-Za-z]+(?:/[A-Za-z_+-]+)+)\]?$")
 _NO_ZONES = ("UTC", "AM", "PM")
 """Names after a time that are read, or that are halves of a day."""
-_LEAST_SHARE = 0.9
-"""The smallest share of values that must have the same format."""
 
 
 def unread_times(sample: pa.Table) -> list[str]:
@@ -29,11 +28,11 @@ def unread_times(sample: pa.Table) -> list[str]:
 
 def _with_zone_names(sample: pa.Table) -> Iterator[str]:
     for field in sample.schema:
-        if not (types.is_string(field.type) or types.is_large_string(field.type)):
+        if not is_text(field.type):
             continue
         known = sample.column(field.name).drop_null()
         named = known.filter(pc.match_substring_regex(known, _WITH_ZONE_NAME))
-        if not len(named) or len(named) < _LEAST_SHARE * len(known):
+        if not len(named) or len(named) < LEAST_SHARE * len(known):
             continue
         name = _ZONE_NAME.search(named[0].as_py())
         if name is None or name[1] in _NO_ZONES:

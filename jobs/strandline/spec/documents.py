@@ -16,6 +16,7 @@ _MOST_NODES = 20_000
 """The largest number of values in a document; values repeated by an alias count again."""
 _MOST_BITS = 128
 _NOT_DECIMAL = re.compile(r"[-+]?0[0-9A-Za-z_]|.*:")
+"""A whole number of YAML 1.1 with a leading zero, or with parts of 60: `010`, `0x1F`, `1:30`."""
 _BOOLEAN, _TEXT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from strandline.lake.landing.lacking import lacking
+from strandline.lake.publish.lacking import lacking
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strandline.errors import NoRunsError
-from strandline.lake.landing.lacking import lacking
 from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish.lacking import lacking
 from strandline.lake.read import tables_shown
 from strandline.lake.store.days import Days, read_days, shown_days, slots_beyond_rows, totals
 from strandline.lake.store.reads import columns_of
