@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import psutil
 import pytest
 from job_calls import FORM, kill_once
+from processes import command_line
 
 pytestmark = pytest.mark.airflow
 END = datetime(2013, 1, 15, 6, tzinfo=UTC)
@@ -210,7 +211,7 @@ def test_killing_a_task_on_sail_ends_the_command_and_its_server(bag, lake):
 
     def has_a_server() -> bool:
         processes[:] = descendants()
-        return any("sail_server.py" in " ".join(one.cmdline()) for one in processes)
+        return any("sail_server.py" in command_line(one) for one in processes)
 
     failed = kill_once(task, has_a_server)
     _, left = psutil.wait_procs(processes, timeout=5)
@@ -220,4 +221,4 @@ def test_killing_a_task_on_sail_ends_the_command_and_its_server(bag, lake):
 def descendants() -> list[psutil.Process]:
     """The processes below this one that run a part of Strandline."""
     below = psutil.Process().children(recursive=True)
-    return [one for one in below if one.is_running() and "strandline" in " ".join(one.cmdline())]
+    return [one for one in below if one.is_running() and "strandline" in command_line(one)]

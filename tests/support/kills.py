@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ import psutil
 import yaml
 from deltalake import DeltaTable
 from lakes import SPEC, a_week, land
+from processes import command_line
 
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.store import Lake
@@ -271,6 +273,8 @@ def _kill(run: subprocess.Popen[bytes], who: str) -> None:
         run.kill()
     else:
         for process in psutil.Process(run.pid).children(recursive=True):
-            if process.name() == "java" or "sail_server" in " ".join(process.cmdline()):
-                process.kill()
+            command = command_line(process)
+            if "sail_server" in command or command.split(" ", 1)[0].endswith("java"):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
     run.wait(timeout=300)
