@@ -69,7 +69,7 @@ def _watermarks() -> str:
 
 def _after(records: Sequence[Record], told: Replay) -> list[str]:
     def at(record: Record) -> int:
-        known = (e for e in told.watermarks if e.moment.at_ms <= record.arrival_ms)
+        known = (e for e in told.watermarks if e.origin.at_ms <= record.arrival_ms)
         return max((emission.watermark_ms for emission in known), default=MIN_WATERMARK)
 
     return [_watermark(at(record)) for record in records]
@@ -88,7 +88,7 @@ def _emission() -> str:
         spec = _spec(watermark={"strategy": "ascending", "emit": emit})
         told = replay(spec, records, start_ms=0, horizon_ms=_ms("12:31"))
         seen = [
-            f"{_watermark(e.watermark_ms)} at {_clock(e.moment.at_ms)}" for e in told.watermarks
+            f"{_watermark(e.watermark_ms)} at {_clock(e.origin.at_ms)}" for e in told.watermarks
         ]
         rows.append([name, ", ".join(seen) or "none before the end of the input"])
     return _table(["emit", "the watermark advances to"], rows)
@@ -137,7 +137,7 @@ def _idleness() -> str:
 
 
 def _at(told: Replay, tick_ms: int) -> str:
-    known = [e.watermark_ms for e in told.watermarks if e.moment.at_ms <= tick_ms]
+    known = [e.watermark_ms for e in told.watermarks if e.origin.at_ms <= tick_ms]
     return _watermark(max(known, default=MIN_WATERMARK))
 
 
@@ -211,7 +211,7 @@ def _lateness() -> str:
         firings = [
             f"{f.timing.value} with {len(f.members)}"
             for f in fired.values()
-            if f.moment.at_ms == record.arrival_ms
+            if f.origin.at_ms == record.arrival_ms
         ]
         rows.append([_clock(record.arrival_ms), _clock(record.ts_ms), met, became, *firings[:1]])
     return _table(
@@ -342,7 +342,7 @@ def _brought(
     """What each record, or the watermark that it raised, has brought; or that it was late."""
     refused = {one.record for one in late}
     return [
-        ", ".join(shown(one) for one in told if one.moment.at_ms == record.arrival_ms)
+        ", ".join(shown(one) for one in told if one.origin.at_ms == record.arrival_ms)
         or "late" * (record in refused)
         for record in records
     ]

@@ -32,16 +32,16 @@ def gauges_of(answer: Mapping[str, Any], now: datetime) -> dict[str, float]:
     found: dict[str, float] = {}
     if until := answer.get("frontier"):
         found["freshness_seconds"] = (now - datetime.fromisoformat(until)).total_seconds()
-    rows = malformed = judged = late = 0
+    rows = malformed = evaluated = late = 0
     for book in answer.get("books") or ():
         parts = book["parts"]
         rows += book["total"] if "malformed" in parts else 0
         malformed += parts.get("malformed", 0)
-        judged += book["total"] if "late" in parts else 0
+        evaluated += book["total"] if "late" in parts else 0
         late += parts.get("late", 0)
     found["rows"] = rows
     if rows:
         found["malformed_share"] = malformed / rows
-    if judged:
-        found["late_share"] = late / judged
+    if evaluated:
+        found["late_share"] = late / evaluated
     return found

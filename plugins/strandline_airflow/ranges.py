@@ -92,6 +92,6 @@ def _instant(params: Mapping[str, Any], name: str) -> str:
         raise InputError(place, f"{value!r} is {error}") from None
 
 
-def _text_of(moment: datetime) -> str:
+def _text_of(timestamp: datetime) -> str:
     # As a text: Airflow's are pendulum's, which cannot all be subtracted and divided.
-    return text_of(parse_instant(moment.isoformat()))
+    return text_of(parse_instant(timestamp.isoformat()))

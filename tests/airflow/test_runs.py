@@ -140,7 +140,7 @@ def test_hours_that_fire_early_are_told_as_the_reference_tells_them_and_reported
     assert done.values["advance"]["status"] == "published"
 
     told = Counter(
-        (f.window.start_ms, *f.key, f.moment.at_ms, len(f.members), f.timing.name)
+        (f.window.start_ms, *f.key, f.origin.at_ms, len(f.members), f.timing.name)
         for f in replayed(spec, lake, ms(THIRD.replace(hour=0))).firings
     )
     table = DeltaTable(str(lake / "flights_early" / "firings")).to_pyarrow_table()

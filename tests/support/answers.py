@@ -128,7 +128,7 @@ def reference(stream: Stream) -> Answer:
                     **edges(firing.window),
                     **_content(firing.members),
                     "timing": firing.timing.value,
-                    "fired_at": firing.moment.at_ms,
+                    "fired_at": firing.origin.at_ms,
                     "watermark": firing.watermark_ms,
                 },
             )
@@ -142,10 +142,10 @@ def reference(stream: Stream) -> Answer:
 def _place(firing: Firing, spec: PipelineSpec) -> tuple[Any, ...]:
     """Where a firing stands in Flink's order; those that stand at one place have no order."""
     if firing.timer_ms is not None:
-        return (firing.moment, firing.timer_ms)
+        return (firing.origin, firing.timer_ms)
     if isinstance(spec, ResultsSpec):
         return (firing.timing, firing.seq)  # the results before have an order
-    cause = firing.moment.after_record
+    cause = firing.origin.after_record
     sequence = cause.sequence if spec.source.sequence is not None else 0
     # a record fires its newest window first; of sessions it fires one, after those of shorter gaps
     last = cause.gap_ms if isinstance(spec.window, Session) else -firing.window.end_ms

@@ -207,7 +207,7 @@ def windows_of(rebuild: Rebuild) -> tuple[list[dict[str, Any]], list[dict[str, A
 
 def open_of(rebuild: Rebuild) -> list[dict[str, Any]]:
     """What windows hold that the watermark has not ended, be it that records have fired them."""
-    held = rebuild.held().where(F.col("state") == "open")
+    held = rebuild.in_state().where(F.col("state") == "open")
     shown = held.select(
         F.col("k").alias("key"),
         _ms("window_start", "start"),

@@ -21,9 +21,9 @@ def richness(stream: Stream) -> int:
 
 def happenings(replay: Replay) -> dict[str, bool]:
     """What happens, and whether it is rare."""
-    causes = {(firing.moment.cause, firing.timing) for firing in replay.firings}
+    causes = {(firing.origin.cause, firing.timing) for firing in replay.firings}
     times = Counter((firing.key, firing.window) for firing in replay.firings)
-    steps = {f.watermark_ms for f in replay.firings if f.moment.cause is Cause.END}
+    steps = {f.watermark_ms for f in replay.firings if f.origin.cause is Cause.END}
     happens = {
         "a window fires at once": ((Cause.RECORD, Timing.ON_TIME) in causes, False),
         "a window fires on a tick": ((Cause.TICK, Timing.ON_TIME) in causes, False),

@@ -138,7 +138,7 @@ def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizo
             (
                 (*edges(firing.window).values(), firing.key[0]),
                 _content(firing.members),
-                (firing.timing.name, firing.watermark_ms, firing.moment.at_ms),
+                (firing.timing.name, firing.watermark_ms, firing.origin.at_ms),
             )
             for firing in replayed.firings
         ],

@@ -151,7 +151,7 @@ class Actor:
             self,
             Owner("a host", self.number, 0.0),
             now_s=lambda: schedule.now_s + self.number,
-            is_gone=lambda owner: schedule.chance.random() < 0.1,  # wrongly, even
+            has_ended=lambda owner: schedule.chance.random() < 0.1,  # wrongly, even
         )
         term = terms.take()
         if term is None:

@@ -16,7 +16,7 @@ from spec_strategies import CHANNELS_GIVEN, any_watermarks, durations
 from strategies import BASES_MS, Stream, streams
 
 from strandline.engine.history.history import History
-from strandline.engine.history.observed import ObservedDay, put_together
+from strandline.engine.history.observed import ObservedDay, assemble_history
 from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.idleness.source import Source
@@ -136,7 +136,7 @@ def history_of_side(stream: Stream) -> History:
     activity = activity_of(stream, known)
     found = source.advance_days(start.carried, activity, days, stream.horizon_ms)
     observed = [ObservedDay(*one) for one in found]
-    return put_together(
+    return assemble_history(
         by_record.timeline, spec, axis, start, observed, horizon_ms=stream.horizon_ms
     )
 

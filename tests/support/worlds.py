@@ -17,7 +17,7 @@ from cells import COUNTED, cell_of
 from strategies import Stream
 
 from strandline.engine.history.history import History, history_of
-from strandline.engine.history.observed import ObservedDay, put_together
+from strandline.engine.history.observed import ObservedDay, assemble_history
 from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import SourceState
@@ -34,7 +34,7 @@ from strandline.model.intervals import (
     day_of,
     midnight_of,
 )
-from strandline.pipeline.observe.landing_status import LandingStatus, times_of_lost
+from strandline.pipeline.observe.landing_status import LandingStatus, times_of_missing
 from strandline.pipeline.observe.memory import FirstOpen, Remembered
 from strandline.pipeline.plan.advance import plan_advance
 from strandline.pipeline.plan.backfill import plan_backfill
@@ -170,10 +170,10 @@ class Life:
         axis, base = self.axis, len(self.entries)
         status = self._landing_status()
         if request.accept_loss:
-            status = status.accepting(status.lost)
+            status = status.accepting(status.missing)
         new, history, plan = self._planned(request, status, axis, horizon_ms)
         while True:
-            accepted = status.accepted | set(plan.lost if request.accept_loss else ())
+            accepted = status.accepted | set(plan.missing if request.accept_loss else ())
             if plan.clock.horizon_ms == horizon_ms and accepted == status.accepted:
                 break
             horizon_ms, status = plan.clock.horizon_ms, status.accepting(accepted)
@@ -233,7 +233,7 @@ class Life:
         known = KnownDays(self.facts, self.state.frontier_ms, self.state.largest_horizon())
         changes = compare(known, LandedDays(landed))
         every = {day: self._times(day) for day in self.cells}
-        times = times_of_lost(self.spec, changes.lost, every)
+        times = times_of_missing(self.spec, changes.missing, every)
         observed = frozenset(self.cells if own else ())
         return LandingStatus(
             landed, dict(self.facts), observed, changes, times, 0, TimelineTable(None)
@@ -299,11 +299,13 @@ class Life:
         if kept:
             known = KnownSteps(step_days(kept), kept[-1].carried)
         rest = steps[len(kept) :]
-        return put_together(Observed(cells), self.spec, axis, known, rest, horizon_ms=horizon_ms)
+        return assemble_history(
+            Observed(cells), self.spec, axis, known, rest, horizon_ms=horizon_ms
+        )
 
     def _commit(self, history: History, status: LandingStatus, new: Sequence[date]) -> None:
         if self.observed_under != self.spec.timeline_fingerprint:
-            self.cells = {day: cells for day, cells in self.cells.items() if day in status.lost}
+            self.cells = {day: cells for day, cells in self.cells.items() if day in status.missing}
             self.observed_under = self.spec.timeline_fingerprint
         if self.spec.days_follow_each_other and new:
             self.cells = {day: cells for day, cells in self.cells.items() if day < new[0]}

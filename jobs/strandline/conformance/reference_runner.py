@@ -27,7 +27,7 @@ from strandline.model.windows import GLOBAL_WINDOW
 from strandline.reference import (
     Firing,
     LateRecord,
-    Moment,
+    Origin,
     PairReplay,
     Record,
     Replay,
@@ -98,14 +98,16 @@ def _pairs_of(pane: Pane | OpenWindow) -> dict[str, Any]:
     return both | {"count": len(both["left"]) * len(both["right"])}
 
 
-def _of_windows(replayed: Replay, content: _Content = _of_one, held: _Content = _of_one) -> Answer:
+def _of_windows(
+    replayed: Replay, content: _Content = _of_one, of_open: _Content = _of_one
+) -> Answer:
     return Answer(
         firings=[FiringRow(**content(fired), **_firing(fired)) for fired in replayed.firings],
         late=[_late(refused) for refused in replayed.late],
-        no_window=[_id(gone.record) for gone in replayed.no_window],
+        no_window=[_id(refused.record) for refused in replayed.no_window],
         final=[WindowRow(**content(pane)) for pane in replayed.final],
         open_at_end=[
-            OpenRow(**held(pane), end_passed=pane.end_passed) for pane in replayed.open_at_end
+            OpenRow(**of_open(pane), end_passed=pane.end_passed) for pane in replayed.open_at_end
         ],
         final_watermark=replayed.final_watermark_ms,
         watermarks=[_watermark(emission) for emission in replayed.watermarks],
@@ -121,8 +123,8 @@ def _of_pairs(replayed: PairReplay) -> PairsAnswer:
                 right=_id(pair.right),
                 ts=pair.ts_ms,
                 watermark=pair.watermark_ms,
-                arrival_ms=pair.moment.at_ms,
-                after_record_id=_after(pair.moment),
+                arrival_ms=pair.origin.at_ms,
+                after_record_id=_after(pair.origin),
             )
             for pair in replayed.pairs
         ],
@@ -160,9 +162,9 @@ def _then(scenario: ChainedScenario, replayed: Replay) -> ThenAnswer:
 def _firing(firing: Firing) -> dict[str, Any]:
     return {
         "watermark": firing.watermark_ms,
-        "arrival_ms": firing.moment.at_ms,
-        "after_record_id": _after(firing.moment),
-        "cause": firing.moment.cause.value,
+        "arrival_ms": firing.origin.at_ms,
+        "after_record_id": _after(firing.origin),
+        "cause": firing.origin.cause.value,
         "timer": firing.timer_ms,
         "seq": firing.seq,
     }
@@ -175,9 +177,9 @@ def _late(late: LateRecord) -> LateRow:
 
 def _watermark(emission: Emission, name: str | None = None) -> WatermarkRow:
     return WatermarkRow(
-        at_arrival_ms=emission.moment.at_ms,
-        after_record_id=_after(emission.moment),
-        cause=emission.moment.cause.value,
+        at_arrival_ms=emission.origin.at_ms,
+        after_record_id=_after(emission.origin),
+        cause=emission.origin.cause.value,
         watermark=emission.watermark_ms,
         input=name,
     )
@@ -185,9 +187,9 @@ def _watermark(emission: Emission, name: str | None = None) -> WatermarkRow:
 
 def _status(change: StatusChange, name: str | None = None) -> StatusRow:
     return StatusRow(
-        at_arrival_ms=change.moment.at_ms,
-        after_record_id=_after(change.moment),
-        cause=change.moment.cause.value,
+        at_arrival_ms=change.origin.at_ms,
+        after_record_id=_after(change.origin),
+        cause=change.origin.cause.value,
         status=change.status,
         input=name,
     )
@@ -201,5 +203,5 @@ def _id(record: Record) -> int:
     return int(record.payload["id"])
 
 
-def _after(moment: Moment) -> int | None:
-    return None if moment.after_record is None else _id(moment.after_record)
+def _after(origin: Origin) -> int | None:
+    return None if origin.after_record is None else _id(origin.after_record)

@@ -80,8 +80,8 @@ class SparkEngine:
             return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
         if isinstance(spec, WindowJoinSpec):
             rebuild = windows_of_two(self._spark, scenario, spec, self._landing(scenario))
-            held = holding_records(rebuild, spec)
-            return _answer(rebuild, _firings(rebuild), held)
+            holding = holding_records(rebuild, spec)
+            return _answer(rebuild, _firings(rebuild), holding)
         rebuild = self._rebuild(scenario)
         firings = _firings(rebuild)
         answer = _answer(rebuild, firings, rebuild)
@@ -117,7 +117,7 @@ class SparkEngine:
         then = self._closed(scenario, records, results, history)
         return ThenAnswer(
             firings=[
-                ThenFiring(**_content(row), **_moment(row, then), seqs=row["ids"])
+                ThenFiring(**_content(row), **_fired_at(row, then), seqs=row["ids"])
                 for row in _rows(then.firings(F.col("fired_by")), *_OF_FIRING)
             ],
             late=[
@@ -125,7 +125,8 @@ class SparkEngine:
                 for row in then.late().select("id", "watermark_ms").collect()
             ],
             open_at_end=[
-                ThenOpen(**_held(row), seqs=row["ids"]) for row in _rows(then.held(), *_BOUNDS)
+                ThenOpen(**_of_open(row), seqs=row["ids"])
+                for row in _rows(then.in_state(), *_BOUNDS)
             ],
         )
 
@@ -172,13 +173,13 @@ def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], holding: Rebuild) -
     refused = rebuild.late().select("id", "input", "reason", "watermark_ms").collect()
     return Answer(
         firings=[
-            FiringRow(**content(row), **_moment(row, rebuild), seq=seq)
+            FiringRow(**content(row), **_fired_at(row, rebuild), seq=seq)
             for seq, row in enumerate(firings)
         ],
         late=[_late(row) for row in refused if row["reason"] == "late"],
         no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
         final=[WindowRow(**content(row)) for row in last.values()],
-        open_at_end=[OpenRow(**_held(row)) for row in _rows(holding.held(), *_BOUNDS)],
+        open_at_end=[OpenRow(**_of_open(row)) for row in _rows(holding.in_state(), *_BOUNDS)],
         final_watermark=rebuild.final_watermark(),
     )
 
@@ -237,11 +238,11 @@ def _pairs_of(row: dict[str, Any]) -> dict[str, Any]:
     return both | sides
 
 
-def _held(row: dict[str, Any]) -> dict[str, Any]:
+def _of_open(row: dict[str, Any]) -> dict[str, Any]:
     return _of_all(row) | {"end_passed": row["state"] == "fired"}
 
 
-def _moment(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
+def _fired_at(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
     """The time and the cause of a window's firing."""
     axis = rebuild.history.axis
     seen_from = int(row["order_instant"])

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
 from strandline.engine.history.history import History
-from strandline.engine.history.observed import observe_days, put_together
+from strandline.engine.history.observed import assemble_history, observe_days
 from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
@@ -131,10 +131,10 @@ def observe_without_bound(records: DataFrame, offer: Offer, axis: Axis, horizon_
         )
     cells = Observed(cells_from(found, axis))
     if not spec.watermark.idleness_in_effect:
-        return put_together(cells, spec, axis, horizon_ms=horizon_ms)
+        return assemble_history(cells, spec, axis, horizon_ms=horizon_ms)
     known = KnownSteps.none(spec, axis)
     days = list(observe_days(offered, spec, axis, cells, known, horizon_ms))
-    return put_together(cells, spec, axis, known, days, horizon_ms=horizon_ms)
+    return assemble_history(cells, spec, axis, known, days, horizon_ms=horizon_ms)
 
 
 def reached(history: History, offer: Offer, horizon_ms: int) -> Reached:

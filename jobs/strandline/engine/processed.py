@@ -116,7 +116,7 @@ def calls_of(spec: PipelineSpec, group: tuple[str, ...], order: tuple[str, ...])
         keys={name: c.key_column(name) for name in spec.source.key},
         group=group,
         order=order,
-        held=(c.TS, FIRST, UNTIL),
+        lifetime=(c.TS, FIRST, UNTIL),
         record=_RECORD,
         firing=_FIRING,
     )

@@ -105,7 +105,7 @@ class Rebuild(ABC):
         """The emitted and the open windows of every key."""
 
     @abstractmethod
-    def held(self) -> DataFrame:
+    def in_state(self) -> DataFrame:
         """The windows still in state: `open`, or `fired` and not yet closed."""
 
     @abstractmethod

@@ -171,7 +171,7 @@ class Fresh(Timeline, Protocol):
 
 
 @dataclass(frozen=True)
-class Together:
+class Combined:
     """Two timelines of different days as one."""
 
     before: Timeline
@@ -180,24 +180,24 @@ class Together:
     @cached_property
     def channel_days(self) -> pd.DataFrame:
         """See `Timeline`."""
-        return together(self.before.channel_days, self.fresh.channel_days)
+        return concatenated(self.before.channel_days, self.fresh.channel_days)
 
     @cached_property
     def day_map(self) -> pd.DataFrame:
         """See `Timeline`."""
-        return together(self.before.day_map, self.fresh.day_map)
+        return concatenated(self.before.day_map, self.fresh.day_map)
 
     @cached_property
     def malformed(self) -> pd.DataFrame:
         """See `Timeline`."""
-        return together(self.before.malformed, self.fresh.malformed)
+        return concatenated(self.before.malformed, self.fresh.malformed)
 
     def cells(self, asked: CellQuery) -> pd.DataFrame:
         """See `Timeline`."""
-        return together(self.before.cells(asked), self.fresh.cells(asked))
+        return concatenated(self.before.cells(asked), self.fresh.cells(asked))
 
 
-def together(*parts: pd.DataFrame) -> pd.DataFrame:
+def concatenated(*parts: pd.DataFrame) -> pd.DataFrame:
     """The concatenated rows of tables with the same columns."""
     there = [part for part in parts if len(part)]
     return pd.concat(there, ignore_index=True) if there else parts[0]

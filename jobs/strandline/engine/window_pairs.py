@@ -68,8 +68,8 @@ class WindowPairsRebuild(OverReplay):
             .join(windows, window, "left_semi")
             .select(*self._firing, *window, c.START, c.END)
         )
-        held = self.replay.records_in(results, by).withColumn(c.RECORD_ID, by)
-        pairs = _beside_each_other(held, self._firing).join(results, self._firing)
+        contained = self.replay.records_in(results, by).withColumn(c.RECORD_ID, by)
+        pairs = _beside_each_other(contained, self._firing).join(results, self._firing)
         records = [F.col(side) for side in _SIDES.values()]
         pair_ts = F.timestamp_millis(F.greatest(*(record[c.TS] for record in records)))
         ids = {f"{name}_record_id": F.col(side)[c.RECORD_ID] for name, side in _SIDES.items()}
@@ -117,8 +117,8 @@ class WindowPairsRebuild(OverReplay):
         """The aggregates of the pairs of each firing that has any; `records` counts the pairs."""
         spec, firing = self.history.spec, self._firing
         fired = self.replay.fired(identity)
-        held = self.replay.records_in(fired, identity)
-        pairs = _beside_each_other(held, firing).select(*firing, *self._columns_of_a_pair)
+        records = self.replay.records_in(fired, identity)
+        pairs = _beside_each_other(records, firing).select(*firing, *self._columns_of_a_pair)
         aggregates = aggregate_columns(pairs, spec)
         results = self.replay.reported(fired).join(contents(pairs, firing, aggregates), firing)
         rows = self.replay.firing_rows(results, *self._which, *aggregates)
@@ -176,15 +176,15 @@ def _by_numbers_of_results(results: DataFrame, spec: PipelineSpec) -> DataFrame:
     return results.drop(_SUPERSEDED).join(named, firing, "left")
 
 
-def _beside_each_other(held: DataFrame, firing: list[str]) -> DataFrame:
+def _beside_each_other(records: DataFrame, firing: list[str]) -> DataFrame:
     """Each left record of a firing with each right one: the columns of the firing, `_SIDES`.
 
     Args:
-        held: records, once for each firing that contains them.
+        records: records, once for each firing that contains them.
         firing: the columns that identify a firing.
     """
     left, right = (
-        held.where(F.col(INPUT) == name).select(*firing, F.struct("*").alias(side))
+        records.where(F.col(INPUT) == name).select(*firing, F.struct("*").alias(side))
         for name, side in _SIDES.items()
     )
     return left.join(right, firing)

@@ -38,7 +38,7 @@ _BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True)
-class TablesTogether:
+class ConsistentTables:
     """The tables of a pipeline at the versions after a step of the ledger.
 
     Attributes:
@@ -124,7 +124,7 @@ class TablesTogether:
                 fragment_readahead=1,
             ).to_batches()
         except FileNotFoundError:
-            raise self._gone(name) from None
+            raise self._vacuumed(name) from None
 
     def _table(self, name: str) -> DeltaTable:
         if name not in READABLE:
@@ -132,14 +132,14 @@ class TablesTogether:
         try:
             table = self.store.table(name)
         except DeltaError:
-            raise self._gone(name) from None
+            raise self._vacuumed(name) from None
         if table is None:
             raise InputError(
                 f"{self.store.pipeline}: {name}", "has no row at this state", "read another"
             )
         return table
 
-    def _gone(self, name: str) -> InputError:
+    def _vacuumed(self, name: str) -> InputError:
         version = (self.store.pinned or {}).get(name)
         if version is None or version == self._newest_version(name):
             return file_missing(f"{self.store.pipeline}: {name}", self.store.pipeline)
@@ -161,7 +161,7 @@ class TablesTogether:
 
 def published_tables(
     lake: Lake | str, pipeline: str, *, run: str | None = None, as_of_ledger: int | None = None
-) -> TablesTogether:
+) -> ConsistentTables:
     """The tables of a pipeline after its last publication, or after an older one.
 
     Args:
@@ -180,10 +180,10 @@ def published_tables(
     step = _whole_of(state if as_of_ledger is None else state.until(as_of_ledger), run)
     if step is None:
         raise _nothing_published(store, state, run, as_of_ledger)
-    return TablesTogether(store.at(step.versions or {}), step, state)
+    return ConsistentTables(store.at(step.versions or {}), step, state)
 
 
-def current_tables(lake: Lake, pipeline: str) -> TablesTogether:
+def current_tables(lake: Lake, pipeline: str) -> ConsistentTables:
     """The tables with the malformed rows that were observed after the last publication.
 
     Raises:
@@ -194,7 +194,7 @@ def current_tables(lake: Lake, pipeline: str) -> TablesTogether:
     if not state.steps:
         raise NoRunsError(pipeline)
     store, _ = tables_shown(ledger)
-    return TablesTogether(store, state.steps[-1], state)
+    return ConsistentTables(store, state.steps[-1], state)
 
 
 def _whole_of(state: PipelineState, run: str | None) -> Entry | None:

@@ -97,21 +97,21 @@ class LandingChanges:
     Attributes:
         changed: days with new or rewritten rows; they are observed again.
         rewritten: days whose rows are the same, in other files or in a table created again.
-        lost: days with fewer rows than were observed.
+        missing: days with fewer rows than were observed.
         behind: days that are not observed, although everything before the frontier is published.
         recreated: the changed days whose table was created again.
     """
 
     changed: frozenset[date]
     rewritten: frozenset[date]
-    lost: frozenset[date]
+    missing: frozenset[date]
     behind: frozenset[date]
     recreated: frozenset[date] = frozenset()
 
     @property
     def without_losses(self) -> LandingChanges:
         """The same changes, with days that have lost rows counted as changed."""
-        return replace(self, changed=self.changed | self.lost, lost=frozenset())
+        return replace(self, changed=self.changed | self.missing, missing=frozenset())
 
 
 def compare(known: KnownDays, landed: LandedDays) -> LandingChanges:
@@ -133,12 +133,12 @@ def compare(known: KnownDays, landed: LandedDays) -> LandingChanges:
     as_many = {day: known.facts[day].landing_version for day in of(_Change.AS_MANY)}
     moved = frozenset(landed.only_moved(as_many))
     fewer = of(_Change.FEWER)
-    lost = frozenset(day for day in fewer if _is_before(day, known.published_ms))
+    missing = frozenset(day for day in fewer if _is_before(day, known.published_ms))
     changed = of(_Change.OTHER) | of(_Change.RECREATED) | (as_many.keys() - moved)
     return LandingChanges(
-        changed=changed | (fewer - lost),
+        changed=changed | (fewer - missing),
         rewritten=of(_Change.REWRITTEN) | moved,
-        lost=lost,
+        missing=missing,
         behind=frozenset(
             day
             for day in landed.facts

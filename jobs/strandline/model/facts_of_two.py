@@ -57,14 +57,14 @@ def changes_of_two(known: KnownDays, landed: Mapping[str, LandedDays]) -> Landin
         )
         for number, name in enumerate(_SIDES)
     )
-    lost = left.lost | right.lost
-    changed = (left.changed | right.changed) - lost
+    missing = left.missing | right.missing
+    changed = (left.changed | right.changed) - missing
     return LandingChanges(
         changed=changed,
-        rewritten=(left.rewritten | right.rewritten) - changed - lost,
-        lost=lost,
+        rewritten=(left.rewritten | right.rewritten) - changed - missing,
+        missing=missing,
         behind=left.behind | right.behind,
-        recreated=(left.recreated | right.recreated) - lost,
+        recreated=(left.recreated | right.recreated) - missing,
     )
 
 

@@ -68,9 +68,9 @@ def midnight_of(day: date) -> int:
     return (day - _EPOCH_DAY).days * DAY_MS
 
 
-def instant_of(moment: datetime) -> int:
+def instant_of(timestamp: datetime) -> int:
     """The milliseconds of an aware datetime, floored."""
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (timestamp - _EPOCH) // timedelta(milliseconds=1)
 
 
 def datetime_of(instant_ms: int) -> datetime:

@@ -22,7 +22,7 @@ from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.store import Lake
 from strandline.pipeline.audit.arrivals import RunArrivals
 from strandline.pipeline.audit.checks import checks_of, note_of_dates
-from strandline.pipeline.audit.verdict import judge, judge_removals, judge_tables
+from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, tallies
 from strandline.pipeline.notes.notes import notes_of, of_frontier, of_staged
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
@@ -133,7 +133,7 @@ def _steps(
             *request.notes,
             *notes_before,
             *too_much_to_read(ctx, request, planned),
-            *notes_of(ctx, request, planned.seen, planned.plan, planned.axis, planned.state),
+            *notes_of(ctx, request, planned.observation, planned.plan, planned.axis, planned.state),
             *note_of_dates(arrivals),
         ]
         journal.know(**planned.ledger_says(ctx, request))
@@ -174,20 +174,20 @@ def _rebuilt(
     with journal.part("audit"):
         if not ctx.dry_run:
             create_tables(ctx, staged)
-        judged = judge(ctx, journal, staged, books, checks_of(ctx, arrivals, staged))
+        verdict = verdict_of(ctx, journal, staged, books, checks_of(ctx, arrivals, staged))
     with journal.part("diff"):
-        changes = diffs(ctx, staged, planned.plan, planned.seen, recreate=request.recreate)
+        changes = diffs(ctx, staged, planned.plan, planned.observation, recreate=request.recreate)
         emptied = no_longer_kept(ctx)
         tallied = tallies(changes, emptied)
         journal.know(
             touched_from_ms=staged.oldest_ms,
             diff=tallied,
-            publish=to_publish(ctx, changes, emptied, planned.seen.status.accepted),
+            publish=to_publish(ctx, changes, emptied, planned.observation.status.accepted),
         )
-        judged += judge_removals(ctx, request, journal, planned, staged, changes)
-        judged += judge_tables(ctx, journal, planned, changes)
-        judged.reject(ctx, journal)
-        rebuilt = RebuiltRange(staged, malformed, books, judged, changes, tallied)
+        verdict += verdict_of_removals(ctx, request, journal, planned, staged, changes)
+        verdict += verdict_of_tables(ctx, journal, planned, changes)
+        verdict.reject(ctx, journal)
+        rebuilt = RebuiltRange(staged, malformed, books, verdict, changes, tallied)
         return replace(rebuilt, preview=preview_to_show(ctx, request, planned, rebuilt))
 
 
@@ -201,8 +201,8 @@ def _published(
         return None
     with journal.part("publish"):
         # that rows have gone is accepted once what is left of them is published
-        accepted = partial(commit_observed, ctx, journal, planned.seen, rebuilt.malformed)
-        with_it = accepted if planned.seen.status.accepted else None
+        accepted = partial(commit_observed, ctx, journal, planned.observation, rebuilt.malformed)
+        with_it = accepted if planned.observation.status.accepted else None
         published = publish(ctx, rebuilt.changes, journal.entry, with_it)
     ctx.staging.drop()
     return published
@@ -227,10 +227,12 @@ def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged
     The observation is committed while the rebuild runs, which needs it only in memory and reads
     the tables as they were before.
     """
-    before, seen = ctx.as_published, planned.seen
+    before, observation = ctx.as_published, planned.observation
     with ThreadPoolExecutor(1) as pool:
-        observed = pool.submit(_observed, ctx, journal, seen)
-        staged = rebuild_into_staging(before, seen, planned.plan, planned.axis, planned.state)
+        observed = pool.submit(_observed, ctx, journal, observation)
+        staged = rebuild_into_staging(
+            before, observation, planned.plan, planned.axis, planned.state
+        )
         malformed = observed.result()
     if not journal.entry.overrides:
         journal.know(first_accepted_ms=staged.gaps.first_accepted)
@@ -238,18 +240,18 @@ def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged
     return staged, malformed
 
 
-def _observed(ctx: Context, journal: Journal, seen: Observation) -> Malformed:
+def _observed(ctx: Context, journal: Journal, observation: Observation) -> Malformed:
     """Stage malformed rows, and commit the observation.
 
     It is committed later if missing rows are accepted with it, and never for a run with overridden
     settings.
     """
-    malformed = stage_malformed(seen, ctx.landing, ctx.staging)
-    if not (ctx.dry_run or seen.status.accepted or journal.entry.overrides):
+    malformed = stage_malformed(observation, ctx.landing, ctx.staging)
+    if not (ctx.dry_run or observation.status.accepted or journal.entry.overrides):
         with ctx.store.lock():
             finish_dead_publish(ctx)
             require_nothing_erased(ctx, journal.entry.base)
-            commit_observed(ctx, journal, seen, malformed)
+            commit_observed(ctx, journal, observation, malformed)
     return malformed
 
 

@@ -11,7 +11,7 @@ from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.books import Book
 from strandline.pipeline.audit.arrivals import RunArrivals
-from strandline.pipeline.audit.verdict import Judged
+from strandline.pipeline.audit.verdict import Verdict
 from strandline.pipeline.diff.diff import Change
 from strandline.pipeline.diff.preview import preview_of
 from strandline.pipeline.observe.malformed import Malformed, has_malformed, malformed_diff
@@ -31,7 +31,7 @@ class RebuiltRange:
         staged: the staged parts.
         malformed: the malformed rows of the observed days.
         books: the books of all records.
-        judged: the result of all checks.
+        verdict: the result of all checks.
         changes: the differences from the published tables.
         tallied: the number of rows to insert, update and delete, by table.
         preview: see `preview_to_show`.
@@ -40,7 +40,7 @@ class RebuiltRange:
     staged: Staged
     malformed: Malformed
     books: list[Book]
-    judged: Judged
+    verdict: Verdict
     changes: Sequence[Change]
     tallied: dict[str, dict[str, int]]
     preview: Mapping[str, Any] | None = None
@@ -49,16 +49,18 @@ class RebuiltRange:
 def of_plan(ctx: Context, arrivals: RunArrivals) -> dict[str, Any]:
     """The fields of an outcome that describe the observation and the plan."""
     planned = arrivals.planned
-    seen, plan = planned.seen, planned.plan
+    observation, plan = planned.observation, planned.plan
     return {
         "range": plan.scope.windows,
         "horizon_ms": planned.horizon_ms,
-        "owed": [str(day) for day in plan.owed],
+        "owed": [str(day) for day in plan.to_recompute],
         "judged_from_ms": plan.scope.older_since_ms,
-        "lost": [str(day) for day in sorted(seen.status.lost)],
-        "observed_days": [str(day) for day in (*seen.new_days, *seen.partial_days) if day],
+        "lost": [str(day) for day in sorted(observation.status.missing)],
+        "observed_days": [
+            str(day) for day in (*observation.new_days, *observation.partial_days) if day
+        ],
         "malformed": arrivals.malformed_by_reason,
-        "violations": seen.all_violations,
+        "violations": observation.all_violations,
         "read": planned.read(ctx),
     }
 
@@ -72,7 +74,7 @@ def of_rebuilt(rebuilt: RebuiltRange) -> dict[str, Any]:
         "gaps": rebuilt.staged.gaps.count,
         "books": rebuilt.books,
         "diff": rebuilt.tallied,
-        "audit": rebuilt.judged.said,
+        "audit": rebuilt.verdict.said,
     }
 
 
@@ -91,7 +93,7 @@ def of_publication(ctx: Context, published: Entry | None) -> dict[str, Any]:
 def status_after(request: Request, rebuilt: RebuiltRange) -> str:
     """The status of a run that has ended without an error."""
     if request.dry_run:
-        return "would be rejected" if rebuilt.judged.failures else "previewed"
+        return "would be rejected" if rebuilt.verdict.failures else "previewed"
     return "prepared" if request.prepare else "published"
 
 
@@ -105,11 +107,13 @@ def preview_to_show(
     """
     if not request.is_shown_first:
         return None
-    seen, observed = planned.seen, None
-    rows, days = rebuilt.malformed.rows, [*seen.new_days, *seen.partial_days]
+    observation, observed = planned.observation, None
+    rows, days = rebuilt.malformed.rows, [*observation.new_days, *observation.partial_days]
     keeps = ctx.dry_run and not request.overrides
-    if keeps and (rows is not None or has_malformed(ctx.store, seen.new_days)):
-        observed, _ = malformed_diff(rows, days, seen.new_days, seen, ctx.store, ctx.staging)
+    if keeps and (rows is not None or has_malformed(ctx.store, observation.new_days)):
+        observed, _ = malformed_diff(
+            rows, days, observation.new_days, observation, ctx.store, ctx.staging
+        )
     within = planned.plan.scope.windows
     return preview_of(ctx, rebuilt.changes, within, observed, request.preview_rows).to_json()
 

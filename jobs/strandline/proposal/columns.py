@@ -73,7 +73,7 @@ def columns_of(
     few = dict(_groups(sample, times))
     channel, of_channel = _channel(sample, few, event_ms, arrival_ms)
     key, of_key = _key(few, channel)
-    aggregates, of_aggregates = _aggregates(sample, [*times, *few], taken=key)
+    aggregates, of_aggregates = _aggregates(sample, [*times, *few], reserved=key)
     return Columns(channel, key, aggregates, (of_channel, of_key, of_aggregates))
 
 
@@ -144,7 +144,7 @@ def _key(few: dict[str, int], channel: str | None) -> tuple[dict[str, str], Gues
             "source.key", "[]", Certainty.LIKELY, "no column with few values in every row"
         )
         return {}, guess
-    names = _names(chosen, taken=())
+    names = _names(chosen, reserved=())
     why = "; ".join(f"{name} has {few[name]} values in the sample" for name in chosen)
     others = [name for name in few if name not in chosen]
     why += f"; others with few: {', '.join(others[:4])}" if others else ""
@@ -152,7 +152,7 @@ def _key(few: dict[str, int], channel: str | None) -> tuple[dict[str, str], Gues
 
 
 def _aggregates(
-    sample: pa.Table, not_of: Iterable[str], taken: Iterable[str]
+    sample: pa.Table, not_of: Iterable[str], reserved: Iterable[str]
 ) -> tuple[dict[str, str], Guess]:
     count = {"rows": "count(*)"}
     out = set(not_of)
@@ -173,7 +173,7 @@ def _aggregates(
         return count, Guess("aggregates", "count(*)", Certainty.SURE, "no column is a measure")
     name = next((one for one in measures if _TO_SUM.search(one)), measures[0])
     function = "sum" if _TO_SUM.search(name) else "avg"
-    own = next(iter(_names([f"{function}_{name}"], taken=[*taken, "rows"])))
+    own = next(iter(_names([f"{function}_{name}"], reserved=[*reserved, "rows"])))
     number, why = quoted(name), f"{name} is a number; sum or avg by its name"
     if _has_decimal_commas(sample.column(name)):
         number = f"CAST(replace({number}, ',', '.') AS DOUBLE)"
@@ -198,10 +198,10 @@ _IN_USE = frozenset(
 )
 
 
-def _names(columns: Sequence[str], taken: Iterable[str]) -> dict[str, str]:
+def _names(columns: Sequence[str], reserved: Iterable[str]) -> dict[str, str]:
     """Legal names of result columns, with the columns they are made from."""
     found: dict[str, str] = {}
-    used = {*_IN_USE, *(name.lower() for name in taken)}
+    used = {*_IN_USE, *(name.lower() for name in reserved)}
     for column in columns:
         name = re.sub(r"\W+", "_", column, flags=re.ASCII).strip("_") or "key"
         name = name if not name[0].isdigit() else f"_{name}"

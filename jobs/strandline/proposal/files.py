@@ -152,8 +152,8 @@ def _distinct(names: Any) -> list[str]:
     found: list[str] = []
     for place, name in enumerate(map(str, names), 1):
         own = name.strip() or f"column_{place}"
-        taken = own.lower() in {one.lower() for one in found}
-        found.append(f"{own}_{place}" if taken else own)
+        is_used = own.lower() in {one.lower() for one in found}
+        found.append(f"{own}_{place}" if is_used else own)
     return found
 
 

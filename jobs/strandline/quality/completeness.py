@@ -57,26 +57,26 @@ def completeness(
     slots = slots.reset_index(drop=True)
     starts = slots["slot_ms"].astype("int64").tolist()
     ids = slots["window_id"].astype("int64").tolist()
-    held = [accepted.get(window, Accepted()) for window in ids]
-    unfired = {"unfired": _counts(window.unfired for window in held)} if may_go_unfired else {}
+    counts = [accepted.get(window, Accepted()) for window in ids]
+    unfired = {"unfired": _counts(window.unfired for window in counts)} if may_go_unfired else {}
     return pd.DataFrame(
         {
             "slot_date": pd.Series([day_of(start) for start in starts], dtype=object),
-            "slot_start": _moments(slots["slot_ms"]),
-            "slot_end": _moments(slots["slot_end_ms"]),
+            "slot_start": _timestamps(slots["slot_ms"]),
+            "slot_end": _timestamps(slots["slot_end_ms"]),
             "state": slots["state"].astype(str),
             "gap": gap,
-            "fired_at": _moments(slots["fire_at_ms"]),
-            "closed_at": _moments(slots["close_at_ms"]),
-            "on_time": _counts(window.records - window.late_accepted for window in held),
-            "late_accepted": _counts(window.late_accepted for window in held),
+            "fired_at": _timestamps(slots["fire_at_ms"]),
+            "closed_at": _timestamps(slots["close_at_ms"]),
+            "on_time": _counts(window.records - window.late_accepted for window in counts),
+            "late_accepted": _counts(window.late_accepted for window in counts),
             **{
                 reason: _counts(refused.get((window, reason), 0) for window in ids)
                 for reason in ("late", "no_window")
             },
-            "missed_pairs": _counts(window.missed_pairs for window in held),
+            "missed_pairs": _counts(window.missed_pairs for window in counts),
             **unfired,
-            "channels_heard": _heard(slots),
+            "channels_heard": _channels(slots),
             "slots": _several(slots),
             "run_id": run_id,
             "spec_fingerprint": spec_fingerprint,
@@ -84,21 +84,21 @@ def completeness(
     )
 
 
-def in_ms(moments: pd.Series[Any]) -> pd.Series[int]:
+def in_ms(timestamps: pd.Series[Any]) -> pd.Series[int]:
     """Instants with a time zone, as milliseconds since 1970."""
-    in_utc = pd.to_datetime(moments, utc=True).dt.tz_localize(None)
+    in_utc = pd.to_datetime(timestamps, utc=True).dt.tz_localize(None)
     return in_utc.astype("datetime64[ms]").astype("int64")
 
 
-def _heard(slots: pd.DataFrame) -> pd.Series[Any]:
+def _channels(slots: pd.DataFrame) -> pd.Series[Any]:
     """The channels of each slot, empty for a gap; slots with the same channels share one list."""
     if "channels_heard" not in slots:
         return pd.Series([[] for _ in range(len(slots))], dtype=object)
     lists: dict[tuple[str, ...], list[str]] = {}
     return pd.Series(
         [
-            lists.setdefault(tuple(heard), heard) if isinstance(heard, list) else []
-            for heard in slots["channels_heard"]
+            lists.setdefault(tuple(channels), channels) if isinstance(channels, list) else []
+            for channels in slots["channels_heard"]
         ],
         dtype=object,
     )
@@ -115,8 +115,8 @@ def _counts(values: Iterable[int]) -> pd.Series[int]:
     return pd.Series(list(values), dtype="int64")
 
 
-def _moments(milliseconds: pd.Series[Any]) -> pd.Series[pd.Timestamp]:
+def _timestamps(milliseconds: pd.Series[Any]) -> pd.Series[pd.Timestamp]:
     # in microseconds, which reach from year 1 to 9999; pandas' own nanoseconds do not
     values = [None if pd.isna(ms) else int(ms) * 1000 for ms in milliseconds]
-    moments = np.array(values, dtype="datetime64[us]")
-    return pd.Series(moments, index=milliseconds.index).dt.tz_localize("UTC")
+    timestamps = np.array(values, dtype="datetime64[us]")
+    return pd.Series(timestamps, index=milliseconds.index).dt.tz_localize("UTC")

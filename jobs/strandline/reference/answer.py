@@ -17,8 +17,8 @@ __all__ = [
     "Emission",
     "Firing",
     "LateRecord",
-    "Moment",
     "OpenWindow",
+    "Origin",
     "Replay",
     "StatusChange",
     "Timing",
@@ -34,7 +34,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Origin:
     """When and why an event happened.
 
     Attributes:
@@ -53,7 +53,7 @@ class Moment:
 class Emission:
     """An advance of the combined watermark."""
 
-    moment: Moment
+    origin: Origin
     watermark_ms: int
 
 
@@ -61,7 +61,7 @@ class Emission:
 class StatusChange:
     """The combined input has gone idle or active."""
 
-    moment: Moment
+    origin: Origin
     status: str
 
 
@@ -71,11 +71,11 @@ class Firing(FiredPane):
 
     Attributes:
         watermark_ms: the watermark at the firing.
-        moment: when, and why.
+        origin: when, and why.
     """
 
     watermark_ms: int
-    moment: Moment
+    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Replay:
         last = {(firing.key, firing.window): firing.members for firing in self.firings}
         return tuple(Pane(key, window, last[key, window]) for key, window in sorted(last))
 
-    def crossing(self, threshold_ms: int) -> Moment | None:
+    def crossing(self, threshold_ms: int) -> Origin | None:
         """When the watermark first reached a threshold; None if it has not."""
         first = bisect_left(self.watermarks, threshold_ms, key=lambda e: e.watermark_ms)
-        return self.watermarks[first].moment if first < len(self.watermarks) else None
+        return self.watermarks[first].origin if first < len(self.watermarks) else None

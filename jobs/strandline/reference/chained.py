@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from strandline.model.lateness import MAX_WATERMARK
-from strandline.reference.answer import Firing, Moment, Replay
+from strandline.reference.answer import Firing, Origin, Replay
 from strandline.reference.records import Record
 from strandline.reference.replay import refuse_endless_firing
 from strandline.reference.stage import WindowStage
@@ -34,21 +34,21 @@ def replay_chained(
     refuse_endless_firing(spec, end_of_input=ended)
     results = upstream.firings if spec.source.table == "firings" else _last(upstream)
     stage = WindowStage(spec)
-    for firing, watermark_ms, moment in _in_order(upstream, results):
+    for firing, watermark_ms, origin in _in_order(upstream, results):
         if firing is None:
-            stage.advance(watermark_ms, moment)
+            stage.advance(watermark_ms, origin)
         else:
             result = Record(
-                arrival_ms=moment.at_ms,
+                arrival_ms=origin.at_ms,
                 ts_ms=firing.window.max_timestamp_ms,
                 record_id=str(firing.seq),
                 sequence=firing.seq,
             )
-            stage.process(record_of(firing, result), moment)
+            stage.process(record_of(firing, result), origin)
     return stage.answer(upstream.valve_status)
 
 
-_Event = tuple[Firing | None, int, Moment]
+_Event = tuple[Firing | None, int, Origin]
 """A result or a forwarded watermark, with the watermark at it, and when."""
 
 
@@ -60,16 +60,16 @@ def _in_order(upstream: Replay, results: tuple[Firing, ...]) -> Iterator[_Event]
         by_record = firing.timer_ms is None
         end_ms = firing.watermark_ms + by_record
         while place < len(advances) and advances[place].watermark_ms < end_ms:
-            yield None, advances[place].watermark_ms, advances[place].moment
+            yield None, advances[place].watermark_ms, advances[place].origin
             place += 1
-        yield firing, firing.watermark_ms, firing.moment
+        yield firing, firing.watermark_ms, firing.origin
     for advance in advances[place:]:
-        yield None, advance.watermark_ms, advance.moment
+        yield None, advance.watermark_ms, advance.origin
 
 
 def _last(upstream: Replay) -> tuple[Firing, ...]:
     """The last firing of each window of a key that no later firing superseded."""
     superseded = {number for firing in upstream.firings for number in firing.supersedes}
     last: dict[Any, Firing] = {(f.key, f.window): f for f in upstream.firings}
-    standing = [firing for firing in last.values() if firing.seq not in superseded]
-    return tuple(sorted(standing, key=lambda firing: firing.seq))
+    in_force = [firing for firing in last.values() if firing.seq not in superseded]
+    return tuple(sorted(in_force, key=lambda firing: firing.seq))

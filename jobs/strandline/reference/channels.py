@@ -72,7 +72,7 @@ class Partition:
         self._generator: Generator = generator_of(watermark)
         idleness_ms = watermark.idleness if watermark.idleness_in_effect else None
         self._timer = None if idleness_ms is None else IdlenessTimer(idleness_ms)
-        self._judged_idle = False
+        self._marked_idle = False
         self._at_once_ms: int | None = None
         self._offers_at_once = watermark.emission_interval_ms is None
         self._finished = False
@@ -82,11 +82,11 @@ class Partition:
         """Process a record, and keep the largest watermark that it offers at once."""
         if self._timer is not None:
             self._timer.activity()
-            self._judged_idle = False
+            self._marked_idle = False
         offer_ms = self._generator.on_event(record)
         if offer_ms is not None:
-            held_ms = MIN_WATERMARK if self._at_once_ms is None else self._at_once_ms
-            self._at_once_ms = max(offer_ms, held_ms)
+            lowest_ms = MIN_WATERMARK if self._at_once_ms is None else self._at_once_ms
+            self._at_once_ms = max(offer_ms, lowest_ms)
 
     @property
     def violations(self) -> int:
@@ -114,7 +114,7 @@ class Partition:
     def tick(self, now_ms: int) -> Offer:
         """Check idleness; an idle partition is not probed."""
         if self._timer is not None and self._timer.check_if_idle(now_ms):
-            self._judged_idle = True
+            self._marked_idle = True
             return Offer(idle=True)
         return Offer(watermark_ms=self.probe(now_ms))
 
@@ -124,7 +124,7 @@ class Partition:
         if self._finished:
             return self._end_was_seen
         if self._timer is not None:
-            return self._judged_idle
+            return self._marked_idle
         return self._generator.is_settled()
 
 

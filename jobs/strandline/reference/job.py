@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from strandline.errors import InputError
 from strandline.model.watermarks import Ticks
-from strandline.reference.answer import Cause, Moment, StatusChange
+from strandline.reference.answer import Cause, Origin, StatusChange
 from strandline.reference.channels import Combiner, newcomers
 from strandline.reference.records import Record, instants
 from strandline.reference.valve import Signal
@@ -92,11 +92,11 @@ class Job(ABC):
         self.status: list[tuple[str, StatusChange]] = []
 
     @abstractmethod
-    def process(self, record: Record, moment: Moment) -> None:
+    def process(self, record: Record, origin: Origin) -> None:
         """Process a record."""
 
     @abstractmethod
-    def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
+    def advance(self, name: str, watermark_ms: int, origin: Origin) -> None:
         """Process a higher watermark of an input."""
 
     def change_status(self, name: str, change: StatusChange) -> None:
@@ -131,7 +131,7 @@ class Job(ABC):
         self._run_ticks(until_ms=clock_end_ms)
         if end_of_input:
             for name, given in self._inputs.items():
-                self._take(name, given.source.end(), Moment(clock_end_ms, Cause.END))
+                self._take(name, given.source.end(), Origin(clock_end_ms, Cause.END))
 
     @property
     def violations(self) -> int:
@@ -149,14 +149,14 @@ class Job(ABC):
             self._run_ticks(until_ms=at_ms - 1)
             given = self._inputs[name]
             caused = given.source.flush(given.finish(at_ms), at_ms - 1, probe=given.per_record)
-            self._take(name, caused, Moment(at_ms - 1, Cause.RECORD))
+            self._take(name, caused, Origin(at_ms - 1, Cause.RECORD))
 
     def _run_ticks(self, *, until_ms: int) -> None:
         """Run the ticks that are due, the one at `until_ms` included, in order of time."""
         while due := [item for item in self._inputs.items() if item[1].is_due(until_ms)]:
             name, given = min(due, key=lambda item: item[1].next_tick_ms)
-            moment = Moment(given.next_tick_ms, Cause.TICK)
-            self._take(name, given.tick(), moment)
+            origin = Origin(given.next_tick_ms, Cause.TICK)
+            self._take(name, given.tick(), origin)
         for given in self._inputs.values():
             given.pass_over(until_ms)
 
@@ -165,29 +165,29 @@ class Job(ABC):
 
         A channel that ends with the millisecond ends here, unless instants include a sequence.
         """
-        moment = Moment(instant[-1].arrival_ms, Cause.RECORD, instant[-1])
+        origin = Origin(instant[-1].arrival_ms, Cause.RECORD, instant[-1])
         for name, given in self._inputs.items():
             own = [record for record in instant if record.input == name]
             for channel in newcomers(own, given.source):
                 if not given.discovers:
                     self._refuse(name, given.source, channel)
-                self._take(name, given.source.join(channel), moment)
+                self._take(name, given.source.join(channel), origin)
         for record in instant:
-            self.process(record, Moment(record.arrival_ms, Cause.RECORD, record))
+            self.process(record, Origin(record.arrival_ms, Cause.RECORD, record))
             self._inputs[record.input].source.on_event(record)
         for name, given in self._inputs.items():
             active = {record.channel for record in instant if record.input == name}
             if not sequenced:
-                active.update(given.finish(moment.at_ms + 1))
-            caused = given.source.flush(active, moment.at_ms, probe=given.per_record)
-            self._take(name, caused, moment)
+                active.update(given.finish(origin.at_ms + 1))
+            caused = given.source.flush(active, origin.at_ms, probe=given.per_record)
+            self._take(name, caused, origin)
 
-    def _take(self, name: str, signals: Iterable[Signal], moment: Moment) -> None:
+    def _take(self, name: str, signals: Iterable[Signal], origin: Origin) -> None:
         for signal in signals:
             if isinstance(signal, int):
-                self.advance(name, signal, moment)
+                self.advance(name, signal, origin)
             else:
-                self.change_status(name, StatusChange(moment, signal))
+                self.change_status(name, StatusChange(origin, signal))
 
     def _refuse(self, name: str, source: Combiner, channel: str) -> None:
         path = f"sources.{name}.channels" if name else "source.channels"

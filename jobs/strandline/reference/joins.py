@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from strandline.model.windows import TimeWindow
-from strandline.reference.answer import Emission, LateRecord, Moment, Replay, StatusChange
+from strandline.reference.answer import Emission, LateRecord, Origin, Replay, StatusChange
 from strandline.reference.channels import ChannelsBehindValve
 from strandline.reference.combined import CombinedWatermark, PartialWatermark
 from strandline.reference.job import Input, Job
@@ -34,7 +34,7 @@ class Pair:
     left: Record
     right: Record
     watermark_ms: int
-    moment: Moment
+    origin: Origin
 
     @property
     def ts_ms(self) -> int:
@@ -170,7 +170,7 @@ class _IntervalJoin(Job):
         self._pairs: list[Pair] = []
         self._late: list[LateRecord] = []
 
-    def process(self, record: Record, moment: Moment) -> None:
+    def process(self, record: Record, origin: Origin) -> None:
         """Join a record with the records kept of the other side, and keep it; refuse it if late."""
         watermark_ms = self._combined.watermark_ms
         if record.ts_ms < watermark_ms:
@@ -180,24 +180,24 @@ class _IntervalJoin(Job):
         for other in self._kept["right" if is_left else "left", record.key]:
             left, right = (record, other) if is_left else (other, record)
             if self._join.lower_ms <= right.ts_ms - left.ts_ms <= self._join.upper_ms:
-                self._pairs.append(Pair(left, right, watermark_ms, moment))
+                self._pairs.append(Pair(left, right, watermark_ms, origin))
         self._kept[record.input, record.key].append(record)
         expiry_ms = record.ts_ms + max(self._join.upper_ms if is_left else -self._join.lower_ms, 0)
         # Flink lets go of a side's key by event time, all records of one together
         instant = TimeWindow(record.ts_ms, record.ts_ms + 1)
         self._expiries.register(Timer(expiry_ms, instant, (record.input, record.key)))
 
-    def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
+    def advance(self, name: str, watermark_ms: int, origin: Origin) -> None:
         """Process an input's watermark, which ends that input's idleness."""
-        self._input_watermarks.append((name, Emission(moment, watermark_ms)))
+        self._input_watermarks.append((name, Emission(origin, watermark_ms)))
         self._parts[name].set_watermark(watermark_ms)
-        self._combine(moment)
+        self._combine(origin)
 
     def change_status(self, name: str, change: StatusChange) -> None:
         """Exclude an idle input from the minimum, or include it again."""
         super().change_status(name, change)
         self._parts[name].idle = change.status == "idle"
-        self._combine(change.moment)
+        self._combine(change.origin)
 
     def answer(self) -> PairReplay:
         """The whole answer, with the records still in state."""
@@ -214,12 +214,12 @@ class _IntervalJoin(Job):
             final_watermark_ms=self._combined.watermark_ms,
         )
 
-    def _combine(self, moment: Moment) -> None:
+    def _combine(self, origin: Origin) -> None:
         """Advance the combined watermark, and drop records that no later record can pair with."""
         watermark_ms = self._combined.update(self._parts.values())
         if watermark_ms is None:
             return
-        self._watermarks.append(Emission(moment, watermark_ms))
+        self._watermarks.append(Emission(origin, watermark_ms))
         for expiry in self._expiries.reached(watermark_ms):
             kept = self._kept[expiry.key]
             kept[:] = [record for record in kept if record.ts_ms != expiry.window.start_ms]

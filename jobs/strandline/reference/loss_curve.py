@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.loss_curve import LossCurve, curve_of
-from strandline.reference.answer import Moment
+from strandline.reference.answer import Origin
 from strandline.reference.job import Job
 from strandline.reference.records import Record
 from strandline.reference.replay import input_of
@@ -70,13 +70,13 @@ class _PastTheEnd(Job):
         self._watermark_ms = MIN_WATERMARK
         self.past_end_ms: list[int] = []
 
-    def process(self, record: Record, moment: Moment) -> None:
+    def process(self, record: Record, origin: Origin) -> None:
         """Collect the distance; before the first watermark it is before every end."""
         if not self._counts(record):
             return
         newest = self._assigner.windows_of(record.ts_ms)[0]
         self.past_end_ms.append(self._watermark_ms - newest.max_timestamp_ms)
 
-    def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
+    def advance(self, name: str, watermark_ms: int, origin: Origin) -> None:
         """Process a higher watermark."""
         self._watermark_ms = watermark_ms

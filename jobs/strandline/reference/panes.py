@@ -73,7 +73,9 @@ class WindowState:
 
         A firing that contained one of them cannot be superseded any more.
         """
-        gone = {r.record_id for r in self.members} - {r.record_id for r in members}
+        removed = {r.record_id for r in self.members} - {r.record_id for r in members}
         self.members = members
-        if gone:
-            self.fired = [p for p in self.fired if gone.isdisjoint(r.record_id for r in p.members)]
+        if removed:
+            self.fired = [
+                p for p in self.fired if removed.isdisjoint(r.record_id for r in p.members)
+            ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from strandline.errors import InputError
-from strandline.reference.answer import Moment, Replay
+from strandline.reference.answer import Origin, Replay
 from strandline.reference.channels import ChannelsBehindValve
 from strandline.reference.job import Input, Job
 from strandline.reference.records import Record
@@ -88,13 +88,13 @@ class WindowJob(Job):
         super().__init__(spec.pipeline, inputs)
         self._stage = WindowStage(spec)
 
-    def process(self, record: Record, moment: Moment) -> None:
+    def process(self, record: Record, origin: Origin) -> None:
         """Process a record in the windows."""
-        self._stage.process(record, moment)
+        self._stage.process(record, origin)
 
-    def advance(self, name: str, watermark_ms: int, moment: Moment) -> None:
+    def advance(self, name: str, watermark_ms: int, origin: Origin) -> None:
         """Advance the watermark of the windows."""
-        self._stage.advance(watermark_ms, moment)
+        self._stage.advance(watermark_ms, origin)
 
     def answer(self) -> Replay:
         """The whole answer, with the windows still in state."""

@@ -51,7 +51,7 @@ class SessionOperator(WindowOperator):
     def _merge(self, key: tuple[Any, ...], parts: list[TimeWindow], window: TimeWindow) -> None:
         if parts in ([], [window]):
             return
-        states = [self._held[key, part] for part in parts]
+        states = [self._states[key, part] for part in parts]
         merged = self._state(key, window)
         merged.trigger.on_merge([s.trigger for s in states], self._context(key, window))
         for part, state in zip(parts, states, strict=True):

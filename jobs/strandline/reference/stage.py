@@ -10,8 +10,8 @@ from strandline.reference.answer import (
     Emission,
     Firing,
     LateRecord,
-    Moment,
     OpenWindow,
+    Origin,
     Replay,
     StatusChange,
 )
@@ -41,7 +41,7 @@ class WindowStage:
         self._no_window: list[LateRecord] = []
         self._fates: dict[str, Outcome] = {}
 
-    def process(self, record: Record, moment: Moment) -> None:
+    def process(self, record: Record, origin: Origin) -> None:
         """Process a record."""
         outcome, fired = self._windows.process(record)
         self._fates[record.record_id] = outcome
@@ -50,13 +50,13 @@ class WindowStage:
         elif outcome is Outcome.NO_WINDOW:
             self._no_window.append(LateRecord(record, self._windows.watermark_ms))
         for pane in fired:
-            self._fire(pane, moment)
+            self._fire(pane, origin)
 
-    def advance(self, watermark_ms: int, moment: Moment) -> None:
+    def advance(self, watermark_ms: int, origin: Origin) -> None:
         """Process a higher watermark."""
-        self._watermarks.append(Emission(moment, watermark_ms))
+        self._watermarks.append(Emission(origin, watermark_ms))
         for pane in self._windows.advance(watermark_ms):
-            self._fire(pane, moment)
+            self._fire(pane, origin)
 
     def answer(self, status: tuple[StatusChange, ...] = (), violations: int = 0) -> Replay:
         """The whole answer, with the windows still in state."""
@@ -85,10 +85,10 @@ class WindowStage:
             accepted_late=tuple(self._windows.accepted_late),
         )
 
-    def _fire(self, pane: FiredPane, moment: Moment) -> None:
+    def _fire(self, pane: FiredPane, origin: Origin) -> None:
         pane_fields = {f.name: getattr(pane, f.name) for f in fields(pane)}
         watermark_ms = self._windows.watermark_ms
-        self._firings.append(Firing(**pane_fields, watermark_ms=watermark_ms, moment=moment))
+        self._firings.append(Firing(**pane_fields, watermark_ms=watermark_ms, origin=origin))
 
 
 def _operator(spec: WindowedSpec) -> WindowOperator:

@@ -107,7 +107,7 @@ class Tables:
                     late_accepted=late[key, window],
                     firings=len(firings),
                     state="closed" if slot.closed_at_ms is not None else "fired",
-                    fired_at_ms=firings[0].moment.at_ms,
+                    fired_at_ms=firings[0].origin.at_ms,
                     closed_at_ms=slot.closed_at_ms,
                 )
             )
@@ -142,7 +142,7 @@ class Tables:
         counts: dict[TimeWindow, Counter[str]] = defaultdict(Counter)
         active: dict[TimeWindow, set[str]] = defaultdict(set)
         accepted_late = {(r.record_id, window) for r, window in self._replayed.accepted_late}
-        held = self._held()
+        by_record = self._slots_by_record()
         for record in self._known():
             outcome = self._replayed.outcomes[record.record_id]
             slots = self._slots(record)
@@ -152,7 +152,7 @@ class Tables:
                     counts[slot][outcome.value] += place == 0
                 elif self._gap:
                     counts[slot][outcome.value] += 1
-                elif slot not in held[record.record_id]:
+                elif slot not in by_record[record.record_id]:
                     counts[slot]["missed_pairs"] += 1
                 else:
                     late = (record.record_id, slot) in accepted_late
@@ -232,7 +232,7 @@ class Tables:
         start_ms = self._calendar.newest_start(record.ts_ms)
         return windows or tuple(self._calendar.windows_of(start_ms))
 
-    def _taken(self) -> Iterator[tuple[Record, TimeWindow]]:
+    def _accepted(self) -> Iterator[tuple[Record, TimeWindow]]:
         """Every record with each window that accepted it; pairs may repeat."""
         panes: list[Firing | OpenWindow | Pane] = [
             *self._replayed.firings,
@@ -243,14 +243,14 @@ class Tables:
             for record in (*pane.members, *evicted):
                 yield record, pane.window
 
-    def _held(self) -> dict[str, set[TimeWindow]]:
+    def _slots_by_record(self) -> dict[str, set[TimeWindow]]:
         """The windows that accepted each record."""
-        held: dict[str, set[TimeWindow]] = defaultdict(set)
-        for record, window in self._taken():
-            held[record.record_id].add(window)
-        return held
+        by_record: dict[str, set[TimeWindow]] = defaultdict(set)
+        for record, window in self._accepted():
+            by_record[record.record_id].add(window)
+        return by_record
 
     def _known(self) -> list[Record]:
-        held = {record.record_id: record for record, _ in self._taken()}
+        by_record = {record.record_id: record for record, _ in self._accepted()}
         refused = [*self._replayed.late, *self._replayed.no_window]
-        return [*held.values(), *(r.record for r in refused)]
+        return [*by_record.values(), *(r.record for r in refused)]

@@ -66,7 +66,7 @@ class WindowOperator(ABC):
         self._allowed_lateness_ms = allowed_lateness_ms
         self._trigger = trigger
         self._evict_before, self._evict_after = evict_before, evict_after
-        self._held: dict[tuple[tuple[Any, ...], TimeWindow], WindowState] = {}
+        self._states: dict[tuple[tuple[Any, ...], TimeWindow], WindowState] = {}
         self._timers = EventTimeTimers()
         self._firings = 0
         self.unfired: list[Pane] = []
@@ -82,9 +82,9 @@ class WindowOperator(ABC):
         before_ms, self.watermark_ms = self.watermark_ms, watermark_ms
         for timer in self._timers.reached(watermark_ms):
             key, window = timer.key, timer.window
-            if (key, window) not in self._held:
+            if (key, window) not in self._states:
                 continue  # Flink leaves a timer of a session that has become another one
-            trigger = self._held[key, window].trigger
+            trigger = self._states[key, window].trigger
             result = trigger.on_event_time(timer.time_ms, self._context(key, window))
             reached = is_window_fired(window.max_timestamp_ms, watermark_ms=before_ms)
             at_end = timer.time_ms == window.max_timestamp_ms
@@ -98,8 +98,8 @@ class WindowOperator(ABC):
         return [pane for pane in self._panes() if pane.members]
 
     def _panes(self) -> list[Pane]:
-        held = sorted(self._held.items(), key=lambda item: item[0])
-        return [Pane(key, window, tuple(state.members)) for (key, window), state in held]
+        states = sorted(self._states.items(), key=lambda item: item[0])
+        return [Pane(key, window, tuple(state.members)) for (key, window), state in states]
 
     def _accept(self, record: Record, window: TimeWindow) -> Iterator[FiredPane]:
         """Add a record to a window's state, and fire the window if its trigger says so."""
@@ -122,7 +122,7 @@ class WindowOperator(ABC):
         timer_ms: int | None = None,
     ) -> Iterator[FiredPane]:
         """Apply a trigger's decision; a window without a record does not fire."""
-        state = self._held[key, window]
+        state = self._states[key, window]
         if result is not TriggerResult.CONTINUE and state.members:
             yield self._fire(state, key, window, timing, timer_ms)
         if result is TriggerResult.FIRE_AND_PURGE:
@@ -158,9 +158,9 @@ class WindowOperator(ABC):
         return pane
 
     def _state(self, key: tuple[Any, ...], window: TimeWindow) -> WindowState:
-        if (key, window) not in self._held:
-            self._held[key, window] = WindowState(self._trigger())
-        return self._held[key, window]
+        if (key, window) not in self._states:
+            self._states[key, window] = WindowState(self._trigger())
+        return self._states[key, window]
 
     def _context(self, key: tuple[Any, ...], window: TimeWindow) -> _Context:
         return _Context(key, window, self.watermark_ms, self._timers)
@@ -168,12 +168,14 @@ class WindowOperator(ABC):
     def _clean_up(self, key: tuple[Any, ...], window: TimeWindow) -> None:
         """Drop a window; records that were in no firing are collected as `unfired`."""
         state = self._drop(key, window)
-        lost = tuple(record for record in state.members if record.record_id not in state.fired_ids)
-        if lost:
-            self.unfired.append(Pane(key, window, lost))
+        unfired = tuple(
+            record for record in state.members if record.record_id not in state.fired_ids
+        )
+        if unfired:
+            self.unfired.append(Pane(key, window, unfired))
 
     def _drop(self, key: tuple[Any, ...], window: TimeWindow) -> WindowState:
-        state = self._held.pop((key, window))
+        state = self._states.pop((key, window))
         state.trigger.clear(self._context(key, window))
         return state
 

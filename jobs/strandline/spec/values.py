@@ -91,18 +91,18 @@ def parse_instant(value: Any) -> int:
     Raises:
         ValueError: it is not an instant of the years 0001 to 9999.
     """
-    moment = _moment(value)
-    if moment is None:
+    parsed = _parsed(value)
+    if parsed is None:
         msg = "not an instant; write ISO-8601 such as 2013-01-15 or 2013-01-15T06:00:00Z"
         raise ValueError(msg)
-    instant_ms = instant_of(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    instant_ms = instant_of(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
     if not LEAST_INSTANT_MS <= instant_ms < END_OF_INSTANTS_MS:
         msg = "outside the years 0001 to 9999 in UTC; give an instant inside them"
         raise ValueError(msg)
     return instant_ms
 
 
-def _moment(value: Any) -> datetime | None:
+def _parsed(value: Any) -> datetime | None:
     if isinstance(value, datetime):
         return value
     if isinstance(value, date):

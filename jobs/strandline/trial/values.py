@@ -21,13 +21,13 @@ def compared(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     """The comparison of two values; a text is cast to the type of the other value."""
 
     def apply(a: Any, b: Any) -> bool:
-        a, b = _alike(a, b)
+        a, b = _of_one_type(a, b)
         return test(a, b)
 
     return apply
 
 
-def _alike(a: Any, b: Any) -> tuple[Any, Any]:
+def _of_one_type(a: Any, b: Any) -> tuple[Any, Any]:
     """Two values as Spark compares them: a text is cast to a time or a number."""
     if isinstance(a, str) != isinstance(b, str):
         text, other = (a, b) if isinstance(a, str) else (b, a)

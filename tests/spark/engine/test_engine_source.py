@@ -109,10 +109,10 @@ def test_each_fault_has_its_reason(landed):
 def test_the_first_fault_that_applies_is_the_reason(landed):
     rows = []
     for number in range(len(FAULTS)):
-        together: dict[str, Any] = {}
+        concatenated: dict[str, Any] = {}
         for fault in reversed(list(FAULTS.values())[number:]):
-            together |= fault
-        rows.append(together)
+            concatenated |= fault
+        rows.append(concatenated)
     assert reasons(landed(*rows), a_spec(**JUDGED)) == list(FAULTS)
 
 

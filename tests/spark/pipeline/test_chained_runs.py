@@ -74,7 +74,7 @@ def told(chain: Chain, rows: Iterable[Mapping[str, Any]], horizon: str) -> dict[
     return {
         "firings": sorted(
             (
-                (firing.window.start_ms, firing.key[0], firing.moment.at_ms, firing.watermark_ms),
+                (firing.window.start_ms, firing.key[0], firing.origin.at_ms, firing.watermark_ms),
                 (sum(r.payload["total"] for r in firing.members), len(firing.members)),
             )
             for firing in (replayed.firings if chain.then.firings else ())

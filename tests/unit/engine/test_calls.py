@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.engine.replay.calls import Calls, call_partition
-from strandline.engine.replay.plain import HELD
+from strandline.engine.replay.plain import NEVER
 from strandline.spec.functions import ProcessError
 
 SOURCE = """
@@ -27,7 +27,7 @@ CALLS = Calls(
     keys={"k": "own_k"},
     group=("own_k", "window"),
     order=("at",),
-    held=("ts", "first", "until"),
+    lifetime=("ts", "first", "until"),
     record="record",
     firing="firing",
 )
@@ -44,7 +44,7 @@ COLUMNS = pa.schema(
 )
 
 
-def record(key: str, at: int, ts_ms: int, first: int, until: int = HELD) -> dict[str, Any]:
+def record(key: str, at: int, ts_ms: int, first: int, until: int = NEVER) -> dict[str, Any]:
     own = {"own_k": key, "window": 0, "at": at, "ts": ts_ms, "first": first, "until": until}
     return own | {"record": {"id": at}}
 

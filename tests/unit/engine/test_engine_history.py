@@ -369,7 +369,7 @@ def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
     seen = history.crossings.seen_from(history.grid.fire_thresholds(np.array(starts)).tolist())
     ended = stream.replay().watermarks[-1:]
     for at, (one, other) in enumerate(zip(*seen, strict=True)):
-        if placed["state"][at] == "open" or (ended and ended[0].moment.cause is Cause.END):
+        if placed["state"][at] == "open" or (ended and ended[0].origin.cause is Cause.END):
             continue
         assert placed["fire_rank"][at] == (0 if one > other else 1)
         assert placed["fire_from"][at] == max(one, other)

@@ -63,7 +63,7 @@ def expanded(steps: Steps) -> list[tuple[int, str, int]]:
 def expected(stream: Stream) -> list[tuple[int, str, int]]:
     causes = {Cause.TICK: "tick", Cause.RECORD: "record", Cause.END: "end"}
     rises = [
-        (w.moment.at_ms, causes[w.moment.cause], w.watermark_ms) for w in stream.replay().watermarks
+        (w.origin.at_ms, causes[w.origin.cause], w.watermark_ms) for w in stream.replay().watermarks
     ]
     merged: list[tuple[int, str, int]] = []
     for row in rises:

@@ -57,11 +57,11 @@ def pasts(draw: st.DrawFn) -> Past:
     at_hand = draw(st.integers(0, len(observed)))
     before, after = observed[: len(observed) - at_hand], observed[len(observed) - at_hand :]
     horizon_ms, at_end = DAYS * DAY_MS, ((TICK_RANK, MAX_WATERMARK),)
-    whole = Steps(together(observed), AXIS, horizon_ms, at_end)
-    return Past(whole, KeptSteps(step_days(before), together(after), AXIS, horizon_ms, at_end))
+    whole = Steps(concatenated(observed), AXIS, horizon_ms, at_end)
+    return Past(whole, KeptSteps(step_days(before), concatenated(after), AXIS, horizon_ms, at_end))
 
 
-def together(observed: list[ObservedDay]) -> pd.DataFrame:
+def concatenated(observed: list[ObservedDay]) -> pd.DataFrame:
     there = [one.steps for one in observed if len(one.steps)]
     return pd.concat(there, ignore_index=True) if there else pd.DataFrame(columns=[*STEP_COLUMNS])
 

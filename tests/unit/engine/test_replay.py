@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operators import Group, InFlight, Sessions, events_of, operator_of
 
-from strandline.engine.replay.plain import HELD, Firing, Records, Replayed, Rules
+from strandline.engine.replay.plain import NEVER, Firing, Records, Replayed, Rules
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.replay.windows import replay
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
@@ -81,7 +81,7 @@ def emitted(firing: Firing, replayed: Replayed, records: list[Record]) -> Any:
     members = [
         record.record_id
         for place, record in enumerate(records)
-        if firing.number in replayed.held_by(place, record.ts_ms)
+        if firing.number in replayed.containing(place, record.ts_ms)
     ]
     return (firing.start_ms, firing.end_ms, firing.time_ms, firing.late, members)
 
@@ -127,7 +127,7 @@ def test_windows_on_a_grid_fire_as_those_of_the_reference(
             (r.record_id, window) for r, is_late in zip(records, done.late, strict=True) if is_late
         } == {pair for pair in late if pair[1] == window}
         if window in held:
-            still = [r for r, by in zip(records, done.removed_by, strict=True) if by == HELD]
+            still = [r for r, by in zip(records, done.removed_by, strict=True) if by == NEVER]
             assert still == list(held[window].members)
         else:
             never_found = [
@@ -164,7 +164,7 @@ def test_global_windows_fire_as_those_of_the_reference(trigger, evictor, events,
     assert [emitted(f, done, records) for f in done.firings] == [
         expected(pane) for _, pane in group.firings
     ]
-    still = [r for r, by in zip(records, done.removed_by, strict=True) if by == HELD]
+    still = [r for r, by in zip(records, done.removed_by, strict=True) if by == NEVER]
     assert still == [record for pane in operator.panes() for record in pane.members]
     assert_supersedes_the_one_before(done, group)
 
@@ -203,7 +203,7 @@ def test_sessions_fire_as_those_of_the_reference(trigger, evictor, lateness_ms, 
         window = next((w for w, of in sessions.by_window.items() if of is group), None)
         if window is not None:
             still = [
-                r for r, by in zip(records, of_watermark.removed_by, strict=True) if by == HELD
+                r for r, by in zip(records, of_watermark.removed_by, strict=True) if by == NEVER
             ]
             assert still == list(held[window].members)
         found_late |= {
@@ -249,4 +249,4 @@ def test_an_empty_window_passes_over_its_times_at_once():
 def test_a_window_whose_watermark_has_not_come_holds_all():
     records = Records([0] * 2, [10] * 2, [1, 2], [MIN_WATERMARK] * 2, [None] * 2, [None] * 2)
     done = replay(records, Rules(), MIN_WATERMARK)
-    assert (done.firings, done.first, done.until) == ([], [1, 1], [HELD, HELD])
+    assert (done.firings, done.first, done.until) == ([], [1, 1], [NEVER, NEVER])

@@ -27,7 +27,7 @@ def test_two_inputs_reach_a_threshold_where_they_do_record_by_record(stream):
     ended = np.full(len(asked), stream.end_of_input)
     seen, ranks = crossings.reached(asked, stream.horizon_ms, ended)
     for threshold, instant, rank in zip(asked, seen.tolist(), ranks.tolist(), strict=True):
-        moment = next((r.moment for r in replayed.watermarks if r.watermark_ms >= threshold), None)
+        moment = next((r.origin for r in replayed.watermarks if r.watermark_ms >= threshold), None)
         if moment is None:
             assert instant == axis.never, threshold
         elif moment.cause is Cause.END:
@@ -41,11 +41,11 @@ def test_two_inputs_reach_a_threshold_where_they_do_record_by_record(stream):
 def test_behind_one_valve_the_steps_of_two_inputs_are_the_rises_of_the_reference(stream):
     steps, told = stream.union_steps(), stream.replay_windows().watermarks
     axis = steps.axis
-    rises = [(w.moment.at_ms, w.watermark_ms) for w in told if w.moment.cause is not Cause.END]
+    rises = [(w.origin.at_ms, w.watermark_ms) for w in told if w.origin.cause is not Cause.END]
     found = [
         (axis.event_ms(int(row.seen_from), int(row.rank)), int(row.watermark_ms))
         for row in steps.table.itertuples()
     ]
     assert found == rises
-    at_end = [w.watermark_ms for w in told if w.moment.cause is Cause.END]
+    at_end = [w.watermark_ms for w in told if w.origin.cause is Cause.END]
     assert [value for _, value in steps.at_end if stream.end_of_input] == at_end

@@ -53,7 +53,7 @@ def test_older_days_that_are_optimized_after_a_retention_delete_have_not_changed
     landed.table.delete("arrived_on = '2024-03-01'")
     landed.table.optimize.compact()
     found = landed.changes()
-    assert (found.changed, found.lost) == (frozenset(), {DAYS[0]})
+    assert (found.changed, found.missing) == (frozenset(), {DAYS[0]})
     assert found.rewritten == {DAYS[1], DAYS[2]}
 
 
@@ -62,7 +62,7 @@ def test_rows_that_came_in_the_place_of_as_many_others_are_a_change_of_their_day
     land(landed.folder, [a_record(f"2 {h}:30", f"2 {h}:30") for h in (10, 11)], mode="append")
     landed.table.optimize.compact()
     found = landed.changes()
-    assert (found.changed, found.lost) == ({DAYS[1]}, frozenset())
+    assert (found.changed, found.missing) == ({DAYS[1]}, frozenset())
     assert found.rewritten == {DAYS[0], DAYS[2]}
 
 
@@ -117,7 +117,7 @@ def test_a_table_that_is_created_anew_is_another_table_however_alike_its_log_is(
     assert landed.table.version() == versions
     found = landed.changes()
     assert found.changed == found.recreated == {*DAYS}
-    assert (found.rewritten, found.lost) == (frozenset(), frozenset())
+    assert (found.rewritten, found.missing) == (frozenset(), frozenset())
 
 
 def test_of_another_table_a_file_of_the_same_name_may_be_another_one_and_rows_are_rows():

@@ -59,7 +59,7 @@ def test_more_rows_of_either_table_are_another_version_and_other_rows(folder):
         KnownDays(known, frontier_ms=EVERYTHING.end_ms, published_ms=EVERYTHING.end_ms)
     )
     assert {day.day for day in found.behind} == {3}
-    assert not (found.changed | found.lost | found.rewritten)
+    assert not (found.changed | found.missing | found.rewritten)
 
 
 def test_results_of_both_are_read_as_they_were_when_these_were_published(folder):

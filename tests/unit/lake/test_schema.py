@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from strandline.errors import InputError
 from strandline.lake.publish.diff import OP
-from strandline.lake.publish.publish import create, hold
+from strandline.lake.publish.publish import create, fit_of
 from strandline.lake.store.identities import marked, nulls_counted
 from strandline.lake.store.schema import fit, schema_of
 from strandline.lake.store.second_columns import second_columns
@@ -96,12 +96,12 @@ def test_a_table_is_held_by_the_names_and_types_that_its_log_has(tmp_path):
     store = Lake.at(str(tmp_path)).pipeline("meter")
     target = windows_table(["device"])
     staged = columns(window_date=T.DateType(), device=TEXT, total=INT)
-    assert hold(store, target, staged) is None
+    assert fit_of(store, target, staged) is None
     create(store, target, staged)
     before = store.versions()
-    assert hold(store, target, columns(total=LONG)).widened == ("total",)
+    assert fit_of(store, target, columns(total=LONG)).widened == ("total",)
     with pytest.raises(InputError, match="meter: windows: column Total is double, but published"):
-        hold(store, target, columns(Total=T.DoubleType()))
+        fit_of(store, target, columns(Total=T.DoubleType()))
     assert store.versions() == before
 
 
@@ -176,7 +176,7 @@ def test_second_columns_are_known_by_their_mark_and_take_no_name_in_use(tmp_path
     def names(**kinds: T.DataType) -> dict[str, str]:
         staged = columns(**kinds, **day)
         create(store, QUARANTINE, staged)
-        found = hold(store, QUARANTINE, staged)
+        found = fit_of(store, QUARANTINE, staged)
         assert not found.widened
         return {name: column for name, column in found.names.items() if name not in day}
 

@@ -92,9 +92,9 @@ def test_the_term_of_a_process_that_has_ended_on_this_host_is_taken_at_once(obje
     assert Terms(objects, gone).take()
     assert not Terms(objects).take().follows_cleanly
     again = Owner(begun=psutil.Process().create_time() - 5)  # its number came again
-    assert again.is_gone()
-    assert not Owner().is_gone()
-    assert not replace(gone, host="another").is_gone()
+    assert again.has_ended()
+    assert not Owner().has_ended()
+    assert not replace(gone, host="another").has_ended()
 
 
 def test_an_answer_that_was_lost_is_no_term_that_was_lost(lock_of, objects, monkeypatch):

@@ -54,7 +54,7 @@ def test_the_cells_of_each_source_are_its_own_in_memory_and_as_they_are_kept(tmp
 
 def test_where_each_source_went_idle_is_known_again_on_a_later_day(tmp_path):
     store, axes = Lake.at(str(tmp_path)).pipeline("near"), {}
-    followed = []
+    step_days = []
     nothing = pd.DataFrame(columns=[*STEP_COLUMNS])
     for name, side in SPEC.sides.items():
         axes[name] = Axis.of(side, 0)
@@ -62,12 +62,12 @@ def test_where_each_source_went_idle_is_known_again_on_a_later_day(tmp_path):
             until_ms, shift = midnight_of(day) + DAY_MS, int(name == "right")
             change = StatusChange(until_ms - 2 + shift, 2**30, idle=not number)
             state = SourceState(until_ms, combined_ms=number + shift, changes=(change,))
-            followed.append(ObservedDay(day, nothing, state, name))
+            step_days.append(ObservedDay(day, nothing, state, name))
     facts = {day: DayFacts(9, "", 1) for day in DAYS}
-    commit_days(store, DaysToWrite(SPEC, axes, FRESH, followed, DAYS, facts), replace=True)
+    commit_days(store, DaysToWrite(SPEC, axes, FRESH, step_days, DAYS, facts), replace=True)
     table, under = TimelineTable.open(store), SPEC.timeline_fingerprint
     for name, side in SPEC.sides.items():
-        own = [one.carried for one in followed if one.name == name]
+        own = [one.carried for one in step_days if one.name == name]
         for known in (1, 2):
             steps = read_steps(
                 table,

@@ -28,7 +28,7 @@ BOTH = {DAY: facts_of_two(facts(5), facts(7), 1)}
 
 def test_what_one_table_gains_does_not_hide_what_the_other_has_lost():
     changes = found(BOTH, {DAY: facts(4)}, {DAY: facts(9)})
-    assert (changes.lost, changes.changed) == ({DAY}, frozenset())
+    assert (changes.missing, changes.changed) == ({DAY}, frozenset())
 
 
 def test_a_day_on_which_the_other_table_gets_its_first_rows_has_changed():
@@ -40,7 +40,11 @@ def test_a_day_on_which_the_other_table_gets_its_first_rows_has_changed():
 
 def test_rows_that_only_moved_have_not_changed():
     changes = found(BOTH, {DAY: facts(5, "elsewhere")}, {DAY: facts(7)}, moved=[DAY])
-    assert (changes.rewritten, changes.changed, changes.lost) == ({DAY}, frozenset(), frozenset())
+    assert (changes.rewritten, changes.changed, changes.missing) == (
+        {DAY},
+        frozenset(),
+        frozenset(),
+    )
 
 
 def test_a_new_day_of_either_table_is_behind_the_frontier():
@@ -49,12 +53,12 @@ def test_a_new_day_of_either_table_is_behind_the_frontier():
 
 def test_a_day_that_has_gone_from_both_is_lost_and_one_that_neither_had_is_not():
     known = BOTH | {NEXT: DayFacts(0, "", 1)}
-    assert found(known, {}, {}).lost == {DAY}
+    assert found(known, {}, {}).missing == {DAY}
 
 
 def test_a_day_that_one_table_alone_was_read_of_is_observed_again():
     changes = found({DAY: facts(5, "1a2b")}, {DAY: facts(5, "1a2b")}, {DAY: facts(7)})
-    assert (changes.changed, changes.lost) == ({DAY}, frozenset())
+    assert (changes.changed, changes.missing) == ({DAY}, frozenset())
 
 
 def test_of_two_tables_the_one_that_was_created_anew_is_named_by_its_id():

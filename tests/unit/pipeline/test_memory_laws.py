@@ -349,7 +349,7 @@ def test_a_late_record_that_may_hang_together_with_rows_that_have_gone_is_not_ju
     life.land([touching])
     life.take_away(day_of(midnight(3)), [between.record_id])
     life.advance(midnight(5))
-    assert life.plan.lost == (day_of(midnight(3)),)
+    assert life.plan.missing == (day_of(midnight(3)),)
     assert life.plan.scope.older_end_ms > touching.ts_ms
     assert life.plan.scope.older_since_ms is None
     life.land([between])

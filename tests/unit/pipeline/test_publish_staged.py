@@ -23,7 +23,7 @@ from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Lake
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.audit.verdict import Judged
+from strandline.pipeline.audit.verdict import Verdict
 from strandline.pipeline.publish.publish_staged import require_publishable
 from strandline.pipeline.request.journal import Journal
 from strandline.quality.audit.result import AuditResult
@@ -171,7 +171,7 @@ def test_an_audit_offers_to_accept_it_unless_its_books_are_off(books, offered):
     ctx = cast("Context", SimpleNamespace(spec=SPEC, run_id="r-1", dry_run=False, note=lambda _: 0))
     journal = Journal(ctx, replace(PREPARED, books=books), lambda step: None)
     with pytest.raises(AuditFailedError, match=r"expect_something: no") as caught:
-        Judged([], [said], "see it").reject(ctx, journal)
+        Verdict([], [said], "see it").reject(ctx, journal)
     assert ("--accept" in str(caught.value)) == offered
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from strandline.quality.figures import duration, percent
-from strandline.quality.report.format import day_or_moment, moment
+from strandline.quality.report.format import day_or_instant, instant
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from strandline.quality.report.format import day_or_moment, moment
     ],
 )
 def test_moments_are_utc_and_as_fine_as_need_be(value, shown):
-    assert moment(value) == shown
+    assert instant(value) == shown
 
 
 def test_midnight_is_a_date_where_only_days_matter():
-    assert day_or_moment(datetime(2013, 1, 5, tzinfo=UTC)) == "2013-01-05"
-    assert day_or_moment(datetime(2013, 1, 5, 1, tzinfo=UTC)) == "2013-01-05 01:00"
+    assert day_or_instant(datetime(2013, 1, 5, tzinfo=UTC)) == "2013-01-05"
+    assert day_or_instant(datetime(2013, 1, 5, 1, tzinfo=UTC)) == "2013-01-05 01:00"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from strategies import Stream, any_streams, streams
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time
 from strandline.model.watermarks import Ticks
 from strandline.reference import Record, Replay
-from strandline.reference.answer import Moment, Timing
+from strandline.reference.answer import Origin, Timing
 from strandline.reference.panes import Outcome
 from strandline.spec.window import Session, Tumbling
 
@@ -28,7 +28,7 @@ def told_of(firing) -> tuple:
         firing.window,
         firing.timing,
         firing.watermark_ms,
-        firing.moment,
+        firing.origin,
         frozenset(record.record_id for record in firing.members),
     )
 
@@ -66,7 +66,7 @@ def test_every_known_record_has_one_fate_and_is_where_that_fate_says(stream):
 def test_a_record_accepted_late_is_one_that_fired_its_window_at_once(stream):
     told = stream.replay()
     fired_by = Counter(
-        f.moment.after_record.record_id for f in told.firings if f.timing is Timing.LATE
+        f.origin.after_record.record_id for f in told.firings if f.timing is Timing.LATE
     )
     accepted_late = {r for r, outcome in told.outcomes.items() if outcome is Outcome.LATE_ACCEPTED}
     if isinstance(stream.spec.window, Tumbling | Session):
@@ -81,7 +81,7 @@ def test_watermarks_and_moments_only_go_forward(stream):
     values = [emission.watermark_ms for emission in told.watermarks]
     assert values == sorted(set(values))
     for events in (told.watermarks, told.firings):
-        times = [event.moment.at_ms for event in events]
+        times = [event.origin.at_ms for event in events]
         assert times == sorted(times)
     assert [f.seq for f in told.firings] == list(range(len(told.firings)))
 
@@ -208,7 +208,7 @@ def moment_of(position: Position) -> tuple[int, str] | None:
     return None if position == NEVER else (position[0], causes[position[1]])
 
 
-def told_moment(moment: Moment | None) -> tuple[int, str] | None:
+def told_moment(moment: Origin | None) -> tuple[int, str] | None:
     return None if moment is None else (moment.at_ms, moment.cause.value)
 
 

@@ -52,7 +52,7 @@ def job(spec: PipelineSpec, records: list[Record], **clock: Any) -> Replay:
 
 
 def watermarks(told: Replay) -> list[tuple[int, int]]:
-    return [(emission.moment.at_ms, emission.watermark_ms) for emission in told.watermarks]
+    return [(emission.origin.at_ms, emission.watermark_ms) for emission in told.watermarks]
 
 
 def fired(told: Replay) -> list[tuple[int, list[int]]]:
@@ -71,7 +71,7 @@ def test_a_bounded_watermark_fires_the_window_when_the_bound_has_passed():
     assert fired(told) == [(0, [1, 4]), (10, [12, 15, 16])]
     assert late(told) == [3, 9]
     assert told.firings[0].watermark_ms == 9
-    assert told.firings[0].moment.after_record == Record(4, 15, "04")
+    assert told.firings[0].origin.after_record == Record(4, 15, "04")
 
 
 def test_a_legacy_bounded_watermark_is_one_millisecond_ahead():
@@ -106,7 +106,7 @@ def test_on_ticks_a_record_between_two_of_them_is_judged_by_the_first():
     assert watermarks(told) == [(200, 11)]
     assert late(told) == [6]
     assert fired(told) == [(0, [0, 5])]
-    assert told.firings[0].moment.cause is Cause.TICK
+    assert told.firings[0].origin.cause is Cause.TICK
 
 
 def test_a_tick_comes_before_the_records_of_its_very_millisecond():
@@ -140,7 +140,7 @@ def test_a_quiet_channel_goes_idle_at_the_tick_that_flinks_arithmetic_names():
     for idleness, idle_at_ms in (("1000ms", 1600), ("999ms", 1400), ("60000ms", 60600)):
         spec = pipeline(emit={"every": "200ms"}, idleness=idleness)
         told = job(spec, [Record(50, 5, "1")], horizon_ms=100_000)
-        assert [(s.moment.at_ms, s.status) for s in told.valve_status] == [(idle_at_ms, "idle")]
+        assert [(s.origin.at_ms, s.status) for s in told.valve_status] == [(idle_at_ms, "idle")]
 
 
 def test_a_violation_of_ascending_order_moves_nothing_but_is_counted_and_may_fail():
@@ -220,8 +220,8 @@ def test_with_a_sequence_each_is_judged_after_what_the_one_before_it_caused():
 def test_what_a_tied_instant_causes_comes_after_its_last_record():
     tied = [Record(1, 99, "1"), Record(1, 5, "2")]
     (emission,) = job(pipeline(), tied).watermarks
-    assert emission.moment.after_record == tied[0]
-    assert emission.moment.cause is Cause.RECORD
+    assert emission.origin.after_record == tied[0]
+    assert emission.origin.cause is Cause.RECORD
 
 
 def test_what_a_tied_instant_causes_goes_by_channel_as_inside_a_tick():
@@ -289,8 +289,8 @@ def test_the_end_of_the_input_fires_everything_just_before_the_horizon():
         end_of_input=True,
     )
     assert fired(told) == [(0, [5])]
-    assert told.firings[0].moment.at_ms == 999
-    assert told.firings[0].moment.cause is Cause.END
+    assert told.firings[0].origin.at_ms == 999
+    assert told.firings[0].origin.cause is Cause.END
     assert told.final_watermark_ms == MAX_WATERMARK
     assert told.open_at_end == ()
 

@@ -57,7 +57,7 @@ def ids(records: tuple[Record, ...]) -> set[str]:
 
 def which(firing: Firing) -> tuple[Any, ...]:
     """What tells a firing from every other one."""
-    return firing.key, firing.window, firing.moment, firing.timer_ms, firing.watermark_ms
+    return firing.key, firing.window, firing.origin, firing.timer_ms, firing.watermark_ms
 
 
 def side_by_side(plain: Replay, other: Replay) -> Iterator[tuple[Firing, Firing | None]]:
@@ -217,7 +217,7 @@ def test_a_firing_before_the_end_is_early_and_what_comes_after_it_is_late():
         Timing.LATE,
     ]
     assert [early.timer_ms, at_the_end.timer_ms, late.timer_ms] == [6, 9, None]
-    assert late.moment.cause is Cause.RECORD
+    assert late.origin.cause is Cause.RECORD
 
 
 def test_what_no_firing_told_when_its_window_goes_is_counted_as_unfired():

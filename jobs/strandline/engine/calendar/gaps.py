@@ -50,7 +50,7 @@ def silent_until(history: History, horizon_ms: int) -> int | None:
 
     Every empty slot that ends by this midnight is a gap.
     """
-    arrived = history.days.held["arrived_ms"]
+    arrived = history.days.day_map["arrived_ms"]
     if not len(arrived):
         return None
     with_records, first_ms = set(arrived.tolist()), int(arrived.min())
@@ -143,8 +143,8 @@ class Gaps:
             for start, stop in pairwise([row.start, *sorted(inside - {row.start}), row.stop])
             for part in self._of_one_state(range(start, stop, row.step))
         )
-        for _, alike in groupby(parts, key=itemgetter(0)):
-            of_state = [part for _, part in alike]
+        for _, of_one_state in groupby(parts, key=itemgetter(0)):
+            of_state = [part for _, part in of_one_state]
             yield of_state[0].start, sum(map(len, of_state))
 
     def _of_one_state(self, row: range) -> Iterator[tuple[str, range]]:
@@ -219,8 +219,8 @@ class Gaps:
 
     def _last_before(self, instant_ms: int) -> int | None:
         """The newest window of the last record before an instant; None: there is no such record."""
-        held = self.history.days.held
-        before = held[held["least_ts_ms"] < instant_ms]
+        day_map = self.history.days.day_map
+        before = day_map[day_map["least_ts_ms"] < instant_ms]
         whole = before.loc[before["largest_ts_ms"] < instant_ms, "largest_ts_ms"]
         times = [int(whole.max())] if len(whole) else []
         if len(before) > len(whole):
@@ -233,8 +233,8 @@ class Gaps:
 
         None: there is none.
         """
-        held = self.history.days.held
-        behind = held[held["largest_ts_ms"] >= instant_ms]
+        day_map = self.history.days.day_map
+        behind = day_map[day_map["largest_ts_ms"] >= instant_ms]
         whole = behind.loc[behind["least_ts_ms"] >= instant_ms, "least_ts_ms"]
         times = [int(whole.min())] if len(whole) else []
         if len(behind) > len(whole):

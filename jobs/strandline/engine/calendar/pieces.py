@@ -31,13 +31,13 @@ def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
     There are at most as many cells as records, so cells are counted only where records are too
     many.
     """
-    held = _held_within(history, within)
+    day_map = _day_map_within(history, within)
     borders: list[int] = []
     cells = 0
-    for event_date, records in _records_by_date(held):
+    for event_date, records in _records_by_date(day_map):
         of_date, within_ms = records, list[int]()
         if records > most_cells:
-            slots_ms = _slots_of_cells(history, held, event_date)
+            slots_ms = _slots_of_cells(history, day_map, event_date)
             of_date, within_ms = len(slots_ms), _cut(slots_ms, most_cells)
         if cells + of_date > most_cells:
             borders += [midnight_of(event_date), *within_ms]
@@ -48,17 +48,19 @@ def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
     return sorted(set(starts.tolist()))
 
 
-def _held_within(history: History, within: TimeRange) -> pd.DataFrame:
+def _day_map_within(history: History, within: TimeRange) -> pd.DataFrame:
     """The rows of the day map that may count records of windows which start in a range."""
-    events, held = history.days.events_of(within), history.days.held
-    reaches = (held["largest_ts_ms"] >= events.start_ms) & (held["least_ts_ms"] < events.end_ms)
-    return held[reaches.astype(bool)]
+    events, day_map = history.days.events_of(within), history.days.day_map
+    reaches = (day_map["largest_ts_ms"] >= events.start_ms) & (
+        day_map["least_ts_ms"] < events.end_ms
+    )
+    return day_map[reaches.astype(bool)]
 
 
-def _records_by_date(held: pd.DataFrame) -> list[tuple[date, int]]:
+def _records_by_date(day_map: pd.DataFrame) -> list[tuple[date, int]]:
     """The number of records of each event date, ascending, from some rows of the day map."""
     by_date = Counter[date]()
-    for event_date, count in zip(held["event_date"], held["records"], strict=True):
+    for event_date, count in zip(day_map["event_date"], day_map["records"], strict=True):
         by_date[event_date] += int(count)
     return sorted(by_date.items())
 
@@ -70,9 +72,9 @@ def _cut(slots_ms: np.ndarray, most_cells: int) -> list[int]:
     return [int(slots_ms[cells * part // parts]) for part in range(1, parts)]
 
 
-def _slots_of_cells(history: History, held: pd.DataFrame, event_date: date) -> np.ndarray:
+def _slots_of_cells(history: History, day_map: pd.DataFrame, event_date: date) -> np.ndarray:
     """The slot of each cell of an event date, ascending."""
-    days = held.loc[held["event_date"] == event_date, "arrival_date"].tolist()
+    days = day_map.loc[day_map["event_date"] == event_date, "arrival_date"].tolist()
     midnight_ms = midnight_of(event_date)
     of_date = TimeRange(midnight_ms, midnight_ms + DAY_MS)
     cells = history.timeline.cells(CellQuery(days, slots=of_date, columns=["slot_ms"]))

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine.calendar.placed import placed
-from strandline.engine.history.days_to_read import close_together
+from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid, ids_between
-from strandline.engine.timeline import CellQuery, together
+from strandline.engine.timeline import CellQuery, concatenated
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -53,9 +53,11 @@ class Calendar:
     @classmethod
     def of(cls, history: History, clock: Clock, starts: Sequence[TimeRange]) -> Calendar:
         """The calendar of the windows that start in some ranges."""
-        parts = [_cells_of(history, within) for within in _apart(starts, history.grid)]
+        parts = [_cells_of(history, within) for within in _disjoint(starts, history.grid)]
         cells = (
-            together(*parts) if parts else history.timeline.cells(CellQuery((), columns=_COUNTED))
+            concatenated(*parts)
+            if parts
+            else history.timeline.cells(CellQuery((), columns=_COUNTED))
         )
         return cls(history, clock, with_windows(cells, history))
 
@@ -233,7 +235,7 @@ class OlderWindows:
         Starts far from each other lie in several ranges.
         """
         ids = np.array(sorted(self.ids), dtype=np.int64)
-        return close_together(grid.starts_of(ids).tolist())
+        return ranges_around(grid.starts_of(ids).tolist())
 
 
 def _cells_since(history: History, since_ms: int, before_ms: int) -> pd.DataFrame:
@@ -271,17 +273,17 @@ def _cells_of(history: History, starts: TimeRange) -> pd.DataFrame:
     return history.timeline.cells(CellQuery(days, slots=slots, columns=_COUNTED))
 
 
-def _apart(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:
+def _disjoint(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:
     """Some ranges, with those merged whose windows can share records."""
     reach_ms = max(grid.size_ms, grid.span_ms)
-    apart: list[TimeRange] = []
+    disjoint: list[TimeRange] = []
     for within in sorted(starts, key=lambda one: one.start_ms):
-        if apart and within.start_ms < apart[-1].end_ms + reach_ms:
-            end_ms = max(apart[-1].end_ms, within.end_ms)
-            apart[-1] = TimeRange(apart[-1].start_ms, end_ms)
+        if disjoint and within.start_ms < disjoint[-1].end_ms + reach_ms:
+            end_ms = max(disjoint[-1].end_ms, within.end_ms)
+            disjoint[-1] = TimeRange(disjoint[-1].start_ms, end_ms)
         else:
-            apart.append(within)
-    return apart
+            disjoint.append(within)
+    return disjoint
 
 
 def _end_of(day: date, axis: Axis) -> int:

@@ -35,7 +35,7 @@ class DaysToRead:
         return Grid.of(self.spec)
 
     @cached_property
-    def held(self) -> pd.DataFrame:
+    def day_map(self) -> pd.DataFrame:
         """The day map, with the midnight of each arrival day as `arrived_ms`."""
         map_of_days = self.timeline.day_map
         arrived = map_of_days["arrival_date"].map(midnight_of)
@@ -44,7 +44,7 @@ class DaysToRead:
     @cached_property
     def every(self) -> list[date]:
         """The arrival days that have a well-formed record."""
-        return sorted(self.held["arrival_date"].unique())
+        return sorted(self.day_map["arrival_date"].unique())
 
     @cached_property
     def with_malformed(self) -> set[date | None]:
@@ -65,10 +65,10 @@ class DaysToRead:
         return sorted(days)
 
     def between(self, since_ms: int | None, until_ms: int = END_OF_INSTANTS_MS) -> pd.DataFrame:
-        """The rows of `held` with an arrival day in a range; `since_ms` None: from the first."""
+        """The rows of `day_map` with an arrival day in a range; `since_ms` None: from the first."""
         first_ms = LEAST_INSTANT_MS if since_ms is None else since_ms
-        arrived = self.held["arrived_ms"]
-        return self.held[(arrived >= first_ms) & (arrived < until_ms)]
+        arrived = self.day_map["arrived_ms"]
+        return self.day_map[(arrived >= first_ms) & (arrived < until_ms)]
 
     def since(self, since_ms: int) -> list[date]:
         """The arrival days from a midnight on."""
@@ -76,10 +76,10 @@ class DaysToRead:
 
     def of_events(self, within: TimeRange) -> list[date]:
         """The arrival days that may have records with an event time in a range."""
-        inside = (self.held["largest_ts_ms"] >= within.start_ms) & (
-            self.held["least_ts_ms"] < within.end_ms
+        inside = (self.day_map["largest_ts_ms"] >= within.start_ms) & (
+            self.day_map["least_ts_ms"] < within.end_ms
         )
-        return sorted(self.held.loc[inside.astype(bool), "arrival_date"].unique())
+        return sorted(self.day_map.loc[inside.astype(bool), "arrival_date"].unique())
 
     def of_windows(self, within: TimeRange) -> list[date]:
         """The arrival days that may have records of windows that start in a range."""
@@ -111,7 +111,7 @@ class DaysToRead:
 
         They hold the first and the last record of an event date on an arrival day.
         """
-        ts_ms = self.held[["least_ts_ms", "largest_ts_ms"]].to_numpy(dtype="int64").ravel()
+        ts_ms = self.day_map[["least_ts_ms", "largest_ts_ms"]].to_numpy(dtype="int64").ravel()
         starts = np.unique(self.grid.newest_starts(ts_ms))
         inside = (starts >= within.start_ms) & (starts < within.end_ms)
         return frozenset(starts[inside].tolist())
@@ -130,9 +130,9 @@ class DaysToRead:
 
         None: there is no record.
         """
-        if not len(self.held):
+        if not len(self.day_map):
             return None
-        least, largest = self.held["least_ts_ms"].min(), self.held["largest_ts_ms"].max()
+        least, largest = self.day_map["least_ts_ms"].min(), self.day_map["largest_ts_ms"].max()
         return TimeRange(int(least), int(largest) + 1)
 
     def first_start_after(self, ts_ms: int) -> int:
@@ -153,7 +153,7 @@ class DaysToRead:
         gap_ms = gap_of(self.spec)
         if gap_ms is not None:
             return max(instant_ms - gap_ms, LEAST_INSTANT_MS)
-        least = self.held.loc[self._ends >= instant_ms, "least_ts_ms"].min()
+        least = self.day_map.loc[self._ends >= instant_ms, "least_ts_ms"].min()
         return instant_ms if pd.isna(least) else min(instant_ms, int(least))
 
     def last_end(self, before_ms: int) -> int:
@@ -164,16 +164,16 @@ class DaysToRead:
         gap_ms = gap_of(self.spec)
         if gap_ms is not None:
             return min(before_ms + gap_ms, END_OF_INSTANTS_MS)
-        begun = self.held["least_ts_ms"].astype("int64") < before_ms
+        begun = self.day_map["least_ts_ms"].astype("int64") < before_ms
         return max([before_ms, *self._ends[begun].tolist()])
 
     @property
     def _ends(self) -> pd.Series[int]:
         """The largest session end of each row of the day map; an older timeline has no bound."""
-        return self.held["largest_end_ms"].fillna(END_OF_INSTANTS_MS).astype("int64")
+        return self.day_map["largest_end_ms"].fillna(END_OF_INSTANTS_MS).astype("int64")
 
 
-def close_together(starts_ms: Collection[int], length_ms: int = DAY_MS) -> list[TimeRange]:
+def ranges_around(starts_ms: Collection[int], length_ms: int = DAY_MS) -> list[TimeRange]:
     """Ranges that cover some starts.
 
     Two starts further from each other than a length are separate.

@@ -23,7 +23,7 @@ from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import on_days
-from strandline.engine.timeline import Observed, Timeline, cells_from, together
+from strandline.engine.timeline import Observed, Timeline, cells_from, concatenated
 from strandline.engine.watermark.cells import observe
 from strandline.model.intervals import DAY_MS
 from strandline.spec.pipeline import PipelineSpec
@@ -88,7 +88,7 @@ def observe_days(
             yield ObservedDay(day, steps, after, name)
 
 
-def put_together(
+def assemble_history(
     timeline: Timeline,
     spec: PipelineSpec,
     axis: Axis,
@@ -122,7 +122,7 @@ def _kept_steps(
     changes = (*known.changes, *(change for state in states for change in state.changes))
     steps = KeptSteps(
         known.steps,
-        together(*(day.steps for day in days), silent),
+        concatenated(*(day.steps for day in days), silent),
         axis,
         horizon_ms,
         source.at_end(now),
@@ -137,10 +137,10 @@ def observed_history(
     """The history of records that arrived before a horizon, where nothing was observed before."""
     cells = Observed(cells_of(records, spec, axis))
     if not spec.watermark.idleness_in_effect:
-        return put_together(cells, spec, axis, horizon_ms=horizon_ms)
+        return assemble_history(cells, spec, axis, horizon_ms=horizon_ms)
     known = KnownSteps.none(spec, axis)
     days = list(observe_days(records, spec, axis, cells, known, horizon_ms))
-    return put_together(cells, spec, axis, known, days, horizon_ms=horizon_ms)
+    return assemble_history(cells, spec, axis, known, days, horizon_ms=horizon_ms)
 
 
 def in_batches(rows: pd.Series[int]) -> Iterator[list[date]]:

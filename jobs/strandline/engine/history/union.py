@@ -20,7 +20,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.of_two import InputAxis
 from strandline.engine.records.arithmetic import instant_of
 from strandline.engine.records.days import on_days
-from strandline.engine.timeline import Observed, Timeline, together
+from strandline.engine.timeline import Observed, Timeline, concatenated
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.spec.join import SIDES, WindowJoinSpec
 from strandline.spec.joined import CogroupSpec, TwoSourcesSpec
@@ -78,7 +78,7 @@ def union_of_two(
     days = list(observe_days_of_two(inputs, sources, cells, nothing, horizon_ms))
     return UnionOfTwo(
         records,
-        put_together_of_two(cells, whole, sources, nothing, days, horizon_ms=horizon_ms),
+        assemble_history_of_two(cells, whole, sources, nothing, days, horizon_ms=horizon_ms),
     )
 
 
@@ -127,7 +127,7 @@ def observe_days_of_two(
             yield ObservedDay(day, steps.assign(arrival_date=day), carried)
 
 
-def put_together_of_two(
+def assemble_history_of_two(
     timeline: Timeline,
     spec: TwoSourcesSpec,
     sources: Sequence[InputSource],
@@ -141,6 +141,6 @@ def put_together_of_two(
     carried = of_both(days[-1].carried if days else known.carried)
     # the ticks since the last day that has an arrival
     silent, now = union.advance(carried, [SILENCE, SILENCE], horizon_ms)
-    later = together(*(day.steps for day in days), silent)
+    later = concatenated(*(day.steps for day in days), silent)
     steps = KeptSteps(known.steps, later, both, horizon_ms, union.at_end(now))
     return history_of(timeline, spec, both, steps=steps)

@@ -237,13 +237,13 @@ def _changes(
     """
     before = interval.before
     idle = before.says_idle if rules.splits else _none_is_active(before.channels)
-    moments: list[tuple[int, int, _TickRun | None]] = [
+    events: list[tuple[int, int, _TickRun | None]] = [
         (run.first_ms, TICK_RANK, run) for run in runs
     ]
     if not rules.splits:
         newcomers = [r for n, r in enumerate(interval.channels) if interval.is_new(n)]
-        moments += [(one.before.joined_at + 1, -1, None) for one in newcomers]
-    for seen_from, rank, run in sorted(moments, key=lambda moment: moment[:2]):
+        events += [(one.before.joined_at + 1, -1, None) for one in newcomers]
+    for seen_from, rank, run in sorted(events, key=lambda event: event[:2]):
         now_idle = False
         if run is not None:
             may_be = run.first_ms >= rules.main_output_idle_from_ms if rules.splits else run.awaited

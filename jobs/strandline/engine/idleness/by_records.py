@@ -50,7 +50,7 @@ def events_of(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
         for number, received in enumerate(interval.channels)
         for part in _events_of_channel(rules, interval, number, received)
     ]
-    events = PlacedEvents.together(parts)
+    events = PlacedEvents.concatenated(parts)
     if rules.splits:
         return events
     return events.without_swallowed_offers([one.before.watermark_ms for one in interval.channels])
@@ -67,8 +67,8 @@ def _events_of_channel(
         joins = np.array([received.before.joined_at + 1])
         yield PlacedEvents.of(joins, BEFORE_ALL, number, JOIN)
     idle_from = received.silences(rules.timeout_ms).idle_from
-    judged = idle_from[(idle_from >= interval.first_tick_ms) & (idle_from < interval.until_ms)]
-    yield PlacedEvents.of(_instants(judged, rules), on_tick, number, IDLE)
+    idle_at = idle_from[(idle_from >= interval.first_tick_ms) & (idle_from < interval.until_ms)]
+    yield PlacedEvents.of(_instants(idle_at, rules), on_tick, number, IDLE)
     seen_from, candidates = received.at_once
     yield PlacedEvents.of(seen_from, at_once, number, RAISE, candidates)
     if rules.offers_on_ticks:

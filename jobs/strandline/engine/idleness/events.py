@@ -49,7 +49,7 @@ class PlacedEvents:
         )
 
     @classmethod
-    def together(cls, parts: Sequence[PlacedEvents]) -> PlacedEvents:
+    def concatenated(cls, parts: Sequence[PlacedEvents]) -> PlacedEvents:
         """The union of events, in order of position."""
         every = [cls.of(np.zeros(0, dtype=np.int64), 0, 0, JOIN), *parts]
         names = [column.name for column in fields(cls)]

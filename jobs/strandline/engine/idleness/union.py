@@ -107,7 +107,9 @@ class Union:
                 self.inputs, carried.sources, carried.splits, activities, strict=True
             )
         ]
-        channels = _together([one.before for one in happened], [one.joined for one in happened])
+        channels = _of_both_sides(
+            [one.before for one in happened], [one.joined for one in happened]
+        )
         channels.combined_ms = carried.combined_ms
         events = _events_of_both(happened)
         events = events.without_swallowed_offers(channels.watermark_ms.tolist())
@@ -144,7 +146,7 @@ class Union:
             source.channels if splits is None else (splits,)
             for source, splits in zip(carried.sources, carried.splits, strict=True)
         ]
-        channels = _together(before, [len(of_side) for of_side in before])
+        channels = _of_both_sides(before, [len(of_side) for of_side in before])
         channels.combined_ms = carried.combined_ms
         firsts = (0, len(before[0]))
         dropped = [
@@ -192,7 +194,7 @@ def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
                 offers = ticks - rules.lag_ms
                 rank = TICK_RANK + number
                 parts.append(PlacedEvents.of(ticks, rank, number, RAISE, offers))
-    return PlacedEvents.together(parts)
+    return PlacedEvents.concatenated(parts)
 
 
 def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> PlacedEvents:
@@ -210,7 +212,7 @@ def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState)
     parts += [
         PlacedEvents.of(np.array([at.seen_from], dtype=object), at.rank, 0, IDLE) for at in idle
     ]
-    return _on_both(one.axis, PlacedEvents.together(parts), {})
+    return _on_both(one.axis, PlacedEvents.concatenated(parts), {})
 
 
 def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int, int]:
@@ -248,10 +250,10 @@ def _events_of_both(happened: Sequence[Happened]) -> PlacedEvents:
     """
     left, right = (one.events for one in happened)
     behind = replace(right, channel=right.channel + len(happened[0].before))
-    return PlacedEvents.together([left, behind])
+    return PlacedEvents.concatenated([left, behind])
 
 
-def _together(sides: Sequence[Sequence[Channel]], joined: Sequence[int]) -> Channels:
+def _of_both_sides(sides: Sequence[Sequence[Channel]], joined: Sequence[int]) -> Channels:
     """The channels of both inputs; a channel that has not joined takes no part."""
     pairs = [
         (channel, number < there)

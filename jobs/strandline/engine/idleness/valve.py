@@ -33,13 +33,13 @@ class Events:
         channel: the number of the channel.
         kind: JOIN; RAISE: it offers a watermark; IDLE: it becomes idle.
         value: the watermark offered, in ms.
-        last_of_moment: whether it is the last event at its position.
+        last_at_position: whether it is the last event at its position.
     """
 
     channel: npt.NDArray[np.int64]
     kind: npt.NDArray[np.int8]
     value: npt.NDArray[np.int64]
-    last_of_moment: npt.NDArray[np.bool_]
+    last_at_position: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         """The number of events."""
@@ -134,15 +134,15 @@ class Valve:
             combined = np.maximum(own[:, aligned].min(axis=1), combined)
         before = _before_each(combined, at.combined_ms)
         catches_up = ~aligned[offers.column] & (offers.value >= before[offers.place])
-        taken = int(np.min(offers.place[catches_up], initial=end - start))
-        if taken:
-            advances.append(_advances_in(start, combined[:taken], before[:taken]))
-            at.watermark_ms[active] = own[taken - 1]
-            at.combined_ms = int(combined[taken - 1])
-        if start + taken == end:
+        advanced = int(np.min(offers.place[catches_up], initial=end - start))
+        if advanced:
+            advances.append(_advances_in(start, combined[:advanced], before[:advanced]))
+            at.watermark_ms[active] = own[advanced - 1]
+            at.combined_ms = int(combined[advanced - 1])
+        if start + advanced == end:
             return end
-        self._single(events, start + taken, advances)
-        return start + taken + 1
+        self._single(events, start + advanced, advances)
+        return start + advanced + 1
 
     def _single(self, events: Events, place: int, advances: Advances) -> None:
         was_idle = self._all_idle
@@ -223,7 +223,7 @@ class Splits:
         at = self.channels
         own = _Offers.of(events, start, end, np.arange(len(at.active))).watermarks(at.watermark_ms)
         active = _active_after(events.channel[start:end], events.kind[start:end], at.active)
-        all_idle, is_merged = ~active.any(axis=1), events.last_of_moment[start:end]
+        all_idle, is_merged = ~active.any(axis=1), events.last_at_position[start:end]
         least_active = np.where(active, own, MAX_WATERMARK).min(axis=1)
         merged = np.where(all_idle, own.max(axis=1), least_active)
         merged[~is_merged] = MIN_WATERMARK

@@ -78,7 +78,7 @@ class PairsOfRange(Rebuild):
         by_slot = reduce(DataFrame.unionByName, accepted).groupBy(slot)
         return by_slot.agg(count.alias("records"), count.alias("in_newest"))
 
-    def held(self) -> DataFrame:
+    def in_state(self) -> DataFrame:
         """The records that still wait for partners, with their INPUT."""
         kept = (self._pairs.kept(name).withColumn(INPUT, F.lit(name)) for name in SIDES)
         return reduce(DataFrame.unionByName, (rows.select(INPUT, c.TS) for rows in kept))

@@ -208,7 +208,7 @@ class PairRebuild:
         at the watermark itself can come after the removal; not if both came at the same watermark.
         """
 
-        def gone(earlier: str, later: str) -> Column:
+        def is_removed(earlier: str, later: str) -> Column:
             ts, other_ts = F.col(of_side(later, c.TS)), F.col(of_side(earlier, c.TS))
             came_later = F.col(of_side(later, c.AT_ARRIVAL)) > F.col(of_side(earlier, c.AT_ARRIVAL))
             at_watermark = F.col(of_side(later, c.AT_WATERMARK))
@@ -216,7 +216,7 @@ class PairRebuild:
             expires_now = ts == other_ts + self._kept_ms[earlier]
             return came_later & at_watermark & expires_now & ~at_the_same
 
-        return gone("left", "right") | gone("right", "left")
+        return is_removed("left", "right") | is_removed("right", "left")
 
     def _accepted(self, name: str, *, identified: bool) -> DataFrame:
         """A side's records that are not late, with their RECORD_ID if `identified`."""

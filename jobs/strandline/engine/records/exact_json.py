@@ -43,12 +43,12 @@ def exact_json(fields: Iterable[Field], *, nulls: bool) -> Column:
     """Columns as one JSON object; `nulls`: whether null values are included."""
     parts: list[Column] = []
     for is_same, run in groupby(fields, lambda field: not nulls and _is_written_so(field.kind)):
-        together = [*run]
+        plain = [*run]
         if is_same:
-            own = F.to_json(F.struct(*(f.column.alias(f.name) for f in together)), OPTIONS)
+            own = F.to_json(F.struct(*(f.column.alias(f.name) for f in plain)), OPTIONS)
             parts.append(F.nullif(_within(own, 1), F.lit("")))
         else:
-            parts += [_part(field, nulls=nulls) for field in together]
+            parts += [_part(field, nulls=nulls) for field in plain]
     return F.concat(F.lit("{"), F.concat_ws(",", *parts), F.lit("}"))
 
 

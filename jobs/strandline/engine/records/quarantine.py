@@ -128,10 +128,10 @@ def as_landed(
     kinds = {field.name: field.dataType for field in quarantined.schema.fields}
     values = {
         field.name: _value_of(
-            [name for name in (held, *second.get(held, ())) if name in kinds], kinds, field.dataType
+            [name for name in (kept, *second.get(kept, ())) if name in kinds], kinds, field.dataType
         )
         for field in landing.fields
-        if (held := names[field.name])
+        if (kept := names[field.name])
     }
     whole = F.struct(*map(quoted, quarantined.columns)).alias(c.QUARANTINED)
     return quarantined.select(*(value.alias(name) for name, value in values.items()), whole)

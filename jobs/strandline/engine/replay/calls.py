@@ -36,8 +36,8 @@ class Calls:
         keys: the columns of the keys, by the names of the keys.
         group: the columns that identify a group.
         order: the columns that order the records of a group.
-        held: the columns of a record's event time, the first firing that holds it, and the first
-            one that no longer does, among firings of windows that cover the event time.
+        lifetime: the columns of a record's event time, the first firing that contains it, and the
+            first that no longer does, among firings of windows that cover the event time.
         record: the column with the landed record.
         firing: a struct of `number`, `start_ms`, `end_ms` and `watermark_ms`; null: the row is a
             record.
@@ -49,7 +49,7 @@ class Calls:
     keys: Mapping[str, str]
     group: tuple[str, ...]
     order: tuple[str, ...]
-    held: tuple[str, str, str]
+    lifetime: tuple[str, str, str]
     record: str
     firing: str
 
@@ -104,10 +104,10 @@ def _fired(rows: pa.Table, calls: Calls) -> Iterator[tuple[dict[str, int], pa.Ta
     """The firings of a sorted partition, each with the records that it holds."""
     records = pa.Table.from_struct_array(rows[calls.record])
     firings = rows[calls.firing].to_pylist()
-    held = [*zip(*(rows[name].to_pylist() for name in calls.held), strict=True)]
+    lifetime = [*zip(*(rows[name].to_pylist() for name in calls.lifetime), strict=True)]
     for begin, end in pairwise(bounds_of(rows, calls.group)):
         places = [place for place in range(begin, end) if firings[place] is None]
-        in_state = _InState(places, held)
+        in_state = _InState(places, lifetime)
         for firing in firings[begin + len(places) : end]:
             in_state.advance(firing["number"])
             yield firing, _rows_at(records, in_state.within(firing["start_ms"], firing["end_ms"]))
@@ -120,15 +120,15 @@ class _InState:
     record enters and leaves once, so a firing costs as much as the records that it holds.
     """
 
-    def __init__(self, places: Iterable[int], held: Sequence[tuple[int, int, int]]) -> None:
+    def __init__(self, places: Iterable[int], lifetime: Sequence[tuple[int, int, int]]) -> None:
         """Start before the first firing.
 
         Args:
             places: the places of the group's records.
-            held: the event time, `first` and `until` of each place.
+            lifetime: the event time, `first` and `until` of each place.
         """
-        self._held = held
-        self._later = sorted(places, key=lambda place: held[place][1], reverse=True)
+        self._held = lifetime
+        self._later = sorted(places, key=lambda place: lifetime[place][1], reverse=True)
         self._places: list[int] = []
         self._first_to_leave = _NEVER
 

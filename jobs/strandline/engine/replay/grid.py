@@ -30,7 +30,7 @@ from strandline.engine.replay.outcome import (
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rows import (
     FIRST,
-    IS_HELD,
+    IS_IN_STATE,
     IS_SHOWN,
     IS_UNFIRED,
     LATE,
@@ -40,7 +40,7 @@ from strandline.engine.replay.rows import (
     values_of,
 )
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
-from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING, grown
+from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once, is_accepted
@@ -111,10 +111,10 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
         return counted.join(missed, c.SLOT, "full")
 
-    def held(self) -> DataFrame:
+    def in_state(self) -> DataFrame:
         """The contents of the windows that have not closed, each with the `state` of its slot."""
         state = F.col(c.SLOT_STATE)
-        records = self._replayed.any_or(self._identity).where(IS_HELD)
+        records = self._replayed.any_or(self._identity).where(IS_IN_STATE)
         shown = contents(records, self.group, self._aggregates).join(
             F.broadcast(self._windows), c.WINDOW
         )
@@ -254,7 +254,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         last = self._fired(identity).groupBy(*window).agg(F.max(c.FIRING).alias(LAST_FIRING))
         units = (
             self._replayed(identity)
-            .groupBy(*window, F.col(FIRST).alias(FIRST_HELD_BY))
+            .groupBy(*window, F.col(FIRST).alias(FIRST_FIRING))
             .agg(F.count(F.lit(1)).alias(c.RECORDS), *parts)
             .join(last, window)
         )

@@ -13,7 +13,14 @@ from itertools import accumulate, chain, pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.engine.replay.plain import HELD, NULL_VALUE, Firing, Records, Replayed, Rules
+from strandline.engine.replay.plain import (
+    NEVER,
+    NULL_VALUE,
+    Firing,
+    Records,
+    Replayed,
+    Rules,
+)
 from strandline.engine.replay.windows import replay
 
 _NUMBER, _FLAG, _NUMBERS = pa.int64(), pa.bool_(), pa.list_(pa.int64())
@@ -38,7 +45,7 @@ _OF_EACH = {
     "late": _FLAG,
     "first": _NUMBER,
     "until": _NUMBER,
-    "is_held": _FLAG,
+    "is_in_state": _FLAG,
     "is_unfired": _FLAG,
 }
 _OF_MERGING = {"in_start_ms": _NUMBER, "in_end_ms": _NUMBER, "shown_in": _NUMBERS}
@@ -48,7 +55,7 @@ _OF_OTHERS = {"is_shown": _FLAG}
 def types_of(rules: Rules) -> dict[str, pa.DataType]:
     """The columns that a replay adds to records, by name: fields of `Replayed`, and others.
 
-    `is_held`: whether the record is in state at the end; `is_unfired`: whether it was never in
+    `is_in_state`: whether the record is in state at the end; `is_unfired`: whether it was never in
     state at a firing; `shown_in`: the firings in force that contain it, where windows merge;
     `is_shown`: whether there is one, where they do not; `firings`: the firings that it causes, or
     that the watermark causes between it and the next record.
@@ -128,7 +135,7 @@ class _Partition:
             late=done.late,
             first=done.first,
             until=done.until,
-            is_held=[by == HELD for by in done.removed_by],
+            is_in_state=[by == NEVER for by in done.removed_by],
         )
         caused = [0] * len(done.first)
         for firing in done.firings:
@@ -149,7 +156,7 @@ class _Partition:
             in_end_ms=done.ends_ms,
             is_unfired=[done.found_by(place, at_ms) is None for place, at_ms in places],
             shown_in=[
-                [number for number in done.held_by(place, at_ms) if number in shown]
+                [number for number in done.containing(place, at_ms) if number in shown]
                 for place, at_ms in places
             ],
         )

@@ -64,13 +64,15 @@ def is_by_record() -> Column:
     return F.col(REACHES).isNull()
 
 
-def placed(firings: DataFrame, moment: Column, of_window: Column, spec: PipelineSpec) -> DataFrame:
+def placed(
+    firings: DataFrame, fired_at_ms: Column, of_window: Column, spec: PipelineSpec
+) -> DataFrame:
     """The firings with PLACE and FIRED_AT; RECORD_ID is null where the watermark causes one.
 
     Args:
         firings: the rows of `firings_of`, with FIRE_FROM and RANK: where the watermark reaches
             REACHES.
-        moment: the millisecond at which it does.
+        fired_at_ms: the millisecond at which it does.
         of_window: the order of firings that one record causes.
         spec: the pipeline.
     """
@@ -88,7 +90,7 @@ def placed(firings: DataFrame, moment: Column, of_window: Column, spec: Pipeline
     )
     columns = {
         PLACE: place,
-        FIRED_AT: by(F.col(c.ARRIVAL), moment),
+        FIRED_AT: by(F.col(c.ARRIVAL), fired_at_ms),
         c.RECORD_ID: by(F.col(c.RECORD_ID), nothing),
     }
     return firings.withColumns(columns)

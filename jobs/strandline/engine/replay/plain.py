@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 NULL_VALUE = "strandline null: "
 """The prefix of the error message for a null value to compare; a place and a text follow."""
-HELD = 2**62
+NEVER = 2**62
 """The number of a firing after all firings: the record never leaves its window."""
 
 
@@ -119,8 +119,8 @@ class Replayed:
         ends_ms: the end of that window; likewise.
         late: whether the watermark had reached that end.
         first: the number of the next firing at its arrival.
-        until: the first firing that no longer contains it, or `HELD`.
-        removed_by: the firing that purges or evicts it, or `HELD`.
+        until: the first firing that no longer contains it, or `NEVER`.
+        removed_by: the firing that purges or evicts it, or `NEVER`.
         firings: the firings in order of time.
     """
 
@@ -137,10 +137,15 @@ class Replayed:
         """The outcome for some records that are in no firing yet."""
         bounds = [0] * records if merging else []
         return cls(
-            bounds, [*bounds], [False] * records, [0] * records, [HELD] * records, [HELD] * records
+            bounds,
+            [*bounds],
+            [False] * records,
+            [0] * records,
+            [NEVER] * records,
+            [NEVER] * records,
         )
 
-    def held_by(self, place: int, ts_ms: int, up_to: int = HELD) -> Iterable[int]:
+    def containing(self, place: int, ts_ms: int, up_to: int = NEVER) -> Iterable[int]:
         """The numbers of the firings, up to one, that contain a record with an event time."""
         return self._covering(ts_ms, self.first[place], min(self.until[place], up_to + 1))
 

@@ -90,9 +90,9 @@ class OverReplay(Rebuild, ABC):
 
     replay: ReplayedRebuild
 
-    def held(self) -> DataFrame:
+    def in_state(self) -> DataFrame:
         """See `Rebuild`: nothing is computed before a window fires."""
-        return self.replay.held()
+        return self.replay.in_state()
 
     def accepted_by_slot(self) -> DataFrame:
         """See `Rebuild`."""

@@ -30,10 +30,10 @@ cloudpickle.register_pickle_by_value(windows)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(in_workers)  # type: ignore[no-untyped-call]
 
 _ADDED = "_strandline_replay_"
-IN_START, IN_END, LATE, FIRST, UNTIL, IS_HELD, IS_UNFIRED, IS_SHOWN, SHOWN_IN, FIRINGS = (
+IN_START, IN_END, LATE, FIRST, UNTIL, IS_IN_STATE, IS_UNFIRED, IS_SHOWN, SHOWN_IN, FIRINGS = (
     f"{_ADDED}{name}"
     for name in (
-        *("in_start_ms", "in_end_ms", "late", "first", "until", "is_held", "is_unfired"),
+        *("in_start_ms", "in_end_ms", "late", "first", "until", "is_in_state", "is_unfired"),
         *("is_shown", "shown_in", "firings"),
     )
 )

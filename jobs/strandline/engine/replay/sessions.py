@@ -38,7 +38,7 @@ from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rows import (
     IN_END,
     IN_START,
-    IS_HELD,
+    IS_IN_STATE,
     IS_UNFIRED,
     LATE,
     UNTIL_MS,
@@ -51,8 +51,8 @@ from strandline.engine.results.rows import FIRED_AT, firing_columns
 from strandline.engine.sessions.condense import row_key
 from strandline.engine.sessions.firings import (
     SESSION_START,
+    crossed_at_ms,
     ends_now,
-    moment_ms,
     session_of,
     with_crossings,
 )
@@ -92,8 +92,8 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         own = [F.col(IN_START).alias(c.START), F.col(IN_END).alias(c.END)]
         late = records.where(LATE).groupBy(*session, *own)
         late_records = late.agg(F.count(F.lit(1)).alias(_LATE_RECORDS))
-        held = contents(in_shown(records), [*session, c.FIRING], aggregates)
-        rows = self._filled(shown.join(held, [*session, c.FIRING], "left"), records)
+        filled = contents(in_shown(records), [*session, c.FIRING], aggregates)
+        rows = self._filled(shown.join(filled, [*session, c.FIRING], "left"), records)
         rows = rows.join(late_records, [*session, c.START, c.END], "left").withColumns(
             {
                 "late_accepted": F.coalesce(_LATE_RECORDS, long(0)),
@@ -102,13 +102,13 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         )
         return self._as_rows(self._starts_in_range(rows))
 
-    def held(self) -> DataFrame:
+    def in_state(self) -> DataFrame:
         """The sessions still in state, each with all records that remain in it."""
         session = self.group
         sessions = self._sessions.where(F.col("state") != "closed").drop("records")
         records = self._replayed.any_or(self._identity)
-        held = contents(records.where(IS_HELD), session, self._aggregates)
-        rows = self._starts_in_range(sessions).join(held, session, "left")
+        filled = contents(records.where(IS_IN_STATE), session, self._aggregates)
+        rows = self._starts_in_range(sessions).join(filled, session, "left")
         return self._as_rows(self._filled(rows, records))
 
     def accepted_by_slot(self) -> DataFrame:
@@ -132,8 +132,8 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
         """One row for each firing of each session, as `windows.firings` gives them."""
         firing = [*self.group, c.FIRING]
         members = self.records_in(self.fired(identity), identity)
-        held = contents(members, firing, self._aggregates)
-        rows = self.reported(self.fired(identity)).join(held, firing, "left")
+        filled = contents(members, firing, self._aggregates)
+        rows = self.reported(self.fired(identity)).join(filled, firing, "left")
         return self.firing_rows(self._filled(rows, self._replayed(identity)))
 
     def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
@@ -206,8 +206,8 @@ class ReplayedSessions(ReplayedRebuild, SessionRebuild):
             axis,
             self.clock,
         )
-        moment = moment_ms(F.col(c.FIRE_FROM), F.col(c.RANK), axis, self.clock)
-        return happened(placed(fired, moment, F.col(OWN_END), spec), axis)
+        fired_at_ms = crossed_at_ms(F.col(c.FIRE_FROM), F.col(c.RANK), axis, self.clock)
+        return happened(placed(fired, fired_at_ms, F.col(OWN_END), spec), axis)
 
     def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
         """Rows, where the contents are missing with the aggregates of no record."""

@@ -76,7 +76,7 @@ class _Operator:
         self._in_flight: list[_Window] = []
         self._timer_ms: int | None = None
         """The first timer of all windows, in ms; None: none is registered."""
-        self._taken = -1
+        self._last_place = -1
         """The place of the last record added."""
         self._watermark_ms: int | None = None
         self.replayed = Replayed.of(len(records.watermarks_ms), merging=rules.merging)
@@ -121,7 +121,7 @@ class _Operator:
         timers = (window.timer_ms for window in self._in_flight)
         self._timer_ms = min((ms for ms in timers if ms is not None), default=None)
 
-    def _has_passed(self, time_ms: int) -> bool:
+    def _has_reached(self, time_ms: int) -> bool:
         return self._watermark_ms is not None and time_ms <= self._watermark_ms
 
     # ------------------------------------------------------------------------ as a record comes
@@ -138,7 +138,7 @@ class _Operator:
         if self._lets_go:
             window.members.append(place)
         window.size += 1
-        self._taken = place
+        self._last_place = place
         is_late = self._watermark_ms is not None and window.end_ms - 1 <= self._watermark_ms
         replayed.late[place] = is_late
         replayed.first[place] = len(replayed.firings) + 1
@@ -215,24 +215,24 @@ class _Operator:
             return
         number = len(firings) + 1
         if rules.evicts and not rules.after:
-            self._keep(window, self._kept(window.members), number, is_held=False)
+            self._keep(window, self._kept(window.members), number, is_contained=False)
         firings.append(
             Firing(
                 number=number,
                 start_ms=window.start_ms,
                 end_ms=window.end_ms,
-                after=self._taken,
+                after=self._last_place,
                 time_ms=time_ms,
                 reaches_ms=None if time_ms is None else self._needed(time_ms),
-                late=self._has_passed(window.max_timestamp_ms),
+                late=self._has_reached(window.max_timestamp_ms),
                 supersedes=tuple(window.in_force),
             )
         )
         window.in_force = [*window.in_force, number] if rules.merging else [number]
         if rules.evicts and rules.after and window.members:
-            self._keep(window, self._kept(window.members), number, is_held=True)
+            self._keep(window, self._kept(window.members), number, is_contained=True)
         if rules.purging:
-            self._keep(window, [], number, is_held=True)
+            self._keep(window, [], number, is_contained=True)
 
     def _needed(self, time_ms: int) -> int:
         """The watermark that fires a timer.
@@ -243,7 +243,7 @@ class _Operator:
             return time_ms
         return self._watermark_ms + 1
 
-    def _keep(self, window: _Window, kept: list[int], number: int, *, is_held: bool) -> None:
+    def _keep(self, window: _Window, kept: list[int], number: int, *, is_contained: bool) -> None:
         """Remove all other members.
 
         A firing that contained one of them cannot be superseded any more.
@@ -256,7 +256,7 @@ class _Operator:
         if window.in_force:
             window.in_force = self._still_in_force(window.in_force, removed)
         for member in removed:
-            replayed.until[member] = number + 1 if is_held else number
+            replayed.until[member] = number + 1 if is_contained else number
             replayed.removed_by[member] = number
 
     def _still_in_force(self, in_force: list[int], removed: list[int]) -> list[int]:
@@ -265,12 +265,12 @@ class _Operator:
         if not self._rules.merging:
             came_first = min(replayed.first[member] for member in removed)
             return [firing for firing in in_force if firing < came_first]
-        lost = {
+        superseded = {
             firing
             for member in removed
-            for firing in replayed.held_by(member, ts_ms[member], in_force[-1])
+            for firing in replayed.containing(member, ts_ms[member], in_force[-1])
         }
-        return [firing for firing in in_force if firing not in lost]
+        return [firing for firing in in_force if firing not in superseded]
 
     def _kept(self, members: list[int]) -> list[int]:
         """The members that the evictor keeps, of at least one, in order of arrival."""

@@ -34,20 +34,20 @@ class Partial:
 
     Attributes:
         parts: the first step, by the names of its results.
-        put_together: the second step; its argument says how each aggregate is to be applied.
+        combine: the second step; its argument says how each aggregate is to be applied.
     """
 
     parts: dict[str, Column]
-    put_together: Callable[[Callable[[Column], Column]], Column]
+    combine: Callable[[Callable[[Column], Column]], Column]
 
     @property
     def whole(self) -> Column:
         """The second step for groups."""
-        return self.put_together(lambda aggregate: aggregate)
+        return self.combine(lambda aggregate: aggregate)
 
     def running(self, window: WindowSpec) -> Column:
         """The second step for a window function."""
-        return self.put_together(lambda aggregate: aggregate.over(window))
+        return self.combine(lambda aggregate: aggregate.over(window))
 
 
 Problem = tuple[str, str]

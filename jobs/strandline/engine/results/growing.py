@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.results.aggregates import Partial
 
-FIRST_HELD_BY = "_strandline_first_held_by"
+FIRST_FIRING = "_strandline_first_firing"
 """The number of the first firing that contains some records of a window."""
 LAST_FIRING = "_strandline_last_firing"
 """The number of the last firing of a window; null: there is none."""
@@ -33,21 +33,21 @@ def grown(
         partials: the aggregates in two steps.
         causes: further columns of the unit that causes a firing.
     """
-    by_firing = Window.partitionBy(*window).orderBy(FIRST_HELD_BY)
+    by_firing = Window.partitionBy(*window).orderBy(FIRST_FIRING)
     so_far = by_firing.rangeBetween(Window.unboundedPreceding, Window.currentRow)
     sums = {name: partial.running(so_far) for name, partial in partials.items()}
     sums["records"] = F.sum(c.RECORDS).over(so_far)
     more = causes or {}
     columns = (column.alias(name) for name, column in {**sums, **more}.items())
-    added_up = units.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).select(
-        *window, FIRST_HELD_BY, LAST_FIRING, *columns
+    added_up = units.where(F.col(FIRST_FIRING) <= F.col(LAST_FIRING)).select(
+        *window, FIRST_FIRING, LAST_FIRING, *columns
     )
-    # until something new is held, a firing holds what the one before did
-    until = F.coalesce(F.lead(FIRST_HELD_BY).over(by_firing) - 1, LAST_FIRING)
+    # until a firing contains something new, it contains the records of the firing before
+    until = F.coalesce(F.lead(FIRST_FIRING).over(by_firing) - 1, LAST_FIRING)
     return (
-        added_up.groupBy(*window, FIRST_HELD_BY, LAST_FIRING)
+        added_up.groupBy(*window, FIRST_FIRING, LAST_FIRING)
         .agg(*(F.any_value(name).alias(name) for name in (*sums, *more)))
         .withColumn(FIRING, until)
-        .withColumn(FIRING, F.explode(F.sequence(FIRST_HELD_BY, FIRING)))
-        .drop(FIRST_HELD_BY, LAST_FIRING)
+        .withColumn(FIRING, F.explode(F.sequence(FIRST_FIRING, FIRING)))
+        .drop(FIRST_FIRING, LAST_FIRING)
     )

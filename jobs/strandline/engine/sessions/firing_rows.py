@@ -42,7 +42,7 @@ def in_firings(of_units: DataFrame, members: DataFrame | None) -> DataFrame:
 
 def firing_rows(
     firings: DataFrame,
-    held: DataFrame,
+    contained: DataFrame,
     emitted: Emissions,
     spec: PipelineSpec,
     aggregates: dict[str, Column],
@@ -51,7 +51,7 @@ def firing_rows(
 
     Args:
         firings: the firings of `in_order`.
-        held: the accepted records with RECORD_ID, once for each FIRING that contains them.
+        contained: the accepted records with RECORD_ID, once for each FIRING that contains them.
         emitted: the emissions of the days on which something fires.
         spec: the pipeline.
         aggregates: the aggregates of a firing.
@@ -62,15 +62,17 @@ def firing_rows(
         c.SEEN_FROM: order["instant"],
         c.RANK: order["rank"],
     }
-    probes = _with_contents(firings, held, aggregates).withColumns(position)
+    probes = _with_contents(firings, contained, aggregates).withColumns(position)
     numbered = _numbered(emitted.at(probes).select(*_columns(spec)), spec)
     return _with_superseded(numbered.transform(computed), spec).drop(_SESSION, _ORDER)
 
 
-def _with_contents(firings: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
+def _with_contents(
+    firings: DataFrame, contained: DataFrame, aggregates: dict[str, Column]
+) -> DataFrame:
     """The firings, once for each TIME that they happen, with their content; see `firing_rows`."""
     each = _each_time(firings)
-    contents = _contents(each, held, aggregates)
+    contents = _contents(each, contained, aggregates)
     return each.drop("records").join(contents, [c.FIRING, TIME])
 
 
@@ -84,7 +86,7 @@ def _each_time(firings: DataFrame) -> DataFrame:
     return firings.withColumn(TIME, F.explode(times)).withColumn(LATE, is_late())
 
 
-def _contents(each: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
+def _contents(each: DataFrame, contained: DataFrame, aggregates: dict[str, Column]) -> DataFrame:
     """The content of each firing at each TIME: the aggregates, `records`, and its RECORD_ID.
 
     The n-th time, the firing contains the first n of the records that cause it, and all others.
@@ -93,7 +95,7 @@ def _contents(each: DataFrame, held: DataFrame, aggregates: dict[str, Column]) -
     is_cause = F.col(LATE) & (F.col(c.UNIT) == F.col(c.FIRING))
     is_fired_by = is_cause & (F.col(_NUMBER) == F.col(TIME))
     members = (
-        held.withColumn(_NUMBER, F.row_number().over(by_id))
+        contained.withColumn(_NUMBER, F.row_number().over(by_id))
         .join(each.select(c.FIRING, TIME, LATE, ORDER), c.FIRING)
         .where(~is_cause | (F.col(_NUMBER) <= F.col(TIME)))
     )

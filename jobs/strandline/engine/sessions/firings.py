@@ -18,7 +18,7 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import event_ms, first_of
 from strandline.engine.results.rows import FIRED_AT
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, begins, position
-from strandline.engine.sessions.merge import held
+from strandline.engine.sessions.merge import covered
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.spec.pipeline import PipelineSpec
 
@@ -131,7 +131,7 @@ def ends_now(clock: Clock) -> Column:
     return inside
 
 
-def moment_ms(seen_from: Column, rank: Column, axis: Axis, clock: Clock) -> Column:
+def crossed_at_ms(seen_from: Column, rank: Column, axis: Axis, clock: Clock) -> Column:
     """The millisecond of a crossing; null if there was none."""
     never, end = F.lit(axis.literal(axis.never)), F.lit(axis.literal(axis.end))
     at_its_end = (F.col(c.ENDED) < clock.horizon_ms) & (seen_from == first_of(axis, F.col(c.ENDED)))
@@ -160,7 +160,7 @@ def _event() -> Column:
     return F.struct(*own, c.FIRE_FROM, c.RANK, "records", position().alias(_POSITION)).alias(EVENT)
 
 
-def held_by_firings(units: DataFrame, spec: PipelineSpec) -> DataFrame:
+def of_firings(units: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The units in each firing: a row for each unit and FIRING, with the cause as an EVENT.
 
     Each unit may cause a firing. The firing contains the unit, and all units already present that
@@ -208,7 +208,7 @@ def _is_there_at(event: Column) -> Column:
 
 
 def fired(
-    held_units: DataFrame, rows: DataFrame, levels: list[int], spec: PipelineSpec
+    units_of_firings: DataFrame, rows: DataFrame, levels: list[int], spec: PipelineSpec
 ) -> DataFrame:
     """The firings of sessions that do not fire just once: START, END, `records` and EVENT.
 
@@ -216,13 +216,13 @@ def fired(
     the end of its session: then the session still has its timer. Flink: `EventTimeTrigger`.
 
     Args:
-        held_units: the rows of `held_by_firings`.
+        units_of_firings: the rows of `of_firings`.
         rows: the rows of `units_of`.
         levels: see `levels_of`.
         spec: the pipeline.
     """
     session, event = session_of(spec), F.col(EVENT)
-    found = held_units.groupBy(*session, c.FIRING).agg(
+    found = units_of_firings.groupBy(*session, c.FIRING).agg(
         F.min(c.START).alias(c.START),
         F.max(c.END).alias(c.END),
         F.sum("records").alias("records"),
@@ -236,7 +236,8 @@ def fired(
         *(event[name].alias(name) for name in (AT, AT_SEQUENCE, c.START, c.END)),
     )
     on_time = rows.where(F.col(c.SEGMENT).isNotNull())
-    have_timer = held(probes, F.col(_POINT), on_time, session, levels).select(c.FIRING).distinct()
+    timers = covered(probes, F.col(_POINT), on_time, session, levels)
+    have_timer = timers.select(c.FIRING).distinct()
     return found.join(have_timer, c.FIRING, "left_anti")
 
 
@@ -262,11 +263,10 @@ def in_order(firings: DataFrame, axis: Axis, clock: Clock) -> DataFrame:
         # a watermark fires by rising ends; records of one time fire by rising gaps
         event[c.END].alias("window_ms"),
     )
-    moment = F.when(late, event[AT]).otherwise(
-        moment_ms(event[c.FIRE_FROM], event[c.RANK], axis, clock)
-    )
+    crossed_ms = crossed_at_ms(event[c.FIRE_FROM], event[c.RANK], axis, clock)
+    fired_at_ms = F.when(late, event[AT]).otherwise(crossed_ms)
     happens = late | (event[c.FIRE_FROM] < axis.literal(axis.never))
-    return firings.where(happens).withColumns({ORDER: order, FIRED_AT: moment})
+    return firings.where(happens).withColumns({ORDER: order, FIRED_AT: fired_at_ms})
 
 
 def times_fired() -> Column:

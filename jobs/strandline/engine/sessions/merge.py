@@ -82,9 +82,9 @@ def _in_sessions(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
 
     def cut(lateness_ms: int) -> Column:
         is_in = watermark < end - 1 + F.lit(lateness_ms)
-        held_from = F.greatest(F.col(c.START), watermark + (2 - lateness_ms))
-        held = F.min(F.when(is_in, held_from)).over(beyond) <= end
-        return F.when(is_in, ~F.coalesce(held, F.lit(False)))
+        covered_from = F.greatest(F.col(c.START), watermark + (2 - lateness_ms))
+        covered = F.min(F.when(is_in, covered_from)).over(beyond) <= end
+        return F.when(is_in, ~F.coalesce(covered, F.lit(False)))
 
     nearest = F.min(F.when(F.col(_CUT), end)).over(and_here)
     segment = F.min(F.when(F.col(_SOFT_CUT), F.struct(c.END, c.ROW))).over(and_here)
@@ -119,7 +119,7 @@ def _with_saved(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     levels = levels_of(rows)
     while True:
         # whoever has been saved can save others: rarely more than once or twice
-        watermark = held(late, F.col(c.END), holders, keys, levels).where(alive)
+        watermark = covered(late, F.col(c.END), holders, keys, levels).where(alive)
         found = watermark.select(c.ROW, session_end.alias(_SAVED)).distinct().transform(computed)
         if found.isEmpty():
             return rows
@@ -135,7 +135,7 @@ def levels_of(rows: DataFrame) -> list[int]:
     return sorted(row[0] for row in rows.select(_level()).distinct().collect())
 
 
-def held(
+def covered(
     probes: DataFrame,
     point: Column,
     holders: DataFrame,

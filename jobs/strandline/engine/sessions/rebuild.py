@@ -22,10 +22,10 @@ from strandline.engine.sessions.firings import (
     FIRST_UNIT,
     SESSION_START,
     UNITS,
+    crossed_at_ms,
     fires_once,
     is_late,
     latest_close,
-    moment_ms,
     not_superseded,
     session_of,
 )
@@ -50,11 +50,11 @@ class SessionRebuild(SessionRows):
                 "state", self._state(F.lit(True), F.col(c.CLOSE_FROM))
             )
             shown = union_by_name(shown, emitted)
-            own = self._held_by_firings.join(emitted.select(c.FIRING), c.FIRING, "left_semi")
+            own = self._of_firings.join(emitted.select(c.FIRING), c.FIRING, "left_semi")
             members = members.unionByName(own.select(c.FIRING, c.UNIT))
         return self._window_rows(self._starts_in_range(shown), members)
 
-    def held(self) -> DataFrame:
+    def in_state(self) -> DataFrame:
         """The sessions still in state, each with all records that remain in it."""
         sessions = self._starts_in_range(self._sessions.where(F.col("state") != "closed"))
         members = self._members_of_sessions(sessions)
@@ -137,11 +137,11 @@ class SessionRebuild(SessionRows):
         """One row for each firing of each session, as `windows.firings` gives them."""
         firings = self._starts_in_range(self._firings)
         days = [row[0] for row in firings.select(date_of(F.col(FIRED_AT))).distinct().collect()]
-        held, emitted = self._held_records(identity), self._emissions(sorted(days))
-        rows = firing_rows(firings, held, emitted, self._spec, self._aggregates)
+        contained, emitted = self._contained_records(identity), self._emissions(sorted(days))
+        rows = firing_rows(firings, contained, emitted, self._spec, self._aggregates)
         return rows.where(starts_in(F.unix_millis("window_start"), self.scope.windows))
 
-    def _held_records(self, identity: Column) -> DataFrame:
+    def _contained_records(self, identity: Column) -> DataFrame:
         """The accepted records, once for each FIRING that contains them."""
         records = self._records_in_units().withColumn(c.RECORD_ID, identity)
         return in_firings(records, self._units_of_firings)
@@ -151,7 +151,7 @@ class SessionRebuild(SessionRows):
         """FIRING and UNIT of firings with several units; None: every unit fires alone."""
         if self._refired is None:
             return None
-        return self._held_by_firings.select(c.FIRING, c.UNIT)
+        return self._of_firings.select(c.FIRING, c.UNIT)
 
     # ------------------------------------------------------------------------------------- as rows
 
@@ -176,7 +176,7 @@ class SessionRebuild(SessionRows):
                     c.FIRING: F.when(fires_once(), F.col(FIRST_UNIT)).otherwise(of_no_firing),
                     "late_accepted": long(0),
                     "firings": long(1),
-                    FIRED_AT: moment_ms(F.col(c.FIRE_FROM), F.col(c.RANK), axis, self.clock),
+                    FIRED_AT: crossed_at_ms(F.col(c.FIRE_FROM), F.col(c.RANK), axis, self.clock),
                     "state": self._state(
                         F.col(c.FIRE_FROM) < axis.literal(axis.never), F.col(c.CLOSE_FROM)
                     ),
@@ -217,7 +217,7 @@ class SessionRebuild(SessionRows):
         """Windows with their contents as rows."""
         spec, axis = self._spec, self.history.axis
         fired_at = F.when(F.col("state") != "open", F.col(FIRED_AT))
-        closed_at = moment_ms(F.col(c.CLOSE_FROM), F.col(c.CLOSE_RANK), axis, self.clock)
+        closed_at = crossed_at_ms(F.col(c.CLOSE_FROM), F.col(c.CLOSE_RANK), axis, self.clock)
         return windows.select(
             *window_columns(c.START, c.END, spec),
             "records",

@@ -169,16 +169,16 @@ class RecordCrossings(ByChannels):
 
         Days already in memory are not read again.
         """
-        held = {day: known for day in days if (known := self._read.get(day)) is not None}
-        lacking = {day for day in days if day not in held or held[day][0] > least_ms}
+        cached = {day: known for day in days if (known := self._read.get(day)) is not None}
+        lacking = {day for day in days if day not in cached or cached[day][0] > least_ms}
         if lacking:
             read = self.timeline.cells(
                 CellQuery(lacking, least_threshold_ms=least_ms, columns=_OFFERED)
             )
             of_day = dict(iter(read.groupby("arrival_date")))
-            held |= {day: (least_ms, of_day.get(day, read[:0])) for day in lacking}
-            self._read.update(held)
-        found = [cells for _, cells in (held[day] for day in sorted(days)) if len(cells)]
+            cached |= {day: (least_ms, of_day.get(day, read[:0])) for day in lacking}
+            self._read.update(cached)
+        found = [cells for _, cells in (cached[day] for day in sorted(days)) if len(cells)]
         if not found:
             return self.timeline.cells(CellQuery((), columns=_OFFERED))
         cells = pd.concat(found, ignore_index=True)

@@ -23,7 +23,7 @@ from strandline.engine.timeline import (
     CellQuery,
     Timeline,
     channel_days_of,
-    together,
+    concatenated,
 )
 from strandline.model.intervals import DAY_MS, EVERYTHING, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
@@ -107,7 +107,7 @@ class _WithEnds(OverTimeline):
         A day on which a channel is retired and has records has two rows for it.
         """
         own = channel_days_of(self.ends).reindex(columns=[*CHANNEL_COLUMNS])
-        return together(_exact(self.timeline.channel_days), _exact(own))
+        return concatenated(_exact(self.timeline.channel_days), _exact(own))
 
     def cells(self, asked: CellQuery) -> pd.DataFrame:
         """See `Timeline`."""
@@ -115,4 +115,4 @@ class _WithEnds(OverTimeline):
         if asked.slots != EVERYTHING:
             return found
         chosen = self.ends["arrival_date"].isin(list(asked.days)).to_numpy(dtype=bool)
-        return together(_exact(found), self.ends.loc[chosen, list(asked.columns)])
+        return concatenated(_exact(found), self.ends.loc[chosen, list(asked.columns)])

@@ -28,7 +28,7 @@ from strandline.model.watermarks import Ticks
 
 _AFTER_ALL = 2**60
 """The rank of the end of a part of a day: after everything visible at its instant."""
-_STOOD = "_strandline_stood_ms"
+_PREVIOUS = "_strandline_stood_ms"
 _PART = "_strandline_part"
 _BEFORE = "_strandline_before"
 
@@ -61,7 +61,7 @@ class _Offers:
         axis, splits = self.history.axis, self.history.spec.watermark.combine == "splits"
         from_last = (F.desc(c.SEEN_FROM), F.desc(c.RANK))
         later = Window.partitionBy(c.ARRIVAL_DAY, _PART).orderBy(*from_last)
-        least = F.min(_STOOD).over(later.rowsBetween(Window.unboundedPreceding, -1))
+        least = F.min(_PREVIOUS).over(later.rowsBetween(Window.unboundedPreceding, -1))
         rank = F.col(c.RANK).cast("bigint")
         if splits:  # all of a moment are merged at once
             rank = F.when(rank > CARRIED, long(ALL_SPLITS)).otherwise(rank)
@@ -74,7 +74,7 @@ class _Offers:
         of_day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, c.RANK)
         before = F.max(c.CANDIDATE).over(of_day.rowsBetween(Window.unboundedPreceding, -1))
         return (
-            self._stood.withColumn(_PART, self._joined_before())
+            self._with_previous.withColumn(_PART, self._joined_before())
             .withColumn(c.CANDIDATE, least)
             .where((F.col(c.RANK) < _AFTER_ALL) & own)
             .withColumns({c.CANDIDATE: F.greatest(c.CANDIDATE, floor), c.RANK: rank})
@@ -94,7 +94,7 @@ class _Offers:
         return sum((one.cast("int") for one in joined), F.lit(0))
 
     @property
-    def _stood(self) -> DataFrame:
+    def _with_previous(self) -> DataFrame:
         """Offers and ends of parts of days, with the channel's watermark just before (STOOD).
 
         Only offers above that watermark are included.
@@ -105,9 +105,11 @@ class _Offers:
             .rowsBetween(Window.unboundedPreceding, -1)
         )
         rows = union_by_name(self.rows, self._ends_of_parts())
-        stood = F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
+        previous = F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
         offered = F.col(c.CANDIDATE)
-        return rows.withColumn(_STOOD, stood).where(offered.isNull() | (offered > F.col(_STOOD)))
+        return rows.withColumn(_PREVIOUS, previous).where(
+            offered.isNull() | (offered > F.col(_PREVIOUS))
+        )
 
     def _ends_of_parts(self) -> DataFrame:
         """The ends of a day's parts, for each channel that takes part in them.

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
 from strandline.engine.history.advance_days import advance_days
-from strandline.engine.history.days_to_read import close_together
+from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
@@ -125,8 +125,8 @@ class ForwardedCrossings:
         (before, first), (after, last) = (
             self._own.reached(edge.tolist(), horizon_ms) for edge in edges
         )
-        apart = (before != after) | (first != last) | ends
-        return np.asarray(between & apart, dtype=bool)
+        differs = (before != after) | (first != last) | ends
+        return np.asarray(between & differs, dtype=bool)
 
     def _looked_up(
         self, thresholds: npt.NDArray[np.int64], horizon_ms: int, *, closes: bool
@@ -148,7 +148,7 @@ class ForwardedCrossings:
         ended = (Closure(EVERYTHING, horizon_ms),) if closes else ()
         clock = Clock(horizon_ms, ended)
         days: set[date] = set()
-        for within in close_together(thresholds):
+        for within in ranges_around(thresholds):
             days.update(advance_days(history, within, clock))
         emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
         asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})

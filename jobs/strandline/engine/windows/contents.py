@@ -27,10 +27,10 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFram
 
     A fired window contains all its accepted records, since each later record has fired it again.
     """
-    held = counted.where(F.col("records") > 0)
+    filled = counted.where(F.col("records") > 0)
     on_time = F.col("records") > F.col("late_accepted")
     fired_at = F.greatest(F.col(c.FIRE_AT), F.when(~on_time, F.col(c.FIRST_ARRIVAL)))
-    return held.join(F.broadcast(windows), c.WINDOW).select(
+    return filled.join(F.broadcast(windows), c.WINDOW).select(
         *window_columns(c.SLOT, c.SLOT_END, spec),
         "records",
         "late_accepted",

@@ -17,7 +17,7 @@ from strandline.engine.frames import long, union_by_name
 from strandline.engine.history.history import History
 from strandline.engine.records.at_arrival import advance_column, arrival_probe
 from strandline.engine.results.aggregates import Partial
-from strandline.engine.results.growing import FIRING, FIRST_HELD_BY, LAST_FIRING, grown
+from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.results.rows import fired_with, numbered, window_columns
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
@@ -64,9 +64,9 @@ def contents_of_firings(
     counted = [F.count(F.lit(1)).alias(c.RECORDS), F.max(c.FIRE_AT).alias(c.FIRE_AT)]
     counted += [part.alias(name) for p in partials.values() for name, part in p.parts.items()]
     late = _numbered(accepted.where(fires_at_once()), spec)
-    late = late.groupBy(*window, FIRST_HELD_BY, *of_cause).agg(*counted)
+    late = late.groupBy(*window, FIRST_FIRING, *of_cause).agg(*counted)
     on_time = accepted.where(~fires_at_once()).groupBy(*window).agg(*counted)
-    units = union_by_name(late, on_time.withColumn(FIRST_HELD_BY, long(0)))
+    units = union_by_name(late, on_time.withColumn(FIRST_FIRING, long(0)))
     return grown(_with_last(units, spec), window, partials, {n: F.col(n) for n in of_cause})
 
 
@@ -78,10 +78,10 @@ def _of_single_records(
 ) -> DataFrame:
     """The contents of firings from single records, each aggregated once for each firing with it."""
     each = _with_last(_numbered(accepted, spec), spec)
-    in_each = each.where(F.col(FIRST_HELD_BY) <= F.col(LAST_FIRING)).withColumn(
-        FIRING, F.explode(F.sequence(FIRST_HELD_BY, LAST_FIRING))
+    in_each = each.where(F.col(FIRST_FIRING) <= F.col(LAST_FIRING)).withColumn(
+        FIRING, F.explode(F.sequence(FIRST_FIRING, LAST_FIRING))
     )
-    is_cause = (F.col(FIRST_HELD_BY) == F.col(FIRING)) & (F.col(FIRING) > 0)
+    is_cause = (F.col(FIRST_FIRING) == F.col(FIRING)) & (F.col(FIRING) > 0)
     return in_each.groupBy(*window_of(spec), FIRING).agg(
         *(column.alias(name) for name, column in aggregates.items()),
         F.count(F.lit(1)).alias("records"),
@@ -96,13 +96,13 @@ def _numbered(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
         c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID
     )
     nth_late = F.when(is_late == 1, F.row_number().over(in_order).cast("bigint"))
-    return accepted.withColumn(FIRST_HELD_BY, F.coalesce(nth_late, long(0)))
+    return accepted.withColumn(FIRST_FIRING, F.coalesce(nth_late, long(0)))
 
 
 def _with_last(units: DataFrame, spec: PipelineSpec) -> DataFrame:
     """Units with the LAST_FIRING of their window."""
     of_window = Window.partitionBy(*window_of(spec))
-    last_late = F.max(F.nullif(FIRST_HELD_BY, long(0))).over(of_window)
+    last_late = F.max(F.nullif(FIRST_FIRING, long(0))).over(of_window)
     at_end = F.when(F.col(c.FIRE_AT).isNotNull(), long(0))
     return units.withColumn(LAST_FIRING, F.greatest(at_end, last_late))
 

@@ -35,7 +35,7 @@ class GridRebuild(Rebuild):
         """The windows of every key, the open ones included (see `fire`)."""
         return fire(self._counted, self._windows, self.history.spec)
 
-    def held(self) -> DataFrame:
+    def in_state(self) -> DataFrame:
         """The windows that have not closed, with the content of their state."""
         return self.windows().where(F.col("state") != "closed")
 

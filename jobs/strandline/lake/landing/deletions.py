@@ -36,10 +36,10 @@ def deleted_rows(table: DeltaTable) -> dict[str, DeletedRows]:
     deleted: dict[str, DeletedRows] = {}
     for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
         for uri, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):
-            gone = np.flatnonzero(~kept.values.to_numpy(zero_copy_only=False))
-            digest = sha256(gone.astype("<i8").tobytes()).hexdigest()[:32]
+            deleted_rows = np.flatnonzero(~kept.values.to_numpy(zero_copy_only=False))
+            digest = sha256(deleted_rows.astype("<i8").tobytes()).hexdigest()[:32]
             name = file_name(below(table.table_uri, uri.as_py()))
-            deleted[name] = DeletedRows(len(gone), digest)
+            deleted[name] = DeletedRows(len(deleted_rows), digest)
     return deleted
 
 

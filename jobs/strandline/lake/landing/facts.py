@@ -52,8 +52,8 @@ class _File(NamedTuple):
     @property
     def left(self) -> int | None:
         """The number of rows that are not deleted; None if the log does not have it."""
-        gone = 0 if self.deleted is None else self.deleted.rows
-        return None if self.rows is None else self.rows - gone
+        deleted = 0 if self.deleted is None else self.deleted.rows
+        return None if self.rows is None else self.rows - deleted
 
     @property
     def identity(self) -> str:

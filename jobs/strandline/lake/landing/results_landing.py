@@ -80,12 +80,12 @@ class ResultsLanding(TableLanding):
         These rows decide the watermark. For days whose rows have been removed since, as by
         retention, the facts are those that the other pipeline has observed.
         """
-        fired, before = super().facts, {**self.upstream.facts, **self._facts_of_gone}
+        fired, before = super().facts, {**self.upstream.facts, **self._facts_of_removed}
         days = {*fired, *(day for day in before if day is not None)}
         return {day: self._facts_of(fired.get(day), before.get(day)) for day in days}
 
     @property
-    def _facts_of_gone(self) -> dict[date | None, DayFacts]:
+    def _facts_of_removed(self) -> dict[date | None, DayFacts]:
         """The facts that the other pipeline has observed, of days whose rows have been removed.
 
         The other pipeline's timeline still has these days. Removed results do not count any more.

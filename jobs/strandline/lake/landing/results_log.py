@@ -11,7 +11,7 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.read import TablesTogether, published_tables
+from strandline.lake.read import ConsistentTables, published_tables
 from strandline.lake.store.reads import is_whole
 from strandline.lake.store.store import Lake
 from strandline.model.intervals import (
@@ -52,7 +52,7 @@ class ResultsLog(LandingLog):
         state: the other pipeline's state after the publication.
     """
 
-    tables: TablesTogether
+    tables: ConsistentTables
     state: PipelineState
 
     @classmethod
@@ -120,7 +120,7 @@ class ResultsLog(LandingLog):
         if table is None:
             return None
         state = self.state.until(then.position)
-        return ResultsLog(self.uri, table, TablesTogether(store, then, state), state)
+        return ResultsLog(self.uri, table, ConsistentTables(store, then, state), state)
 
     def readable_at(self, version: int) -> ResultsLog | None:
         """See `LandingLog`; also of the table `windows`."""

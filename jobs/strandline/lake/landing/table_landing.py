@@ -131,8 +131,8 @@ class TableLanding(Landing):
                 return None
             value = files[f"partition.{name}"][i]
             day = None if value is None else date.fromisoformat(str(value))
-            gone = deleted.pop(file_name(files["path"][i]), None)
-            counts[day] = counts.get(day, 0) + rows - (gone.rows if gone else 0)
+            deletion = deleted.pop(file_name(files["path"][i]), None)
+            counts[day] = counts.get(day, 0) + rows - (deletion.rows if deletion else 0)
         return None if deleted else counts  # what is left is of files that the log names otherwise
 
     def weight(self, days: Sequence[date]) -> dict[str, int]:
@@ -193,8 +193,8 @@ class TableLanding(Landing):
             )
             for i in of_day
         ]
-        known = [instant_of(moment) for moment, _ in largest if moment is not None]
-        if not known or any(moment is None and not empty for moment, empty in largest):
+        known = [instant_of(latest) for latest, _ in largest if latest is not None]
+        if not known or any(latest is None and not empty for latest, empty in largest):
             return None
         return max(known) if day_of(max(known)) == day else None
 

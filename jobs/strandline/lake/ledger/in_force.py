@@ -42,7 +42,7 @@ class OverriddenRange:
             "run_id": self.run_id,
         }
 
-    def judged_by(self, run: Entry, windows: TimeRange) -> OverriddenRange:
+    def evaluated_by(self, run: Entry, windows: TimeRange) -> OverriddenRange:
         """A part of the range after a run has judged arrivals for it."""
         return replace(
             self,
@@ -69,7 +69,7 @@ def overridden_ranges(runs: Iterable[Entry]) -> list[OverriddenRange]:
         ranges = [part for one in ranges for part in _after(run, within, one)]
         if run.overrides:
             of_run = OverriddenRange(within, run.overrides, run.run_id)
-            ranges.append(of_run.judged_by(run, within))
+            ranges.append(of_run.evaluated_by(run, within))
     return ranges
 
 
@@ -79,7 +79,7 @@ def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[Over
     for start_ms, end_ms in run.kept or ():
         kept = TimeRange(start_ms, end_ms)
         if (common := kept.shared_with(one.windows)) is not None:
-            yield one.judged_by(run, common)
+            yield one.evaluated_by(run, common)
         others = [part for other in others for part in other.outside(kept)]
     for other in others:
         yield from (replace(one, windows=part) for part in other.outside(within))

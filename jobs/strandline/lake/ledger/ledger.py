@@ -112,13 +112,13 @@ class Ledger:
                 self.store.append("runs", rows, to=self._table)
             except CommitFailedError:
                 # the answer to a commit may have been lost, and the request repeated
-                if self._stands(entry):
+                if self._is_appended(entry):
                     return entry
             else:
                 return entry
         raise RetryableError(self.store.uri("runs"), "others write it without end", "try again")
 
-    def _stands(self, entry: Entry) -> bool:
+    def _is_appended(self, entry: Entry) -> bool:
         return any(
             (step.position, step.run_id, step.step, step.driver)
             == (entry.position, entry.run_id, entry.step, entry.driver)
@@ -136,10 +136,10 @@ class Ledger:
             table = self._newest()
             if table is not None and positions:
                 rows = dataset_of_files(table, paths_of(table), columns_of(table))
-                gone = ds.field("position").isin(pa.array(positions, pa.int64()))
+                removed = ds.field("position").isin(pa.array(positions, pa.int64()))
                 write_deltalake(
                     table,
-                    rows.to_table(filter=~gone),
+                    rows.to_table(filter=~removed),
                     mode="overwrite",
                     commit_properties=commit(self.store.uri("runs")),
                 )

@@ -144,7 +144,7 @@ class Adoption:
             written: the new files.
             days: the partitions whose files are removed.
         """
-        gone = [
+        removed = [
             RemoveAction(
                 path=file["path"],
                 data_change=True,
@@ -155,7 +155,7 @@ class Adoption:
             for file in _files_of(table, self.partition, days)
         ]
         properties = commit(self.uri, self.attempt.run_id)
-        self._commit(table, [*written.files, *gone], properties)
+        self._commit(table, [*written.files, *removed], properties)
 
     def replace(self, table: DeltaTable, written: Written, schema: Schema) -> None:
         """Replace all files and the schema of a table."""

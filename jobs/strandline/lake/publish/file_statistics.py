@@ -94,12 +94,12 @@ def _nulls(groups: Sequence[pq.Statistics | None]) -> int | None:
 
 def _bounds(groups: Sequence[pq.Statistics | None], kind: pa.DataType) -> tuple[Any, Any]:
     """The bounds of a column as JSON values; None if there are no safe bounds."""
-    held = [group for group in groups if group is not None and group.num_values]
-    if not held or not _has_bounds(kind) or not all(group.has_min_max for group in held):
+    filled = [group for group in groups if group is not None and group.num_values]
+    if not filled or not _has_bounds(kind) or not all(group.has_min_max for group in filled):
         return None, None
-    if any(group.physical_type == "INT96" for group in held):
+    if any(group.physical_type == "INT96" for group in filled):
         return None, None
-    least, most = [group.min_raw for group in held], [group.max_raw for group in held]
+    least, most = [group.min_raw for group in filled], [group.max_raw for group in filled]
     if pa.types.is_decimal(kind):
         first, last = min(map(_whole, least)), max(map(_whole, most))
         return _of_decimal(first, kind, ROUND_FLOOR), _of_decimal(last, kind, ROUND_CEILING)

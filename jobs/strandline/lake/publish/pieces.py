@@ -45,17 +45,17 @@ def in_pieces(
 def _divided(
     sides: Sequence[Iterable[pa.Table]], keys: Sequence[Sequence[str]], depth: int
 ) -> Iterator[tuple[pa.Table, ...]]:
-    held: list[list[pa.Table]] = [[] for _ in sides]
+    buffered: list[list[pa.Table]] = [[] for _ in sides]
     streams, size = [iter(side) for side in sides], 0
     for place, stream in enumerate(streams):
         for rows in stream:
-            held[place].append(rows)
+            buffered[place].append(rows)
             size += rows.nbytes
             if size > BYTES_AT_ONCE and depth < _DEEPEST:
-                parts = zip(held, streams, strict=True)
+                parts = zip(buffered, streams, strict=True)
                 yield from _by_files([chain(*both) for both in parts], keys, depth)
                 return
-    yield tuple(pa.concat_tables(rows).combine_chunks() for rows in held)
+    yield tuple(pa.concat_tables(rows).combine_chunks() for rows in buffered)
 
 
 def _by_files(

@@ -48,7 +48,7 @@ class Staging:
         rows.write.mode("append" if piece else "overwrite").parquet(place)
         return self.read(part, rows.schema)
 
-    def together(self, written: Sequence[DataFrame]) -> DataFrame:
+    def all_pieces(self, written: Sequence[DataFrame]) -> DataFrame:
         """A part that was written in several pieces; the last piece was returned with all rows."""
         return written[-1]
 

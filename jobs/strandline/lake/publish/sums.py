@@ -19,14 +19,14 @@ def sums_by(rows: Iterable[pa.Table], by: Sequence[str], names: Sequence[str] = 
         by: the grouping columns; nulls are equal.
         names: the columns to sum; a sum over nulls only is null.
     """
-    held, most = list[pa.Table](), _MOST
+    tables, most = list[pa.Table](), _MOST
     for some in rows:
         groups = some.group_by([*by]).aggregate([*((n, "sum") for n in names), ([], "count_all")])
-        held.append(groups.rename_columns([*by, *names, ROWS]))
-        if sum(map(len, held)) > most:
-            held = [_added(held, by, names)]
-            most = max(_MOST, 2 * len(held[0]))
-    return _added(held, by, names)
+        tables.append(groups.rename_columns([*by, *names, ROWS]))
+        if sum(map(len, tables)) > most:
+            tables = [_added(tables, by, names)]
+            most = max(_MOST, 2 * len(tables[0]))
+    return _added(tables, by, names)
 
 
 def _added(parts: Sequence[pa.Table], by: Sequence[str], names: Sequence[str]) -> pa.Table:

@@ -63,10 +63,10 @@ def require_possible(path: str, named: str) -> str:
         InputError: delta-rs cannot open a table there.
     """
     try:
-        followed = str(Path(path).resolve())
+        resolved = str(Path(path).resolve())
     except (OSError, RuntimeError, ValueError):
-        followed = ""
-    found = _NOT_IN_DELTA.search(path) or _NOT_IN_DELTA.search(followed)
+        resolved = ""
+    found = _NOT_IN_DELTA.search(path) or _NOT_IN_DELTA.search(resolved)
     if found:
         raise InputError(
             f"{named} {path}",

@@ -95,14 +95,14 @@ class Fit:
     @cached_property
     def _without_value(self) -> list[str]:
         """The table's columns for other types of a staged column, which are null in its rows."""
-        held_by: dict[str, set[str]] = {}
+        with_name: dict[str, set[str]] = {}
         for name, of_table in self.names.items():
-            held_by.setdefault(key_of(name), set()).add(of_table)
+            with_name.setdefault(key_of(name), set()).add(of_table)
         return [
             field.name
             for field in self.schema.fields
             for source in {key_of(field.name), _source_of_second(field)}
-            if held_by.get(source, set()) - {field.name}
+            if with_name.get(source, set()) - {field.name}
         ]
 
 

@@ -57,7 +57,7 @@ class Owner:
         """The owner in a term's content."""
         return cls(str(said["host"]), int(said["pid"]), float(said["begun"]))
 
-    def is_gone(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it is an ended process of this host; False for processes of other hosts."""
         if self.host != socket.gethostname():
             return False
@@ -94,13 +94,13 @@ class Terms:
         objects: the objects of the terms, and no others.
         owner: the process that takes the lock.
         now_s: the current time of this machine; differing clocks cause retries, but lose no rows.
-        is_gone: whether an owner is known to have ended.
+        has_ended: whether an owner is known to have ended.
     """
 
     objects: Objects
     owner: Owner = field(default_factory=Owner)
     now_s: Callable[[], float] = time.time
-    is_gone: Callable[[Owner], bool] = Owner.is_gone
+    has_ended: Callable[[Owner], bool] = Owner.has_ended
 
     def take(self) -> Term | None:
         """Try once to take the next term; None if another process has the lock, or was faster."""
@@ -148,7 +148,7 @@ class Terms:
         return {"ended": "removed"} if content is None else dict(json.loads(content))
 
     def _has_expired(self, said: dict[str, Any]) -> bool:
-        return self.now_s() > said["expires_at_s"] or self.is_gone(Owner.of(said["owner"]))
+        return self.now_s() > said["expires_at_s"] or self.has_ended(Owner.of(said["owner"]))
 
     def _newest(self) -> int:
         """The number of the newest term; 0 if there was none."""

@@ -37,7 +37,7 @@ class DaysToWrite:
         spec: the pipeline.
         axes: the axis of each source, by its side.
         observed: the cells of the days; cells of other days are ignored.
-        followed: the steps of channels, if they can go idle.
+        step_days: the steps of channels, if they can go idle.
         days: the days to write, whose rows are replaced.
         facts: the facts of each day.
         violations: `arrival_date`, `channel`, `violations`, if they are counted.
@@ -46,18 +46,18 @@ class DaysToWrite:
     spec: PipelineSpec
     axes: Mapping[str, Axis]
     observed: Fresh
-    followed: Sequence[ObservedDay]
+    step_days: Sequence[ObservedDay]
     days: Collection[date]
     facts: Mapping[date, DayFacts]
     violations: pd.DataFrame | None = None
 
     def in_parts(self) -> list[list[date]]:
         """The days in order, divided into parts of a size for one commit."""
-        held = self.observed.day_map.groupby("arrival_date")["records"].sum()
+        well_formed = self.observed.day_map.groupby("arrival_date")["records"].sum()
         parts: list[list[date]] = [[]]
         records = 0
         for day in sorted(self.days):
-            of_day = int(held.get(day, 0))
+            of_day = int(well_formed.get(day, 0))
             if parts[-1] and records + of_day > _AT_ONCE:
                 parts.append([])
                 records = 0
@@ -71,7 +71,7 @@ def commit_days(
     written: DaysToWrite,
     *,
     replace: bool,
-    lost: Collection[date] = (),
+    missing: Collection[date] = (),
 ) -> None:
     """Write the observations of whole days; call it under the lock.
 
@@ -83,29 +83,29 @@ def commit_days(
         store: the pipeline's tables.
         written: the days. If days depend on days before them, later days are removed.
         replace: whether rows of another fingerprint are removed, except for facts.
-        lost: days with removed rows, whose event times are kept under any fingerprint.
+        missing: days with removed rows, whose event times are kept under any fingerprint.
     """
     parts = written.in_parts()
     for number, days in enumerate(parts):
         if replace and not number:
-            kept = _kept(store, set(days), set(lost))
+            kept = _kept(store, set(days), set(missing))
             _write(store, _rows_of(written, days, kept), schema_mode="overwrite")
         elif days:
             rows = _rows_of(written, days, SCHEMA.empty_table())
             later = [day for part in parts[number + 1 :] for day in part]
-            goes = _what_goes(written.spec, days, later, lost)
+            goes = _what_goes(written.spec, days, later, missing)
             _write(store, rows, predicate=goes, schema_mode="merge")
 
 
 def _what_goes(
-    spec: PipelineSpec, days: Sequence[date], later: Sequence[date], lost: Collection[date]
+    spec: PipelineSpec, days: Sequence[date], later: Sequence[date], missing: Collection[date]
 ) -> str:
     """A condition for the rows that some days replace; `later` has the days of later commits."""
     if not spec.days_follow_each_other:
         return f"arrival_date IN ({_listed(days)})"
     goes = f"arrival_date >= '{days[0].isoformat()}'"
-    if lost:
-        goes += f" AND NOT (kind IN ('landed', 'lost') AND arrival_date IN ({_listed(lost)}))"
+    if missing:
+        goes += f" AND NOT (kind IN ('landed', 'lost') AND arrival_date IN ({_listed(missing)}))"
     if later:
         goes += f" AND NOT (kind = 'landed' AND arrival_date IN ({_listed(later)}))"
     return goes
@@ -184,9 +184,9 @@ def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
         channels = channels.merge(counted, on=["arrival_date", "channel"], how="left")
     day_map = observed.day_map.assign(kind="day")
     parts = [part[part["arrival_date"].isin(days)] for part in (channels, day_map)]
-    for followed in written.followed:
-        if followed.day in days:
-            parts += _followed_rows(followed, written.axes[followed.name])
+    for step_days in written.step_days:
+        if step_days.day in days:
+            parts += _rows_of_steps(step_days, written.axes[step_days.name])
     # a day on which nothing counts has been observed all the same
     silent = sorted(days - set(day_map["arrival_date"]))
     if silent:
@@ -197,16 +197,16 @@ def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
     return pa.concat_tables([*tables, _table(_facts_rows(facts))])
 
 
-def _followed_rows(followed: ObservedDay, axis: Axis) -> list[pd.DataFrame]:
+def _rows_of_steps(step_days: ObservedDay, axis: Axis) -> list[pd.DataFrame]:
     """The steps of a day of a source with idleness, and the source's state after the day."""
-    of_source = followed.name or None
-    steps = steps_to(followed.steps, axis).assign(kind="step", channel=of_source)
+    of_source = step_days.name or None
+    steps = steps_to(step_days.steps, axis).assign(kind="step", channel=of_source)
     state = {
-        "arrival_date": followed.day,
+        "arrival_date": step_days.day,
         "channel": of_source,
-        "source_state": followed.carried.to_json(beside_another=of_source is not None),
-        "until_arrival_ms": followed.carried.until_ms,
-        "watermark_ms": followed.carried.combined_ms,
+        "source_state": step_days.carried.to_json(beside_another=of_source is not None),
+        "until_arrival_ms": step_days.carried.until_ms,
+        "watermark_ms": step_days.carried.combined_ms,
     }
     return [steps, pd.DataFrame([state]).assign(kind="source")]
 
@@ -223,7 +223,7 @@ def _facts_rows(facts: Mapping[date, DayFacts]) -> pd.DataFrame:
     ).assign(kind="landed")
 
 
-def _kept(store: Store, rewritten: set[date], lost: set[date]) -> pa.Table:
+def _kept(store: Store, rewritten: set[date], missing: set[date]) -> pa.Table:
     """The rows that stay when rows of another fingerprint are removed.
 
     They are the facts of days that are not rewritten, and the event times of days with removed
@@ -231,10 +231,10 @@ def _kept(store: Store, rewritten: set[date], lost: set[date]) -> pa.Table:
     """
     wanted = ds.field("kind").isin(["landed", "lost", "day"])
     rows = to_pandas(TimelineTable.open(store).narrow.filter(wanted))
-    of_lost = rows["arrival_date"].isin(lost)
-    times = rows[of_lost & (rows["kind"] != "landed") & (rows["records"] > 0)]
+    of_missing = rows["arrival_date"].isin(missing)
+    times = rows[of_missing & (rows["kind"] != "landed") & (rows["records"] > 0)]
     times = times[["arrival_date", "event_date", "records", "least_ts_ms", "largest_ts_ms"]]
-    facts = rows[(rows["kind"] == "landed") & ~(rows["arrival_date"].isin(rewritten) & ~of_lost)]
+    facts = rows[(rows["kind"] == "landed") & ~(rows["arrival_date"].isin(rewritten) & ~of_missing)]
     return pa.concat_tables([_table(facts), _table(times.assign(kind="lost"))])
 
 

@@ -196,8 +196,8 @@ def read_event_times(
     ]
     times: dict[date, list[TimeRange]] = {}
     for row in found:
-        held = TimeRange(row["least_ts_ms"], row["largest_ts_ms"] + 1)
-        times.setdefault(row["arrival_date"], []).append(held)
+        event_times = TimeRange(row["least_ts_ms"], row["largest_ts_ms"] + 1)
+        times.setdefault(row["arrival_date"], []).append(event_times)
     return times
 
 

@@ -101,11 +101,11 @@ def vacuum(table: DeltaTable, keep_days: int, needed: Collection[int]) -> None:
     if keep_days > _LOG_DAYS and kept != asked:
         properties = commit(table.table_uri, "maintain")
         table.alter.set_table_properties({_LOG_KEPT: asked}, commit_properties=properties)
-    gone = _unneeded(table, keep_days, needed)
+    unneeded_paths = _unneeded(table, keep_days, needed)
     # what is listed by now is of no writer who takes the lock later
     require_held(table.table_uri)
     files = files_of(table)
-    for path in gone:
+    for path in unneeded_paths:
         files.delete_file(path)
     _drop_empty_folders(table)
 
@@ -123,8 +123,8 @@ def _unneeded(table: DeltaTable, keep_days: int, needed: Collection[int]) -> dic
         full=True,
         keep_versions=[*there, table.version()],
     )
-    gone = {unquote(path) for path in paths_below(table, paths)}
-    return {path: size for path, size in _stored(table).items() if path in gone}
+    unneeded_paths = {unquote(path) for path in paths_below(table, paths)}
+    return {path: size for path, size in _stored(table).items() if path in unneeded_paths}
 
 
 def _drop_empty_folders(table: DeltaTable) -> None:

@@ -40,14 +40,14 @@ class RunArrivals:
 
         P is the earlier of the frontier and the day before M; without a frontier, the first day.
         """
-        planned, timeline = self.planned, self.planned.seen.history.timeline
+        planned, timeline = self.planned, self.planned.observation.history.timeline
         known = {*timeline.day_map["arrival_date"], *timeline.malformed["arrival_date"].dropna()}
         if self.request.kind == "advance":
             until_ms, reached_ms = self.request.until_ms, planned.state.frontier_ms
             first = min(known, default=day_of(until_ms))
             if reached_ms is not None:
                 first = day_of(min(until_ms - DAY_MS, reached_ms))
-            owed = {day for day in planned.plan.owed if midnight_of(day) < until_ms}
+            owed = {day for day in planned.plan.to_recompute if midnight_of(day) < until_ms}
             return sorted({*_days_between(first, day_of(until_ms)), *owed})
         within = planned.plan.scope.windows
         of_its_dates = {
@@ -62,7 +62,7 @@ class RunArrivals:
             return {}
         first = self.days[0]
         since = first - _BEFORE if first - date.min > _BEFORE else date.min
-        timeline = self.planned.seen.history.timeline
+        timeline = self.planned.observation.history.timeline
         counted, bad = (_since(rows, since) for rows in (timeline.day_map, timeline.malformed))
         crosses = counted["arrival_date"] != counted["event_date"]
         crossing = set(counted.loc[crosses, "arrival_date"])
@@ -78,7 +78,7 @@ class RunArrivals:
     @property
     def malformed_by_reason(self) -> dict[str, int]:
         """The malformed rows of the days, and all rows without an arrival day, by reason."""
-        malformed = self.planned.seen.history.timeline.malformed
+        malformed = self.planned.observation.history.timeline.malformed
         of_run = malformed["arrival_date"].isin(self.days) | malformed["arrival_date"].isna()
         found = malformed[of_run].groupby("reason")["records"].sum()
         return {str(reason): int(count) for reason, count in found.items()}
@@ -89,7 +89,7 @@ class RunArrivals:
 
         Each run observes all such rows again; its books have their number.
         """
-        malformed = self.planned.seen.history.timeline.malformed
+        malformed = self.planned.observation.history.timeline.malformed
         rows = malformed[malformed["arrival_date"].isna()]
         before = rows_without_day(self.planned.state.published)
         counts: dict[str, int] = dict(

@@ -34,16 +34,16 @@ def books_of_tables(ctx: Context, planned: PlannedRun, changes: Sequence[Change]
     other windows may keep rows that were malformed under earlier settings. Rows without an arrival
     day may not.
     """
-    seen = planned.seen
+    observation = planned.observation
     malformed, well_formed = (
         Counter[date | None](sums_by_day(rows))
-        for rows in (seen.history.timeline.malformed, seen.history.timeline.day_map)
+        for rows in (observation.history.timeline.malformed, observation.history.timeline.day_map)
     )
     days = [
-        *_judged_whole(seen.history, planned.plan.scope, planned.horizon_ms),
-        *(day for day in seen.new_days if day not in well_formed),
+        *_evaluated_whole(observation.history, planned.plan.scope, planned.horizon_ms),
+        *(day for day in observation.new_days if day not in well_formed),
     ]
-    days = [day for day in days if day not in seen.status.lost]
+    days = [day for day in days if day not in observation.status.missing]
     landed = ctx.landing.landed or {}
     expected: dict[date | None, int] = {
         day: landed[day] - well_formed[day] if day in landed else malformed[day]
@@ -52,23 +52,23 @@ def books_of_tables(ctx: Context, planned: PlannedRun, changes: Sequence[Change]
     }
     if None in days:  # of what is malformed by today's rules, nobody knows what has gone
         expected[None] = 0
-    standing = _malformed_in_table(ctx, days)
-    standing.subtract(_taken_away(changes))
+    quarantined = _malformed_in_table(ctx, days)
+    quarantined.subtract(_deleted(changes))
     may_lack = planned.state.has_upkeep
     return [
-        Book(f"quarantine, arrival day {day or 'unknown'}", rows, {"quarantined": standing[day]})
+        Book(f"quarantine, arrival day {day or 'unknown'}", rows, {"quarantined": quarantined[day]})
         for day, rows in expected.items()
-        if not (may_lack and standing[day] < rows)
+        if not (may_lack and quarantined[day] < rows)
     ]
 
 
-def _judged_whole(history: History, scope: Scope, horizon_ms: int) -> list[date | None]:
+def _evaluated_whole(history: History, scope: Scope, horizon_ms: int) -> list[date | None]:
     """The completed arrival days whose records all belong to windows that are rebuilt.
 
     Includes None (the rows without a day) if this holds for all known records.
     """
-    held = history.days.held.groupby("arrival_date")
-    least, largest = held["least_ts_ms"].min(), held["largest_ts_ms"].max()
+    of_days = history.days.day_map.groupby("arrival_date")
+    least, largest = of_days["least_ts_ms"].min(), of_days["largest_ts_ms"].max()
     first, last = (history.grid.newest_starts(ts.to_numpy(np.int64)) for ts in (least, largest))
     inside = np.zeros(len(first), dtype=bool)
     for within in scope.rebuilt:
@@ -92,11 +92,11 @@ def _malformed_in_table(ctx: Context, days: Sequence[date | None]) -> Counter[da
     return Counter([] if rows is None else rows[_DAY].to_pylist())
 
 
-def _taken_away(changes: Sequence[Change]) -> Counter[date | None]:
+def _deleted(changes: Sequence[Change]) -> Counter[date | None]:
     """The number of malformed rows that a run removes from quarantine, by arrival day."""
     (change,) = (one for one in changes if one.target.name == QUARANTINE.name)
     if not change.counts[DELETE]:
         return Counter()
-    gone = (ds.field(OP) == DELETE) & ds.field("slot_start").is_null()
-    by_day = sums_by(change.rows.rows(gone, [_DAY]), [_DAY]).to_pylist()
+    deletes = (ds.field(OP) == DELETE) & ds.field("slot_start").is_null()
+    by_day = sums_by(change.rows.rows(deletes, [_DAY]), [_DAY]).to_pylist()
     return Counter({row[_DAY]: row[ROWS] for row in by_day})

@@ -53,7 +53,7 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
     asked, horizon_ms = ctx.spec.quality.watermark_ahead, planned.horizon_ms
     if planned.plan.clock.closes_now:
         return None
-    own, behind = planned.seen.history, ""
+    own, behind = planned.observation.history, ""
     history = _of_the_watermark(own)
     watermark_ms = _watermark_at(history, horizon_ms)
     if watermark_ms is not None and watermark_ms > horizon_ms:
@@ -146,7 +146,7 @@ def _offers_ahead(timeline: Timeline, spec: PipelineSpec, horizon_ms: int) -> pd
 
 def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:
     """The last arrival of each channel, including declared channels without any record."""
-    days, horizon_ms = planned.seen.history.timeline.channel_days, planned.horizon_ms
+    days, horizon_ms = planned.observation.history.timeline.channel_days, planned.horizon_ms
     midnights = days["arrival_date"].map(midnight_of).astype("int64")
     # of a timeline from before arrivals were kept, at some time of the day
     last = days["last_arrival_ms"].fillna(midnights + DAY_MS - 1).groupby(days["channel"]).max()

@@ -65,7 +65,7 @@ def _last_arrival(planned: PlannedRun, name: str) -> int | None:
 
     In a timeline of an older version, the end of its last day.
     """
-    timeline = planned.seen.history.timeline
+    timeline = planned.observation.history.timeline
     rows = timeline.channel_days
     if name:
         rows = rows[rows["channel"].astype("string").str.startswith(channel_of(name, ""))]

@@ -36,7 +36,7 @@ def books_off(run: Entry) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Verdict:
     """The results of the expectations on a run.
 
     Attributes:
@@ -49,9 +49,9 @@ class Judged:
     failures: Sequence[AuditResult] = ()
     way_out: str = ""
 
-    def __add__(self, more: Judged) -> Judged:
+    def __add__(self, more: Verdict) -> Verdict:
         """Both results combined; the way out is that of the first failure."""
-        return Judged(
+        return Verdict(
             [*self.said, *more.said],
             [*self.failures, *more.failures],
             self.way_out or more.way_out,
@@ -79,13 +79,13 @@ class Judged:
         )
 
 
-def judge(
+def verdict_of(
     ctx: Context,
     journal: Journal,
     staged: Staged,
     books: Sequence[Book],
     checks: Sequence[Check],
-) -> Judged:
+) -> Verdict:
     """Check the staged rows against every expectation; the result is in the ledger on return."""
     from strandline.quality.audit.run import AuditInput, audit  # noqa: PLC0415 - takes seconds
 
@@ -111,19 +111,19 @@ def judge(
     journal.know(audit=said, gaps=staged.gaps.count, books=[book.to_json() for book in books])
     journal.write("audited")
     if not result.blocked:
-        return Judged(said)
+        return Verdict(said)
     way_out = f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
-    return Judged(said, result.blocking, way_out)
+    return Verdict(said, result.blocking, way_out)
 
 
-def judge_removals(
+def verdict_of_removals(
     ctx: Context,
     request: Request,
     journal: Journal,
     planned: PlannedRun,
     staged: Staged,
     changes: Sequence[Change],
-) -> Judged:
+) -> Verdict:
     """Check whether a range loses published windows without the request saying so.
 
     Returns:
@@ -133,11 +133,11 @@ def judge_removals(
 
     within, limit = planned.plan.scope.windows, ctx.spec.quality.max_removed_share
     if limit is None or may_shrink(request, planned.state, within, planned.horizon_ms):
-        return Judged()
+        return Verdict()
     (results,) = (change for change in changes if change.target.name == staged.result)
     removals = removals_of(ctx, results, staged.results, within)
     if removals is None:
-        return Judged()
+        return Verdict()
     result = audit_removals(
         removals.removed,
         removals.published,
@@ -148,21 +148,21 @@ def judge_removals(
     said = [asdict(result)]
     journal.know(audit=[*(journal.entry.audit or ()), *said])
     if result.success:
-        return Judged(said)
+        return Verdict(said)
     way_out = "find out where their records are; to remove these windows, give --allow-removals"
-    return Judged(said, [result], way_out)
+    return Verdict(said, [result], way_out)
 
 
-def judge_tables(
+def verdict_of_tables(
     ctx: Context, journal: Journal, planned: PlannedRun, changes: Sequence[Change]
-) -> Judged:
+) -> Verdict:
     """Check whether a record would be both in quarantine and in windows after publishing.
 
     Returns:
         The result; empty for a run that has not quarantined its malformed rows yet.
     """
-    if ctx.dry_run or journal.entry.overrides or planned.seen.status.accepted:
-        return Judged()
+    if ctx.dry_run or journal.entry.overrides or planned.observation.status.accepted:
+        return Verdict()
     from strandline.quality.audit.run import audit_tables  # noqa: PLC0415 - takes seconds
 
     books = books_of_tables(ctx, planned, changes)
@@ -170,6 +170,6 @@ def judge_tables(
     said = [asdict(result)]
     journal.know(audit=[*(journal.entry.audit or ()), *said])
     if result.success:
-        return Judged(said)
+        return Verdict(said)
     way_out = f"this is a defect: report it with strandline runs show {ctx.spec.pipeline}"
-    return Judged(said, [result], f"{way_out} {ctx.run_id}")
+    return Verdict(said, [result], f"{way_out} {ctx.run_id}")

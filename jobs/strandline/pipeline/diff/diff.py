@@ -21,7 +21,7 @@ from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.published_rows import no_longer_malformed
-from strandline.pipeline.rebuild.judged_rows import judged, slots_that_may_go
+from strandline.pipeline.rebuild.covered_rows import covered, slots_that_may_go
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
@@ -50,7 +50,7 @@ _WITH_THE_KEY = {"windows", "firings", "pairs"}
 
 
 def diffs(
-    ctx: Context, staged: Staged, plan: Plan, seen: Observation, *, recreate: bool = False
+    ctx: Context, staged: Staged, plan: Plan, observation: Observation, *, recreate: bool = False
 ) -> list[Change]:
     """The changes that the staged parts make in the published tables.
 
@@ -58,7 +58,7 @@ def diffs(
         ctx: the run.
         staged: its staged parts.
         plan: the run's plan.
-        seen: the run's observation.
+        observation: the run's observation.
         recreate: whether they replace everything published.
     """
     if recreate:
@@ -66,7 +66,7 @@ def diffs(
     oldest_ms = min(staged.oldest_ms, plan.scope.windows.start_ms)
     around = defaultdict[str, tuple[TimeRange, ...]](tuple, completeness=staged.gaps.around)
     leaving = no_longer_malformed(
-        ctx, plan.scope.rebuilt, seen.history.days.of_windows(plan.scope.windows)
+        ctx, plan.scope.rebuilt, observation.history.days.of_windows(plan.scope.windows)
     )
     changes = []
     for name, rows in parts_of(staged).items():
@@ -85,8 +85,8 @@ def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, 
     `emptied`: see `no_longer_kept`.
     """
     counts = {change.target.name: change.counts for change in changes}
-    gone = {name: {INSERT: 0, UPDATE: 0, DELETE: rows} for name, rows in emptied.items()}
-    return counts | gone
+    emptied_counts = {name: {INSERT: 0, UPDATE: 0, DELETE: rows} for name, rows in emptied.items()}
+    return counts | emptied_counts
 
 
 def parts_of(staged: Staged) -> dict[str, DataFrame | None]:
@@ -153,7 +153,7 @@ class _Judging:
         of_scope = started_in(target.start, scope), files_started_in(target.start, scope)
         if self.leaves is None and not holds(table, *of_scope):
             return whole_part(target, self.staged)
-        there = judged(ctx, table, target, self.plan, scope, self.around)
+        there = covered(ctx, table, target, self.plan, scope, self.around)
         is_calendar = target.name == COMPLETENESS.name
         compared = Compared(
             target,
@@ -199,5 +199,5 @@ def no_longer_kept(ctx: Context) -> dict[str, int]:
         The number of rows by table, without empty tables.
     """
     others = sorted(_WITH_THE_KEY - ctx.spec.keeps)
-    standing = {name: ctx.store.rows(name) for name in others}
-    return {name: rows for name, rows in standing.items() if rows}
+    published = {name: ctx.store.rows(name) for name in others}
+    return {name: rows for name, rows in published.items() if rows}

@@ -181,14 +181,14 @@ class _Days:
         The days with most changes one by one, the others summed up.
         """
         by_size = sorted(self.found, key=lambda day: -_rows_in(self.found[day]))
-        others, together = by_size[most:], _nothing()
+        others, totals = by_size[most:], _nothing()
         for day in others:
             for table, counts in self.found[day].items():
-                together[table].update(counts)
+                totals[table].update(counts)
         shown = sorted(by_size[:most], key=lambda day: day or date.max)
         return {
             "days": {day: self.found[day] for day in shown},
-            "other_days": {"days": len(others), **together},
+            "other_days": {"days": len(others), **totals},
             "days_cut": self.cut,
         }
 

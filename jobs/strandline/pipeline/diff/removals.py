@@ -51,9 +51,9 @@ def removals_of(
     if not removed:
         return None
     if target.name == "windows":
-        gone = results.rows.frame().where(F.col(OP) == DELETE).alias("gone")
+        removed_results = results.rows.frame().where(F.col(OP) == DELETE).alias("gone")
         overlap = _overlap(list(ctx.spec.source.key))
-        removed = gone.join(staged.alias("staged"), overlap, "left_anti").count()
+        removed = removed_results.join(staged.alias("staged"), overlap, "left_anti").count()
     else:
         removed = _fewer_pairs(results.rows.frame(), list(ctx.spec.source.key))
     start_ms = F.unix_millis(target.start)

@@ -102,21 +102,21 @@ def erase(
             message=f"condition sha256:{hashlib.sha256(expression.encode()).hexdigest()}",
         )
         ledger.append(step, datetime.now(UTC))
-        held = [name for name, rows in found["rows"].items() if rows is not None]
-        for name in held:
+        tables = [name for name, rows in found["rows"].items() if rows is not None]
+        for name in tables:
             table = DeltaTable(store.uri(name))
             sides = _sides(table, name, expression)
             erase_rows(table, PARTITIONS[name], expression, "erase", sides)
         leftovers.drop_whatever_is_left(store)
-        _note_erased(ledger, held, step)
-        for name in held:
+        _note_erased(ledger, tables, step)
+        for name in tables:
             upkeep.vacuum(DeltaTable(store.uri(name)), 0, ())
     return found
 
 
-def _note_erased(ledger: Ledger, held: list[str], step: Entry) -> None:
+def _note_erased(ledger: Ledger, tables: list[str], step: Entry) -> None:
     """Write a step about erased rows, unless one for the same versions exists."""
-    versions, last = versions_with(ledger, held), ledger.state().steps[-1]
+    versions, last = versions_with(ledger, tables), ledger.state().steps[-1]
     if (last.step, last.versions) != ("erased", versions):
         erased = replace(step, step="erased", versions=versions)
         ledger.append(erased, datetime.now(UTC))

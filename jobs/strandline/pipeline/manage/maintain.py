@@ -93,8 +93,8 @@ def upkeep_of(
         if table is None:
             continue
         days = [] if name == "runs" else upkeep.scattered_days(table, PARTITIONS[name])
-        gone = upkeep.unneeded(table, retention.keep_days, _needed(state, name))
-        tables[name] = _sizes(table) | {"days": len(days), "unneeded": asdict(gone)}
+        unneeded = upkeep.unneeded(table, retention.keep_days, _needed(state, name))
+        tables[name] = _sizes(table) | {"days": len(days), "unneeded": asdict(unneeded)}
     return {
         "pipeline": spec.pipeline,
         "notice": state.unfinished and state.unfinished.notice,

@@ -23,7 +23,7 @@ from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import no_further_than
-from strandline.lake.publish.publish import hold
+from strandline.lake.publish.publish import fit_of
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day
 from strandline.lake.store.schema import Fit, schema_of
@@ -48,7 +48,7 @@ from strandline.visible import number_of
 def notes_of(
     ctx: Context,
     request: Request,
-    seen: Observation,
+    observation: Observation,
     plan: Plan,
     axis: Axis,
     state: PipelineState,
@@ -63,13 +63,13 @@ def notes_of(
         *of_less_known(plan, state, ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),
         *_of_days_to_come(ctx),
-        *_of_changed_days(seen, plan),
-        *_of_violations(seen),
+        *_of_changed_days(observation, plan),
+        *_of_violations(observation),
         *_of_second_columns(ctx),
         *_of_tables_no_longer_kept(ctx),
         *_of_unknown_functions(ctx),
-        *_of_another_grid(ctx, seen.history.grid, plan.scope.windows, state),
-        *(_of_aggregates(ctx, seen.history.grid, axis) if ctx.dry_run else ()),
+        *_of_another_grid(ctx, observation.history.grid, plan.scope.windows, state),
+        *(_of_aggregates(ctx, observation.history.grid, axis) if ctx.dry_run else ()),
     ]
 
 
@@ -138,23 +138,23 @@ def _of_days_to_come(ctx: Context) -> Iterator[str]:
         )
 
 
-def _of_changed_days(seen: Observation, plan: Plan) -> Iterator[str]:
+def _of_changed_days(observation: Observation, plan: Plan) -> Iterator[str]:
     """Notes about changed days that had been observed, and what the run does about them."""
-    status, since_ms = seen.status, plan.scope.older_since_ms
-    if recreated := sorted(status.changes.recreated & {*seen.new_days}):
+    status, since_ms = observation.status, plan.scope.older_since_ms
+    if recreated := sorted(status.changes.recreated & {*observation.new_days}):
         yield (
             f"the landing table was created again (its id is another one): {len(recreated):,} "
             f"arrival days ({named(recreated)}) are observed again, and the "
             "differences are published"
         )
-    if plan.owed:
+    if plan.to_recompute:
         what = "left to the next scheduled run"
         if plan.settles:
             what = "recomputed by this run"
-        yield f"{named(plan.owed)} changed after being observed, or landed late: {what}"
-    if plan.owed and since_ms is not None:
+        yield f"{named(plan.to_recompute)} changed after being observed, or landed late: {what}"
+    if plan.to_recompute and since_ms is not None:
         yield f"everything that arrived from {text_of(since_ms)} on is evaluated again"
-    elsewhere = sorted(status.lost - set(plan.lost))
+    elsewhere = sorted(status.missing - set(plan.missing))
     if elsewhere:
         yield (
             f"rows of {named(elsewhere)} are missing from the landing table since they were "
@@ -162,25 +162,26 @@ def _of_changed_days(seen: Observation, plan: Plan) -> Iterator[str]:
         )
 
 
-def _of_violations(seen: Observation) -> Iterator[str]:
-    if seen.all_violations:
+def _of_violations(observation: Observation) -> Iterator[str]:
+    if observation.all_violations:
+        records = number_of(observation.all_violations, "record")
         yield (
-            f"{number_of(seen.all_violations, 'record')} came behind an earlier one of their "
-            "channel: the ascending order that the watermark assumes does not hold"
+            f"{records} came behind an earlier one of their channel: "
+            "the ascending order that the watermark assumes does not hold"
         )
 
 
 def _of_second_columns(ctx: Context) -> Iterator[str]:
     """Notes about landing columns whose present type does not fit the published column."""
     for target in (QUARANTINE, ctx.spec.tables[PAIRS]):
-        held = hold(ctx.store, target, _source_columns(ctx, target))
+        fit = fit_of(ctx.store, target, _source_columns(ctx, target))
         table = ctx.store.table(target.name)
-        if held is None or table is None:
+        if fit is None or table is None:
             continue
         before = {field.name.lower(): field.dataType for field in schema_of(table)}
         if target.name == QUARANTINE.name:
-            yield from _of_two_types(ctx, held)
-        for name, column in held.second.items():
+            yield from _of_two_types(ctx, fit)
+        for name, column in fit.second.items():
             was, now = (of.simpleString() for of in (before[name.lower()], column.dataType))
             yield (
                 f"{target.name}: {name} is {now} in the landing table, and was {was}: new "
@@ -188,13 +189,13 @@ def _of_second_columns(ctx: Context) -> Iterator[str]:
             )
 
 
-def _of_two_types(ctx: Context, held: Fit) -> Iterator[str]:
+def _of_two_types(ctx: Context, fit: Fit) -> Iterator[str]:
     """Notes about columns that both landing tables of a join have, in two types."""
     sides = {side: one.frame.schema for side, one in ctx.landing.inputs.items()}
     for own, column in columns_side_by_side(sides, ctx.spec).get("right", {}).items():
         if column.name != own:
             was, now = (f.dataType.simpleString() for f in (sides["left"][own], column))
-            places = [held.names.get(name, name) for name in (column.name, own)]
+            places = [fit.names.get(name, name) for name in (column.name, own)]
             yield (
                 f"quarantine: {own} is {now} in the right landing table, and {was} in the left "
                 f"one: rows of the right one have it in {places[0]}, those of the left one in "

@@ -24,16 +24,16 @@ def of_reverts(spec: PipelineSpec, plan: Plan, state: PipelineState) -> Iterator
             continue
         if _is_published_again(state, done, back):
             continue
-        taken = f"what run {done.run_id} had published was reverted by run {back.run_id}"
+        reverted = f"what run {done.run_id} had published was reverted by run {back.run_id}"
         if known_ms > horizon_ms:
             again = f"strandline advance {spec.pipeline} --to {text_of(known_ms)}"
             yield (
-                f"{taken}, and stays so: this run uses what arrived before "
+                f"{reverted}, and stays so: this run uses what arrived before "
                 f"{text_of(horizon_ms)} alone; {again} computes it again"
             )
         else:
             why = f" ({back.reason})" if back.reason else ""
-            yield f"{taken}{why}: this run computes it again"
+            yield f"{reverted}{why}: this run computes it again"
 
 
 def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Iterator[str]:

@@ -18,7 +18,7 @@ from strandline.pipeline.request.journal import Journal
 
 
 def commit_observed(
-    ctx: Context, journal: Journal, seen: Observation, malformed: Malformed
+    ctx: Context, journal: Journal, observation: Observation, malformed: Malformed
 ) -> None:
     """Commit the observations of a run: malformed rows, the books of the days, the timeline."""
 
@@ -27,7 +27,7 @@ def commit_observed(
 
     ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
     commit_observation(
-        seen, malformed.rows, ctx.store, ctx.staging, note_to_recompute=note_to_recompute
+        observation, malformed.rows, ctx.store, ctx.staging, note_to_recompute=note_to_recompute
     )
     journal.write("observed", books=[book.to_json() for book in malformed.books])
 
@@ -58,23 +58,23 @@ def commit_observation(
     newest = status.timeline.newest(store)
     days = _not_observed_meanwhile(observation, newest)
     of_other_rules = observed_days(newest).keys() - {spec.timeline_fingerprint}
-    owed = [day for day in observation.days_to_recompute if day in days]
-    if owed:
-        note_to_recompute(owed)
+    to_recompute = [day for day in observation.days_to_recompute if day in days]
+    if to_recompute:
+        note_to_recompute(to_recompute)
     if malformed is not None or has_malformed(store, days):
-        judged = [*days, *observation.partial_days]
-        publish_malformed(malformed, judged, days, observation, store, staging)
+        evaluated = [*days, *observation.partial_days]
+        publish_malformed(malformed, evaluated, days, observation, store, staging)
     if days or of_other_rules:
         written = DaysToWrite(
             spec,
             observation.axes,
             observation.fresh,
-            observation.followed,
+            observation.step_days,
             days,
             status.facts_of(days),
             observation.violations,
         )
-        commit_days(store, written, replace=bool(of_other_rules), lost=status.lost)
+        commit_days(store, written, replace=bool(of_other_rules), missing=status.missing)
     refresh_facts(store, status.facts_of(status.changes.rewritten - set(days)))
 
 

@@ -28,8 +28,8 @@ class LandingStatus:
         changes: the changes of the observed days.
         event_times: the event times of the records of each day with missing rows.
         accepted: days with missing rows that the run uses as they are now.
-        owes: whether a changed day makes the run recompute everything since; false where changes
-            are rebuilt in another way.
+        recomputes: whether a changed day makes the run recompute everything since; false where
+            changes are rebuilt in another way.
         ready_ms: days that end by then have ended, by the clock and by `ready_after`.
         landing_version: the version of the landing table.
         landing_id: the id of that table.
@@ -46,37 +46,37 @@ class LandingStatus:
     landing_id: str | None = None
     accepted: frozenset[date] = frozenset()
     ready_ms: int = EVERYTHING.end_ms
-    owes: bool = True
+    recomputes: bool = True
 
     @property
-    def lost(self) -> frozenset[date]:
+    def missing(self) -> frozenset[date]:
         """The days with missing rows that still count as they were observed."""
-        return self.changes.lost - self.accepted
+        return self.changes.missing - self.accepted
 
-    def lost_within(self, events: TimeRange) -> list[date]:
+    def missing_within(self, events: TimeRange) -> list[date]:
         """The days with missing rows that were observed with records in a range of event times."""
         return sorted(
             day
-            for day in self.lost
-            if any(held.overlaps(events) for held in self.event_times.get(day, ()))
+            for day in self.missing
+            if any(times.overlaps(events) for times in self.event_times.get(day, ()))
         )
 
-    def lost_since(self, since_ms: int, before_ms: int) -> list[date]:
+    def missing_since(self, since_ms: int, before_ms: int) -> list[date]:
         """The days since an instant with missing rows of event times before another one."""
         events = TimeRange(EVERYTHING.start_ms, before_ms)
-        return [day for day in self.lost_within(events) if midnight_of(day) >= since_ms]
+        return [day for day in self.missing_within(events) if midnight_of(day) >= since_ms]
 
-    def last_lost_within(self, events: TimeRange) -> int | None:
+    def last_missing_within(self, events: TimeRange) -> int | None:
         """The largest of some event times that a missing record may have had.
 
         None: no record had one.
         """
         return max(
             (
-                held.end_ms - 1
-                for day in self.lost
-                for held in self.event_times.get(day, ())
-                if held.overlaps(events)
+                times.end_ms - 1
+                for day in self.missing
+                for times in self.event_times.get(day, ())
+                if times.overlaps(events)
             ),
             default=None,
         )
@@ -97,39 +97,41 @@ class LandingStatus:
         if not (spec.days_follow_each_other and new):
             return new
         following = [day for day in whole if day >= new[0]]
-        known_lost = sorted(
-            d for d in self.lost & self.observed if new[0] <= d and midnight_of(d) < horizon_ms
+        known_missing = sorted(
+            d for d in self.missing & self.observed if new[0] <= d and midnight_of(d) < horizon_ms
         )
-        if known_lost:
+        if known_missing:
             raise InputError(
                 f"{spec.pipeline}: source.table",
                 f"{new[0]} has to be observed, and with it all days after it, but rows of "
-                f"{known_lost[0]} that were observed are missing",
+                f"{known_missing[0]} that were observed are missing",
                 "land them again, or use what remains with --accept-loss REASON",
             )
         return following
 
-    def days_whose_rows_may_go(self, days: Collection[date], owed: Sequence[date]) -> list[date]:
+    def days_whose_rows_may_go(
+        self, days: Collection[date], to_recompute: Sequence[date]
+    ) -> list[date]:
         """The days to observe again whose malformed rows may have disappeared.
 
         An unchanged row can only become well-formed by new settings. Then it stays in quarantine
         until its range is rebuilt, that is, from the first day to recompute on.
         """
         other_rows = (set(days) - self.known.keys()) | self.changes.changed | self.accepted
-        first_to_recompute = owed[0] if owed else date.max
+        first_to_recompute = to_recompute[0] if to_recompute else date.max
         return sorted(day for day in days if day in other_rows or day >= first_to_recompute)
 
     def to_recompute_among(self, new_days: Collection[date]) -> list[date]:
         """The whole days observed now that change published results."""
-        if not self.owes:
+        if not self.recomputes:
             return []
-        owed = self.changes.changed | self.changes.behind | self.accepted
-        return sorted(owed & set(new_days))
+        to_recompute = self.changes.changed | self.changes.behind | self.accepted
+        return sorted(to_recompute & set(new_days))
 
     def facts_of(self, days: Collection[date]) -> dict[date, DayFacts]:
         """The facts to store for some days; days with missing rows keep their earlier facts."""
         nothing = DayFacts(0, "", self.landing_version, table_id=self.landing_id)
-        return {day: self.landed.get(day, nothing) for day in days if day not in self.lost}
+        return {day: self.landed.get(day, nothing) for day in days if day not in self.missing}
 
     @property
     def of_an_earlier_landing(self) -> LandingStatus:
@@ -137,7 +139,7 @@ class LandingStatus:
 
         For these days that version counts. Other days with missing rows stay as they were observed.
         """
-        return self.accepting([*self.lost & self.known_of_newer])
+        return self.accepting([*self.missing & self.known_of_newer])
 
     @property
     def known_of_newer(self) -> frozenset[date]:
@@ -151,11 +153,11 @@ class LandingStatus:
 
     def accepting(self, days: Collection[date]) -> LandingStatus:
         """The same status for a run that uses some days with missing rows as they are now."""
-        return replace(self, accepted=frozenset(days) & self.changes.lost)
+        return replace(self, accepted=frozenset(days) & self.changes.missing)
 
 
-def times_of_lost(
-    spec: PipelineSpec, lost: Collection[date], times: Mapping[date, Sequence[TimeRange]]
+def times_of_missing(
+    spec: PipelineSpec, missing: Collection[date], times: Mapping[date, Sequence[TimeRange]]
 ) -> dict[date, list[TimeRange]]:
     """The event times of records that can no longer be read as observed, by arrival day.
 
@@ -164,16 +166,19 @@ def times_of_lost(
 
     Args:
         spec: the pipeline.
-        lost: the days with missing rows.
+        missing: the days with missing rows.
         times: the event times of the days when observed.
     """
     rule = spec.source.deduplicate
     reach = 0 if rule is None else rule.days_back
     return {
         day: [
-            held for other, of in times.items() if 0 <= (other - day).days <= reach for held in of
+            event_times
+            for other, of in times.items()
+            if 0 <= (other - day).days <= reach
+            for event_times in of
         ]
-        for day in lost
+        for day in missing
     }
 
 
@@ -195,17 +200,19 @@ def landing_status_of(landing: Landing, store: Store, state: PipelineState) -> L
         known=known,
         observed=frozenset(observed.get(fingerprint, set())),
         changes=changes,
-        event_times=_times(landing.spec, timeline, changes.lost) if changes.lost else {},
+        event_times=_times(landing.spec, timeline, changes.missing) if changes.missing else {},
         landing_version=landing.version,
         landing_id=landing.table_id,
         timeline=timeline,
         ready_ms=landing.ready_ms,
-        owes=landing.recomputes_changes,
+        recomputes=landing.recomputes_changes,
     )
 
 
 def _times(
-    spec: PipelineSpec, timeline: TimelineTable, lost: Collection[date]
+    spec: PipelineSpec, timeline: TimelineTable, missing: Collection[date]
 ) -> dict[date, list[TimeRange]]:
-    of_lost_alone = spec.source.deduplicate is None
-    return times_of_lost(spec, lost, read_event_times(timeline, lost if of_lost_alone else None))
+    of_missing_alone = spec.source.deduplicate is None
+    return times_of_missing(
+        spec, missing, read_event_times(timeline, missing if of_missing_alone else None)
+    )

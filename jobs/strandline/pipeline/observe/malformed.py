@@ -104,14 +104,16 @@ def malformed_diff(
     there = rows_of(dataset_of(table, _FILES), _malformed_on(scope))
     nothing = [columns_of(table).empty_table()]
     schema = schema_of(table) if staged is None else staged.schema
-    days_with_gone = observation.status.days_whose_rows_may_go(over, observation.days_to_recompute)
+    days_with_removals = observation.status.days_whose_rows_may_go(
+        over, observation.days_to_recompute
+    )
     compared = Compared(
         QUARANTINE,
         iter(nothing) if staged is None else staged.rows(),
         there,
         out.fit_into(table, QUARANTINE, schema, store.pipeline),
         keep=True,
-        may_go=_on(days_with_gone),
+        may_go=_on(days_with_removals),
     )
     done = stage_diff(staging, "malformed_diff", compared)
     return done.part, done.counts

@@ -35,7 +35,7 @@ class Remembered:
 
     Attributes:
         state: the pipeline's state, by its ledger.
-        owed: the arrival days to recompute, including those found by this run.
+        to_recompute: the arrival days to recompute, including those found by this run.
         first_open: the first slot that is not closed; None: there is none.
         last_slot_ms: the start of the last published slot, if rows may be missing; None: no rows
             are.
@@ -56,7 +56,7 @@ class Remembered:
     """
 
     state: PipelineState
-    owed: tuple[date, ...] = ()
+    to_recompute: tuple[date, ...] = ()
     first_open: FirstOpen | None = None
     last_slot_ms: int | None = None
     late_slots: Callable[[int, int], frozenset[int]] = lambda before_ms, since_ms: frozenset()
@@ -105,8 +105,8 @@ class Remembered:
         """
         if self.frontier_ms is None:
             return None
-        owed = [midnight_of(day) for day in self.owed]
-        return min([until_ms - DAY_MS, self.frontier_ms, *owed])
+        to_recompute = [midnight_of(day) for day in self.to_recompute]
+        return min([until_ms - DAY_MS, self.frontier_ms, *to_recompute])
 
     def settled_by(self, completes_ms: int | None) -> tuple[date, ...]:
         """The days to recompute that a run settles.
@@ -115,4 +115,4 @@ class Remembered:
         """
         if completes_ms is None or completes_ms < (self.frontier_ms or completes_ms):
             return ()
-        return tuple(day for day in self.owed if midnight_of(day) < completes_ms)
+        return tuple(day for day in self.to_recompute if midnight_of(day) < completes_ms)

@@ -12,16 +12,16 @@ from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
 from strandline.engine.history.first_records import in_probe_order
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.history.inputs import HistoryOfTwo, Input
-from strandline.engine.history.observed import ObservedDay, put_together
+from strandline.engine.history.observed import ObservedDay, assemble_history
 from strandline.engine.history.union import (
+    assemble_history_of_two,
     none_of_two,
     observe_days_of_two,
-    put_together_of_two,
     sources_of,
 )
 from strandline.engine.history.violations import violations
 from strandline.engine.position.axis import Axis
-from strandline.engine.timeline import Together
+from strandline.engine.timeline import Combined
 from strandline.engine.watermark_values.forwarded import history_behind
 from strandline.errors import InputError
 from strandline.lake.landing.joined_landing import JoinedLanding
@@ -58,16 +58,16 @@ def observe_landing(
     spec = landing.spec
     fingerprint = spec.timeline_fingerprint
     found = observe_input(landing, staging, axis, days, status, fingerprint=fingerprint)
-    timeline = Together(_known(status.timeline, spec, days), found.fresh)
+    timeline = Combined(_known(status.timeline, spec, days), found.fresh)
     if isinstance(landing, ResultsLanding):
         upstream = _upstream_of(landing, staging, axis, horizon_ms)
         history = history_behind(landing.spark, landing.spec, timeline, upstream)
     else:
-        history = put_together(
-            timeline, spec, axis, found.steps, found.followed, horizon_ms=horizon_ms
+        history = assemble_history(
+            timeline, spec, axis, found.steps, found.step_days, horizon_ms=horizon_ms
         )
     observation = Observation(
-        history, days.whole, days.partial, found.fresh, {"": found}, found.followed, status
+        history, days.whole, days.partial, found.fresh, {"": found}, found.step_days, status
     )
     return _with_violations(observation, landing, days)
 
@@ -87,18 +87,18 @@ def _observe_two(
             status,
             fingerprint=spec.timeline_fingerprint,
             name=name,
-            followed_alone=of_pairs is not None,
+            own_watermark=of_pairs is not None,
         )
         for name, one in landing.inputs.items()
     }
     left, right = (NamedInput(one.fresh, name) for name, one in found.items())
     fresh = FreshOfTwo(left, right)
-    timeline = Together(_known(status.timeline, spec, days), fresh)
+    timeline = Combined(_known(status.timeline, spec, days), fresh)
     if of_pairs is not None:
-        history, followed = _pairs(landing, of_pairs, axis, timeline, found, days)
+        history, step_days = _pairs(landing, of_pairs, axis, timeline, found, days)
     else:
-        history, followed = _behind_one_valve(landing, axis, timeline, found, days, status)
-    observation = Observation(history, days.whole, days.partial, fresh, found, followed, status)
+        history, step_days = _behind_one_valve(landing, axis, timeline, found, days, status)
+    observation = Observation(history, days.whole, days.partial, fresh, found, step_days, status)
     return _with_violations(observation, landing, days)
 
 
@@ -110,31 +110,31 @@ def _pairs(
     landing: JoinedLanding,
     spec: JoinedSpec,
     axis: Axis,
-    timeline: Together,
+    timeline: Combined,
     found: Mapping[str, ObservedInput],
     days: DaysToObserve,
 ) -> _Found:
     """Observe an interval join, in which each source has its own watermark."""
     inputs = {}
     for name, one in landing.inputs.items():
-        history = put_together(
+        history = assemble_history(
             OfInput(timeline, name),
             one.spec,
             landing.axis_of(name, axis),
             found[name].steps,
-            found[name].followed,
+            found[name].step_days,
             horizon_ms=days.horizon_ms,
         )
         records = one.records(history.axis, history.days.rebuilt)
         inputs[name] = Input(records, one.source_columns, history)
-    followed = [day for one in found.values() for day in one.followed]
-    return HistoryOfTwo.of(timeline, spec, inputs), followed
+    step_days = [day for one in found.values() for day in one.step_days]
+    return HistoryOfTwo.of(timeline, spec, inputs), step_days
 
 
 def _behind_one_valve(
     landing: JoinedLanding,
     axis: Axis,
-    timeline: Together,
+    timeline: Combined,
     found: Mapping[str, ObservedInput],
     days: DaysToObserve,
     status: LandingStatus,
@@ -152,9 +152,11 @@ def _behind_one_valve(
         nothing=none_of_two(sources),
     )
     records, horizon_ms = {name: one.records for name, one in found.items()}, days.horizon_ms
-    followed = [*observe_days_of_two(records, sources, timeline.fresh, kept, horizon_ms)]
-    history = put_together_of_two(timeline, spec, sources, kept, followed, horizon_ms=horizon_ms)
-    return history, followed
+    step_days = [*observe_days_of_two(records, sources, timeline.fresh, kept, horizon_ms)]
+    history = assemble_history_of_two(
+        timeline, spec, sources, kept, step_days, horizon_ms=horizon_ms
+    )
+    return history, step_days
 
 
 def _upstream_of(
@@ -166,11 +168,11 @@ def _upstream_of(
     """
     source = landing.upstream
     status = landing_status_of(source, landing.upstream_store, landing.results.state)
-    seen = observe_landing(
+    observation = observe_landing(
         source, staging.beside("_upstream"), axis, horizon_ms, status.of_an_earlier_landing
     )
-    records = source.records(axis, seen.history.days.rebuilt)
-    return Upstream(records, in_probe_order(records, seen.history))
+    records = source.records(axis, observation.history.days.rebuilt)
+    return Upstream(records, in_probe_order(records, observation.history))
 
 
 def _known(table: TimelineTable, spec: PipelineSpec, days: DaysToObserve) -> StoredTimeline:

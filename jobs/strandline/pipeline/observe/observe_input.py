@@ -77,13 +77,13 @@ class ObservedInput:
         records: its rows of the days, as far as they are known.
         fresh: the cells of these rows.
         steps: the stored steps of its channels; None: its channels cannot go idle.
-        followed: the steps on the days observed now.
+        step_days: the steps on the days observed now.
     """
 
     records: DataFrame
     fresh: Fresh
     steps: KnownSteps | None = None
-    followed: list[ObservedDay] = field(default_factory=list)
+    step_days: list[ObservedDay] = field(default_factory=list)
 
 
 def observe_input(
@@ -95,7 +95,7 @@ def observe_input(
     *,
     fingerprint: str,
     name: str = "",
-    followed_alone: bool = True,
+    own_watermark: bool = True,
 ) -> ObservedInput:
     """Observe some days of one source.
 
@@ -107,12 +107,12 @@ def observe_input(
         status: the landing status.
         fingerprint: the fingerprint to store the days under.
         name: the name of the source; empty: it is the only one.
-        followed_alone: whether it has its own watermark, instead of one valve for both inputs.
+        own_watermark: whether it has its own watermark, instead of one valve for both inputs.
     """
     spec = landing.spec
     records = _records_of(landing, axis, days)
     fresh = _cells_of(records, landing, axis, staging, days, status)
-    if not (spec.watermark.idleness_in_effect and followed_alone):
+    if not (spec.watermark.idleness_in_effect and own_watermark):
         return ObservedInput(records, fresh)
     kept = read_steps(
         status.timeline,
@@ -122,8 +122,8 @@ def observe_input(
         name=name,
         nothing=KnownSteps.none(spec, axis),
     )
-    followed = observe_days(records, spec, axis, fresh, kept, days.horizon_ms, name=name)
-    return ObservedInput(records, fresh, kept, list(followed))
+    step_days = observe_days(records, spec, axis, fresh, kept, days.horizon_ms, name=name)
+    return ObservedInput(records, fresh, kept, list(step_days))
 
 
 def _records_of(landing: Landing, axis: Axis, days: DaysToObserve) -> DataFrame:

@@ -54,24 +54,24 @@ def plan_advance(
     mended = _with_older(not_final, base_ms, until_ms, history)
     overridden = reached_by(mended, base_ms, history, remembered)
     whole = _from_recomputed(not_final, overridden, base_ms, history)
-    judged = _judged(whole, base_ms, history, status)
-    kept = _kept(overridden, judged)
-    scope = _scope(judged, whole, kept, history.grid, remembered)
+    possible = _possible(whole, base_ms, history, status)
+    kept = _kept(overridden, possible)
+    scope = _scope(possible, whole, kept, history.grid, remembered)
     # the older slots of late records are mended too, so nothing known of them may be taken back
-    mended = _with_older(whole, judged.since_ms, until_ms, history, scope.older_too)
+    mended = _with_older(whole, possible.since_ms, until_ms, history, scope.older_too)
     clock = _clock(remembered, history.grid, mended, until_ms)
     return Plan(
         scope,
         clock,
         # what is left out is still to come: the next run begins where this one did
-        None if judged.lost else until_ms,
-        owed=remembered.owed,
-        settles=() if judged.lost else remembered.settled_by(until_ms),
-        lost=judged.lost,
+        None if possible.missing else until_ms,
+        to_recompute=remembered.to_recompute,
+        settles=() if possible.missing else remembered.settled_by(until_ms),
+        missing=possible.missing,
         notes=(
-            *judged.notes,
+            *possible.notes,
             *stay_closed(clock.closures, mended),
-            *_notes_of(overridden, history.spec.pipeline, judged.windows),
+            *_notes_of(overridden, history.spec.pipeline, possible.windows),
         ),
         kept=kept,
     )
@@ -92,14 +92,18 @@ def _from_recomputed(
 
 
 def _scope(
-    judged: _Judged, whole: TimeRange, kept: Sequence[Kept], grid: Grid, remembered: Remembered
+    possible: _Possible,
+    whole: TimeRange,
+    kept: Sequence[Kept],
+    grid: Grid,
+    remembered: Remembered,
 ) -> Scope:
     """The windows to rebuild, without those that stay, and the older ones of late records."""
     stay = tuple(one.windows for one in kept)
-    published = _slots_of_published_late(grid, remembered, whole.start_ms, judged.since_ms)
+    published = _slots_of_published_late(grid, remembered, whole.start_ms, possible.since_ms)
     return Scope(
-        judged.windows,
-        older_since_ms=judged.since_ms,
+        possible.windows,
+        older_since_ms=possible.since_ms,
         older_before_ms=whole.start_ms,
         older_too=frozenset(ms for ms in published if not any(ms in one for one in stay)),
         kept=stay,
@@ -118,10 +122,10 @@ def _with_older(
     return TimeRange(min(whole.start_ms, oldest_ms, *others), whole.end_ms)
 
 
-def _kept(overridden: Sequence[Reached], judged: _Judged) -> tuple[Kept, ...]:
+def _kept(overridden: Sequence[Reached], possible: _Possible) -> tuple[Kept, ...]:
     """The kept windows, without new late records if missing rows decide what is late."""
     kept = tuple(one.kept for one in overridden if one.kept is not None)
-    if judged.lost and judged.since_ms is None:
+    if possible.missing and possible.since_ms is None:
         return tuple(replace(one, since_ms=None) for one in kept)
     return kept
 
@@ -189,39 +193,39 @@ def _watermark_before_open(since_ms: int, history: History, remembered: Remember
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _Possible:
     """The part of a scheduled run's work that is possible with the rows that remain.
 
     Attributes:
         windows: the windows to rebuild.
         since_ms: the late records of older windows that arrived since then are evaluated again;
             None: none are.
-        lost: the days with missing rows that the rest would need.
+        missing: the days with missing rows that the rest would need.
         notes: notes for a person.
     """
 
     windows: TimeRange
     since_ms: int | None
-    lost: tuple[date, ...] = ()
+    missing: tuple[date, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def _judged(
+def _possible(
     whole: TimeRange, since_ms: int | None, history: History, status: LandingStatus
-) -> _Judged:
+) -> _Possible:
     """The part of a range after the last window that needs missing rows.
 
     The late records of older slots cannot be determined again if rows that arrived since P are
     missing; nor, for sessions, if any missing row may be connected with these records.
     """
     kind = kind_of(history.spec)
-    gone = set() if since_ms is None else {*status.lost_since(since_ms, whole.start_ms)}
+    missing = set() if since_ms is None else {*status.missing_since(since_ms, whole.start_ms)}
     events = history.days.events_of(whole)
-    within, last_ms = status.lost_within(events), status.last_lost_within(events)
-    if gone or (within and kind.cross_slots):
+    within, last_ms = status.missing_within(events), status.last_missing_within(events)
+    if missing or (within and kind.cross_slots):
         since_ms = None
     if last_ms is None:
-        return _Judged(whole, since_ms, tuple(sorted(gone)))
+        return _Possible(whole, since_ms, tuple(sorted(missing)))
     first_ms = min(history.days.first_start_after(last_ms), whole.end_ms)
     rest = kind.whole_slots(TimeRange(first_ms, whole.end_ms))
     note = (
@@ -229,4 +233,4 @@ def _judged(
         f"{text_of(rest.start_ms)} stay as they are published; land the rows again, or use "
         "what remains with --accept-loss REASON"
     )
-    return _Judged(rest, since_ms, tuple(sorted({*within, *gone})), (note,))
+    return _Possible(rest, since_ms, tuple(sorted({*within, *missing})), (note,))

@@ -57,9 +57,9 @@ def plan_backfill(
         Scope(within),
         clock,
         completes_ms,
-        owed=remembered.owed,
+        to_recompute=remembered.to_recompute,
         settles=remembered.settled_by(completes_ms),
-        lost=tuple(_lost(within, history, remembered, status)),
+        missing=tuple(_missing(within, history, remembered, status)),
         notes=tuple(_notes(request, within, closures, clock)),
     )
 
@@ -87,18 +87,18 @@ def _notes(
         yield "the source is idle, and Flink drops the end of such an input: none is closed"
 
 
-def _lost(
+def _missing(
     within: TimeRange, history: History, remembered: Remembered, status: LandingStatus
 ) -> Sequence[date]:
     """The days with missing rows that windows of a range depend on.
 
     Published sessions may extend further than the records of the range show.
     """
-    if not status.lost:
+    if not status.missing:
         return ()
     events = history.days.events_of(within)
     end_ms = max(events.end_ms, remembered.last_end(within) or events.end_ms)
-    return status.lost_within(TimeRange(events.start_ms, end_ms))
+    return status.missing_within(TimeRange(events.start_ms, end_ms))
 
 
 def _holds_all(within: TimeRange, history: History) -> bool:

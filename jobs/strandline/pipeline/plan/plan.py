@@ -28,9 +28,9 @@ class Plan:
         clock: the horizon, and the inputs that have ended.
         completes_ms: the midnight up to which everything is published after it; None: the run is
             not one over everything.
-        owed: the arrival days to recompute before the run.
+        to_recompute: the arrival days to recompute before the run.
         settles: those of them that are settled once it is published.
-        lost: the days with missing rows that windows of the range depend on.
+        missing: the days with missing rows that windows of the range depend on.
         notes: notes for a person.
         kept: the windows that stay as a run with overridden settings has published them.
     """
@@ -38,9 +38,9 @@ class Plan:
     scope: Scope
     clock: Clock
     completes_ms: int | None
-    owed: tuple[date, ...] = ()
+    to_recompute: tuple[date, ...] = ()
     settles: tuple[date, ...] = ()
-    lost: tuple[date, ...] = ()
+    missing: tuple[date, ...] = ()
     notes: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
 
@@ -65,10 +65,10 @@ def require_rows(request: Request, plan: Plan) -> None:
     Raises:
         InputError: rows are missing.
     """
-    if plan.lost and request.kind == "backfill":
+    if plan.missing and request.kind == "backfill":
         raise InputError(
             "--start/--end",
-            f"rows of {named(plan.lost)} that windows of the range need are missing from the "
+            f"rows of {named(plan.missing)} that windows of the range need are missing from the "
             "landing table",
             "land them again, leave these windows as they are published, or use what remains "
             "with --accept-loss REASON",
@@ -83,10 +83,10 @@ def require_all(request: Request, plan: Plan, history: History) -> None:
     """
     if not request.recreate or plan.completes_ms is not None or history.days.events is None:
         return
-    if plan.lost:
+    if plan.missing:
         raise InputError(
             "--recreate",
-            f"rows of {named(plan.lost)} are missing from the landing table: windows that need "
+            f"rows of {named(plan.missing)} are missing from the landing table: windows that need "
             "them would be removed",
             "land them again, give the pipeline a new name, or use what remains with "
             "--accept-loss REASON",

@@ -48,13 +48,13 @@ class PlannedRun:
     Attributes:
         state: the pipeline's state that it is based on.
         axis: the axis of instants.
-        seen: the observations below the horizon.
+        observation: the observations below the horizon.
         plan: what it rebuilds.
     """
 
     state: PipelineState
     axis: Axis
-    seen: Observation
+    observation: Observation
     plan: Plan
 
     @property
@@ -65,25 +65,25 @@ class PlannedRun:
     @cached_property
     def days_of_range(self) -> list[date]:
         """The arrival days that may have records of the range."""
-        return self.seen.history.days.of_windows(self.plan.scope.windows)
+        return self.observation.history.days.of_windows(self.plan.scope.windows)
 
     @cached_property
     def days_to_rebuild(self) -> list[date]:
         """The arrival days whose records are rebuilt or evaluated again."""
-        since_ms, days = self.plan.scope.older_since_ms, self.seen.history.days
+        since_ms, days = self.plan.scope.older_since_ms, self.observation.history.days
         again = set() if since_ms is None else set(days.since(since_ms))
         return sorted(again | set(self.days_of_range))
 
     def days_read_to_rebuild(self, ctx: Context) -> list[date]:
         """`days_to_rebuild`, and the days that show the duplicates among them."""
         days = self.days_to_rebuild
-        repeated = self.seen.history.days.with_reason(DUPLICATE)
+        repeated = self.observation.history.days.with_reason(DUPLICATE)
         return days if repeated.isdisjoint(days) else ctx.landing.days_read_for(days)
 
     def bytes_to_rebuild(self, ctx: Context) -> int:
         """The bytes that a rebuild reads, times the number of windows of a record."""
         read = ctx.landing.weight(self.days_to_rebuild)["bytes"]
-        return read * self.seen.history.grid.most_windows
+        return read * self.observation.history.grid.most_windows
 
     def read(self, ctx: Context) -> Mapping[str, Any]:
         """The days and bytes of the range in the landing table, by its log."""
@@ -97,7 +97,7 @@ class PlannedRun:
 
     def ledger_says(self, ctx: Context, request: Request) -> dict[str, Any]:
         """The fields of the run's ledger steps that follow from the plan."""
-        status = self.seen.status
+        status = self.observation.status
         return {
             "range": self.plan.scope.windows,
             "horizon_ms": self.horizon_ms,
@@ -105,10 +105,10 @@ class PlannedRun:
             "closed": request.close and self.plan.clock.closes_now,
             "reopened": request.reopen,
             "request_fingerprint": _fingerprint(ctx, request, self.horizon_ms),
-            "violations": self.seen.all_violations,
+            "violations": self.observation.all_violations,
             "settled": self.plan.settles,
             "completes_ms": self.plan.completes_ms,
-            "lost": sorted(status.lost),
+            "lost": sorted(status.missing),
             "kept": [(one.start_ms, one.end_ms) for one in self.plan.scope.kept] or None,
             "accepted_loss": request.accept_loss if status.accepted else None,
             # nothing has landed yet: what lands first will start the clock
@@ -132,17 +132,17 @@ def planned_run_of(ctx: Context, request: Request, state: PipelineState) -> Plan
     _require_newest(ctx, status)
     state = state.recreating if request.recreate else state
     if request.accept_loss and request.kind == "advance":
-        status = status.accepting(status.lost)  # by hand, of the range alone
+        status = status.accepting(status.missing)  # by hand, of the range alone
     while True:
-        seen, plan = _planned(ctx, request, state, axis, horizon_ms, status)
+        observation, plan = _planned(ctx, request, state, axis, horizon_ms, status)
         later_ms = plan.clock.horizon_ms  # as it is published into the range
-        accepted = status.accepted | set(plan.lost if request.accept_loss else ())
+        accepted = status.accepted | set(plan.missing if request.accept_loss else ())
         if later_ms == horizon_ms and accepted == status.accepted:
             break
         horizon_ms, status = later_ms, status.accepting(accepted)
     require_rows(request, plan)
-    require_all(request, plan, seen.history)
-    return PlannedRun(state, axis, seen, plan)
+    require_all(request, plan, observation.history)
+    return PlannedRun(state, axis, observation, plan)
 
 
 def _require_newest(ctx: Context, status: LandingStatus) -> None:
@@ -167,7 +167,7 @@ def too_much_to_read(ctx: Context, request: Request, planned: PlannedRun) -> lis
         InputError: the run would read more than allowed.
     """
     start = text_of(planned.plan.scope.windows.start_ms)
-    observed = ctx.landing.days_read_for(planned.seen.new_days)
+    observed = ctx.landing.days_read_for(planned.observation.new_days)
     asked = {
         "observing them": observed,
         f"the range from {start} on": sorted({*observed, *planned.days_read_to_rebuild(ctx)}),
@@ -211,34 +211,36 @@ def _planned(
     _too_many_bytes(ctx, request, to_observe, "observing them")
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
     with for_input_of(ctx.spark, scanned, ctx.spec.spark, two_sources=ctx.spec.has_two_sources):
-        seen = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, status)
-    remembered = _remembered(ctx, request, state, seen)
+        observation = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, status)
+    remembered = _remembered(ctx, request, state, observation)
     if request.kind == "backfill":
-        return seen, plan_backfill(request, seen.history, horizon_ms, remembered, status)
-    first = partial(_first_not_final, ctx, request, state, seen, axis)
-    return seen, plan_advance(request, seen.history, remembered, status, first)
+        return observation, plan_backfill(
+            request, observation.history, horizon_ms, remembered, status
+        )
+    first = partial(_first_not_final, ctx, request, state, observation, axis)
+    return observation, plan_advance(request, observation.history, remembered, status, first)
 
 
 def _remembered(
-    ctx: Context, request: Request, state: PipelineState, seen: Observation
+    ctx: Context, request: Request, state: PipelineState, observation: Observation
 ) -> Remembered:
     """The state left by earlier runs that this run needs."""
-    owed = tuple(sorted({*state.days_to_recompute, *seen.days_to_recompute}))
+    to_recompute = tuple(sorted({*state.days_to_recompute, *observation.days_to_recompute}))
     if request.kind == "backfill" or request.recreate:
-        return Remembered(state, owed, last_end=partial(last_end, ctx.store))
+        return Remembered(state, to_recompute, last_end=partial(last_end, ctx.store))
     log = ctx.landing.log
     remembered = Remembered(
         state,
-        owed,
+        to_recompute,
         first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots),
         known_until_ms=log.known_until_ms,
         known_ms=log.horizon_ms,
         states_in=partial(states_in, ctx.store),
         landed_before=partial(landed_before, ctx),
-        whole_within=partial(whole_sessions, ctx, seen.history),
+        whole_within=partial(whole_sessions, ctx, observation.history),
     )
     goes_back = log.horizon_ms is not None and state.knows_more(log.horizon_ms)
-    if not (owed or goes_back) and state.timeline_rules <= {ctx.spec.timeline_fingerprint}:
+    if not (to_recompute or goes_back) and state.timeline_rules <= {ctx.spec.timeline_fingerprint}:
         return remembered
     # then what is published may have gone
     return replace(
@@ -252,16 +254,18 @@ def _first_not_final(
     ctx: Context,
     request: Request,
     state: PipelineState,
-    seen: Observation,
+    observation: Observation,
     axis: Axis,
     watermark_ms: int,
 ) -> int:
     """The start of the first window that a watermark does not make final."""
-    history = seen.history
+    history = observation.history
     records = partial(ctx.landing.records, axis, history.days.rebuilt)
     first = kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
     return (
-        first if seen.status.owes else min(first, first_moved(ctx, state, seen, request.until_ms))
+        first
+        if observation.status.recomputes
+        else min(first, first_moved(ctx, state, observation, request.until_ms))
     )
 
 

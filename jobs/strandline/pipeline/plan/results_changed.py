@@ -115,17 +115,19 @@ def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
     return TimeRange(start_ms, int(newest[1]) + grid.span_ms)
 
 
-def first_moved(ctx: Context, state: PipelineState, seen: Observation, horizon_ms: int) -> int:
+def first_moved(
+    ctx: Context, state: PipelineState, observation: Observation, horizon_ms: int
+) -> int:
     """The start of the first closed slot that now fires or closes at another time.
 
     The end of all instants if there is none, or if no observed day has changed.
     """
-    days = seen.status.changes.changed | seen.status.changes.behind
+    days = observation.status.changes.changed | observation.status.changes.behind
     slots = _closed_since(ctx.store.table("completeness"), min(days)) if days else []
     if not slots:
         return END_OF_INSTANTS_MS
     starts, ends, fired, closed = np.array(slots, dtype=np.int64).T
-    history = seen.history
+    history = observation.history
     ids = ends if history.grid.cumulative else starts
     clock = Clock(horizon_ms, tuple(state.closures))
     now = placed(ids.tolist(), history.grid, history.axis, history.crossings, clock)

@@ -12,7 +12,7 @@ from strandline.lake.ledger.state import PipelineState
 _MOST = 5
 _STEPS = {"started", "owed", "observed", "staged", "audited", "publishing", "published"}
 """The steps of a run without waiting and without failures."""
-_ALIKE = 3
+_SIMILAR = 3
 """The largest ratio of the records of two similar runs."""
 _PARTS = {
     "observe and rebuild": ("started", "staged"),
@@ -39,8 +39,8 @@ def took_before(state: PipelineState, kind: str, records: int) -> Mapping[str, A
         has published yet.
     """
     took = [one for steps in state.runs.values() if (one := _took(steps, kind)) is not None]
-    alike = [one for one in took if _is_alike(one[0], records)]
-    newest = (alike or took)[-_MOST:]
+    similar = [one for one in took if _is_similar(one[0], records)]
+    newest = (similar or took)[-_MOST:]
     if not newest:
         return None
     counts, seconds = zip(*newest, strict=True)
@@ -90,5 +90,5 @@ def _took(steps: Sequence[Entry], kind: str) -> tuple[int, float] | None:
     return records, round((last.written_at - first.written_at).total_seconds(), 1)
 
 
-def _is_alike(records: int, other: int) -> bool:
-    return records <= _ALIKE * other and other <= _ALIKE * records
+def _is_similar(records: int, other: int) -> bool:
+    return records <= _SIMILAR * other and other <= _SIMILAR * records

@@ -124,7 +124,7 @@ def bring_in(
     """`publish` without its checks; the caller holds the lock, and no publish is unfinished."""
     for change in changes:
         if any(change.counts.values()) and not change.replaces_all:
-            out.hold(ctx.store, change.target, out.without_op(change.rows.schema))
+            out.fit_of(ctx.store, change.target, out.without_op(change.rows.schema))
     state = ctx.ledger.state()
     state = state.recreating if entry.recreated else state
     after_ms = state.frontier_after(entry, entry.completes_ms)

@@ -120,15 +120,15 @@ def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
     state = ctx.ledger.state()
     status = landing_status_of(ctx.landing, ctx.store, state)
     accepted = [
-        day for day in status.lost - {*(run.lost or ())} if midnight_of(day) < run.horizon_ms
+        day for day in status.missing - {*(run.lost or ())} if midnight_of(day) < run.horizon_ms
     ]
     axis = ctx.landing.axis(state)
-    seen = observe_landing(
+    observation = observe_landing(
         ctx.landing, ctx.staging, axis, run.horizon_ms, status.accepting(accepted)
     )
-    malformed = stage_malformed(seen, ctx.landing, ctx.staging)
+    malformed = stage_malformed(observation, ctx.landing, ctx.staging)
     journal = Journal(ctx, run, lambda step: None)
-    return partial(commit_observed, ctx, journal, seen, malformed)
+    return partial(commit_observed, ctx, journal, observation, malformed)
 
 
 def overrides_of(state: PipelineState, run_id: str) -> Mapping[str, str]:

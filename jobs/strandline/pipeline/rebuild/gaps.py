@@ -52,7 +52,7 @@ class StagedGaps:
 
 def stage_gaps(
     ctx: Context,
-    seen: Observation,
+    observation: Observation,
     plan: Plan,
     axis: Axis,
     pieces: Sequence[Piece],
@@ -62,19 +62,21 @@ def stage_gaps(
 
     Args:
         ctx: the run.
-        seen: the run's observation.
+        observation: the run's observation.
         plan: the run's plan.
         axis: the axis of instants.
         pieces: the staged pieces.
         state: the pipeline's state, by its ledger.
     """
     known = first_accepted_before(ctx, state)
-    first = _First(ctx, seen, plan, axis, state).found(known, pieces)
-    gaps = Gaps(seen.history, seen.history.crossings.without_dropped_end(plan.clock), first)
+    first = _First(ctx, observation, plan, axis, state).found(known, pieces)
+    gaps = Gaps(
+        observation.history, observation.history.crossings.without_dropped_end(plan.clock), first
+    )
     filled = frozenset[int]().union(*(piece.filled for piece in pieces))
     listed, around = list[range](), list[TimeRange]()
     if ctx.spec.quality.gaps != "allow":
-        ids = seen.history.grid.ids_within(plan.scope.windows)
+        ids = observation.history.grid.ids_within(plan.scope.windows)
         listed, around = _listed(gaps, ids, filled, pieces, known)
     parts = _Parts(ctx, plan, pieces)
     parts.stage_all(gaps, listed)
@@ -186,14 +188,14 @@ class _First:
     """Finds the first window that accepted a record, also among windows outside the run's range."""
 
     ctx: Context
-    seen: Observation
+    observation: Observation
     plan: Plan
     axis: Axis
     state: PipelineState
 
     def found(self, known: int | None, pieces: Sequence[Piece]) -> int | None:
         """The id of the window; None: no window has accepted a record, or gaps are not reported."""
-        within, grid = self.plan.scope.windows, self.seen.history.grid
+        within, grid = self.plan.scope.windows, self.observation.history.grid
         ids = grid.ids_within(within)
         before = TimeRange(EVERYTHING.start_ms, within.start_ms)
         behind = TimeRange(within.end_ms, EVERYTHING.end_ms)
@@ -211,7 +213,7 @@ class _First:
 
         Of its pieces, or of the windows that stay as published.
         """
-        grid, scope = self.seen.history.grid, self.plan.scope
+        grid, scope = self.observation.history.grid, self.plan.scope
         kept = (one.shared_with(scope.windows) for one in scope.kept)
         found = [_first_published(self.ctx, grid, one) for one in kept if one is not None]
         found.append(_first_in(pieces, grid, scope.windows))
@@ -226,7 +228,7 @@ class _First:
         if not dates or self.ctx.spec.quality.gaps == "allow":
             return None
         if self.state.frontier_ms is not None:
-            return _first_published(self.ctx, self.seen.history.grid, within)
+            return _first_published(self.ctx, self.observation.history.grid, within)
         count = 1
         while dates:
             some, dates = dates[:count], dates[count:]
@@ -238,12 +240,17 @@ class _First:
 
     def _event_dates(self, within: TimeRange) -> list[int]:
         """The midnights of the dates that hold event times of windows which start in a range."""
-        events, held = self.seen.history.days.events_of(within), self.seen.history.days.held
-        inside = (held["largest_ts_ms"] >= events.start_ms) & (held["least_ts_ms"] < events.end_ms)
-        return sorted({midnight_of(day) for day in held.loc[inside.astype(bool), "event_date"]})
+        events, day_map = (
+            self.observation.history.days.events_of(within),
+            self.observation.history.days.day_map,
+        )
+        inside = (day_map["largest_ts_ms"] >= events.start_ms) & (
+            day_map["least_ts_ms"] < events.end_ms
+        )
+        return sorted({midnight_of(day) for day in day_map.loc[inside.astype(bool), "event_date"]})
 
     def _first_rebuilt(self, dates: TimeRange, within: TimeRange) -> int | None:
-        history, landing = self.seen.history, self.ctx.landing
+        history, landing = self.observation.history, self.ctx.landing
         sharing = history.grid.sharing(dates)
         starts = TimeRange(
             max(sharing.start_ms - history.grid.span_ms, within.start_ms),

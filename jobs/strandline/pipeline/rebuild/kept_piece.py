@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar, with_windows
-from strandline.engine.history.days_to_read import close_together
+from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History
 from strandline.engine.history.known_records import known_records
 from strandline.engine.kept import late_for_kept
@@ -55,11 +55,11 @@ _OF_A_GAP = ("state", "fired_at", "closed_at", "spec_fingerprint")
 
 
 def stage_kept(
-    ctx: Context, seen: Observation, plan: Plan, axis: Axis, kept: Kept, *, number: int
+    ctx: Context, observation: Observation, plan: Plan, axis: Axis, kept: Kept, *, number: int
 ) -> Piece:
     """Stage the late arrivals for windows that stay, as one more piece."""
-    clock = seen.history.crossings.without_dropped_end(plan.clock)
-    arrivals = _Arrivals(ctx, seen.history, axis, kept, clock)
+    clock = observation.history.crossings.without_dropped_end(plan.clock)
+    arrivals = _Arrivals(ctx, observation.history, axis, kept, clock)
     staged, books, refused = dict[str, DataFrame](), list[Book](), dict[tuple[int, str], int]()
     if arrivals.touched:
         late = ctx.staging.write(QUARANTINE.name, arrivals.late(), piece=number)
@@ -73,7 +73,7 @@ def stage_kept(
         staged=staged,
         calendar=with_ended_inputs(rows, plan),
         books=books,
-        filled=frozenset() if within is None else _filled(seen.history, clock, within),
+        filled=frozenset() if within is None else _filled(observation.history, clock, within),
         touched=arrivals.touched,
     )
 
@@ -109,7 +109,7 @@ class _Arrivals:
     def calendar(self) -> Calendar:
         """The calendar of these windows."""
         starts_ms = self.cells["slot_ms"].astype("int64").tolist()
-        return Calendar.of(self.history, self.clock, close_together(starts_ms))
+        return Calendar.of(self.history, self.clock, ranges_around(starts_ms))
 
     @cached_property
     def slots(self) -> pd.DataFrame:
@@ -220,7 +220,7 @@ def _calendar(
         fired_at=rows["fired_at"].fillna(closed_at),
         closed_at=rows["closed_at"].fillna(closed_at),
     )
-    stood = {
+    published = {
         _place(slot["slot_start"], slot["slot_end"]): slot
         for slot in (published_slots(ctx, slots) if len(slots) else ())
     }
@@ -228,7 +228,7 @@ def _calendar(
     for name in rows.columns:
         values = rows[name].tolist()
         for number, place in enumerate(places):
-            slot = stood.get(place, {})
+            slot = published.get(place, {})
             if name in slot and (name in _OF_A_GAP if slot["gap"] else name not in _OF_A_RUN):
                 values[number] = slot[name]
         rows[name] = pd.Series(values, index=rows.index, dtype=rows[name].dtype)

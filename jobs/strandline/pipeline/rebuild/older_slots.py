@@ -18,7 +18,7 @@ from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import dataset_of, files_started_in, rows_of, started_in
 from strandline.lake.store.schema import arrow_schema
 from strandline.model.intervals import TimeRange, instant_of
-from strandline.pipeline.plan.counts import HELD, held_by_window, refused_by_newest
+from strandline.pipeline.plan.counts import COUNTS, accepted_by_window, refused_by_newest
 from strandline.pipeline.plan.late_records import LateRecords
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import Accepted
@@ -54,17 +54,17 @@ def _accepted_by_windows(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[
         return {}
     id_ = "window_end" if grid.cumulative else "window_start"
     within, files = _starting("window_start", older)
-    return held_by_window(rows_of(dataset_of(table, files), within, [id_, *HELD]), id_)
+    return accepted_by_window(rows_of(dataset_of(table, files), within, [id_, *COUNTS]), id_)
 
 
 def refused_in_all(
-    ctx: Context, judged_again: TimeRange, grid: Grid, older: pd.DataFrame, staged: Part
+    ctx: Context, evaluated_again: TimeRange, grid: Grid, older: pd.DataFrame, staged: Part
 ) -> dict[tuple[int, str], int]:
     """The number of records refused by older slots, in this run or before; each counts once.
 
     Args:
         ctx: the run.
-        judged_again: the range of arrivals that this run evaluates.
+        evaluated_again: the range of arrivals that this run evaluates.
         grid: the grid of the windows.
         older: the slots.
         staged: the late records that the run has staged.
@@ -72,7 +72,7 @@ def refused_in_all(
     table = ctx.store.table(QUARANTINE.name)
     if table is None:
         return {}
-    before = LateRecords(_span_of(older), judged_again, outside=True).rows(ctx, table, _REFUSAL)
+    before = LateRecords(_span_of(older), evaluated_again, outside=True).rows(ctx, table, _REFUSAL)
     every = staged.rows(columns=_REFUSAL)
     if (first := next(before, None)) is not None:
         every = _each_once(chain(every, [first], before))

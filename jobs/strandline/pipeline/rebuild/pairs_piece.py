@@ -36,9 +36,11 @@ from strandline.spec.pipeline import channel_of
 from strandline.tables import INPUT, QUARANTINE
 
 
-def stage_pairs(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, number: int) -> Piece:
+def stage_pairs(
+    ctx: Context, observation: Observation, plan: Plan, axis: Axis, *, number: int
+) -> Piece:
     """Rebuild a plan's scope, and stage it as one more piece."""
-    history, scope = seen.history, plan.scope
+    history, scope = observation.history, plan.scope
     records = ctx.landing.records(axis, history.days.rebuilt)
     rebuild = close(ctx.spark, records, SourceColumns(()), history, plan.clock, scope)
     if not isinstance(rebuild, PairsOfRange):

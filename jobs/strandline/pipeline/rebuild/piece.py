@@ -59,9 +59,11 @@ class Piece:
     touched: frozenset[int]
 
 
-def stage_piece(ctx: Context, seen: Observation, plan: Plan, axis: Axis, *, number: int) -> Piece:
+def stage_piece(
+    ctx: Context, observation: Observation, plan: Plan, axis: Axis, *, number: int
+) -> Piece:
     """Rebuild a plan's scope, and stage it as one more piece."""
-    history, scope = seen.history, plan.scope
+    history, scope = observation.history, plan.scope
     records = ctx.landing.records(axis, history.days.rebuilt)
     rebuild = close(ctx.spark, records, ctx.landing.source_columns, history, plan.clock, scope)
     staged = _stage_rows(ctx, rebuild, number)

@@ -76,25 +76,25 @@ class Staged:
 
 
 def rebuild_into_staging(
-    ctx: Context, seen: Observation, plan: Plan, axis: Axis, state: PipelineState
+    ctx: Context, observation: Observation, plan: Plan, axis: Axis, state: PipelineState
 ) -> Staged:
     """Rebuild a plan's scope piece by piece, and count all records by outcome."""
     stage = stage_piece if ctx.spec.result == "windows" else stage_pairs
     pieces = [
-        stage(ctx, seen, replace(plan, scope=scope), axis, number=number)
-        for number, scope in enumerate(_pieces_of(plan.scope, seen.history))
+        stage(ctx, observation, replace(plan, scope=scope), axis, number=number)
+        for number, scope in enumerate(_pieces_of(plan.scope, observation.history))
     ]
     pieces += [
-        stage_kept(ctx, seen, plan, axis, kept, number=number)
+        stage_kept(ctx, observation, plan, axis, kept, number=number)
         for number, kept in enumerate(plan.kept, len(pieces))
     ]
-    gaps = stage_gaps(ctx, seen, plan, axis, pieces, state)
-    named = seen.history.days.slots_named(plan.scope.windows)
+    gaps = stage_gaps(ctx, observation, plan, axis, pieces, state)
+    named = observation.history.days.slots_named(plan.scope.windows)
     expected = frozenset(start for start in named if not plan.scope.keeps(start))
-    return _together(ctx, pieces, plan.scope, expected, gaps)
+    return _combined(ctx, pieces, plan.scope, expected, gaps)
 
 
-def _together(
+def _combined(
     ctx: Context,
     pieces: Sequence[Piece],
     scope: Scope,
@@ -104,7 +104,7 @@ def _together(
     """The staged pieces of a scope, combined."""
 
     def part(name: str) -> DataFrame:
-        return ctx.staging.together([p.staged[name] for p in pieces if name in p.staged])
+        return ctx.staging.all_pieces([p.staged[name] for p in pieces if name in p.staged])
 
     calendars = [*(piece.calendar for piece in pieces), gaps.rows]
     slots = pd.concat([one for one in calendars if len(one)] or calendars[:1], ignore_index=True)

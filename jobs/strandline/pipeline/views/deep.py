@@ -68,22 +68,22 @@ def _of_arrival_days(
     for row in rows:
         counted[row["arrival_date"]] += row["records"]
     malformed = ds.field("slot_start").is_null() & of_rules
-    standing = _counted(store, QUARANTINE.name, [QUARANTINE.partition], malformed)
+    quarantined = _counted(store, QUARANTINE.name, [QUARANTINE.partition], malformed)
     for day in sorted(observed_days(timeline).get(fingerprint, set())):
-        yield Book(f"arrival day {day}", counted[day], {"quarantined": standing[(day,)]})
+        yield Book(f"arrival day {day}", counted[day], {"quarantined": quarantined[(day,)]})
     unknown = rows_without_day(step for step in state.steps if step.step == "observed")
-    yield Book("arrival day unknown", unknown, {"quarantined": standing[(None,)]})
+    yield Book("arrival day unknown", unknown, {"quarantined": quarantined[(None,)]})
 
 
 def _of_refused(store: Store) -> Iterator[Book]:
     refused = ds.field("slot_start").is_valid()
-    standing = _counted(store, QUARANTINE.name, ["slot_start", "reason"], refused)
+    quarantined = _counted(store, QUARANTINE.name, ["slot_start", "reason"], refused)
     said = Counter[tuple[Any, str]]()
     for row in _rows(store, COMPLETENESS.name, ["slot_start", "late", "no_window"], _NOTHING):
         for reason in ("late", "no_window"):
             said[row["slot_start"], reason] += row[reason]
-    for start, reason in sorted({*said, *standing}):
-        found = {"quarantined": standing[start, reason]}
+    for start, reason in sorted({*said, *quarantined}):
+        found = {"quarantined": quarantined[start, reason]}
         yield Book(f"{reason} of slot {_text(start)}", said[start, reason], found)
 
 

@@ -15,7 +15,7 @@ from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
 from strandline.visible import number_of
 
-_NOT_JUDGED = ("dropped", "dropping")
+_NOT_EVALUATED = ("dropped", "dropping")
 """Steps after which the findings of a run are void."""
 _DID_NOT_END = {"failed": "failed", "dead": "was killed", INTERRUPTED: "was interrupted"}
 """Words for the outcome of a run that did not complete."""
@@ -182,19 +182,19 @@ def _of_audits(state: PipelineState) -> Iterator[Finding]:
     for entry in state.steps:
         if entry.audit is None or entry.kind in UPKEEP or entry.run_id in taken_back:
             continue
-        if any(state.has_step(entry.run_id, step) for step in _NOT_JUDGED):
+        if any(state.has_step(entry.run_id, step) for step in _NOT_EVALUATED):
             continue
         if entry.step == "prepared":  # it says nothing of what is published
             continue
         if entry.kind == "advance" or entry.completes_ms is not None:
             in_force = []
-        in_force = [one for one in in_force if not _is_judged_again(one, entry)]
+        in_force = [one for one in in_force if not _is_evaluated_again(one, entry)]
         in_force.append(entry)
     for entry in in_force:
         yield from findings_in(entry.audit or (), entry.run_id)
 
 
-def _is_judged_again(earlier: Entry, later: Entry) -> bool:
+def _is_evaluated_again(earlier: Entry, later: Entry) -> bool:
     """Whether a later run's audit covers everything that an earlier one's did."""
     if earlier.run_id == later.run_id:
         return True

@@ -62,8 +62,8 @@ def channels_passed(
     thresholds = [fires_ms] if closes_ms is None else [fires_ms, closes_ms]
     by_channel = crossings.seen_from(thresholds)
     found = [
-        Passed(channel, *_moments(crossings.axis, seen, before_ms))
-        for channel, seen in zip(crossings.channels, by_channel, strict=True)
+        Passed(channel, *_passed_at(crossings.axis, visible, before_ms))
+        for channel, visible in zip(crossings.channels, by_channel, strict=True)
     ]
     found.sort(key=_last_first)
     return found[:MOST_CHANNELS], len(found)
@@ -95,12 +95,12 @@ def _crossings(shown: Shown, axis: Axis, fires_ms: int) -> tuple[RecordCrossings
     return RecordCrossings(timeline, spec, axis, order=order), before_ms
 
 
-def _moments(axis: Axis, seen: Instants, before_ms: int) -> tuple[int | None, int | None]:
+def _passed_at(axis: Axis, visible: Instants, before_ms: int) -> tuple[int | None, int | None]:
     """When a channel reached the end of a window, and the end of its lateness, in ms."""
-    known = known_before(seen, before_ms, axis)
+    known = known_before(visible, before_ms, axis)
     at_ms = [
         axis.event_ms(int(one)) if is_known else None
-        for one, is_known in zip(seen, known, strict=True)
+        for one, is_known in zip(visible, known, strict=True)
     ]
     return at_ms[0], at_ms[1] if len(at_ms) > 1 else None
 

@@ -28,7 +28,7 @@ from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.kept_advice import kept_advice
 from strandline.pipeline.views.remembered import remembered
 from strandline.pipeline.views.values import frequent_values
-from strandline.quality.report.format import moment
+from strandline.quality.report.format import instant
 from strandline.quality.report.page import Page, build_report
 from strandline.quality.report.tables import ReportTables, Shown
 from strandline.spec import PipelineSpec
@@ -92,7 +92,7 @@ def write_report(
         ),
         spec=spec,
         made_from=f"{store.root}, ledger version {store.version('runs')}",
-        made_at=moment(datetime.now(UTC).replace(second=0, microsecond=0)),
+        made_at=instant(datetime.now(UTC).replace(second=0, microsecond=0)),
         shown=shown,
         notice=notice,
         findings=found,

@@ -134,7 +134,7 @@ def _incomplete(there: list[str]) -> ds.Expression:
 
 
 def _slot(row: dict[str, Any]) -> Slot:
-    heard = row.get("channels_heard")
+    channels = row.get("channels_heard")
     counts = {name: row[name] or 0 for name in COUNTS}
     if row.get("unfired"):
         counts["unfired"] = row["unfired"]
@@ -146,7 +146,7 @@ def _slot(row: dict[str, Any]) -> Slot:
         None if row["fired_at"] is None else instant_of(row["fired_at"]),
         None if row["closed_at"] is None else instant_of(row["closed_at"]),
         counts,
-        None if heard is None else tuple(heard),
+        None if channels is None else tuple(channels),
         row.get("run_id"),
         row.get("spec_fingerprint"),
     )

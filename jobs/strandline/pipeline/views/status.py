@@ -105,7 +105,9 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
     last = steps[-1]
     return {
         **_run_line(steps),
-        "steps": [{"step": one.step, "at": _moment(one), "message": one.message} for one in steps],
+        "steps": [
+            {"step": one.step, "at": _written_at(one), "message": one.message} for one in steps
+        ],
         "books": _last(one.books for one in steps),
         "audit": _last(one.audit for one in steps),
         "gaps": _last(one.gaps for one in steps),
@@ -144,8 +146,8 @@ def _run_line(steps: Sequence[Entry]) -> dict[str, Any]:
         "kind": last.kind,
         "status": state_of(steps),
         "step": last.step,
-        "started": _moment(steps[0]),
-        "ended": _moment(last),
+        "started": _written_at(steps[0]),
+        "ended": _written_at(last),
         "start": text_of(within.start_ms) if within else None,
         "end": text_of(within.end_ms) if within else None,
         "horizon": None if horizon is None else text_of(horizon),
@@ -166,7 +168,7 @@ def _last(values: Iterable[Any]) -> Any:
     return found[-1] if found else None
 
 
-def _moment(entry: Entry) -> str | None:
+def _written_at(entry: Entry) -> str | None:
     return None if entry.written_at is None else entry.written_at.isoformat(timespec="seconds")
 
 

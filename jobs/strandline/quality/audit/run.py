@@ -22,7 +22,7 @@ from great_expectations.expectations.expectation import Expectation
 from strandline.model.books import Book
 from strandline.quality.audit import checkpoint, wording
 from strandline.quality.audit import expectations as own
-from strandline.quality.audit.checks import expectations_of, held
+from strandline.quality.audit.checks import expectations_of, results_of_held
 from strandline.quality.audit.declared import declared_expectations
 from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.wording import RangeFigures
@@ -117,8 +117,8 @@ def audit(
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
     with checkpoint.without_chatter():
         gx_context = checkpoint.context(context_folder)
-        judged = [one for table in tables for one in _judged(gx_context, table, run)]
-    return Audit((*judged, *held(staged.checks)))
+        results = [one for table in tables for one in _validated(gx_context, table, run)]
+    return Audit((*results, *results_of_held(staged.checks)))
 
 
 def audit_removals(
@@ -146,7 +146,7 @@ def audit_removals(
     )
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
     with checkpoint.without_chatter():
-        (result,) = _judged(checkpoint.context(None), table, run)
+        (result,) = _validated(checkpoint.context(None), table, run)
     return result
 
 
@@ -166,7 +166,7 @@ def audit_tables(books: Sequence[Book], *, run_id: str, audited_at: datetime | N
     table = _books(books, "quarantine", kind)
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
     with checkpoint.without_chatter():
-        (result,) = _judged(checkpoint.context(None), table, run)
+        (result,) = _validated(checkpoint.context(None), table, run)
     return result
 
 
@@ -270,7 +270,7 @@ def _pairs(spec: PipelineSpec, pairs: DataFrame) -> _Table:
     )
 
 
-def _judged(
+def _validated(
     gx_context: AbstractDataContext, table: _Table, run: RunIdentifier
 ) -> Iterator[AuditResult]:
     asked = [*table.own, *table.declared]

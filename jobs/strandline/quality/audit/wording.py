@@ -46,8 +46,8 @@ class RangeFigures:
     @property
     def late_share(self) -> float | None:
         """`late / (accepted + late)`; None if there is neither."""
-        judged = self.accepted + self.late
-        return self.late / judged if judged else None
+        evaluated = self.accepted + self.late
+        return self.late / evaluated if evaluated else None
 
     @property
     def of_late_share(self) -> str:

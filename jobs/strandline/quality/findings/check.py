@@ -92,10 +92,10 @@ def state_line(findings: Iterable[Finding]) -> str:
 
     Example: `STALE: no arrival since 2026-03-02T23:31:00Z … (and 2 more)`.
     """
-    standing = in_order(finding for finding in findings if finding.severity != "info")
-    if not standing:
+    shown = in_order(finding for finding in findings if finding.severity != "info")
+    if not shown:
         return "OK"
-    first, *others = standing
+    first, *others = shown
     label = "STALE" if first.name in _STALE else first.severity.upper()
     return f"{label}: {first.sentence}" + (f" (and {len(others):,} more)" if others else "")
 

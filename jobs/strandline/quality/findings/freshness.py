@@ -52,11 +52,11 @@ def check_of_freshness(
         return Check(name, "warning", horizon_ms - LEAST_INSTANT_MS, within_ms, sentence, of)
     silence_ms = max(horizon_ms - last_arrival_ms, 0)
     last = text_of(last_arrival_ms)
-    held = f"{duration(silence_ms)} before the horizon {horizon}"
+    lag = f"{duration(silence_ms)} before the horizon {horizon}"
     if silence_ms <= within_ms:
-        sentence = f"last arrival{source} {last}, {held}; within {duration(within_ms)}"
+        sentence = f"last arrival{source} {last}, {lag}; within {duration(within_ms)}"
     else:
-        sentence = f"no arrival{source} since {last}: {held}, at most {duration(within_ms)} may be"
+        sentence = f"no arrival{source} since {last}: {lag}, at most {duration(within_ms)} may be"
     return Check(name, "warning", silence_ms, within_ms, sentence, of)
 
 

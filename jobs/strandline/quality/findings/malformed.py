@@ -43,20 +43,20 @@ class RowsOfDay:
 
 
 def checks_of_malformed(
-    quality: Quality, days: Mapping[date, RowsOfDay], judged: Sequence[date], dateless: RowsOfDay
+    quality: Quality, days: Mapping[date, RowsOfDay], checked: Sequence[date], dateless: RowsOfDay
 ) -> Iterator[Check]:
     """The checks on the share of malformed rows, one for each limit.
 
     Args:
         quality: the limits; by default a warning above 0.05, and critical above 0.9.
         days: the rows of every known arrival day.
-        judged: the days to judge.
+        checked: the days to judge.
         dateless: the rows without an arrival day, which are judged with these days.
     """
     limits = quality.max_malformed_share
     if limits is None:
         return
-    parts = [*(days[day] for day in judged if day in days), dateless]
+    parts = [*(days[day] for day in checked if day in days), dateless]
     rows = sum(part.rows for part in parts)
     reasons: Counter[str] = Counter()
     for part in parts:
@@ -65,19 +65,19 @@ def checks_of_malformed(
         share = limit.malformed / rows if rows else None
         sentence = "no row in the run's arrival days"
         if share is not None:
-            sentence = limit.sentence(rows, reasons) + _named(judged)
+            sentence = limit.sentence(rows, reasons) + _named(checked)
             if share > limit.share:
-                sentence += f", above {limit.share:g}{_since(days, judged, limit)}"
+                sentence += f", above {limit.share:g}{_since(days, checked, limit)}"
         yield Check(_NAME, limit.severity, share, limit.share, sentence, limit.reason)
 
 
-def looks_like_event_date(days: Mapping[date, RowsOfDay], judged: Sequence[date]) -> str | None:
+def looks_like_event_date(days: Mapping[date, RowsOfDay], checked: Sequence[date]) -> str | None:
     """A note that the column of arrival dates looks like one of event dates; None if it does not.
 
     It does if rows are outside their partition, and every other row has its event time on its
     partition's date: then a row is outside exactly if it arrived after the midnight of its event.
     """
-    parts = [days[day] for day in judged if day in days]
+    parts = [days[day] for day in checked if day in days]
     outside = sum(part.malformed.get("arrival_outside_partition", 0) for part in parts)
     if not outside or not all(part.within_a_date for part in parts):
         return None
@@ -138,20 +138,20 @@ def _by_reason(reasons: Mapping[str, int]) -> str:
     return f": {', '.join([*shown, *more])}"
 
 
-def _named(judged: Sequence[date]) -> str:
-    if not judged:
+def _named(checked: Sequence[date]) -> str:
+    if not checked:
         return ""
-    first, last = min(judged), max(judged)
+    first, last = min(checked), max(checked)
     return f" of arrival day {first}" if first == last else f" of arrival days {first} to {last}"
 
 
-def _since(days: Mapping[date, RowsOfDay], judged: Sequence[date], limit: _Limit) -> str:
+def _since(days: Mapping[date, RowsOfDay], checked: Sequence[date], limit: _Limit) -> str:
     """The first of the last days in a row above the limit; empty if it is only the last day."""
     since: date | None = None
-    for day in sorted((d for d in days if judged and d <= max(judged)), reverse=True):
+    for day in sorted((d for d in days if checked and d <= max(checked)), reverse=True):
         part = days[day]
         bad = part.malformed.get(limit.reason, 0) if limit.reason else part.bad
         if not part.rows or bad <= limit.share * part.rows:
             break
         since = day
-    return f"; so on each day since {since}" if since and since < max(judged) else ""
+    return f"; so on each day since {since}" if since and since < max(checked) else ""

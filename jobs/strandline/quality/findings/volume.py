@@ -60,17 +60,17 @@ class Unusual:
         return f"{self.day}: {self.records:,} records, usually {usual.usual:,.0f} ({within})"
 
 
-def unusual_days(records: Mapping[date, int], judged: Sequence[date]) -> list[Unusual]:
+def unusual_days(records: Mapping[date, int], checked: Sequence[date]) -> list[Unusual]:
     """The days whose number of records is outside the usual range of their weekday.
 
     A day without a known usual range is not judged (`UsualVolume.of`).
 
     Args:
         records: the number of records of every known arrival day.
-        judged: the days to judge; a day that is not known has no record.
+        checked: the days to judge; a day that is not known has no record.
     """
     found = []
-    for day in judged:
+    for day in checked:
         usual, count = UsualVolume.of(records, day), records.get(day, 0)
         if usual is not None and count not in usual:
             found.append(Unusual(day, count, usual))
@@ -78,19 +78,19 @@ def unusual_days(records: Mapping[date, int], judged: Sequence[date]) -> list[Un
 
 
 def check_of_volume(
-    asked: str, records: Mapping[date, int], judged: Sequence[date]
+    asked: str, records: Mapping[date, int], checked: Sequence[date]
 ) -> Check | None:
     """The check that each judged day has a usual number of records; None if it is off.
 
     Args:
         asked: the value of `quality.volume`.
         records: see `unusual_days`.
-        judged: see `unusual_days`.
+        checked: see `unusual_days`.
     """
     severity = BY_QUALITY[asked]
     if severity is None:
         return None
-    found = unusual_days(records, judged)
+    found = unusual_days(records, checked)
     sentence = "; ".join(map(str, found[:_SHOWN])) or "as many records as usual"
     if len(found) > _SHOWN:
         sentence += f"; and {len(found) - _SHOWN:,} more days, the last {found[-1]}"

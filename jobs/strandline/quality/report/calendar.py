@@ -63,9 +63,9 @@ def calendar(completeness: pd.DataFrame) -> Calendar:
 def late_calendar(completeness: pd.DataFrame) -> Calendar:
     """The calendar of the refused share of each slot's records; slots without records are empty."""
     slots = _measured(completeness)
-    judged = slots[[*_COUNTS]].sum(axis=1)
-    slots = slots[judged > 0].copy()
-    share = (slots["late"] + slots["no_window"]) / judged[judged > 0]
+    evaluated = slots[[*_COUNTS]].sum(axis=1)
+    slots = slots[evaluated > 0].copy()
+    share = (slots["late"] + slots["no_window"]) / evaluated[evaluated > 0]
     slots["shade"] = NONE_LATE
     for above, shade in reversed(_SHARES):
         slots.loc[share > above, "shade"] = shade

@@ -8,7 +8,7 @@ from typing import Any
 from strandline.quality.figures import NOTHING
 
 
-def moment(value: Any) -> str:
+def instant(value: Any) -> str:
     """An instant in UTC such as `2013-01-05 06:00`, with seconds if it has any; a dash for null."""
     if not isinstance(value, datetime) or value != value:  # noqa: PLR0124 - NaT differs from itself
         return NOTHING
@@ -18,6 +18,6 @@ def moment(value: Any) -> str:
     return text.removesuffix(":00")
 
 
-def day_or_moment(value: Any) -> str:
+def day_or_instant(value: Any) -> str:
     """A midnight as a date, every other instant with its time; a dash for null."""
-    return moment(value).removesuffix(" 00:00")
+    return instant(value).removesuffix(" 00:00")

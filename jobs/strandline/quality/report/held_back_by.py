@@ -78,10 +78,10 @@ def held_back_by(
         carried = None  # it is that of one side, or of a valve over both
     if carried is not None:
         return _of_source(carried)
-    gone = _retired_by_then(channels, spec)
+    retired = _retired_by_then(channels, spec)
     own = [_by_days(str(name), rows) for name, rows in channels.groupby("channel")]
-    own = [channel for channel in own if channel.name not in gone]
-    known = {channel.name for channel in own} | gone
+    own = [channel for channel in own if channel.name not in retired]
+    known = {channel.name for channel in own} | retired
     silent = silent_channels(spec, known)
     return _least([*own, *(_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)])
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.figures import NOTHING
-from strandline.quality.report.format import day_or_moment, moment
+from strandline.quality.report.format import day_or_instant, instant
 
 MOST_RUNS = 40
 """The number of listed runs; the last published run is listed in addition."""
@@ -81,17 +81,17 @@ def _line(steps: pd.DataFrame) -> RunLine:
     # the last value that any step gave
     said = {name: _last(steps[name]) for name in steps.columns}
     outcome = str(steps["step"].iloc[-1])
-    ends = [day_or_moment(said.get(f"range_{edge}")) for edge in ("start", "end")]
+    ends = [day_or_instant(said.get(f"range_{edge}")) for edge in ("start", "end")]
     return RunLine(
         run_id=str(said["run_id"]),
         attempt=int(said["attempt"]),
         outcome=outcome,
         tone=_OUTCOMES.get(outcome, "open"),
-        at=moment(said.get("written_at")),
+        at=instant(said.get("written_at")),
         kind=_text(said.get("kind")),
         rebuilt=() if NOTHING in ends else (ends[0], ends[1]),
-        horizon=day_or_moment(said.get("horizon")),
-        frontier=day_or_moment(said.get("frontier")),
+        horizon=day_or_instant(said.get("horizon")),
+        frontier=day_or_instant(said.get("frontier")),
         closed=bool(said.get("closed")),
         engine=" ".join(_text(said[name]) for name in _ENGINE if said.get(name) is not None),
         changes=dict(_changes(said.get("diff"))),

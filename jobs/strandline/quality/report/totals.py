@@ -49,14 +49,14 @@ class Totals:
     reasons: tuple[Reason, ...]
 
     @property
-    def judged(self) -> int:
+    def evaluated(self) -> int:
         """The number of accepted and late records."""
         return self.on_time + self.late_accepted + self.late
 
     @property
     def rows(self) -> int:
         """The number of all rows: accepted, late, in no window, or malformed."""
-        return self.judged + self.no_window + self.malformed
+        return self.evaluated + self.no_window + self.malformed
 
     @property
     def malformed(self) -> int:

@@ -17,7 +17,7 @@ from strandline.pipeline.request.context import Context
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 
 
-def judged(
+def covered(
     ctx: Context,
     table: DeltaTable,
     target: PublishedTable,
@@ -48,7 +48,7 @@ def judged(
     there = rows_of(dataset_of(table, files_started_in(target.start, scope)), rows)
     if target.name != QUARANTINE.name:
         return there
-    return chain(there, *(late.rows(ctx, table) for late in _judged_late(plan, older)))
+    return chain(there, *(late.rows(ctx, table) for late in _covered_late(plan, older)))
 
 
 def slots_that_may_go(
@@ -65,7 +65,7 @@ def slots_that_may_go(
     return may_go & ~started_in_any(target.start, plan.scope.kept)
 
 
-def _judged_late(plan: Plan, older: TimeRange) -> Iterator[LateRecords]:
+def _covered_late(plan: Plan, older: TimeRange) -> Iterator[LateRecords]:
     """The late records of older slots, and of windows that stay, whose arrivals a run covers."""
     horizon_ms, since_ms = plan.clock.horizon_ms, plan.scope.older_since_ms
     if since_ms is not None:
