@@ -21,8 +21,14 @@ SLOTS = 2
 _HOURS = 24 // SLOTS
 _INSTANT = pa.timestamp("us", tz="UTC")
 _LANDING = pa.schema(
-    {"arrived_at": _INSTANT, "happened_at": _INSTANT, "device": pa.string(), "source": pa.string()}
+    {
+        **dict.fromkeys(("arrived_at", "happened_at", "landed_at", "departed_at"), _INSTANT),
+        **dict.fromkeys(("device", "source", "origin", "carrier"), pa.string()),
+        **dict.fromkeys(("distance", "dep_delay", "air_time"), pa.int64()),
+        "arrival_date": pa.date32(),
+    }
 )
+"""The columns of the landing tables of the pipelines `meter` and `flights`."""
 
 
 def day(number: int) -> date:

@@ -70,9 +70,8 @@ def _what_stays(found: Mapping[str, Any]) -> list[str]:
 
 
 def _erased(found: Mapping[str, Any]) -> None:
-    there = any(found["rows"].values()) or found["staging"]
     verb = "would be erased" if found["dry_run"] else "erased, with all old versions"
-    verb = verb if there else "no row meets the condition"
+    verb = verb if any(found["rows"].values()) else "no row meets the condition"
     show.out.print(f"[bold]{escape(found['pipeline'])}[/]: {verb}")
     for name, rows in found["rows"].items():
         if rows is not None:
