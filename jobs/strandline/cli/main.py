@@ -6,6 +6,7 @@ retryable, 5 `--repeat-only` and not a repetition, 130 interrupted, 1 anything e
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -218,6 +219,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit with its code; an error is one message, never a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     gc.set_threshold(_NEW_OBJECTS)
+    atexit.register(gc.freeze)  # else Python, as it ends, searches a million objects for cycles
     try:
         app(args=arguments, prog_name="strandline")
     except StrandlineError as error:
