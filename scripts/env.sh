@@ -9,6 +9,8 @@ export STRANDLINE_LAKE="${STRANDLINE_LAKE:-$STRANDLINE_HOME/lake}"
 export STRANDLINE_PIPELINES="${STRANDLINE_PIPELINES:-$STRANDLINE_HOME/pipelines}"
 
 unset PYTHONHOME SPARK_HOME # another Python's, another Spark's
+# Where Python may not keep what it has compiled, each command compiles the project's modules once more.
+unset PYTHONDONTWRITEBYTECODE
 export PATH="$STRANDLINE_HOME/.venv/bin:$PATH"
 
 # JAVA_HOME and PYSPARK_PYTHON, as the set-up found them, stand where Spark itself reads them.

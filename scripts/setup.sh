@@ -242,15 +242,15 @@ install_project() {
 
 # Starts take some seconds longer where there is no archive; nothing else depends on it.
 archive_classes() {
-    local stamp
+    local stamp log=$STAMPS/rehearsal.log # beside the next step, which has the other
     stamp="$JAVA_FOUND $JAVA_BUILD $(stamp_of "$STAMPS/packages" "$HOME_FOLDER/scripts/archive_classes.py")"
     is_done classes "$stamp" && return
     say "rehearsing a run, so that the next ones start sooner"
     # shellcheck source=scripts/env.sh
-    if (source "$HOME_FOLDER/scripts/env.sh" && JAVA_HOME=$JAVA_FOUND "$VENV/bin/python" "$HOME_FOLDER/scripts/archive_classes.py") >"$LOG" 2>&1; then
+    if (source "$HOME_FOLDER/scripts/env.sh" && JAVA_HOME=$JAVA_FOUND "$VENV/bin/python" "$HOME_FOLDER/scripts/archive_classes.py") >"$log" 2>&1; then
         printf '%s\n' "$stamp" >"$STAMPS/classes"
     else
-        say "the rehearsal failed, and starts stay as slow as they are (details: ${LOG#"$HOME_FOLDER"/})"
+        say "the rehearsal failed, and starts stay as slow as they are (details: ${log#"$HOME_FOLDER"/})"
     fi
 }
 
@@ -285,6 +285,6 @@ install_packages
 if needs_java; then prepare_spark; fi
 [[ $UNTIL != dependencies ]] || exit 0
 install_project
-if needs_java; then archive_classes; fi
-[[ $UNTIL != project ]] || exit 0
-make_airflow_home
+if needs_java; then archive_classes & fi
+[[ $UNTIL == project ]] || make_airflow_home
+wait

@@ -18,12 +18,19 @@ _LEFT_ALONE = """
 import sys
 from strandline.quality.audit.lean import _Later
 assert all(type(sys.modules[name]) is _Later for name in ("altair", "scipy.stats"))
-assert "sqlalchemy" not in sys.modules
+assert not {"sqlalchemy", "pyspark.ml", "pyspark.ml.feature"} & set(sys.modules)
 """
 _ASKED = """
 from importlib.util import find_spec
 import altair, scipy.stats
 assert altair.Chart and scipy.stats.norm.cdf(0) == 0.5
+from great_expectations.compatibility import pyspark
+try:
+    pyspark.Bucketizer(splits=[0.0, 1.0, 2.0], inputCol="a", outputCol="b")
+except AssertionError:  # of pyspark: there is no session
+    assert isinstance(sys.modules["pyspark.ml.feature"].Bucketizer, type)
+else:
+    raise ValueError("no bucketizer was asked for")
 assert find_spec("sqlalchemy") is None or __import__("sqlalchemy.orm").orm.Session
 """
 

@@ -1,8 +1,9 @@
 """A quicker import of Great Expectations, without packages that an audit seldom needs.
 
-Import this module before Great Expectations. Half of its import time goes into three packages.
-SciPy's statistics and Altair are needed by few expectations, and are loaded at their first use.
-SQLAlchemy, if it is installed, is needed for databases only, and is hidden.
+Import this module before Great Expectations. Half of its import time goes into four packages.
+SciPy's statistics, Altair and Spark's machine learning are needed by few expectations, and are
+loaded at their first use. SQLAlchemy, if it is installed, is needed for databases only, and is
+hidden.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 _LATER = ("altair", "scipy.stats")
+_ML = ("pyspark.ml", "pyspark.ml.feature")
 _WITHOUT = "sqlalchemy"
 
 
@@ -29,6 +31,19 @@ class _Later(ModuleType):
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
         return getattr(import_module(self.__name__), name)
+
+
+class _MlLater(ModuleType):
+    """`pyspark.ml` while Great Expectations takes the one class that it uses, for histograms."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__ = []
+
+    @staticmethod
+    def Bucketizer(**arguments: Any) -> Any:
+        """A bucketizer of Spark; the package is loaded at the first one."""
+        return import_module("pyspark.ml.feature").Bucketizer(**arguments)
 
 
 class _Lean(MetaPathFinder, Loader):
@@ -49,11 +64,11 @@ class _Lean(MetaPathFinder, Loader):
             return None
         if fullname == _WITHOUT:
             raise ModuleNotFoundError(name=fullname)
-        return ModuleSpec(fullname, self) if fullname in _LATER else None
+        return ModuleSpec(fullname, self) if fullname in _LATER + _ML else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The placeholder of a package that is loaded later."""
-        return _Later(spec.name)
+        return (_MlLater if spec.name in _ML else _Later)(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing: the package is loaded at its first use."""
@@ -66,6 +81,9 @@ def _import() -> None:
         import_module("great_expectations")
     finally:
         sys.meta_path.remove(finder)
+        for name in _ML:
+            if isinstance(sys.modules.get(name), _MlLater):
+                del sys.modules[name]
 
 
 _import()
