@@ -79,7 +79,7 @@ class InFlight(SessionOperator):
 
     @property
     def windows(self) -> set[Any]:
-        return {window for _, window in self._held}
+        return {window for _, window in self._states}
 
 
 @dataclass
