@@ -6,6 +6,7 @@ retryable, 5 `--repeat-only` and not a repetition, 130 interrupted, 1 anything e
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -61,7 +62,13 @@ from strandline.cli.status import status
 from strandline.cli.test import test
 from strandline.cli.validate import validate
 from strandline.cli.views import views
-from strandline.errors import StrandlineError, UnexpectedError, not_installed, storage_error
+from strandline.errors import (
+    InputError,
+    StrandlineError,
+    UnexpectedError,
+    not_installed,
+    storage_error,
+)
 
 _NEW_OBJECTS = 100_000
 """The number of new objects after which the garbage collector searches for cycles. The default of
@@ -200,6 +207,10 @@ def report(
     spec, days = at.spec(pipeline), asked_days(since, until)
     now_ms = int(time.time() * 1000)
     folder = path_given("--output", output)
+    if folder is not None and folder.suffix in {".html", ".htm"} and not folder.is_dir():
+        raise InputError(
+            "--output", f"{folder} is a page, not a folder", "name the folder for report.html"
+        )
     written = write_report(spec, at.root, folder, **days, data_docs=docs, now_ms=now_ms)
     show.document(written, as_json=as_json, human=show.written)
 
@@ -208,6 +219,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit with its code; an error is one message, never a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     gc.set_threshold(_NEW_OBJECTS)
+    atexit.register(gc.freeze)  # else Python, as it ends, searches a million objects for cycles
     try:
         app(args=arguments, prog_name="strandline")
     except StrandlineError as error:
