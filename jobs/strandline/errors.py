@@ -93,6 +93,7 @@ def not_installed(place: str, error: BaseException) -> InputError | None:
 
 _LONGEST = 300
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_TOO_LARGE = re.compile(r"File too large")
 _CUT = re.compile(r"Parquet file size is 0 bytes|Parquet magic bytes not found")
 _NOT_WRITABLE = re.compile(
     "Read-only file system|Permission denied|Operation not permitted|Not a directory|"
@@ -118,7 +119,7 @@ _UNKNOWN = re.compile("Unable to recognise URL")
 def storage_error(
     place: str, error: BaseException, *, of_a_store: bool = False
 ) -> StrandlineError | None:
-    """The error for a full disk, or for a place that cannot be read or written.
+    """The error for a full disk or a limit on it, or for a place that cannot be read or written.
 
     It is recognized by the system's texts, which engines, delta-rs and Arrow repeat in their
     errors.
@@ -129,8 +130,9 @@ def storage_error(
         of_a_store: whether an object store has raised it.
 
     Returns:
-        RetryableError if the disk is full or the store has failed; InputError if the path or its
-        permissions are wrong, or a file of a table is truncated; None for another exception.
+        RetryableError if the disk or a limit is full, or the store has failed; InputError if the
+        path or its permissions are wrong, or a file of a table is truncated; None for another
+        exception.
     """
     said = str(error)
     if _OVERTAKEN.search(said):
@@ -140,6 +142,9 @@ def storage_error(
     if _FULL.search(said):
         way_out = "free space there and in TMPDIR, then run it again: nothing half written counts"
         return RetryableError(place, "the disk is full", way_out)
+    if _TOO_LARGE.search(said):
+        way_out = "raise it (ulimit -f), then run it again: nothing half written counts"
+        return RetryableError(place, "a file would exceed the limit on the size of files", way_out)
     is_of_a_store = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
     if _CUT.search(said):
         way_out = "it was not stored when the power was cut: see 'A power cut' in the guide"
@@ -181,8 +186,9 @@ def store_error(place: str, error: BaseException) -> StrandlineError:
 
 def not_writable(place: str, error: BaseException) -> StrandlineError:
     """The error for a place, given by the user, that cannot be written."""
-    if _FULL.search(str(error)) and (full := storage_error(place, error)):
-        return full
+    full = _FULL.search(str(error)) or _TOO_LARGE.search(str(error))
+    if full and (known := storage_error(place, error)):
+        return known
     problem = f"cannot be written ({getattr(error, 'strerror', None) or telling_line(str(error))})"
     return InputError(place, problem, "check the path and its rights, or name another")
 

@@ -20,6 +20,15 @@ SLOTS = 2
 """Slots a day, each with 10 records on time, 1 late but accepted and 1 late."""
 _HOURS = 24 // SLOTS
 _INSTANT = pa.timestamp("us", tz="UTC")
+_LANDING = pa.schema(
+    {
+        **dict.fromkeys(("arrived_at", "happened_at", "landed_at", "departed_at"), _INSTANT),
+        **dict.fromkeys(("device", "source", "origin", "carrier"), pa.string()),
+        **dict.fromkeys(("distance", "dep_delay", "air_time"), pa.int64()),
+        "arrival_date": pa.date32(),
+    }
+)
+"""The columns of the landing tables of the pipelines `meter` and `flights`."""
 
 
 def day(number: int) -> date:
@@ -55,6 +64,8 @@ def a_lake_of(days: int, spec: PipelineSpec, folder: Path, *, observed: int | No
     within, versions = TimeRange(end_ms - DAY_MS, end_ms), store.versions()
     published = Entry("r-1", 1, "published", "advance", within, versions=versions)
     Ledger(store).append(published, datetime(2020, 1, 1, tzinfo=UTC))
+    for table in spec.landing_tables:
+        write_deltalake(lake.resolve(table), _LANDING.empty_table(), mode="ignore")
     return lake
 
 

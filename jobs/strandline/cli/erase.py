@@ -71,12 +71,13 @@ def _what_stays(found: Mapping[str, Any]) -> list[str]:
 
 def _erased(found: Mapping[str, Any]) -> None:
     verb = "would be erased" if found["dry_run"] else "erased, with all old versions"
+    verb = verb if any(found["rows"].values()) else "no row meets the condition"
     show.out.print(f"[bold]{escape(found['pipeline'])}[/]: {verb}")
     for name, rows in found["rows"].items():
         if rows is not None:
             show.out.print(f"{name}: {number_of(rows, 'row')}")
     runs = f": {escape(', '.join(found['staging']))}" if found["staging"] else ""
-    show.out.print(f"staging of {len(found['staging']):,} runs{runs}")
-    show.out.print(f"reports and results of audits: {found['reports']:,} files")
+    show.out.print(f"staging of {number_of(len(found['staging']), 'run')}{runs}")
+    show.out.print(f"reports and results of audits: {number_of(found['reports'], 'file')}")
     for one in found["stays"]:
         show.out.print(f"note: {escape(one)}")

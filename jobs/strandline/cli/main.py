@@ -62,7 +62,13 @@ from strandline.cli.status import status
 from strandline.cli.test import test
 from strandline.cli.validate import validate
 from strandline.cli.views import views
-from strandline.errors import StrandlineError, UnexpectedError, not_installed, storage_error
+from strandline.errors import (
+    InputError,
+    StrandlineError,
+    UnexpectedError,
+    not_installed,
+    storage_error,
+)
 
 _NEW_OBJECTS = 100_000
 """The number of new objects after which the garbage collector searches for cycles. The default of
@@ -201,6 +207,10 @@ def report(
     spec, days = at.spec(pipeline), asked_days(since, until)
     now_ms = int(time.time() * 1000)
     folder = path_given("--output", output)
+    if folder is not None and folder.suffix in {".html", ".htm"} and not folder.is_dir():
+        raise InputError(
+            "--output", f"{folder} is a page, not a folder", "name the folder for report.html"
+        )
     written = write_report(spec, at.root, folder, **days, data_docs=docs, now_ms=now_ms)
     show.document(written, as_json=as_json, human=show.written)
 

@@ -71,8 +71,18 @@ class _Rows:
 
     @property
     def names(self) -> list[str] | None:
-        """The names of the columns; None for all columns."""
-        return None if self.columns is None else [name.strip() for name in self.columns.split(",")]
+        """The names of the columns; None for all columns.
+
+        Raises:
+            InputError: one is empty.
+        """
+        if self.columns is None:
+            return None
+        names = [name.strip() for name in self.columns.split(",")]
+        if not all(names):
+            way_out = "give names with commas between, or leave it out"
+            raise InputError(f"--columns {self.columns!r}", "an empty name", way_out)
+        return names
 
 
 def read(

@@ -118,7 +118,8 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("lake", escape(found["lake"]))
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
     closed_up_to = found["closed_up_to"] or ("the last slot" if found["slots"] else "no slot yet")
-    facts.add_row("closed up to", closed_up_to)
+    of_all_time = closed_up_to == text_of(EVERYTHING.start_ms)
+    facts.add_row("closed up to", "nothing yet" if of_all_time else closed_up_to)
     facts.add_row("last run", f"{last['run_id']} ({last['kind']}): {_state(last)}, {last['ended']}")
     start, end, horizon = (last[name] or "not known" for name in ("start", "end", "horizon"))
     windows = " ".join(_windows(start, end))
@@ -200,7 +201,7 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
             line["ended"],
             _first(line["start"]),
             line["end"],
-            f"{changed:,} rows" if line["diff"] is not None else "–",
+            number_of(changed, "row") if line["diff"] is not None else "–",
         )
     out.print(runs_table)
 

@@ -62,13 +62,10 @@ def status(
         try:
             spec = load_spec(only_one(name, files))
             found = status_of(spec, root, **days, now_ms=now_ms, deep=deep)
-        except StrandlineError as error:  # one pipeline's trouble is not the others'
-            found = {"pipeline": name, "state": str(error), "processed_up_to": None}
-            codes.append(0 if isinstance(error, NoRunsError) else error.exit_code)
-        except Exception as error:  # noqa: BLE001 - nor is a damaged table
-            state = f"{name}: {problem_of(error)}"
-            found = {"pipeline": name, "state": state, "processed_up_to": None}
-            codes.append(1)
+        except Exception as error:  # noqa: BLE001 - one pipeline's trouble is not the others'
+            problem = _problem(name, error)
+            found = {"pipeline": name, "state": str(problem), "processed_up_to": None}
+            codes.append(0 if isinstance(problem, NoRunsError) else problem.exit_code)
         else:
             codes.append(_code_of(found))
         lines.append(found)
@@ -76,6 +73,11 @@ def status(
         raise InputError("--pipelines", f"{folder}/ has no pipeline files", "name a folder")
     show.document(lines, as_json=as_json, human=_line_each)
     _exit_by(codes, deep=deep)
+
+
+def _problem(name: str, error: Exception) -> StrandlineError:
+    """Why the status of a pipeline cannot be read; a damaged table has raised any error."""
+    return error if isinstance(error, StrandlineError) else StrandlineError(name, problem_of(error))
 
 
 def _code_of(found: Mapping[str, Any]) -> int:

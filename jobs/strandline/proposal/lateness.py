@@ -13,6 +13,7 @@ from strandline.proposal.guess import Certainty, Guess
 from strandline.proposal.roles import Roles, times_apart
 from strandline.proposal.times import DAY_MS, HOUR_MS, MINUTE_MS, NONE_MS, Millis
 from strandline.quality.figures import percent
+from strandline.spec.values import written
 from strandline.visible import number_of
 
 _SIZES_MS = (MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS)
@@ -123,13 +124,6 @@ def _ahead(roles: Roles) -> tuple[int | None, Guess]:
         f"{_share(share)} of the sample are more than 1h ahead: one wrong clock would close windows"
     )
     return _AHEAD_MS, Guess("source.max_ahead", "1h", Certainty.LIKELY, why)
-
-
-def written(ms: int) -> str:
-    """A duration as in a pipeline file: `90m`, `3h`, `0s`."""
-    units = (("d", DAY_MS), ("h", HOUR_MS), ("m", MINUTE_MS), ("s", 1_000))
-    unit, length = next(((u, n) for u, n in units if ms >= n and ms % n == 0), ("s", 1_000))
-    return f"{ms // length}{unit}" if ms % length == 0 else f"{ms}ms"
 
 
 def _share(share: float) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from strandline.proposal.columns import Columns
 from strandline.proposal.guess import Certainty
-from strandline.proposal.lateness import Lateness, written
+from strandline.proposal.lateness import Lateness
 from strandline.proposal.roles import Roles
+from strandline.spec.values import written
 from strandline.visible import visible
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./]*(\(([\w ]|\*)*\))?", re.ASCII)

@@ -105,11 +105,11 @@ class PipelineSpec(WindowedSpec):
         """Why scheduled runs recompute windows published with overridden rules; None: they stay."""
         if self.overridden == "redo":
             return "overridden: redo"
-        kinds = {
-            "windows of all time": self.window.all_time,
-            "windows over results": self.reads_results_of is not None,
-        }
-        return next((f"{kind} are not kept" for kind, is_it in kinds.items() if is_it), None)
+        if self.window.all_time:
+            return "windows of all time are never final"
+        if self.reads_results_of is not None:
+            return "results can change after they have arrived"
+        return None
 
     @property
     def reads_results_of(self) -> str | None:

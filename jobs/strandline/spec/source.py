@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Annotated, Any, Literal
 
@@ -172,6 +173,13 @@ class Source(SpecModel):
     deduplicate: Deduplicate | None = None
     max_ahead: Lateness | None = None
     ready_after: Lateness | None = None
+
+    @model_validator(mode="after")
+    def _table_lies_in_the_lake(self) -> Source:
+        if posixpath.normpath(self.table).partition("/")[0] == "..":
+            problem = "a path that leads out of the lake; give an absolute path or a URI"
+            refuse_at("table", self.table, problem)
+        return self
 
     @model_validator(mode="after")
     def _channel_and_channels_go_together(self) -> Source:

@@ -68,6 +68,14 @@ def parse_duration(value: Any) -> int:
     return duration_ms
 
 
+def written(duration_ms: int) -> str:
+    """A duration as in a pipeline file, in its largest whole unit: `90m`, `3h`, `-1d`, `0s`."""
+    for unit, unit_ms in reversed(_UNITS_MS.items()):
+        if duration_ms and duration_ms % unit_ms == 0:
+            return f"{duration_ms // unit_ms}{unit}"
+    return "0s"
+
+
 def parse_bytes(value: Any) -> int:
     """The bytes of a size such as `500MB`, `20GB`, `1TB` (powers of ten), or a whole number.
 

@@ -10,7 +10,15 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema,
 from strandline.model.windows import CumulativeWindows, SlidingWindows, TumblingWindows
 from strandline.spec import described
 from strandline.spec.kinds import Empty, checked_kind, kind_among
-from strandline.spec.values import Count, Duration, Expression, Length, SpecModel, refuse_at
+from strandline.spec.values import (
+    Count,
+    Duration,
+    Expression,
+    Length,
+    SpecModel,
+    refuse_at,
+    written,
+)
 
 _KINDS = ("tumbling", "sliding", "session", "cumulative", "global", "count")
 _LIKE_A_DURATION = re.compile(r"\s*-?\d[\d.]*\s*[A-Za-z]*\s*")
@@ -58,7 +66,7 @@ class Tumbling(WindowRule):
     def _offset_is_inside(self) -> Tumbling:
         if abs(self.offset) >= self.tumbling:
             problem = "not smaller than the size; give one between -size and size"
-            refuse_at("offset", f"{self.offset}ms", problem)
+            refuse_at("offset", written(self.offset), problem)
         return self
 
     @property
@@ -85,7 +93,7 @@ class Sliding(WindowRule):
     def _offset_is_inside(self) -> Sliding:
         if abs(self.offset) >= self.every:
             problem = "not smaller than the slide; give one between -slide and slide"
-            refuse_at("offset", f"{self.offset}ms", problem)
+            refuse_at("offset", written(self.offset), problem)
         return self
 
     @property
@@ -149,7 +157,7 @@ class Cumulative(WindowRule):
     def _steps_fill_the_size(self) -> Cumulative:
         if self.cumulative % self.step:
             problem = "not a multiple of the step; give a whole number of steps"
-            refuse_at("cumulative", f"{self.cumulative}ms", problem)
+            refuse_at("cumulative", written(self.cumulative), problem)
         return self
 
     @property

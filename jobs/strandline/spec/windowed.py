@@ -19,7 +19,7 @@ from strandline.spec.trigger import (
     Trigger,
     TriggerField,
 )
-from strandline.spec.values import Expression, Lateness, Name, refuse_at
+from strandline.spec.values import Expression, Lateness, Name, refuse_at, written
 from strandline.spec.window import CountWindow, Global, WindowField
 
 
@@ -54,9 +54,9 @@ class WindowedSpec(CommonSpec):
         if self.window.merging and self.allowed_lateness > longest_ms:
             problem = (
                 "too long for sessions: the time at which one is dropped would not fit 64 bits, "
-                f"where Flink fails as soon as two merge; give at most {longest_ms}ms"
+                f"where Flink fails as soon as two merge; give at most {written(longest_ms)}"
             )
-            refuse_at("allowed_lateness", f"{self.allowed_lateness}ms", problem)
+            refuse_at("allowed_lateness", written(self.allowed_lateness), problem)
         return self
 
     @model_validator(mode="after")

@@ -26,10 +26,10 @@ VALUES = {
     "read meter windows --as-of-ledger": ("-1", "1.5"),
     "read meter windows --since": ("10000-01-01", HOSTILE),
     "read meter windows --since 2013-01-02 --until": ("2013-01-01",),
-    "read meter windows --columns": (",", HOSTILE),
+    "read meter windows --columns": (",", "", "records,", HOSTILE),
     "read meter windows --run": ("../..",),
     "read meter windows --output": ("", ".csv", "/etc/passwd/x.csv", "/proc/x.parquet"),
-    "report meter --output": ("", "/etc/passwd", "/etc/passwd/x", "/proc/x"),
+    "report meter --output": ("", "r.html", "/etc/passwd", "/etc/passwd/x", "/proc/x"),
     "status": ("a/b", "..", "", HOSTILE, "x" * 5000),
     "status meter --until": ("0000-01-01", "99999-12-31"),
     "status meter --pipelines": ("/etc/passwd", ""),
@@ -172,7 +172,12 @@ def test_a_full_disk_is_one_whoever_says_so():
     """An engine hands the system's words over in an error of its own."""
     jvm = RuntimeError("An error occurred\n: x.SparkException: [TASK_WRITE_FAILED]\nCaused by: "
                        "java.io.IOException: No space left on device")  # fmt: skip
-    for error in (jvm, OSError(28, "No space left on device"), OSError(122, "Disk quota exceeded")):
+    limit = (
+        "Generic LocalFileSystem error: Unable to copy data to file: File too large (os error 27)"
+    )
+    assert "ulimit -f" in str(storage_error("lake", OSError(limit)))
+    full = OSError(28, "No space left on device"), OSError(122, "Disk quota exceeded")
+    for error in (jvm, *full, OSError(27, "File too large")):
         assert isinstance(storage_error("lake", error), RetryableError)
         assert isinstance(not_writable("lake", error), RetryableError)
     assert storage_error("lake", ValueError("no")) is None

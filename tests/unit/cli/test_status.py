@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
 from socket import gethostname
 
 import pytest
@@ -45,6 +46,18 @@ def note(lake, run_id, step, kind="advance", **more):
     versions = {n: v for n, v in store.versions().items() if n != "runs"} if published else None
     entry = Entry(run_id, 1, step, kind, TimeRange(0, 1), versions=versions)
     Ledger(store).append(replace(entry, **more), datetime.now(UTC))
+
+
+def test_a_landing_table_that_is_gone_is_what_every_run_would_say(lake, status):
+    rmtree(lake.resolve(SPEC.source.table))
+    code, out = status("meter", "--deep")
+    assert code == 3
+    assert out.startswith("meter: CRITICAL: every run is refused: source.table: ")
+
+
+def test_windows_of_all_time_are_closed_up_to_nothing(lake, status):
+    note(lake, "r-2", "published", first_open_ms=EVERYTHING.start_ms)
+    assert "closed up to     nothing yet" in status("meter")[1]
 
 
 def test_a_run_that_failed_is_the_first_line_until_one_of_its_kind_has_ended(lake, status):

@@ -290,9 +290,9 @@ def test_the_command_counts_first_and_says_what_stays(lake, tmp_path, capsys):
     (tmp_path / "meter.yaml").write_text(FILE, encoding="utf-8")
     places = ["--pipelines", str(tmp_path), "--lake", lake.root]
 
-    def call(*arguments):
+    def call(*arguments, where=ZOE):
         with pytest.raises(SystemExit) as ended:
-            main([*places, "erase", "meter", "--where", ZOE, *arguments])
+            main([*places, "erase", "meter", "--where", where, *arguments])
         return ended.value.code or 0, capsys.readouterr().out
 
     code, out = call("--reason", "asked for", "--dry-run")
@@ -301,6 +301,7 @@ def test_the_command_counts_first_and_says_what_stays(lake, tmp_path, capsys):
     assert "windows, completeness and the timeline are aggregates, and stay" in out
     assert "the landing table is not touched" in out
     assert call("--reason", " ")[0] == 2
+    assert "no row meets the condition" in call("--reason", "x", where="person = 'nobody'")[1]
     assert json.loads(call("--reason", "asked for", "--json")[1])["rows"]["quarantine"] == 2
     assert persons(lake, "quarantine") == ["bob", "bob"]
 

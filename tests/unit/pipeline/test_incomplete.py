@@ -83,6 +83,12 @@ def test_a_window_of_saturated_lateness_is_open_for_ever(calendar):
     assert why(found) == [["open to late records for ever, by the allowed lateness"]]
 
 
+def test_a_window_of_all_time_has_no_end_to_fire_at(calendar):
+    spec = a_meter({"global": {}}, channel="source", channels=["a"])
+    (reason,) = why(calendar(a_slot(1, state="open"), spec=spec))[0]
+    assert reason == "a window of all time, which has no end: only its trigger fires it"
+
+
 def test_windows_of_days_to_recompute_and_of_days_without_their_rows_are_incomplete(lake, calendar):
     store = lake.pipeline("meter")
     day = date(2013, 1, 2)

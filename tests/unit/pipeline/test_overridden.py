@@ -108,7 +108,7 @@ def test_a_range_that_a_scheduled_run_does_not_reach_is_not_named():
             a_meter({"session": "1h"}),
             "(their sessions were still open at its horizon, or extend over",
         ),
-        (a_meter({"global": {}}), "(windows of all time are not kept)"),
+        (a_meter({"global": {}}), "(windows of all time are never final)"),
         (HALF_DAYS, "(they were still open at its horizon)"),
     ],
 )
@@ -152,8 +152,9 @@ def test_rules_in_place_of_the_files_are_those_of_the_run_and_what_becomes_of_th
         (
             a_meter({"global": {}}),
             "that need its windows recompute them by the pipeline's file "
-            "(windows of all time are not kept)",
-            "; a scheduled run that needs them recomputes them (windows of all time are not kept)",
+            "(windows of all time are never final)",
+            "; a scheduled run that needs them recomputes them "
+            "(windows of all time are never final)",
         ),
     ],
 )
@@ -174,7 +175,7 @@ def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
 
 def test_results_that_have_changed_below_such_a_range_are_named_with_it():
     daily = SimpleNamespace(
-        pipeline="daily", why_overridden_is_redone="windows over results are not kept"
+        pipeline="daily", why_overridden_is_redone="results can change after they have arrived"
     )
     by_hand = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)
     state = PipelineState.of(published(by_hand, a_run(1, 2, closed=True, horizon_ms=9 * DAY_MS)))
@@ -186,5 +187,5 @@ def test_results_that_have_changed_below_such_a_range_are_named_with_it():
     assert "to 1970-01-03T00:00:00Z stay as --close left them" in closed
     assert "run r-3 has first rebuilt" in one
     assert "published by run r-1 with allowed_lateness: 6h, are recomputed by the" in overridden
-    assert "(windows over results are not kept)" in overridden
+    assert "(results can change after they have arrived)" in overridden
     assert "run r-4 has first rebuilt" in other

@@ -125,20 +125,17 @@ def lines(content: Any) -> list[str]:
         (
             "window",
             {"tumbling": "1h", "offset": "1h"},
-            "window.offset: '3600000ms' is not smaller than the size; "
-            "give one between -size and size",
+            "window.offset: '1h' is not smaller than the size; give one between -size and size",
         ),
         (
             "window",
             {"sliding": "1h", "every": "1m", "offset": "-1m"},
-            "window.offset: '-60000ms' is not smaller than the slide; "
-            "give one between -slide and slide",
+            "window.offset: '-1m' is not smaller than the slide; give one between -slide and slide",
         ),
         (
             "window",
             {"cumulative": "1h", "step": "7m"},
-            "window.cumulative: '3600000ms' is not a multiple of the step; "
-            "give a whole number of steps",
+            "window.cumulative: '1h' is not a multiple of the step; give a whole number of steps",
         ),
         ("window", {"session": "20 m"}, f"window.session: '20 m' is not a duration; {UNIT}"),
         (
@@ -307,6 +304,15 @@ def lines(content: Any) -> list[str]:
             "quality.expectations: 'none' is not a list; write [a, b]",
         ),
         ("firings", "yes", "firings: 'yes' is not a boolean; write true or false"),
+        *(
+            (
+                "source/table",
+                path,
+                f"source.table: {path!r} is a path that leads out of the lake; "
+                "give an absolute path or a URI",
+            )
+            for path in ("../x", "..", "landing/../../x")
+        ),
         (
             "spark",
             {"spark.x": {"a": 1}},

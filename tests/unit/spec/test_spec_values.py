@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from spec_strategies import pipelines
 
 from strandline.spec import PipelineSpec, load_spec, parse_spec
-from strandline.spec.values import parse_duration, parse_instant
+from strandline.spec.values import parse_duration, parse_instant, written
 
 FLIGHTS = Path(__file__).parents[3] / "pipelines" / "flights.yaml"
 
@@ -49,7 +49,7 @@ def test_a_duration_is_a_whole_number_and_a_unit(text, ms):
 
 @given(st.integers(1 - 2**63, 2**63 - 1))
 def test_every_duration_of_64_bits_can_be_written(ms):
-    assert parse_duration(f"{ms}ms") == ms
+    assert parse_duration(f"{ms}ms") == parse_duration(written(ms)) == ms
 
 
 @pytest.mark.parametrize("text", ["1.5h", "1 h", "h", "1H", "", "1h30m", 5, None, True])

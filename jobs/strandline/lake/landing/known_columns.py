@@ -29,8 +29,19 @@ def columns_by_log(spec: PipelineSpec, log: LandingLog | None) -> Known:
     return _of_two(sides) if spec.has_two_sources else sides
 
 
-def columns_in_lake(lake: Lake, spec: PipelineSpec) -> tuple[Known, list[str]]:
-    """The columns of a lake's newest tables, and the reasons why some are not known."""
+def columns_in_lake(
+    lake: Lake, spec: PipelineSpec, *, has_landed: bool = False
+) -> tuple[Known, list[str]]:
+    """The columns of a lake's newest tables, and the reasons why some are not known.
+
+    Args:
+        lake: where they lie.
+        spec: the pipeline that reads them.
+        has_landed: whether its landing tables have been read before.
+
+    Raises:
+        InputError: a landing table that was read before does not exist any more.
+    """
     if isinstance(spec, ResultsSpec):
         firings = lake.pipeline(spec.upstream.pipeline).table("firings")
         return {"": _of_results(spec, firings)}, []
@@ -38,12 +49,12 @@ def columns_in_lake(lake: Lake, spec: PipelineSpec) -> tuple[Known, list[str]]:
     notes: list[str] = []
     for name, side in spec.sides.items():
         place = f"sources.{name}.table" if name else "source.table"
-        found[name], note = _newest(lake, side.source.table, place)
+        found[name], note = _newest(lake, side.source.table, place, has_landed=has_landed)
         notes += [note] * bool(note)
     return (_of_two(found) if spec.has_two_sources else found), notes
 
 
-def _newest(lake: Lake, table: str, place: str) -> tuple[Columns | None, str]:
+def _newest(lake: Lake, table: str, place: str, *, has_landed: bool) -> tuple[Columns | None, str]:
     not_checked = "its columns are not checked"
     if lake.is_catalog_name(table):
         return (
@@ -54,6 +65,8 @@ def _newest(lake: Lake, table: str, place: str) -> tuple[Columns | None, str]:
     try:
         return _of_table(LandingLog.open(uri, place, table).table), ""
     except InputError:
+        if has_landed:
+            raise
         return None, f"{place}: no Delta table at {table} yet: {not_checked}"
 
 

@@ -53,7 +53,7 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         open slots that the watermark at the frontier has passed (must be 0);
         `sessions_across_rules`: the number of sessions that extend over a border between settings;
         `upstream`: the pipeline whose results are read, and its frontier; `refused`: why every run
-        is refused, by the file and the newest columns of the tables that it reads.
+        is refused, by the file and the tables that it reads: one is missing, or has other columns.
     """
     ranges = _ranges_by_rules(store)
     first_open_ms = state.published[-1].first_open_ms if state.published else None
@@ -81,7 +81,7 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
 def _refused(spec: PipelineSpec, lake: Lake) -> list[InputError]:
     """The problems for which every run is refused before it has a step in the ledger."""
     try:
-        columns, _ = columns_in_lake(lake, spec)
+        columns, _ = columns_in_lake(lake, spec, has_landed=True)
     except InputError as problem:
         return [problem]
     return problems_of(spec, columns, spec.pipeline)
