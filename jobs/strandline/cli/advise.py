@@ -282,7 +282,7 @@ def _clocks(advice: Mapping[str, Any]) -> str:
     with_limit, without = clocks["with"], clocks["without"]
     said = "in force" if clocks["in_force"] else "not in the file"
     return (
-        f"clocks: {clocks['records']:,} event times are more than {limit} after their arrival; "
-        f"with max_ahead {limit} ({said}) these are malformed and {with_limit['lost']:,} other "
-        f"records are lost, without it {without['lost']:,}"
+        f"clocks: {number_of(clocks['records'], 'event time')} more than {limit} after arrival, "
+        f"malformed with max_ahead {limit} ({said}), which would lose "
+        f"{number_of(with_limit['lost'], 'other record')}; without it {without['lost']:,} are lost"
     )

@@ -15,6 +15,7 @@ from strandline.cli.groups import Places
 from strandline.cli.options import AsJson
 from strandline.cli.progress import progress
 from strandline.errors import InputError, StrandlineError
+from strandline.visible import number_of
 
 if TYPE_CHECKING:
     from strandline.lake.store.store import Lake
@@ -131,17 +132,18 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{found['notice']}; published tables are left alone until then"
     for name, table in found["tables"].items():
         if table["days"]:
-            yield f"{name}: put the files of {table['days']:,} days together"
+            yield f"{name}: put the files of {number_of(table['days'], 'day')} together"
         if table["unneeded"]["files"]:
             yield f"{name}: remove {_size(table['unneeded'])} that no kept version needs"
     if found["quarantine"]:
-        yield f"quarantine: remove {found['quarantine']:,} rows older than quarantine_days"
+        rows = number_of(found["quarantine"], "row")
+        yield f"quarantine: remove {rows} older than quarantine_days"
     if found["staging"]["runs"]:
         yield f"staging of {', '.join(found['staging']['runs'])}: remove {_size(found['staging'])}"
     if found["reports"]["files"]:
         yield f"results of old audits: remove {_size(found['reports'])}"
     if found["ledger"]:
-        yield f"ledger: remove {found['ledger']:,} steps of runs that ended long ago"
+        yield f"ledger: remove {number_of(found['ledger'], 'step')} of runs that ended long ago"
 
 
 def _measured(found: Mapping[str, Any]) -> None:
@@ -163,4 +165,4 @@ def _measured(found: Mapping[str, Any]) -> None:
 
 
 def _size(of: Mapping[str, int]) -> str:
-    return f"{of['files']:,} files, {of['bytes'] / 1e6:,.1f} MB"
+    return f"{number_of(of['files'], 'file')}, {of['bytes'] / 1e6:,.1f} MB"

@@ -201,7 +201,7 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
             line["ended"],
             _first(line["start"]),
             line["end"],
-            f"{changed:,} rows" if line["diff"] is not None else "–",
+            number_of(changed, "row") if line["diff"] is not None else "–",
         )
     out.print(runs_table)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from strandline.model.intervals import HOUR_MS, text_of
 from strandline.quality.figures import duration
 from strandline.quality.findings.check import BY_QUALITY, Check
+from strandline.visible import number_of
 
 _BOUNDS_MS = (HOUR_MS, 60_000, 1_000)
 """The candidates for a proposed `max_ahead`: the largest that the record exceeds is proposed."""
@@ -62,7 +63,7 @@ def raised_in_words(raised: Sequence[Raised], late: int) -> str:
     """
     bounds = " and ".join(one.max_ahead for one in raised)
     them = "it" if len(raised) == 1 else "them"
-    spared = f"the {late:,} records that are late behind it" if late else "the windows"
+    spared = f"{number_of(late, 'record')} late behind it" if late else "the windows"
     return (
         f"raised by {', and by '.join(map(str, raised))}; {bounds} would have quarantined {them} "
         f"and spared {spared}"

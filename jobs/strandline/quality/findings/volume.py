@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from statistics import median
 
 from strandline.quality.findings.check import BY_QUALITY, Check
+from strandline.visible import number_of
 
 _WEEKS = 8
 _LEAST_WEEKS = 4
@@ -57,7 +58,8 @@ class Unusual:
         """The day as text: `2013-02-09: 145 records, usually 812 (568 to 1,055)`."""
         usual = self.usual
         within = f"{usual.least:,.0f} to {usual.most:,.0f}"
-        return f"{self.day}: {self.records:,} records, usually {usual.usual:,.0f} ({within})"
+        records = number_of(self.records, "record")
+        return f"{self.day}: {records}, usually {usual.usual:,.0f} ({within})"
 
 
 def unusual_days(records: Mapping[date, int], judged: Sequence[date]) -> list[Unusual]:
