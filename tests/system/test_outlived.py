@@ -35,7 +35,8 @@ def base(tmp_path_factory):
 def jvm(tmp_path_factory) -> Iterator[dict[str, str]]:
     """A JVM that no driver has started, and that ends with none: how a driver finds it."""
     said = tmp_path_factory.mktemp("jvm") / "said"
-    settings = {"spark.master": "local[2]", "spark.ui.enabled": "false", **local_settings()}
+    quick = local_settings(short=True)
+    settings = {"spark.master": "local[2]", "spark.ui.enabled": "false", **quick}
     named = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
     environment = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said)}
     submit = [str(spark_folder() / "bin" / "spark-submit"), *named, "pyspark-shell"]

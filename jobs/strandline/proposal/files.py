@@ -81,7 +81,9 @@ def batches_of(path: Path) -> Iterator[pa.Table]:
             )
     except (pa.ArrowException, ValueError, OSError, UnicodeError) as error:
         line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(path.name, f"cannot be read ({line})", "mend the file") from None
+        is_other_text = isinstance(error, UnicodeError) or "UTF8" in line
+        way_out = "save it as UTF-8" if is_other_text else "mend the file"
+        raise InputError(path.name, f"cannot be read ({line})", way_out) from None
 
 
 def _kind(path: Path) -> str | None:
@@ -177,8 +179,16 @@ def _json(path: Path) -> Iterator[pa.Table]:
 
 
 def _plain(rows: pa.Table) -> pa.Table:
-    """The rows with types that Delta supports."""
-    return rows.cast(pa.schema([pa.field(one.name, _plain_type(one.type)) for one in rows.schema]))
+    """The rows with types that Delta supports; nanoseconds are cut to microseconds."""
+    columns = [
+        column.cast(_plain_type(column.type), safe=not _has_nanoseconds(column.type))
+        for column in rows.columns
+    ]
+    return pa.table(columns, names=rows.column_names)
+
+
+def _has_nanoseconds(kind: pa.DataType) -> bool:
+    return bool(types.is_timestamp(kind)) and kind.unit == "ns"
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

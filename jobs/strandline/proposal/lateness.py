@@ -46,7 +46,22 @@ class Lateness:
     guesses: tuple[Guess, ...]
 
 
-def window_size(event_ms: Millis, unit_ms: int, rows: int) -> tuple[int, Guess]:
+@dataclass(frozen=True)
+class Windows:
+    """The proposed windows.
+
+    Attributes:
+        size_ms: the size of the tumbling windows.
+        gaps: what becomes of slots without a record: `warn`, or `allow` if most days have none.
+        guess: the guess of the size.
+    """
+
+    size_ms: int
+    gaps: str
+    guess: Guess
+
+
+def window_size(event_ms: Millis, unit_ms: int, rows: int) -> Windows:
     """The size of tumbling windows, with enough rows in each, and longer than the times' unit."""
     known = event_ms[event_ms != NONE_MS]
     low, high = np.quantile(known, (0.005, 0.995)) if len(known) else (0.0, 0.0)
@@ -58,9 +73,21 @@ def window_size(event_ms: Millis, unit_ms: int, rows: int) -> tuple[int, Guess]:
     least_ms = unit_ms * 4 if unit_ms >= HOUR_MS else unit_ms
     fitting = [ms for ms in _SIZES_MS if ms >= least_ms and in_each(ms) >= _LEAST_ROWS]
     size_ms = next(iter(fitting), DAY_MS)
-    rows_in_each = number_of(round(in_each(size_ms)), "row")
-    why = f"about {rows_in_each} in each, over {number_of(round(span_ms / DAY_MS), 'day')}"
-    return size_ms, Guess("window", f"tumbling: {written(size_ms)}", Certainty.GUESS, why)
+    days = number_of(round(span_ms / DAY_MS), "day")
+    with_rows = len(np.unique(known[(known >= low) & (known <= high)] // DAY_MS))
+    if size_ms == DAY_MS and with_rows < span_ms / DAY_MS / 2:
+        why = (
+            f"{with_rows} of {days} have rows, each in a window of its own; months differ in "
+            "length, so no tumbling window is one"
+        )
+        return _windows(size_ms, "allow", why)
+    why = f"about {number_of(round(in_each(size_ms)), 'row')} in each, over {days}"
+    return _windows(size_ms, "warn", why)
+
+
+def _windows(size_ms: int, gaps: str, why: str) -> Windows:
+    guess = Guess("window", f"tumbling: {written(size_ms)}", Certainty.GUESS, why)
+    return Windows(size_ms, gaps, guess)
 
 
 def by_sample(roles: Roles) -> Lateness:

@@ -15,7 +15,7 @@ from strandline.proposal.land import ARRIVAL_DATE, arrival_days
 from strandline.proposal.lateness import by_advice, by_sample, window_size
 from strandline.proposal.roles import Roles, roles_of
 from strandline.proposal.table import Table
-from strandline.proposal.times import time_columns
+from strandline.proposal.times import is_text, time_columns
 from strandline.proposal.unread import unread_times
 from strandline.proposal.yaml_text import Proposal
 from strandline.visible import number_of
@@ -74,9 +74,10 @@ def propose(table: Table) -> Proposed:
     times = list(time_columns(table.sample))
     roles = roles_of(times, table.schema.names, table.partitions, unread_times(table.sample))
     arrival_ms = None if roles.arrival is None else roles.arrival.values_ms
-    names = [one.name for one in times] + list(table.partitions)
+    of_texts = [one.name for one in table.sample.schema if is_text(one.type)]
+    names = [one.name for one in times] + [p for p in table.partitions if p not in of_texts]
     columns = columns_of(table.sample, roles.event.values_ms, arrival_ms, names)
-    size_ms, of_size = window_size(roles.event.values_ms, roles.event.unit_ms, table.rows)
+    windows = window_size(roles.event.values_ms, roles.event.unit_ms, table.rows)
     lateness = by_sample(roles)
     arrival_date, of_date = _arrival_date(table, roles)
     guesses = (
@@ -90,10 +91,10 @@ def propose(table: Table) -> Proposed:
         of_date,
         *roles.guesses,
         *columns.guesses,
-        of_size,
+        windows.guess,
         *lateness.guesses,
     )
-    proposal = Proposal(table.name, table.said, arrival_date, roles, columns, size_ms, lateness)
+    proposal = Proposal(table.name, table.said, arrival_date, roles, columns, windows, lateness)
     return Proposed(proposal, guesses)
 
 

@@ -14,7 +14,7 @@ from strandline.proposal.times import DAY_MS, NONE_MS, Millis, TimeColumn
 
 _OF_ARRIVAL = re.compile(
     r"arriv|land(ed|ing)|ingest|insert|load|receiv|recv|process|written|stored|kafka|append|etl|sync"
-    r"|logged|server",
+    r"|logged|server|export|upload",
     re.IGNORECASE,
 )
 _OF_EVENT = re.compile(
@@ -129,7 +129,10 @@ def _best(times: Sequence[TimeColumn]) -> tuple[TimeColumn, TimeColumn | None]:
 def _score(event: TimeColumn, arrival: TimeColumn) -> float:
     """The score of two columns as event time and arrival time; 0 or less: they do not fit."""
     share = _share_in_order(event, arrival)
-    if share < 0.5 or arrival.unit_ms == DAY_MS or _is_same(event, arrival):
+    # a date is no instant of arrival, unless the events are dates too, and its name says so
+    is_date = arrival.unit_ms == DAY_MS
+    is_date_of_arrival = event.unit_ms == DAY_MS and _hint(arrival, _OF_ARRIVAL)
+    if share < 0.5 or (is_date and not is_date_of_arrival) or _is_same(event, arrival):
         return 0
     named = 3 * (_hint(event, _OF_EVENT) + _hint(arrival, _OF_ARRIVAL))
     crossed = 3 * (_hint(event, _OF_ARRIVAL) + 0.5 * _hint(arrival, _OF_EVENT))

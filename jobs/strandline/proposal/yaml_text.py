@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from strandline.proposal.columns import Columns
 from strandline.proposal.guess import Certainty
-from strandline.proposal.lateness import Lateness
+from strandline.proposal.lateness import Lateness, Windows
 from strandline.proposal.roles import Roles
 from strandline.spec.values import written
 from strandline.visible import visible
@@ -28,7 +28,7 @@ class Proposal:
         arrival_date: the partition column of the arrival days; None: there is none.
         roles: event time and arrival time.
         columns: channel, key and aggregates.
-        size_ms: the size of the windows.
+        windows: the size of the windows, and what becomes of gaps.
         lateness: bound, allowed lateness and `max_ahead`.
     """
 
@@ -37,7 +37,7 @@ class Proposal:
     arrival_date: str | None
     roles: Roles
     columns: Columns
-    size_ms: int
+    windows: Windows
     lateness: Lateness
 
     @property
@@ -94,7 +94,7 @@ class Proposal:
             yield "  # bound + allowed_lateness, and the share of the records that it would lose:"
             yield from (f"  #   {written(ms):>6}  {share:.3%}" for ms, share in lateness.choices)
         yield ""
-        yield f"window: {{tumbling: {written(self.size_ms)}}}"
+        yield f"window: {{tumbling: {written(self.windows.size_ms)}}}"
         allowed = f"allowed_lateness: {written(lateness.allowed_ms)}"
         yield _line(allowed, "so much longer a window takes records, and fires again")
         yield ""
@@ -106,7 +106,7 @@ class Proposal:
         limit = next(one for one in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if one >= 2 * share)
         yield "quality:"
         yield _line(f"  max_late_share: {limit}", "more late than this blocks publishing")
-        yield _line("  gaps: warn", "slots without a record: allow, warn or fail")
+        yield _line(f"  gaps: {self.windows.gaps}", "slots without a record: allow, warn or fail")
         yield ""
         yield _line('schedule: "0 6 * * *"', "every morning at six, UTC")
 

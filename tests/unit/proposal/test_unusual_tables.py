@@ -1,0 +1,83 @@
+"""`init` on times finer than Delta's, files not in UTF-8, monthly exports, partitions of texts."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from typer.testing import CliRunner
+
+from strandline.cli.main import app
+from strandline.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("LAKE", "PIPELINES", "ENGINE"):
+        monkeypatch.delenv(f"STRANDLINE_{name}", raising=False)
+
+
+def init(*arguments):
+    """The guesses of `init --json`, by their keys."""
+    done = CliRunner().invoke(app, ["init", *arguments, "--no-advise", "--json"])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return {one["key"]: one for one in json.loads(done.stdout)["guesses"]}
+
+
+def write_months(encoding):
+    """Two shops' sales of 24 months, exported on the third of the month after."""
+    firsts = [dt.date(2022 + n // 12, n % 12 + 1, 1) for n in range(25)]
+    rows = [
+        f"{first:%d.%m.%Y};{shop};{n},5;{after:%d.%m.%Y}\n"
+        for n, (first, after) in enumerate(pairwise(firsts))
+        for shop in ("Köln", "Bonn")
+        for after in [after.replace(day=3)]
+    ]
+    Path("sales.csv").write_text("Datum;Filiale;Umsatz;Exportiert\n" + "".join(rows), encoding)
+
+
+def test_nanoseconds_of_a_parquet_file_are_cut_to_microseconds():
+    at_ns = [1_740_787_530_470_476_039 + n * 60_000_000_000 for n in range(200)]
+    times = pa.array(at_ns, pa.timestamp("ns", "UTC"))
+    pq.write_table(pa.table({"seen": times, "v": range(200)}), "t.parquet")
+    assert init("--from", "t.parquet", "--land")["source.event_time"]["value"] == "seen"
+    landed = DeltaTable("lake/landing/t").to_pyarrow_table()["seen"].cast(pa.int64()).to_pylist()
+    assert sorted(landed) == [ns // 1_000 for ns in at_ns]
+
+
+def test_a_file_that_is_not_in_utf_8_says_how_to_save_it():
+    write_months("cp1252")
+    with pytest.raises(InputError, match="save it as UTF-8"):
+        init("--from", "sales.csv")
+
+
+def test_a_monthly_export_has_windows_of_its_dates_gaps_between_and_its_date_of_arrival():
+    write_months("utf-8")
+    found = init("--from", "sales.csv", "--land")
+    assert found["window"]["value"] == "tumbling: 1d"
+    assert found["window"]["why"].startswith("24 of 699 days have rows, each in a window of its")
+    assert "Exportiert" in found["source.arrival_time"]["value"]
+    assert found["watermark.bound"]["value"] != "0s"
+    assert "gaps: allow" in Path("pipelines/sales.yaml").read_text("utf-8")
+
+
+def test_two_dates_without_a_name_of_arrival_are_no_arrival():
+    write_months("utf-8")
+    text = Path("sales.csv").read_text("utf-8").replace("Exportiert", "Geliefert")
+    Path("sales.csv").write_text(text, "utf-8")
+    assert init("--from", "sales.csv")["source.arrival_time"]["certainty"] == "TODO"
+
+
+def test_a_partition_of_texts_may_be_the_key():
+    seen = [dt.datetime(2024, 3, 1, tzinfo=dt.UTC) + dt.timedelta(minutes=n) for n in range(600)]
+    columns = {"seen": seen, "country": [("de", "fr", "it")[n % 3] for n in range(600)]}
+    write_deltalake("lake/landing/t", pa.table(columns), partition_by=["country"])
+    assert init("--from", "landing/t")["source.key"]["value"] == "country"
