@@ -80,7 +80,7 @@ def runs_revert(
     on: EngineOptions,
     at: Places,
 ) -> None:
-    """Undo a published run: publish what stood before it."""
+    """Undo a published run: publish the rows from before it."""
     spec, root = at.spec(pipeline), at.root
     from strandline.pipeline.manage.revert import require_revertible, revert_run  # noqa: PLC0415
     from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415

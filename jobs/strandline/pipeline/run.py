@@ -162,7 +162,7 @@ def _steps(
 def _rebuilt(
     ctx: Context, request: Request, journal: Journal, arrivals: RunArrivals
 ) -> RebuiltRange:
-    """The staged range, judged, and compared with the published tables.
+    """The staged range, its audit, and its differences from the published tables.
 
     Raises:
         AuditFailedError: a critical expectation failed.

@@ -25,7 +25,7 @@ from strandline.pipeline.views.changes import completed_by
 
 @dataclass(frozen=True)
 class RebuiltRange:
-    """The rebuilt range of a run, judged, and compared with the published tables.
+    """The rebuilt range of a run, its audit, and its differences from the published tables.
 
     Attributes:
         staged: the staged parts.

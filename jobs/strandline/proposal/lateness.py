@@ -10,7 +10,7 @@ import numpy as np
 
 from strandline.model.loss_curve import totals_on_offer
 from strandline.proposal.guess import Certainty, Guess
-from strandline.proposal.roles import Roles, times_apart
+from strandline.proposal.roles import Roles, distance_of_times
 from strandline.proposal.times import DAY_MS, HOUR_MS, MINUTE_MS, NONE_MS, Millis
 from strandline.quality.figures import percent
 from strandline.spec.values import written
@@ -99,7 +99,7 @@ def by_sample(roles: Roles) -> Lateness:
         why = "no lateness can be known without an arrival time"
         guess = Guess("watermark.bound", "0s", Certainty.TODO, why)
         return Lateness(0, 0, None, None, (), (guess,))
-    delays_ms = times_apart(roles.event, roles.arrival)
+    delays_ms = distance_of_times(roles.event, roles.arrival)
     behind_ms = delays_ms - delays_ms.min() if len(delays_ms) else delays_ms
     many = max(1, len(behind_ms))
     curve = [(ms, float((behind_ms > ms).sum() / many)) for ms in totals_on_offer(1_000, 0)]
@@ -142,8 +142,8 @@ def _ahead(roles: Roles) -> tuple[int | None, Guess]:
     """The proposed limit on event times after their arrival."""
     if roles.arrival is None:
         return None, Guess("source.max_ahead", "null", Certainty.TODO, "no arrival time")
-    apart_ms = times_apart(roles.event, roles.arrival)
-    share = float((apart_ms < -_AHEAD_MS).mean()) if len(apart_ms) else 0.0
+    distance_ms = distance_of_times(roles.event, roles.arrival)
+    share = float((distance_ms < -_AHEAD_MS).mean()) if len(distance_ms) else 0.0
     if share > _BOUND_LOSES:
         why = f"{_share(share)} are more than 1h ahead: too many for broken clocks; look at some"
         return None, Guess("source.max_ahead", "null", Certainty.TODO, why)

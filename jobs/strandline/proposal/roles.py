@@ -138,28 +138,30 @@ def _score(event: TimeColumn, arrival: TimeColumn) -> float:
     crossed = 3 * (_hint(event, _OF_ARRIVAL) + 0.5 * _hint(arrival, _OF_EVENT))
     # the finer of several is the time itself; the others are parts of it
     coarse = np.log10(event.unit_ms) / 10
-    return float(2 * share + named - crossed - coarse + _later_share(times_apart(event, arrival)))
+    return float(
+        2 * share + named - crossed - coarse + _later_share(distance_of_times(event, arrival))
+    )
 
 
-def times_apart(event: TimeColumn, arrival: TimeColumn) -> Millis:
+def distance_of_times(event: TimeColumn, arrival: TimeColumn) -> Millis:
     """The time in ms from event to arrival, for rows with both times."""
     both = (event.values_ms != NONE_MS) & (arrival.values_ms != NONE_MS)
-    apart_ms: Millis = arrival.values_ms[both] - event.values_ms[both]
-    return apart_ms
+    distance_ms: Millis = arrival.values_ms[both] - event.values_ms[both]
+    return distance_ms
 
 
-def _later_share(apart_ms: Millis) -> float:
-    return float((apart_ms > 0).mean()) / 2 if len(apart_ms) else 0.0
+def _later_share(distance_ms: Millis) -> float:
+    return float((distance_ms > 0).mean()) / 2 if len(distance_ms) else 0.0
 
 
 def _share_in_order(event: TimeColumn, arrival: TimeColumn) -> float:
-    apart_ms = times_apart(event, arrival)
-    return float((apart_ms >= 0).mean()) if len(apart_ms) else 0.0
+    distance_ms = distance_of_times(event, arrival)
+    return float((distance_ms >= 0).mean()) if len(distance_ms) else 0.0
 
 
 def _is_same(event: TimeColumn, arrival: TimeColumn) -> bool:
-    apart_ms = times_apart(event, arrival)
-    return bool(len(apart_ms)) and bool((apart_ms == 0).all())
+    distance_ms = distance_of_times(event, arrival)
+    return bool(len(distance_ms)) and bool((distance_ms == 0).all())
 
 
 def _hint(time: TimeColumn, words: re.Pattern[str]) -> bool:

@@ -59,7 +59,7 @@ class Emission:
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """The combined input has gone idle or active."""
+    """The combined input has become idle or active."""
 
     origin: Origin
     status: str

@@ -132,7 +132,7 @@ _LONGEST_GAP_MS = 300_000
 def side_of(spec: JoinSpec, name: str) -> PipelineSpec:
     """One side of a join as a pipeline, which is how its records are read and observed.
 
-    For an interval join its windows are sessions, so that a record is judged by its event time
+    For an interval join its windows are sessions, so that a record is late by its event time
     alone. Their gap is the resolution of the stored watermark: the length of the interval, at most
     five minutes. A record at the watermark itself is not late, so a slot closes one millisecond
     after it fires.

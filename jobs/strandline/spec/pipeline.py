@@ -178,8 +178,8 @@ class PipelineSpec(WindowedSpec):
     def days_follow_each_other(self) -> bool:
         """Whether the observation of an arrival day depends on the days before it.
 
-        Examples: a channel may have gone idle the day before; a record may be out of order with, or
-        a duplicate of, a record of the day before.
+        Examples: a channel may have become idle the day before; a record may be out of order with,
+        or a duplicate of, a record of the day before.
         """
         counts_order = self.watermark.violation_handler is not None
         repeats = self.source.deduplicate is not None

@@ -77,7 +77,7 @@ class _Generator(SpecModel):
 
     @property
     def idleness_in_effect(self) -> bool:
-        """Whether channels can go idle: only periodic emission judges idleness."""
+        """Whether channels can go idle: idleness is checked by periodic emission alone."""
         return self.idleness is not None and bool(self.interval_ms)
 
     @property

@@ -95,7 +95,7 @@ class _Offers:
 
     @property
     def _with_previous(self) -> DataFrame:
-        """Offers and ends of parts of days, with the channel's watermark just before (STOOD).
+        """Offers and ends of parts of days, with the channel's watermark just before (PREVIOUS).
 
         Only offers above that watermark are included.
         """

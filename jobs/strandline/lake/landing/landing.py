@@ -173,7 +173,7 @@ class Landing(ABC):
 
     @property
     def recomputes_changes(self) -> bool:
-        """Whether a changed arrival day means that later arrivals are judged again."""
+        """Whether a changed arrival day means that later arrivals are evaluated again."""
         return True
 
     @property

@@ -20,8 +20,8 @@ class OverriddenRange:
         windows: the range of window starts.
         overrides: the overriding rules, such as `{"allowed_lateness": "6h"}`.
         run_id: the run that published them.
-        horizon_ms: the horizon up to which arrivals for these windows were judged, by that run or
-            by the last scheduled run that has kept them.
+        horizon_ms: the horizon up to which arrivals for these windows were evaluated, by that run
+            or by the last scheduled run that has kept them.
         landing_version: the version of the landing table that this run has read.
         landing_id: the landing table's id; None: written by the first release candidate.
     """
@@ -43,7 +43,7 @@ class OverriddenRange:
         }
 
     def evaluated_by(self, run: Entry, windows: TimeRange) -> OverriddenRange:
-        """A part of the range after a run has judged arrivals for it."""
+        """A part of the range after a run has evaluated arrivals for it."""
         return replace(
             self,
             windows=windows,

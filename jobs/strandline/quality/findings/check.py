@@ -18,7 +18,7 @@ class Check:
     Attributes:
         name: the rule's key in `quality`, such as `max_malformed_share`.
         severity: `critical` blocks publishing.
-        value: the observed value in the rule's unit; None: there is no data to judge.
+        value: the observed value in the rule's unit; None: there is no data to check.
         limit: the largest allowed value.
         sentence: the figures as text.
         of: the part of the data that it is about, if the key has several limits.

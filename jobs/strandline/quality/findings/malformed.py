@@ -50,8 +50,8 @@ def checks_of_malformed(
     Args:
         quality: the limits; by default a warning above 0.05, and critical above 0.9.
         days: the rows of every known arrival day.
-        checked: the days to judge.
-        dateless: the rows without an arrival day, which are judged with these days.
+        checked: the days to check.
+        dateless: the rows without an arrival day, which are checked with these days.
     """
     limits = quality.max_malformed_share
     if limits is None:

@@ -65,11 +65,11 @@ class Unusual:
 def unusual_days(records: Mapping[date, int], checked: Sequence[date]) -> list[Unusual]:
     """The days whose number of records is outside the usual range of their weekday.
 
-    A day without a known usual range is not judged (`UsualVolume.of`).
+    A day without a known usual range is not checked (`UsualVolume.of`).
 
     Args:
         records: the number of records of every known arrival day.
-        checked: the days to judge; a day that is not known has no record.
+        checked: the days to check; a day that is not known has no record.
     """
     found = []
     for day in checked:
@@ -82,7 +82,7 @@ def unusual_days(records: Mapping[date, int], checked: Sequence[date]) -> list[U
 def check_of_volume(
     asked: str, records: Mapping[date, int], checked: Sequence[date]
 ) -> Check | None:
-    """The check that each judged day has a usual number of records; None if it is off.
+    """The check that each checked day has a usual number of records; None if it is off.
 
     Args:
         asked: the value of `quality.volume`.
