@@ -160,6 +160,8 @@ HOSTILE = [
     "/pipelines/flights/days/2013-01-01?page=-1",
     "/pipelines/flights/incomplete?since=2013-01-05&until=2013-01-01",
     "/pipelines/flights/incomplete?page=%00",
+    "/pipelines/flights/incomplete?page=2",
+    "/pipelines/flights/days/2013-01-01?page=2",
     "/pipelines/flights/slot",
     "/pipelines/flights/slot?start=%3Cscript%3E&end=1",
     "/pipelines/flights/slot?start=99999-01-01T00:00:00Z&end=99999-01-02T00:00:00Z",

@@ -56,6 +56,7 @@ def calendar(request: Request, spec: ReadablePipeline, until: _Day = None) -> Re
 def one_day(request: Request, spec: ReadablePipeline, day: date, number: _Page = 1) -> Response:
     """The slots of a day, and its quarantined rows by reason."""
     found = view("day", spec, day=day.isoformat(), page=number)
+    _require_page(found, number)
     return page(request, "day.html.j2", spec=spec, day=day, found=found, number=number)
 
 
@@ -71,6 +72,7 @@ def incomplete(
     if since is not None and until is not None and since > until:
         raise HTTPException(422, f"{since} is after {until}: give the earlier day first.")
     found = view("incomplete", spec, since=_text(since), until=_text(until), page=number)
+    _require_page(found, number)
     asked = {"since": since, "until": until}
     return page(
         request, "incomplete.html.j2", spec=spec, found=found, number=number, asked=asked
@@ -91,6 +93,12 @@ def run(request: Request, spec: ReadablePipeline, run_id: str) -> Response:
     """A run, as the run history has it."""
     found = view("run", spec, run_id=run_id[:100])
     return page(request, "run.html.j2", spec=spec, run=found)
+
+
+def _require_page(found: dict[str, Any], number: int) -> None:
+    """Refuse a page after the last one: it has no row, and would look like a list without rows."""
+    if number > 1 and not found["listed"]:
+        raise HTTPException(404, f"There is no page {number}.")
 
 
 def _text(day: date | None) -> str | None:
