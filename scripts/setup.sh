@@ -285,6 +285,12 @@ install_packages
 if needs_java; then prepare_spark; fi
 [[ $UNTIL != dependencies ]] || exit 0
 install_project
-if needs_java; then archive_classes & fi
+if needs_java; then
+    set -m # a process group of its own, so that it can be ended whole
+    archive_classes 9<&- &
+    rehearsal=$!
+    set +m
+    trap 'kill -- "-$rehearsal" 2>/dev/null || true' EXIT
+fi
 [[ $UNTIL == project ]] || make_airflow_home
 wait

@@ -130,9 +130,9 @@ def storage_error(
         of_a_store: whether an object store has raised it.
 
     Returns:
-        RetryableError if the disk or a limit is full, or the store has failed; InputError if the
-        path or its permissions are wrong, or a file of a table is truncated; None for another
-        exception.
+        RetryableError if the disk is full, a limit is reached, or the store has failed; InputError
+        if the path or its permissions are wrong, or a file of a table is truncated; None for
+        another exception.
     """
     said = str(error)
     if _OVERTAKEN.search(said):

@@ -283,6 +283,6 @@ def _clocks(advice: Mapping[str, Any]) -> str:
     said = "in force" if clocks["in_force"] else "not in the file"
     return (
         f"clocks: {number_of(clocks['records'], 'event time')} more than {limit} after arrival, "
-        f"malformed with max_ahead {limit} ({said}), which would lose "
-        f"{number_of(with_limit['lost'], 'other record')}; without it {without['lost']:,} are lost"
+        f"malformed by max_ahead {limit} ({said}): with it {with_limit['lost']:,} of the other "
+        f"records too late, without it {without['lost']:,}"
     )

@@ -71,7 +71,8 @@ def _what_stays(found: Mapping[str, Any]) -> list[str]:
 
 def _erased(found: Mapping[str, Any]) -> None:
     verb = "would be erased" if found["dry_run"] else "erased, with all old versions"
-    verb = verb if any(found["rows"].values()) else "no row meets the condition"
+    if not any(found["rows"].values()):
+        verb += "; no row of the newest one meets the condition"
     show.out.print(f"[bold]{escape(found['pipeline'])}[/]: {verb}")
     for name, rows in found["rows"].items():
         if rows is not None:

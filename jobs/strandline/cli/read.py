@@ -80,7 +80,7 @@ class _Rows:
             return None
         names = [name.strip() for name in self.columns.split(",")]
         if not all(names):
-            way_out = "give names with commas between, or leave it out"
+            way_out = "give names with commas between, or leave --columns out"
             raise InputError(f"--columns {self.columns!r}", "an empty name", way_out)
         return names
 

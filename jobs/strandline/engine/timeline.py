@@ -171,7 +171,7 @@ class Fresh(Timeline, Protocol):
 
 
 @dataclass(frozen=True)
-class Combined:
+class CombinedTimeline:
     """Two timelines of different days as one."""
 
     before: Timeline

@@ -124,7 +124,7 @@ class ConsistentTables:
                 fragment_readahead=1,
             ).to_batches()
         except FileNotFoundError:
-            raise self._vacuumed(name) from None
+            raise self._unreadable(name) from None
 
     def _table(self, name: str) -> DeltaTable:
         if name not in READABLE:
@@ -132,14 +132,14 @@ class ConsistentTables:
         try:
             table = self.store.table(name)
         except DeltaError:
-            raise self._vacuumed(name) from None
+            raise self._unreadable(name) from None
         if table is None:
             raise InputError(
                 f"{self.store.pipeline}: {name}", "has no row at this state", "read another"
             )
         return table
 
-    def _vacuumed(self, name: str) -> InputError:
+    def _unreadable(self, name: str) -> InputError:
         version = (self.store.pinned or {}).get(name)
         if version is None or version == self._newest_version(name):
             return file_missing(f"{self.store.pipeline}: {name}", self.store.pipeline)

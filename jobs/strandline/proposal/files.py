@@ -175,6 +175,7 @@ def _json(path: Path) -> Iterator[pa.Table]:
             return
         options = arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
         for batch in arrow_json.open_json(file, read_options=options):
+            batch.validate(full=True)  # the reader takes texts that are not in UTF-8
             yield _plain(pa.Table.from_batches([batch]))
 
 

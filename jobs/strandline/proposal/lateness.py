@@ -19,6 +19,8 @@ from strandline.visible import number_of
 _SIZES_MS = (MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS)
 _LEAST_ROWS = 20
 """The smallest average number of rows in a window of the proposed size, if a size reaches it."""
+_DAYS_OF_A_MONTH = 28
+"""The smallest usual distance of days with rows for a table that has one row, or more, a month."""
 _AHEAD_MS = HOUR_MS
 _MOST_CHOICES = 10
 _BOUND_LOSES, _BOTH_LOSE = 0.01, 0.001
@@ -74,12 +76,12 @@ def window_size(event_ms: Millis, unit_ms: int, rows: int) -> Windows:
     fitting = [ms for ms in _SIZES_MS if ms >= least_ms and in_each(ms) >= _LEAST_ROWS]
     size_ms = next(iter(fitting), DAY_MS)
     days = number_of(round(span_ms / DAY_MS), "day")
-    with_rows = len(np.unique(known[(known >= low) & (known <= high)] // DAY_MS))
-    if size_ms == DAY_MS and with_rows < span_ms / DAY_MS / 2:
-        why = (
-            f"{with_rows} of {days} have rows, each in a window of its own; months differ in "
-            "length, so no tumbling window is one"
-        )
+    with_rows = np.unique(known[(known >= low) & (known <= high)] // DAY_MS)
+    is_whole = len(event_ms) >= rows  # days without a row in a sample may have some in the table
+    if is_whole and size_ms == DAY_MS and len(with_rows) < span_ms / DAY_MS / 2:
+        why = f"rows on {len(with_rows):,} of {days}, each in a window of its own"
+        if np.median(np.diff(with_rows)) >= _DAYS_OF_A_MONTH:
+            why += "; months differ in length, so no tumbling window is one"
         return _windows(size_ms, "allow", why)
     why = f"about {number_of(round(in_each(size_ms)), 'row')} in each, over {days}"
     return _windows(size_ms, "warn", why)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strandline.model.intervals import DAY_MS, midnight_before, text_of
 from strandline.proposal.columns import columns_of
@@ -19,6 +21,9 @@ from strandline.proposal.times import is_text, time_columns
 from strandline.proposal.unread import unread_times
 from strandline.proposal.yaml_text import Proposal
 from strandline.visible import number_of
+
+_PART_OF_TIME = re.compile(r"(?i)(^|_)(year|month|week|day|hour|minute|date|dt|ds)$")
+_DAYS_OR_MONTHS = r"^\d{4}-\d{2}(-\d{2})?$"
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,14 @@ class Proposed:
         return text_of(midnight_before(last_ms) + DAY_MS)[:10]
 
 
+def _is_of_time(table: Table, partition: str) -> bool:
+    """Whether a partition is a part of a time, or no text, and so no key: `hour`, `2024-05`."""
+    values = table.sample[partition]
+    if not is_text(values.type) or _PART_OF_TIME.search(partition):
+        return True
+    return bool(pc.all(pc.match_substring_regex(values, _DAYS_OR_MONTHS)).as_py())
+
+
 def propose(table: Table) -> Proposed:
     """The proposal of a pipeline over a table, by a sample of its rows.
 
@@ -74,8 +87,7 @@ def propose(table: Table) -> Proposed:
     times = list(time_columns(table.sample))
     roles = roles_of(times, table.schema.names, table.partitions, unread_times(table.sample))
     arrival_ms = None if roles.arrival is None else roles.arrival.values_ms
-    of_texts = [one.name for one in table.sample.schema if is_text(one.type)]
-    names = [one.name for one in times] + [p for p in table.partitions if p not in of_texts]
+    names = [one.name for one in times] + [p for p in table.partitions if _is_of_time(table, p)]
     columns = columns_of(table.sample, roles.event.values_ms, arrival_ms, names)
     windows = window_size(roles.event.values_ms, roles.event.unit_ms, table.rows)
     lateness = by_sample(roles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -99,7 +100,9 @@ def _places_of(place: str, lake: Lake) -> Iterator[tuple[str, str]]:
         inside = root is not None and path.is_relative_to(root)
         yield (str(path.relative_to(root)) if inside and root else str(path)), str(path)
     if not Path(place).is_absolute():
-        yield place, lake.resolve(place)
+        resolved = lake.resolve(place)
+        leads_out = Path(os.path.normpath(place)).parts[:1] == ("..",)
+        yield (resolved if leads_out else place), resolved
 
 
 def _of_delta(said: str, table: DeltaTable, name: str | None) -> Table:

@@ -85,8 +85,8 @@ class Partition:
             self._marked_idle = False
         offer_ms = self._generator.on_event(record)
         if offer_ms is not None:
-            lowest_ms = MIN_WATERMARK if self._at_once_ms is None else self._at_once_ms
-            self._at_once_ms = max(offer_ms, lowest_ms)
+            highest_ms = MIN_WATERMARK if self._at_once_ms is None else self._at_once_ms
+            self._at_once_ms = max(offer_ms, highest_ms)
 
     @property
     def violations(self) -> int:

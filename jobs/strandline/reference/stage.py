@@ -39,12 +39,12 @@ class WindowStage:
         self._firings: list[Firing] = []
         self._late: list[LateRecord] = []
         self._no_window: list[LateRecord] = []
-        self._fates: dict[str, Outcome] = {}
+        self._outcomes: dict[str, Outcome] = {}
 
     def process(self, record: Record, origin: Origin) -> None:
         """Process a record."""
         outcome, fired = self._windows.process(record)
-        self._fates[record.record_id] = outcome
+        self._outcomes[record.record_id] = outcome
         if outcome is Outcome.LATE:
             self._late.append(LateRecord(record, self._windows.watermark_ms))
         elif outcome is Outcome.NO_WINDOW:
@@ -79,7 +79,7 @@ class WindowStage:
                 for pane in self._windows.panes()
             ),
             final_watermark_ms=watermark_ms,
-            outcomes=self._fates,
+            outcomes=self._outcomes,
             violations=violations,
             unfired=tuple(self._windows.unfired),
             accepted_late=tuple(self._windows.accepted_late),

@@ -102,7 +102,7 @@ def test_each_setting_is_a_line_with_what_it_loses_and_costs(capsys):
     assert "key (device)" not in text  # no key loses any
     assert "worst day by the smallest: 2024-03-04, 1 of 5,000 lost" in text
     assert "7 event times more than 1h after arrival" in text
-    assert "would lose 4 other records; without it 100" in text
+    assert "with it 4 of the other records too late, without it 100" in text
 
 
 def test_without_a_bound_only_the_lateness_is_named(capsys):

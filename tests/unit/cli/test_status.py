@@ -55,6 +55,12 @@ def test_a_landing_table_that_is_gone_is_what_every_run_would_say(lake, status):
     assert out.startswith("meter: CRITICAL: every run is refused: source.table: ")
 
 
+def test_a_landing_table_that_cannot_be_read_is_not_called_gone(lake, status):
+    (log,) = sorted(Path(lake.resolve(SPEC.source.table), "_delta_log").glob("*0.json"))
+    log.write_text("{broken")
+    assert "every run is refused" not in status("meter")[1]
+
+
 def test_windows_of_all_time_are_closed_up_to_nothing(lake, status):
     note(lake, "r-2", "published", first_open_ms=EVERYTHING.start_ms)
     assert "closed up to     nothing yet" in status("meter")[1]

@@ -15,7 +15,7 @@ from strategies import Stream, streams
 from strandline.engine.history.history import history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.timeline import CellQuery, Combined, Observed, Timeline, cells_from
+from strandline.engine.timeline import CellQuery, CombinedTimeline, Observed, Timeline, cells_from
 from strandline.lake.store.store import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.lake.timeline.rows import SCHEMA, TimelineTable
@@ -83,7 +83,7 @@ def test_the_table_answers_as_what_was_observed_does(tmp_path_factory, stream):
 def test_days_that_are_kept_and_days_that_are_fresh_answer_as_one(stream):
     cells = observed(stream)
     is_fresh = cells.every["channel"] == "a"
-    both = Combined(Observed(cells.every[~is_fresh]), Observed(cells.every[is_fresh]))
+    both = CombinedTimeline(Observed(cells.every[~is_fresh]), Observed(cells.every[is_fresh]))
     days = cells.day_map["arrival_date"].unique()
     assert rows(both.cells(CellQuery(days))) == rows(cells.cells(CellQuery(days)))
     assert rows(both.channel_days) == rows(cells.channel_days)

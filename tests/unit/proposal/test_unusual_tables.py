@@ -55,15 +55,23 @@ def test_nanoseconds_of_a_parquet_file_are_cut_to_microseconds():
 
 def test_a_file_that_is_not_in_utf_8_says_how_to_save_it():
     write_months("cp1252")
-    with pytest.raises(InputError, match="save it as UTF-8"):
-        init("--from", "sales.csv")
+    lines = [
+        json.dumps({"at": f"2024-03-0{n} 10:00", "city": "Köln"}, ensure_ascii=False)
+        for n in (1, 2)
+    ]
+    Path("sales.json").write_text("\n".join(lines), "cp1252")
+    for name in ("sales.csv", "sales.json"):
+        with pytest.raises(InputError, match="save it as UTF-8"):
+            init("--from", name)
 
 
 def test_a_monthly_export_has_windows_of_its_dates_gaps_between_and_its_date_of_arrival():
     write_months("utf-8")
     found = init("--from", "sales.csv", "--land")
     assert found["window"]["value"] == "tumbling: 1d"
-    assert found["window"]["why"].startswith("24 of 699 days have rows, each in a window of its")
+    assert found["window"]["why"].startswith(
+        "rows on 24 of 699 days, each in a window of its own; "
+    )
     assert "Exportiert" in found["source.arrival_time"]["value"]
     assert found["watermark.bound"]["value"] != "0s"
     assert "gaps: allow" in Path("pipelines/sales.yaml").read_text("utf-8")
@@ -81,3 +89,22 @@ def test_a_partition_of_texts_may_be_the_key():
     columns = {"seen": seen, "country": [("de", "fr", "it")[n % 3] for n in range(600)]}
     write_deltalake("lake/landing/t", pa.table(columns), partition_by=["country"])
     assert init("--from", "landing/t")["source.key"]["value"] == "country"
+
+
+def test_days_that_a_sample_leaves_out_are_no_gaps():
+    first = dt.datetime(2024, 3, 1, tzinfo=dt.UTC)
+    seen = [first + dt.timedelta(days=n // 20, hours=n % 20) for n in range(2_000)]
+    days = [one.date() for one in seen]
+    write_deltalake("lake/landing/t", pa.table({"seen": seen, "day": days}), partition_by=["day"])
+    found = init("--from", "landing/t")
+    assert found["window"]["value"] == "tumbling: 1d" and "gaps" not in found["window"]["why"]
+    assert "gaps: allow" not in Path("pipelines/t.yaml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("name", "text"), [("hour", "%H"), ("shown_in", "%Y-%m")])
+def test_a_partition_by_a_part_of_the_time_is_no_key(name, text):
+    seen = [dt.datetime(2024, 3, 1, tzinfo=dt.UTC) + dt.timedelta(hours=n) for n in range(600)]
+    columns = {"seen": seen, name: [one.strftime(text) for one in seen]}
+    write_deltalake("lake/landing/t", pa.table(columns), partition_by=[name])
+    found = init("--from", "landing/t")
+    assert name not in str(found.get("source.key", {}).get("value"))

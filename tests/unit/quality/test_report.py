@@ -122,7 +122,7 @@ def test_the_page_tells_what_became_of_the_records():
     text = page_of(tables(), a_spec(max_late_share=0.02)).text
     assert "The last run was rejected: the tables are as the run before left them." in text
     assert "made from ledger position 1" in text
-    assert "On time 9,700 97.0 % of judged records" in text
+    assert "On time 9,700 97.0 % of accepted and late records" in text
     assert "Late, quarantined 100 1.00 %, limit 2 %" in text
     assert "late 100 arrived after its window had closed" in text
     assert "tumbling 1h windows bounded_out_of_orderness 3h allowed lateness 2h" in text

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strandline.engine.over_timeline import OverTimeline
-from strandline.engine.timeline import CellQuery, Combined, Fresh
+from strandline.engine.timeline import CellQuery, CombinedTimeline, Fresh
 from strandline.spec.pipeline import channel_of
 
 
@@ -81,7 +81,7 @@ class NamedInput(OverTimeline):
 
 
 @dataclass(frozen=True)
-class FreshOfTwo(Combined):
+class FreshOfTwo(CombinedTimeline):
     """New observations of two inputs: see `Fresh`."""
 
     before: NamedInput

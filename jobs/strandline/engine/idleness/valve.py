@@ -134,15 +134,15 @@ class Valve:
             combined = np.maximum(own[:, aligned].min(axis=1), combined)
         before = _before_each(combined, at.combined_ms)
         catches_up = ~aligned[offers.column] & (offers.value >= before[offers.place])
-        advanced = int(np.min(offers.place[catches_up], initial=end - start))
-        if advanced:
-            advances.append(_advances_in(start, combined[:advanced], before[:advanced]))
-            at.watermark_ms[active] = own[advanced - 1]
-            at.combined_ms = int(combined[advanced - 1])
-        if start + advanced == end:
+        processed = int(np.min(offers.place[catches_up], initial=end - start))
+        if processed:
+            advances.append(_advances_in(start, combined[:processed], before[:processed]))
+            at.watermark_ms[active] = own[processed - 1]
+            at.combined_ms = int(combined[processed - 1])
+        if start + processed == end:
             return end
-        self._single(events, start + advanced, advances)
-        return start + advanced + 1
+        self._single(events, start + processed, advances)
+        return start + processed + 1
 
     def _single(self, events: Events, place: int, advances: Advances) -> None:
         was_idle = self._all_idle
@@ -234,11 +234,11 @@ class Splits:
         at.watermark_ms, at.active = own[-1].copy(), active[-1].copy()
         at.combined_ms = int(combined[-1])
 
-    def _note_idle(self, idle: Longs, advanced: Longs) -> None:
+    def _note_idle(self, idle: Longs, processed: Longs) -> None:
         """Record where in a batch all splits are idle, and whether since its last advance."""
         self.all_idle_at += idle.tolist()
-        if len(advanced):
-            self.all_idle_since_advance = bool(len(idle)) and bool(idle[-1] >= advanced[-1])
+        if len(processed):
+            self.all_idle_since_advance = bool(len(idle)) and bool(idle[-1] >= processed[-1])
         elif len(idle):
             self.all_idle_since_advance = True
 
@@ -279,8 +279,8 @@ class _Offers:
 
 def _advances_in(start: int, combined: Longs, before: Longs) -> tuple[Longs, Longs]:
     """Where in a batch that begins at an event the combined watermark advances, and to what."""
-    advanced = np.flatnonzero(combined > before)
-    return start + advanced, combined[advanced]
+    processed = np.flatnonzero(combined > before)
+    return start + processed, combined[processed]
 
 
 def _active_after(channel: Longs, kind: Longs, before: npt.NDArray[np.bool_]) -> Longs:

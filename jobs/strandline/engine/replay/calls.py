@@ -127,25 +127,25 @@ class _InState:
             places: the places of the group's records.
             lifetime: the event time, `first` and `until` of each place.
         """
-        self._held = lifetime
+        self._lifetimes = lifetime
         self._later = sorted(places, key=lambda place: lifetime[place][1], reverse=True)
         self._places: list[int] = []
         self._first_to_leave = _NEVER
 
     def advance(self, number: int) -> None:
         """Advance to a firing; numbers do not decrease."""
-        while self._later and self._held[self._later[-1]][1] <= number:
+        while self._later and self._lifetimes[self._later[-1]][1] <= number:
             place = self._later.pop()
             insort(self._places, place)
-            self._first_to_leave = min(self._first_to_leave, self._held[place][2])
+            self._first_to_leave = min(self._first_to_leave, self._lifetimes[place][2])
         if self._first_to_leave <= number:
-            self._places = [place for place in self._places if self._held[place][2] > number]
-            untils = (self._held[place][2] for place in self._places)
+            self._places = [place for place in self._places if self._lifetimes[place][2] > number]
+            untils = (self._lifetimes[place][2] for place in self._places)
             self._first_to_leave = min(untils, default=_NEVER)
 
     def within(self, start_ms: int, end_ms: int) -> list[int]:
         """The records in state with an event time in a window, by their places."""
-        return [place for place in self._places if start_ms <= self._held[place][0] < end_ms]
+        return [place for place in self._places if start_ms <= self._lifetimes[place][0] < end_ms]
 
 
 def _rows_at(records: pa.Table, places: Sequence[int]) -> pa.Table:

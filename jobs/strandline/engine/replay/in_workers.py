@@ -124,11 +124,11 @@ class _Partition:
             self._add_of_merging(done, ts_ms, firings)
         else:
             last = len(done.firings)
-            held = zip(done.first, done.until, strict=True)
+            lifetimes = zip(done.first, done.until, strict=True)
             self._extend(
                 self._records,
                 is_unfired=[first > last for first in done.first],
-                is_shown=[first <= last < until for first, until in held],
+                is_shown=[first <= last < until for first, until in lifetimes],
             )
         self._extend(
             self._records,

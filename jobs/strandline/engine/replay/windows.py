@@ -265,12 +265,12 @@ class _Operator:
         if not self._rules.merging:
             came_first = min(replayed.first[member] for member in removed)
             return [firing for firing in in_force if firing < came_first]
-        superseded = {
+        incomplete = {
             firing
             for member in removed
             for firing in replayed.containing(member, ts_ms[member], in_force[-1])
         }
-        return [firing for firing in in_force if firing not in superseded]
+        return [firing for firing in in_force if firing not in incomplete]
 
     def _kept(self, members: list[int]) -> list[int]:
         """The members that the evictor keeps, of at least one, in order of arrival."""

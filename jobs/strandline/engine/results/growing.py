@@ -27,7 +27,7 @@ def grown(
     """The contents of each FIRING of each window.
 
     Args:
-        units: a row for all records with the same first firing: FIRST_HELD_BY, LAST_FIRING, RECORDS
+        units: a row for all records with the same first firing: FIRST_FIRING, LAST_FIRING, RECORDS
             and the parts of aggregates.
         window: the columns that identify a window of a key.
         partials: the aggregates in two steps.

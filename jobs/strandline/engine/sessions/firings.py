@@ -160,7 +160,7 @@ def _event() -> Column:
     return F.struct(*own, c.FIRE_FROM, c.RANK, "records", position().alias(_POSITION)).alias(EVENT)
 
 
-def of_firings(units: DataFrame, spec: PipelineSpec) -> DataFrame:
+def units_in_firings(units: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The units in each firing: a row for each unit and FIRING, with the cause as an EVENT.
 
     Each unit may cause a firing. The firing contains the unit, and all units already present that
@@ -207,22 +207,20 @@ def _is_there_at(event: Column) -> Column:
     return F.when(by_watermark, as_watermark_fires).otherwise(as_record_fires)
 
 
-def fired(
-    units_of_firings: DataFrame, rows: DataFrame, levels: list[int], spec: PipelineSpec
-) -> DataFrame:
+def fired(units: DataFrame, rows: DataFrame, levels: list[int], spec: PipelineSpec) -> DataFrame:
     """The firings of sessions that do not fire just once: START, END, `records` and EVENT.
 
     A record behind the watermark does not fire if an earlier record that was on time extends over
     the end of its session: then the session still has its timer. Flink: `EventTimeTrigger`.
 
     Args:
-        units_of_firings: the rows of `of_firings`.
+        units: the rows of `units_in_firings`.
         rows: the rows of `units_of`.
         levels: see `levels_of`.
         spec: the pipeline.
     """
     session, event = session_of(spec), F.col(EVENT)
-    found = units_of_firings.groupBy(*session, c.FIRING).agg(
+    found = units.groupBy(*session, c.FIRING).agg(
         F.min(c.START).alias(c.START),
         F.max(c.END).alias(c.END),
         F.sum("records").alias("records"),

@@ -83,8 +83,8 @@ def _in_sessions(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     def cut(lateness_ms: int) -> Column:
         is_in = watermark < end - 1 + F.lit(lateness_ms)
         covered_from = F.greatest(F.col(c.START), watermark + (2 - lateness_ms))
-        covered = F.min(F.when(is_in, covered_from)).over(beyond) <= end
-        return F.when(is_in, ~F.coalesce(covered, F.lit(False)))
+        is_covered = F.min(F.when(is_in, covered_from)).over(beyond) <= end
+        return F.when(is_in, ~F.coalesce(is_covered, F.lit(False)))
 
     nearest = F.min(F.when(F.col(_CUT), end)).over(and_here)
     segment = F.min(F.when(F.col(_SOFT_CUT), F.struct(c.END, c.ROW))).over(and_here)

@@ -50,7 +50,7 @@ class SessionRebuild(SessionRows):
                 "state", self._state(F.lit(True), F.col(c.CLOSE_FROM))
             )
             shown = union_by_name(shown, emitted)
-            own = self._of_firings.join(emitted.select(c.FIRING), c.FIRING, "left_semi")
+            own = self._units_in_firings.join(emitted.select(c.FIRING), c.FIRING, "left_semi")
             members = members.unionByName(own.select(c.FIRING, c.UNIT))
         return self._window_rows(self._starts_in_range(shown), members)
 
@@ -144,14 +144,14 @@ class SessionRebuild(SessionRows):
     def _contained_records(self, identity: Column) -> DataFrame:
         """The accepted records, once for each FIRING that contains them."""
         records = self._records_in_units().withColumn(c.RECORD_ID, identity)
-        return in_firings(records, self._units_of_firings)
+        return in_firings(records, self._firings_of_units)
 
     @property
-    def _units_of_firings(self) -> DataFrame | None:
+    def _firings_of_units(self) -> DataFrame | None:
         """FIRING and UNIT of firings with several units; None: every unit fires alone."""
         if self._refired is None:
             return None
-        return self._of_firings.select(c.FIRING, c.UNIT)
+        return self._units_in_firings.select(c.FIRING, c.UNIT)
 
     # ------------------------------------------------------------------------------------- as rows
 

@@ -24,7 +24,7 @@ from strandline.engine.sessions.firings import (
     fired_once,
     fires_once,
     in_order,
-    of_firings,
+    units_in_firings,
     units_of,
 )
 from strandline.engine.sessions.merge import levels_of, sessions_of, starts_in
@@ -155,10 +155,10 @@ class SessionRows(Rebuild, ABC):
         return units_of(self._rows, self._emitted, spec, self.history.axis, self.clock)
 
     @cached_property
-    def _of_firings(self) -> DataFrame:
+    def _units_in_firings(self) -> DataFrame:
         """The units in each firing, for sessions that fire more than once."""
         refired = self._units.where(~fires_once())
-        return of_firings(refired, self._spec).transform(computed)
+        return units_in_firings(refired, self._spec).transform(computed)
 
     @cached_property
     def _refired(self) -> DataFrame | None:
@@ -166,7 +166,7 @@ class SessionRows(Rebuild, ABC):
         if self._units.where(~fires_once()).isEmpty():
             return None
         levels = levels_of(self._rows)
-        found = fired(self._of_firings, self._rows, levels, self._spec)
+        found = fired(self._units_in_firings, self._rows, levels, self._spec)
         return in_order(found, self.history.axis, self.clock).transform(computed)
 
     @property

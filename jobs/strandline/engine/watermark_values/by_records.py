@@ -28,7 +28,7 @@ from strandline.model.watermarks import Ticks
 
 _AFTER_ALL = 2**60
 """The rank of the end of a part of a day: after everything visible at its instant."""
-_PREVIOUS = "_strandline_stood_ms"
+_PREVIOUS = "_strandline_previous_ms"
 _PART = "_strandline_part"
 _BEFORE = "_strandline_before"
 

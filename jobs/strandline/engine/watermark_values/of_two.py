@@ -27,7 +27,11 @@ from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import day_of
 
 _AT, _AT_RANK = "_strandline_at", "_strandline_at_rank"
-_LEFT, _RIGHT, _PREVIOUS = "_strandline_left_ms", "_strandline_right_ms", "_strandline_stood_ms"
+_LEFT, _RIGHT, _AT_CHANGE = (
+    "_strandline_left_ms",
+    "_strandline_right_ms",
+    "_strandline_change_ms",
+)
 _FROM, _UNTIL, _IS_IDLE = "_strandline_idle_from", "_strandline_idle_until", "_strandline_is_idle"
 _UNTIL_RANK = "_strandline_idle_until_rank"
 _AFTER_ALL = 2**60
@@ -117,16 +121,16 @@ class EmissionsOfTwo:
         if not changes:
             return at_arrival
         stretches = other.at(
-            _stretches(at_arrival.sparkSession, changes, idle.place), _days_of(changes), _PREVIOUS
+            _stretches(at_arrival.sparkSession, changes, idle.place), _days_of(changes), _AT_CHANGE
         )
-        stretches = stretches.select(_FROM, _UNTIL, _IS_IDLE, _PREVIOUS)
+        stretches = stretches.select(_FROM, _UNTIL, _IS_IDLE, _AT_CHANGE)
         place = _place(c.SEEN_FROM, c.RANK)
         inside = (place >= F.col(_FROM)) & (place < F.col(_UNTIL))
-        least = F.when(F.col(_IS_IDLE), F.col(now)).otherwise(F.col(_PREVIOUS))
+        least = F.when(F.col(_IS_IDLE), F.col(now)).otherwise(F.col(_AT_CHANGE))
         return (
             at_arrival.join(F.broadcast(stretches), inside, "left")
             .withColumn(c.WATERMARK, F.greatest(c.WATERMARK, least))
-            .drop(_FROM, _UNTIL, _IS_IDLE, _PREVIOUS)
+            .drop(_FROM, _UNTIL, _IS_IDLE, _AT_CHANGE)
         )
 
 

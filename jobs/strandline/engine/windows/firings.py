@@ -90,7 +90,7 @@ def _of_single_records(
 
 
 def _numbered(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """The records with FIRST_HELD_BY: for late records their number in their window, else 0."""
+    """The records with FIRST_FIRING: for late records their number in their window, else 0."""
     is_late = F.when(fires_at_once(), 1)
     in_order = Window.partitionBy(*window_of(spec), is_late).orderBy(
         c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
@@ -65,9 +66,17 @@ def _newest(lake: Lake, table: str, place: str, *, has_landed: bool) -> tuple[Co
     try:
         return _of_table(LandingLog.open(uri, place, table).table), ""
     except InputError:
-        if has_landed:
+        if has_landed and _is_missing(uri):
             raise
         return None, f"{place}: no Delta table at {table} yet: {not_checked}"
+
+
+def _is_missing(uri: str) -> bool:
+    """Whether no Delta table is at a place; a place that cannot be read says nothing about it."""
+    try:
+        return not DeltaTable.is_deltatable(uri)
+    except (DeltaError, OSError):
+        return False
 
 
 def _of_table(table: DeltaTable) -> Columns:

@@ -53,8 +53,8 @@ def create(store: Store, target: PublishedTable, staged: StructType) -> None:
     ]
     table = store.create(target.name, _as_fields(target, plain), [target.partition])
     if target.holds_source_rows:
-        fit = fit_into(table, target, staged, store.pipeline)
-        second = [column for column in fit.second.values() if column.name in fit.new]
+        fitted = fit_into(table, target, staged, store.pipeline)
+        second = [column for column in fitted.second.values() if column.name in fitted.new]
         _add(target, second, table, commit(store.uri(target.name)))
 
 
@@ -237,19 +237,19 @@ def without_op(schema: StructType) -> StructType:
     return StructType([field for field in schema.fields if field.name != OP])
 
 
-def _make_room(target: PublishedTable, fit: Fit, adoption: Adoption) -> None:
+def _make_room(target: PublishedTable, fitted: Fit, adoption: Adoption) -> None:
     """Widen the table's columns that are too narrow for staged ones, and add new columns.
 
     A table is widened by rewriting it in one commit: delta-rs cannot read Delta's type widening.
     """
-    if fit.widened:
+    if fitted.widened:
         table = DeltaTable(adoption.uri)
-        fields = [field for field in fit.schema.fields if field.name not in fit.new]
-        there = map(fit.of_published, rows_of(dataset_of(table)))
+        fields = [field for field in fitted.schema.fields if field.name not in fitted.new]
+        there = map(fitted.of_published, rows_of(dataset_of(table)))
         count = rows_by_log(table, target.partition)
         _replace(adoption, there, count, StructType(fields), part="wider")
-    if fit.new:
-        added = [fit.schema[name] for name in fit.new]
+    if fitted.new:
+        added = [fitted.schema[name] for name in fitted.new]
         table = DeltaTable(adoption.uri)
         _add(target, added, table, commit(adoption.uri, adoption.attempt.run_id))
 

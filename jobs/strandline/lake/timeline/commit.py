@@ -37,7 +37,7 @@ class DaysToWrite:
         spec: the pipeline.
         axes: the axis of each source, by its side.
         observed: the cells of the days; cells of other days are ignored.
-        step_days: the steps of channels, if they can go idle.
+        observed_steps: the steps of channels, if they can go idle.
         days: the days to write, whose rows are replaced.
         facts: the facts of each day.
         violations: `arrival_date`, `channel`, `violations`, if they are counted.
@@ -46,7 +46,7 @@ class DaysToWrite:
     spec: PipelineSpec
     axes: Mapping[str, Axis]
     observed: Fresh
-    step_days: Sequence[ObservedDay]
+    observed_steps: Sequence[ObservedDay]
     days: Collection[date]
     facts: Mapping[date, DayFacts]
     violations: pd.DataFrame | None = None
@@ -184,9 +184,9 @@ def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
         channels = channels.merge(counted, on=["arrival_date", "channel"], how="left")
     day_map = observed.day_map.assign(kind="day")
     parts = [part[part["arrival_date"].isin(days)] for part in (channels, day_map)]
-    for step_days in written.step_days:
-        if step_days.day in days:
-            parts += _rows_of_steps(step_days, written.axes[step_days.name])
+    for observed_steps in written.observed_steps:
+        if observed_steps.day in days:
+            parts += _rows_of_steps(observed_steps, written.axes[observed_steps.name])
     # a day on which nothing counts has been observed all the same
     silent = sorted(days - set(day_map["arrival_date"]))
     if silent:
@@ -197,16 +197,16 @@ def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
     return pa.concat_tables([*tables, _table(_facts_rows(facts))])
 
 
-def _rows_of_steps(step_days: ObservedDay, axis: Axis) -> list[pd.DataFrame]:
+def _rows_of_steps(observed_steps: ObservedDay, axis: Axis) -> list[pd.DataFrame]:
     """The steps of a day of a source with idleness, and the source's state after the day."""
-    of_source = step_days.name or None
-    steps = steps_to(step_days.steps, axis).assign(kind="step", channel=of_source)
+    of_source = observed_steps.name or None
+    steps = steps_to(observed_steps.steps, axis).assign(kind="step", channel=of_source)
     state = {
-        "arrival_date": step_days.day,
+        "arrival_date": observed_steps.day,
         "channel": of_source,
-        "source_state": step_days.carried.to_json(beside_another=of_source is not None),
-        "until_arrival_ms": step_days.carried.until_ms,
-        "watermark_ms": step_days.carried.combined_ms,
+        "source_state": observed_steps.carried.to_json(beside_another=of_source is not None),
+        "until_arrival_ms": observed_steps.carried.until_ms,
+        "watermark_ms": observed_steps.carried.combined_ms,
     }
     return [steps, pd.DataFrame([state]).assign(kind="source")]
 

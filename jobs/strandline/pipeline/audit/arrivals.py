@@ -47,8 +47,8 @@ class RunArrivals:
             first = min(known, default=day_of(until_ms))
             if reached_ms is not None:
                 first = day_of(min(until_ms - DAY_MS, reached_ms))
-            owed = {day for day in planned.plan.to_recompute if midnight_of(day) < until_ms}
-            return sorted({*_days_between(first, day_of(until_ms)), *owed})
+            to_recompute = {day for day in planned.plan.to_recompute if midnight_of(day) < until_ms}
+            return sorted({*_days_between(first, day_of(until_ms)), *to_recompute})
         within = planned.plan.scope.windows
         of_its_dates = {
             day for day in known if within.start_ms - DAY_MS < midnight_of(day) < within.end_ms

@@ -74,8 +74,8 @@ def diffs(
             continue
         target, part = ctx.spec.tables[name], ctx.staging.part(name, rows.schema)
         leaves = leaving if name == QUARANTINE.name else None
-        judging = _Judging(ctx, target, part, plan, oldest_ms, around[name], leaves)
-        changes.append(judging.change(replaces_all=recreate and name in _WITH_THE_KEY))
+        covered_rows = _Covered(ctx, target, part, plan, oldest_ms, around[name], leaves)
+        changes.append(covered_rows.change(replaces_all=recreate and name in _WITH_THE_KEY))
     return changes
 
 
@@ -102,7 +102,7 @@ def parts_of(staged: Staged) -> dict[str, DataFrame | None]:
 
 
 @dataclass(frozen=True)
-class _Judging:
+class _Covered:
     """The staged rows for a table, and the published rows that they are compared with.
 
     Attributes:

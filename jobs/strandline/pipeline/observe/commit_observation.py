@@ -69,7 +69,7 @@ def commit_observation(
             spec,
             observation.axes,
             observation.fresh,
-            observation.step_days,
+            observation.observed_steps,
             days,
             status.facts_of(days),
             observation.violations,

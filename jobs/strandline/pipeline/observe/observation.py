@@ -29,7 +29,7 @@ class Observation:
             without a day; they do not enter the timeline yet.
         fresh: the new observations of these days.
         inputs: the new observations of each source, by its name (`Landing.inputs`).
-        step_days: where channels can go idle: the watermark's steps on these days.
+        observed_steps: where channels can go idle: the watermark's steps on these days.
         status: the landing status: what has landed, compared with what was observed.
         violations: records of these days that broke the order which the watermark assumes (see
             `engine.violations`); None: they are not counted.
@@ -41,7 +41,7 @@ class Observation:
     partial_days: list[date | None]
     fresh: Fresh
     inputs: Mapping[str, ObservedInput]
-    step_days: list[ObservedDay]
+    observed_steps: list[ObservedDay]
     status: LandingStatus
     violations: pd.DataFrame | None = None
     violations_before: int = 0

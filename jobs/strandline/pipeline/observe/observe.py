@@ -21,7 +21,7 @@ from strandline.engine.history.union import (
 )
 from strandline.engine.history.violations import violations
 from strandline.engine.position.axis import Axis
-from strandline.engine.timeline import Combined
+from strandline.engine.timeline import CombinedTimeline
 from strandline.engine.watermark_values.forwarded import history_behind
 from strandline.errors import InputError
 from strandline.lake.landing.joined_landing import JoinedLanding
@@ -58,16 +58,16 @@ def observe_landing(
     spec = landing.spec
     fingerprint = spec.timeline_fingerprint
     found = observe_input(landing, staging, axis, days, status, fingerprint=fingerprint)
-    timeline = Combined(_known(status.timeline, spec, days), found.fresh)
+    timeline = CombinedTimeline(_known(status.timeline, spec, days), found.fresh)
     if isinstance(landing, ResultsLanding):
         upstream = _upstream_of(landing, staging, axis, horizon_ms)
         history = history_behind(landing.spark, landing.spec, timeline, upstream)
     else:
         history = assemble_history(
-            timeline, spec, axis, found.steps, found.step_days, horizon_ms=horizon_ms
+            timeline, spec, axis, found.steps, found.observed_steps, horizon_ms=horizon_ms
         )
     observation = Observation(
-        history, days.whole, days.partial, found.fresh, {"": found}, found.step_days, status
+        history, days.whole, days.partial, found.fresh, {"": found}, found.observed_steps, status
     )
     return _with_violations(observation, landing, days)
 
@@ -93,12 +93,14 @@ def _observe_two(
     }
     left, right = (NamedInput(one.fresh, name) for name, one in found.items())
     fresh = FreshOfTwo(left, right)
-    timeline = Combined(_known(status.timeline, spec, days), fresh)
+    timeline = CombinedTimeline(_known(status.timeline, spec, days), fresh)
     if of_pairs is not None:
-        history, step_days = _pairs(landing, of_pairs, axis, timeline, found, days)
+        history, observed_steps = _pairs(landing, of_pairs, axis, timeline, found, days)
     else:
-        history, step_days = _behind_one_valve(landing, axis, timeline, found, days, status)
-    observation = Observation(history, days.whole, days.partial, fresh, found, step_days, status)
+        history, observed_steps = _behind_one_valve(landing, axis, timeline, found, days, status)
+    observation = Observation(
+        history, days.whole, days.partial, fresh, found, observed_steps, status
+    )
     return _with_violations(observation, landing, days)
 
 
@@ -110,7 +112,7 @@ def _pairs(
     landing: JoinedLanding,
     spec: JoinedSpec,
     axis: Axis,
-    timeline: Combined,
+    timeline: CombinedTimeline,
     found: Mapping[str, ObservedInput],
     days: DaysToObserve,
 ) -> _Found:
@@ -122,19 +124,19 @@ def _pairs(
             one.spec,
             landing.axis_of(name, axis),
             found[name].steps,
-            found[name].step_days,
+            found[name].observed_steps,
             horizon_ms=days.horizon_ms,
         )
         records = one.records(history.axis, history.days.rebuilt)
         inputs[name] = Input(records, one.source_columns, history)
-    step_days = [day for one in found.values() for day in one.step_days]
-    return HistoryOfTwo.of(timeline, spec, inputs), step_days
+    observed_steps = [day for one in found.values() for day in one.observed_steps]
+    return HistoryOfTwo.of(timeline, spec, inputs), observed_steps
 
 
 def _behind_one_valve(
     landing: JoinedLanding,
     axis: Axis,
-    timeline: Combined,
+    timeline: CombinedTimeline,
     found: Mapping[str, ObservedInput],
     days: DaysToObserve,
     status: LandingStatus,
@@ -152,11 +154,11 @@ def _behind_one_valve(
         nothing=none_of_two(sources),
     )
     records, horizon_ms = {name: one.records for name, one in found.items()}, days.horizon_ms
-    step_days = [*observe_days_of_two(records, sources, timeline.fresh, kept, horizon_ms)]
+    observed_steps = [*observe_days_of_two(records, sources, timeline.fresh, kept, horizon_ms)]
     history = assemble_history_of_two(
-        timeline, spec, sources, kept, step_days, horizon_ms=horizon_ms
+        timeline, spec, sources, kept, observed_steps, horizon_ms=horizon_ms
     )
-    return history, step_days
+    return history, observed_steps
 
 
 def _upstream_of(

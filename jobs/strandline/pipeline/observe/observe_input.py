@@ -77,13 +77,13 @@ class ObservedInput:
         records: its rows of the days, as far as they are known.
         fresh: the cells of these rows.
         steps: the stored steps of its channels; None: its channels cannot go idle.
-        step_days: the steps on the days observed now.
+        observed_steps: the steps on the days observed now.
     """
 
     records: DataFrame
     fresh: Fresh
     steps: KnownSteps | None = None
-    step_days: list[ObservedDay] = field(default_factory=list)
+    observed_steps: list[ObservedDay] = field(default_factory=list)
 
 
 def observe_input(
@@ -122,8 +122,8 @@ def observe_input(
         name=name,
         nothing=KnownSteps.none(spec, axis),
     )
-    step_days = observe_days(records, spec, axis, fresh, kept, days.horizon_ms, name=name)
-    return ObservedInput(records, fresh, kept, list(step_days))
+    observed_steps = observe_days(records, spec, axis, fresh, kept, days.horizon_ms, name=name)
+    return ObservedInput(records, fresh, kept, list(observed_steps))
 
 
 def _records_of(landing: Landing, axis: Axis, days: DaysToObserve) -> DataFrame:

@@ -124,6 +124,7 @@ def bring_in(
     """`publish` without its checks; the caller holds the lock, and no publish is unfinished."""
     for change in changes:
         if any(change.counts.values()) and not change.replaces_all:
+            # raises if a column does not fit
             out.fit_of(ctx.store, change.target, out.without_op(change.rows.schema))
     state = ctx.ledger.state()
     state = state.recreating if entry.recreated else state

@@ -157,9 +157,10 @@ def _rows_by_day(store: Store) -> dict[date, int]:
 
 
 def _first_of_page(rows: Mapping[date, int], last: date) -> date:
-    first, read = last, rows.get(last, 0)
+    """The first day of a page; days before the first one with slots are left out."""
+    first, read, earliest = last, rows.get(last, 0), min(rows)
     for _ in range(DAYS - 1):
-        if first == date.min:
+        if first <= earliest:
             break
         read += rows.get(first - timedelta(1), 0)
         if read > MOST_ROWS:

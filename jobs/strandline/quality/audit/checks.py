@@ -71,7 +71,7 @@ def expectations_of(checks: Sequence[Check]) -> list[Expectation]:
     ]
 
 
-def results_of_held(checks: Sequence[Check]) -> Iterator[AuditResult]:
+def results_of_passed(checks: Sequence[Check]) -> Iterator[AuditResult]:
     """The results of the checks that hold, which are not evaluated by Great Expectations."""
     for check in checks:
         if check.success:

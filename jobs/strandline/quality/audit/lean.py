@@ -47,7 +47,10 @@ class _MlLater(ModuleType):
 
 
 class _Lean(MetaPathFinder, Loader):
-    """An import hook for one thread; imports of other threads are unchanged."""
+    """An import hook for one thread.
+
+    Until the import ends, other threads that import `pyspark.ml` get its placeholder.
+    """
 
     def __init__(self) -> None:
         self._thread = get_ident()
@@ -83,6 +86,8 @@ def _import() -> None:
         sys.meta_path.remove(finder)
         for name in _ML:
             if isinstance(sys.modules.get(name), _MlLater):
+                parent, _, own = name.rpartition(".")
+                vars(sys.modules[parent]).pop(own, None) if parent in sys.modules else None
                 del sys.modules[name]
 
 

@@ -22,7 +22,7 @@ from great_expectations.expectations.expectation import Expectation
 from strandline.model.books import Book
 from strandline.quality.audit import checkpoint, wording
 from strandline.quality.audit import expectations as own
-from strandline.quality.audit.checks import expectations_of, results_of_held
+from strandline.quality.audit.checks import expectations_of, results_of_passed
 from strandline.quality.audit.declared import declared_expectations
 from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.wording import RangeFigures
@@ -118,7 +118,7 @@ def audit(
     with checkpoint.without_chatter():
         gx_context = checkpoint.context(context_folder)
         results = [one for table in tables for one in _validated(gx_context, table, run)]
-    return Audit((*results, *results_of_held(staged.checks)))
+    return Audit((*results, *results_of_passed(staged.checks)))
 
 
 def audit_removals(
