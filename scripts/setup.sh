@@ -287,7 +287,7 @@ if needs_java; then prepare_spark; fi
 install_project
 if needs_java; then
     set -m # a process group of its own, so that it can be ended whole
-    archive_classes 9<&- &
+    archive_classes </dev/null 9<&- &
     rehearsal=$!
     set +m
     trap 'kill -- "-$rehearsal" 2>/dev/null || true' EXIT
