@@ -95,6 +95,10 @@ _LONGEST = 300
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _TOO_LARGE = re.compile(r"File too large")
 _CUT = re.compile(r"Parquet file size is 0 bytes|Parquet magic bytes not found")
+_DAMAGED_LOG = re.compile(
+    "Kernel error: (?:Json error|Arrow error: Parquet error|No table metadata or protocol|"
+    ".*found gap)"
+)
 _NOT_WRITABLE = re.compile(
     "Read-only file system|Permission denied|Operation not permitted|Not a directory|"
     "Is a directory|File exists|File name too long|Too many levels of symbolic links"
@@ -131,8 +135,8 @@ def storage_error(
 
     Returns:
         RetryableError if the disk is full, a limit is reached, or the store has failed; InputError
-        if the path or its permissions are wrong, or a file of a table is truncated; None for
-        another exception.
+        if the path or its permissions are wrong, a file of a table is truncated, or a table's log
+        is damaged; None for another exception.
     """
     said = str(error)
     if _OVERTAKEN.search(said):
@@ -149,6 +153,9 @@ def storage_error(
     if _CUT.search(said):
         way_out = "it was not stored when the power was cut: see 'A power cut' in the guide"
         return InputError(place, f"a file is not whole ({telling_line(said)})", way_out)
+    if _DAMAGED_LOG.search(said):
+        problem = f"a table's log is damaged ({telling_line(said)[:_LONGEST]})"
+        return InputError(place, problem, "restore the files of its _delta_log from a copy")
     if not (of_a_store or is_of_a_store):
         return None
     if _NOT_WRITABLE.search(said):

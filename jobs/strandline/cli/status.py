@@ -19,6 +19,7 @@ from strandline.errors import (
     NoRunsError,
     StrandlineError,
     problem_of,
+    storage_error,
 )
 from strandline.model.intervals import instant_of
 
@@ -77,7 +78,9 @@ def status(
 
 def _problem(name: str, error: Exception) -> StrandlineError:
     """Why the status of a pipeline cannot be read; a damaged table has raised any error."""
-    return error if isinstance(error, StrandlineError) else StrandlineError(name, problem_of(error))
+    if isinstance(error, StrandlineError):
+        return error
+    return storage_error(name, error) or StrandlineError(name, problem_of(error))
 
 
 def _code_of(found: Mapping[str, Any]) -> int:

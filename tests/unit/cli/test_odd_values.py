@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 from many_days import a_lake_of
 from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 from small_disks import a_small_disk, filled, read_only
 
 from strandline.cli.main import main
-from strandline.errors import RetryableError, not_writable, storage_error
+from strandline.errors import InputError, RetryableError, not_writable, storage_error
 from strandline.lake.export import export
 
 HUGE = ("999999999999", "99999999999999999999999")
@@ -192,3 +197,24 @@ def test_a_file_below_a_file_is_refused_without_a_trace(tmp_path):
         export(tmp_path / "file/x.csv", pa.schema([("a", pa.int64())]), [])
     assert caught.value.exit_code == 2
     assert (tmp_path / "file").read_text() == "of others"
+
+
+@pytest.mark.parametrize("damage", ["broken", "cut", "gap", "checkpoint"])
+def test_a_damaged_log_of_a_table_is_an_input_error_with_its_way_out(tmp_path, damage):
+    uri = str(tmp_path / "t")
+    for number in range(3):
+        write_deltalake(uri, pa.table({"a": [number]}), mode="append")
+    commits = sorted(Path(uri, "_delta_log").glob("*.json"))
+    if damage == "gap":
+        commits[1].unlink()
+    elif damage == "checkpoint":
+        DeltaTable(uri).create_checkpoint()
+        (checkpoint,) = Path(uri, "_delta_log").glob("*.parquet")
+        checkpoint.write_bytes(b"x" * 300)
+    else:
+        commits[-1].write_text({"broken": '{"add": broken', "cut": '{"commitInfo":{"tim'}[damage])
+    with pytest.raises(DeltaError) as raised:
+        DeltaTable(uri)
+    error = storage_error("lake", raised.value)
+    assert isinstance(error, InputError)
+    assert "log is damaged" in str(error) and "_delta_log" in str(error)
