@@ -72,7 +72,7 @@ def _what_stays(found: Mapping[str, Any]) -> list[str]:
 def _erased(found: Mapping[str, Any]) -> None:
     verb = "would be erased" if found["dry_run"] else "erased, with all old versions"
     if not any(found["rows"].values()):
-        verb += "; no row of the newest one meets the condition"
+        verb += "; no row of the newest version meets the condition"
     show.out.print(f"[bold]{escape(found['pipeline'])}[/]: {verb}")
     for name, rows in found["rows"].items():
         if rows is not None:

@@ -302,7 +302,8 @@ def test_the_command_counts_first_and_says_what_stays(lake, tmp_path, capsys):
     assert "the landing table is not touched" in out
     assert call("--reason", " ")[0] == 2
     nobody = call("--reason", "x", where="person = 'nobody'")[1]
-    assert "erased, with all old versions; no row of the newest one meets the condition" in nobody
+    says = "erased, with all old versions; no row of the newest version meets the condition"
+    assert says in nobody
     assert json.loads(call("--reason", "asked for", "--json")[1])["rows"]["quarantine"] == 2
     assert persons(lake, "quarantine") == ["bob", "bob"]
 

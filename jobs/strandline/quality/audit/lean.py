@@ -86,9 +86,10 @@ def _import() -> None:
         sys.meta_path.remove(finder)
         for name in _ML:
             if isinstance(sys.modules.get(name), _MlLater):
-                parent, _, own = name.rpartition(".")
-                vars(sys.modules[parent]).pop(own, None) if parent in sys.modules else None
                 del sys.modules[name]
+        pyspark = sys.modules.get("pyspark")
+        if isinstance(getattr(pyspark, "ml", None), _MlLater):
+            delattr(pyspark, "ml")
 
 
 _import()
