@@ -14,11 +14,10 @@ from strandline.engine.calendar.slots import Calendar
 from strandline.engine.calendar.tables import newest_window_table
 from strandline.engine.frames import long
 from strandline.engine.history.first_records import in_probe_order
-from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_late
-from strandline.engine.sessions.merge import starts_in
 from strandline.engine.watermark_values.of_days import emissions
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec

@@ -15,14 +15,13 @@ from strandline.engine import columns as c
 from strandline.engine.history.history import History
 from strandline.engine.pairs.of_range import PairsOfRange
 from strandline.engine.position.grid import Grid
-from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.replay.grid import ReplayedWindows
 from strandline.engine.replay.of_all_time import ReplayedOfAllTime
-from strandline.engine.replay.sessions import ReplayedSessions
 from strandline.engine.scope import Rebuild
-from strandline.engine.sessions.merge import starts_in
 from strandline.engine.sessions.reach import first_not_final
 from strandline.engine.sessions.rebuild import SessionRebuild
+from strandline.engine.sessions.replayed import ReplayedSessions
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK, cleanup_time

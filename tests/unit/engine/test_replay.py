@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from operators import Group, InFlight, Sessions, events_of, operator_of
+from operators import Group, events_of, operator_of
 
 from strandline.engine.replay.plain import NEVER, Firing, Records, Replayed, Rules
 from strandline.engine.replay.rules import rules_of
@@ -20,6 +20,8 @@ from strandline.model.windows import (
     SlidingWindows,
     TumblingWindows,
 )
+from strandline.reference.panes import Outcome
+from strandline.reference.sessions import SessionOperator
 from strandline.reference.windows import GlobalWindowOperator, GridWindowOperator
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.trigger import Continuous, Count, Delta, EndOfInput, EventTime, Never
@@ -71,9 +73,13 @@ EVENTS = st.lists(RECORD | RECORD | RECORD | ADVANCE, min_size=8, max_size=40)
 """Records by how far their time is from the watermark; both begin before 1970."""
 
 
-def rules(trigger: Any, evictor: Any, *, merging: bool = False) -> Rules:
-    window = SimpleNamespace(merging=merging)
-    spec: Any = SimpleNamespace(fires_by=trigger, evicts_by=evictor, window=window)
+def rules(trigger: Any, evictor: Any, *, merging: bool = False, lateness_ms: int = 0) -> Rules:
+    spec: Any = SimpleNamespace(
+        fires_by=trigger,
+        evicts_by=evictor,
+        window=SimpleNamespace(merging=merging),
+        allowed_lateness=lateness_ms,
+    )
     return rules_of(spec)
 
 
@@ -131,7 +137,7 @@ def test_windows_on_a_grid_fire_as_those_of_the_reference(
             assert still == list(held[window].members)
         else:
             never_found = [
-                r for place, r in enumerate(records) if done.found_by(place, r.ts_ms) is None
+                r for r, first in zip(records, done.first, strict=True) if first > len(done.firings)
             ]
             assert never_found == list(unfired.get(window, ()))
         assert_supersedes_the_one_before(done, group)
@@ -171,49 +177,48 @@ def test_global_windows_fire_as_those_of_the_reference(trigger, evictor, events,
 
 @given(WITH_MERGE, EVICTORS, LATENESS, EVENTS)
 def test_sessions_fire_as_those_of_the_reference(trigger, evictor, lateness_ms, events):
-    sessions = Sessions(operator_of(InFlight, trigger, evictor, lateness_ms, gap_ms=None))
+    operator = operator_of(SessionOperator, trigger, evictor, lateness_ms, gap_ms=None)
     advances: dict[int, int] = {}
+    group, refused = Group(), []
     for number, record, watermark_ms in events_of(events):
         if record is None:
-            sessions.advance(number, watermark_ms)
+            fired = list(operator.advance(watermark_ms))
             advances[number] = watermark_ms
         else:
-            sessions.take(number, record)
-    operator = sessions.operator
-    held = {pane.window: pane for pane in operator.panes()}
-    late = {(r.record_id, window.start_ms, window.end_ms) for r, window in operator.accepted_late}
-    found_late = set()
-    for group in sessions.groups:
-        records = [record for record, _ in group.records]
-        in_order = sorted(group.firings, key=lambda of: of[1].seq)
-        merging = rules(trigger, evictor, merging=True)
-        # up to the end of time: those that the watermark has reached are the first of them
-        done = replay(group.columns(), merging, None)
-        happened = [f for f in done.firings if is_reached(f, operator.watermark_ms)]
-        assert [f.number for f in happened] == [*range(1, len(happened) + 1)]
-        assert [emitted(f, done, records) for f in happened] == [
-            expected(pane) for _, pane in in_order
-        ]
-        assert [len(f.supersedes) for f in happened] == [
-            len(pane.supersedes) for _, pane in in_order
-        ]
-        assert [event_of(f, records, advances) for f in happened] == [n for n, _ in in_order]
-        of_watermark = replay(group.columns(), merging, operator.watermark_ms)
-        assert of_watermark.firings == happened
-        window = next((w for w, of in sessions.by_window.items() if of is group), None)
-        if window is not None:
-            still = [
-                r for r, by in zip(records, of_watermark.removed_by, strict=True) if by == NEVER
-            ]
-            assert still == list(held[window].members)
-        found_late |= {
-            (record.record_id, start_ms, end_ms)
-            for record, start_ms, end_ms, is_late in zip(
-                records, done.starts_ms, done.ends_ms, done.late, strict=True
-            )
-            if is_late
-        }
-    assert found_late == late
+            group.records.append((record, operator.watermark_ms))
+            outcome, fired = operator.process(record)
+            refused.append(outcome is Outcome.LATE)
+        group.firings += [(number, pane) for pane in fired]
+    records = [record for record, _ in group.records]
+    merging = rules(trigger, evictor, merging=True, lateness_ms=lateness_ms)
+    done = replay(group.columns(), merging, operator.watermark_ms)
+    assert done.refused == refused
+    assert [emitted(f, done, records) for f in done.firings] == [
+        expected(pane) for _, pane in group.firings
+    ]
+    assert [done.superseded_by(f) for f in done.firings] == [
+        [earlier + 1 for earlier in pane.supersedes] for _, pane in group.firings
+    ]
+    assert [event_of(f, records, advances) for f in done.firings] == [n for n, _ in group.firings]
+    assert [
+        (one.start_ms, one.end_ms, [records[place] for place in one.members])
+        for one in done.in_state
+    ] == [(pane.window.start_ms, pane.window.end_ms, [*pane.members]) for pane in operator.panes()]
+    assert {
+        (record.record_id, start_ms, end_ms)
+        for record, start_ms, end_ms, is_late in zip(
+            records, done.starts_ms, done.ends_ms, done.late, strict=True
+        )
+        if is_late
+    } == {(r.record_id, window.start_ms, window.end_ms) for r, window in operator.accepted_late}
+    never_found = {
+        r.record_id for place, r in enumerate(records) if done.is_unfired(place, r.ts_ms)
+    }
+    assert never_found == {r.record_id for pane in operator.unfired for r in pane.members}
+    # up to the end of time: those that the watermark has reached are the first of them
+    to_the_end = replay(group.columns(), merging, None).firings
+    assert to_the_end[: len(done.firings)] == done.firings
+    assert not any(is_reached(f, operator.watermark_ms) for f in to_the_end[len(done.firings) :])
 
 
 def is_reached(firing: Firing, watermark_ms: int) -> bool:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.position.grid import Grid
-from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS
+from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Candidate, Ticks
 
@@ -18,6 +18,11 @@ from strandline.model.watermarks import Candidate, Ticks
 def floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
     """The start of the grid step that contains a time, in ms."""
     return ts - F.pmod(ts - offset_ms, F.lit(step_ms))
+
+
+def starts_in(start: Column, within: TimeRange) -> Column:
+    """Whether a time lies in a range."""
+    return (start >= within.start_ms) & (start < within.end_ms)
 
 
 def slot_of(ts: Column, grid: Grid) -> Column:

@@ -21,6 +21,7 @@ from strandline.engine.replay.outcome import (
     NUMBER,
     PLACE,
     REACHES,
+    causes_of,
     contents,
     firings_of,
     placed,
@@ -36,9 +37,11 @@ from strandline.engine.replay.rows import (
     LATE,
     UNTIL_MS,
     Groups,
+    position_of,
     replayed,
     values_of,
 )
+from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
 from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
@@ -151,15 +154,15 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         }
         records = self._with_watermarks(accepted).withColumns(own)
         used = [] if self.history.grid.one_window_each else [c.NEWEST_WINDOW]
-        used += columns_read(self.records, spec, self.source_columns)
+        used += causes_of(spec) + columns_read(self.records, spec, self.source_columns)
         identifying = self.source_columns.names
-        return replayed(records, self.groups, spec, identity, used, identifying)
+        return replayed(records, self.groups, spec, rules_of(spec), identity, used, identifying)
 
     @property
     def groups(self) -> Groups:
         """See `ReplayedRebuild`: windows of a key."""
         about = int(self.slots["records"].sum()) * self.history.grid.most_windows
-        return Groups(window_of(self._spec), about)
+        return Groups(window_of(self._spec), position_of(self._spec), about)
 
     def _with_watermarks(self, accepted: DataFrame) -> DataFrame:
         """The records with the WATERMARK at their arrival, and UNTIL_MS.
@@ -213,7 +216,8 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     # ------------------------------------------------------------------------------ its firings
 
     def _place(self, identity: Column) -> DataFrame:
-        fired = firings_of(self._replayed(identity), self.group, self._spec)
+        causes = [*self.group, *causes_of(self._spec), c.RECORD_ID]
+        fired = firings_of(self._replayed(identity), causes)
         timed = self._reached(fired) if self._spec.fires_at_times else self._at_ends(fired)
         own_window = -F.col(c.END)  # a record fires its newest window first
         return placed(timed, F.col(_AT_MS), own_window, self._spec)

@@ -1,7 +1,7 @@
 """The replay of a partition in a worker of the engine: Arrow in, Arrow out, one call a group.
 
 The module is shipped to the workers as text, since this library is not installed there. Of the
-library it imports `plain` and `windows` alone, which are shipped with it.
+library it imports `plain`, `in_flight` and `windows` alone, which are shipped with it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from strandline.engine.replay.plain import (
     NEVER,
     NULL_VALUE,
     Firing,
+    InState,
     Records,
     Replayed,
     Rules,
@@ -33,32 +34,45 @@ FIRING = pa.struct(
         ("time_ms", _NUMBER),
         ("reaches_ms", _NUMBER),
         ("late", _FLAG),
+        ("ended_ms", _NUMBER),
         ("firing", _NUMBER),
         ("replaces_before", _FLAG),
         ("is_shown", _FLAG),
         ("supersedes", pa.list_(_EARLIER)),
     ]
 )
-"""A firing: the fields of `Firing`; its number in its window; whether it replaces the one before,
-and whether none replaces it; all firings that it replaces, where windows merge."""
+"""A firing: the fields of `Firing`; when the input of its window had ended; its number in its
+window; whether it replaces the one before, and whether none replaces it; all firings that it
+replaces, where windows merge."""
 _OF_EACH = {
     "late": _FLAG,
     "first": _NUMBER,
     "until": _NUMBER,
-    "is_in_state": _FLAG,
     "is_unfired": _FLAG,
 }
-_OF_MERGING = {"in_start_ms": _NUMBER, "in_end_ms": _NUMBER, "shown_in": _NUMBERS}
-_OF_OTHERS = {"is_shown": _FLAG}
+_OF_MERGING = {
+    "is_refused": _FLAG,
+    "in_start_ms": _NUMBER,
+    "in_end_ms": _NUMBER,
+    "shown_in": _NUMBERS,
+    "in_state_as": _NUMBER,
+    "in_state": pa.list_(FIRING),
+}
+_OF_OTHERS = {"is_shown": _FLAG, "is_in_state": _FLAG}
 
 
 def types_of(rules: Rules) -> dict[str, pa.DataType]:
     """The columns that a replay adds to records, by name: fields of `Replayed`, and others.
 
-    `is_in_state`: whether the record is in state at the end; `is_unfired`: whether it was never in
-    state at a firing; `shown_in`: the firings in force that contain it, where windows merge;
-    `is_shown`: whether there is one, where they do not; `firings`: the firings that it causes, or
-    that the watermark causes between it and the next record.
+    `is_unfired`: whether the record has left the state before a firing found it (where windows do
+    not merge: whether none has found it yet); `firings`: the firings that it causes, or that the
+    watermark causes between it and the next record. Where windows do not merge, `is_shown`: whether
+    a firing in force contains it; `is_in_state`: whether it is in state at the end.
+
+    Where they merge, `is_refused`: whether the record is late; `shown_in`: the firings in force
+    that contain it; `in_state_as`: the number of the window in state that contains it; `in_state`,
+    of the last record of a group: its windows in state, in the form of firings that have still to
+    come, with numbers below 1, and `is_shown` if they have not fired at their end.
     """
     own = _OF_MERGING if rules.merging else _OF_OTHERS
     return {**_OF_EACH, **own, "firings": pa.list_(FIRING)}
@@ -108,6 +122,19 @@ class _Firings:
         return found
 
 
+def _as_firing(window: InState, number: int) -> dict[str, object]:
+    """A window in state as a firing by the watermark, at its end."""
+    max_timestamp_ms = window.end_ms - 1
+    return {
+        "number": number,
+        "start_ms": window.start_ms,
+        "end_ms": window.end_ms,
+        "time_ms": max_timestamp_ms,
+        "reaches_ms": max_timestamp_ms,
+        "is_shown": window.is_open,
+    }
+
+
 class _Partition:
     """The added columns of a partition, group after group."""
 
@@ -129,43 +156,50 @@ class _Partition:
                 self._records,
                 is_unfired=[first > last for first in done.first],
                 is_shown=[first <= last < until for first, until in lifetimes],
+                is_in_state=[by == NEVER for by in done.removed_by],
             )
         self._extend(
             self._records,
             late=done.late,
             first=done.first,
             until=done.until,
-            is_in_state=[by == NEVER for by in done.removed_by],
         )
         caused = [0] * len(done.first)
         for firing in done.firings:
             caused[firing.after] += 1
         self._caused += caused
-        self._add_firings(done.firings, firings)
+        self._add_firings(done, firings)
 
     def _add_of_merging(self, done: Replayed, ts_ms: Sequence[int], firings: _Firings) -> None:
-        shown = {
-            firing.number
-            for firing, is_shown in zip(done.firings, firings.is_shown, strict=True)
-            if is_shown
-        }
-        places = [*enumerate(ts_ms)]
+        shown = [one for one in done.firings if firings.is_shown[one.number - 1]]
+        in_state_as: list[int | None] = [None] * len(ts_ms)
+        in_state: list[dict[str, object]] = []
+        for window in done.in_state:
+            number = -len(in_state)
+            in_state.append(_as_firing(window, number))
+            for member in window.members:
+                in_state_as[member] = number
         self._extend(
             self._records,
+            is_refused=done.refused,
             in_start_ms=done.starts_ms,
             in_end_ms=done.ends_ms,
-            is_unfired=[done.found_by(place, at_ms) is None for place, at_ms in places],
-            shown_in=[
-                [number for number in done.containing(place, at_ms) if number in shown]
-                for place, at_ms in places
-            ],
+            is_unfired=[done.is_unfired(place, at_ms) for place, at_ms in enumerate(ts_ms)],
+            shown_in=[done.among(shown, place, at_ms) for place, at_ms in enumerate(ts_ms)],
+            in_state_as=in_state_as,
+            in_state=[*([[]] * (len(ts_ms) - 1)), in_state],
         )
 
-    def _add_firings(self, fired: Sequence[Firing], firings: _Firings) -> None:
+    def _add_firings(self, done: Replayed, firings: _Firings) -> None:
+        fired = done.firings
+
         def window(number: int) -> dict[str, int]:
             one = fired[number - 1]
             nth = firings.nth[number - 1]
             return {"start_ms": one.start_ms, "end_ms": one.end_ms, "firing": nth}
+
+        def superseded(firing: Firing) -> list[dict[str, int]] | None:
+            return [*map(window, done.superseded_by(firing))] if self._merging else None
 
         self._extend(
             self._firings,
@@ -175,12 +209,11 @@ class _Partition:
             time_ms=[firing.time_ms for firing in fired],
             reaches_ms=[firing.reaches_ms for firing in fired],
             late=[firing.late for firing in fired],
+            ended_ms=[done.ended_ms.get(firing.number) for firing in fired],
             firing=firings.nth,
             replaces_before=firings.replaces_before,
             is_shown=firings.is_shown,
-            supersedes=[
-                [*map(window, firing.supersedes)] if self._merging else None for firing in fired
-            ],
+            supersedes=[superseded(firing) for firing in fired],
         )
 
     @staticmethod

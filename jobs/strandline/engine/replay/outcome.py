@@ -11,7 +11,7 @@ from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.records.at_arrival import advance_column, arrival_probe
-from strandline.engine.replay.rows import FIRINGS, FIRST, SHOWN_IN, UNTIL
+from strandline.engine.replay.rows import FIRINGS, FIRST, IN_STATE, UNTIL
 from strandline.engine.results.rows import FIRED_AT
 from strandline.spec.pipeline import PipelineSpec
 
@@ -37,6 +37,7 @@ _OF_FIRING = {
     "time_ms": _TIME,
     "reaches_ms": REACHES,
     "late": _LATE,
+    "ended_ms": c.ENDED,
     "firing": NUMBER,
     "replaces_before": _REPLACES,
     "is_shown": IS_SHOWN,
@@ -44,19 +45,25 @@ _OF_FIRING = {
 }
 
 
-def firings_of(records: DataFrame, group: Sequence[str], spec: PipelineSpec) -> DataFrame:
+def causes_of(spec: PipelineSpec) -> list[str]:
+    """The columns of a record that decide where its firings are placed."""
+    return [c.INSTANT, *advance_column(spec), c.SEQUENCE, c.TS, c.ARRIVAL]
+
+
+def firings_of(
+    records: DataFrame, of_record: Sequence[str | Column], *, in_state: bool = False
+) -> DataFrame:
     """The firings, each with the record that causes it, or the last one before the watermark did.
 
     Args:
         records: the rows of `rows.replayed`.
-        group: the columns of their groups, and others to keep.
-        spec: the pipeline.
+        of_record: the columns of the record to keep.
+        in_state: whether the windows in state are included, as firings that have still to come.
     """
-    of_record = (c.INSTANT, *advance_column(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.RECORD_ID)
-    own_end = F.col(c.END).alias(OWN_END)
-    each = records.select(*group, *of_record, own_end, F.explode(FIRINGS).alias(_FIRED))
+    firings = F.concat(FIRINGS, IN_STATE) if in_state else F.col(FIRINGS)
+    each = records.select(*of_record, F.explode(firings).alias(_FIRED))
     named = [F.col(_FIRED)[field].alias(name) for field, name in _OF_FIRING.items()]
-    return each.select(*group, *of_record, OWN_END, *named)
+    return each.select(*(name for name in each.columns if name != _FIRED), *named)
 
 
 def is_by_record() -> Column:
@@ -134,11 +141,6 @@ def supersedes_windows() -> Column:
         ),
     )
     return F.when(F.size(SUPERSEDES) > 0, F.array_sort(earlier))
-
-
-def in_shown(records: DataFrame) -> DataFrame:
-    """The records of `rows.replayed`, once for each FIRING in force that contains them."""
-    return records.withColumn(c.FIRING, F.explode(SHOWN_IN))
 
 
 def in_firings(records: DataFrame, firings: DataFrame, group: Sequence[str]) -> DataFrame:

@@ -5,6 +5,7 @@ The module is shipped to the engine's workers as text: it imports the standard l
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -33,6 +34,9 @@ class Rules:
             NaN differs from no value. Flink: `DeltaEvictor`.
         after: the evictor runs after the firing instead of before it.
         merging: windows merge if they overlap or touch: sessions.
+        allowed_lateness_ms: with merging windows: how long a window stays in state after its end.
+        closures: with merging windows: (start, end, instant) of each range whose input has ended,
+            in order, all in ms. Then the windows that start in the range fire and leave the state.
     """
 
     at_end: bool = True
@@ -45,6 +49,8 @@ class Rules:
     near: float | None = None
     after: bool = False
     merging: bool = False
+    allowed_lateness_ms: int = 0
+    closures: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def reads_ts(self) -> bool:
@@ -59,7 +65,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The accepted records of a group in order of arrival, as columns.
+    """The records of a group in order of arrival, as columns.
+
+    Without merging windows the window has accepted all of them.
 
     A column that the rules do not need may be empty.
 
@@ -71,6 +79,7 @@ class Records:
         watermarks_ms: the combined watermark at the record's arrival.
         trigger_values: the value that `Rules.delta` compares.
         evictor_values: the value that `Rules.near` compares.
+        eras: the number of `Rules.closures` before the record's arrival.
     """
 
     starts_ms: Sequence[int]
@@ -79,6 +88,7 @@ class Records:
     watermarks_ms: Sequence[int]
     trigger_values: Sequence[float | None]
     evictor_values: Sequence[float | None]
+    eras: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +103,8 @@ class Firing:
         time_ms: the timer that fired it; None: a record did.
         reaches_ms: the watermark that it needs; None: a record caused it.
         late: whether the watermark had reached the window's end before.
-        supersedes: the numbers of the earlier firings whose records are all in this one; without
-            merging windows at most the one before it.
+        supersedes: the numbers of the earlier firings whose records are all in this one, unless
+            another one of `supersedes` supersedes them.
     """
 
     number: int
@@ -107,6 +117,23 @@ class Firing:
     supersedes: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class InState:
+    """A window that merges, in state at the end of a replay.
+
+    Attributes:
+        start_ms: the start of the window.
+        end_ms: the end of the window.
+        is_open: whether its timer for the end has still to fire.
+        members: the places of its records.
+    """
+
+    start_ms: int
+    end_ms: int
+    is_open: bool
+    members: Sequence[int]
+
+
 @dataclass(slots=True)
 class Replayed:
     """The outcome of a replay: the firings, and a value for each record in each list.
@@ -117,20 +144,28 @@ class Replayed:
     Attributes:
         starts_ms: with merging windows: the start of the window that accepted it, at its arrival.
         ends_ms: the end of that window; likewise.
+        refused: with merging windows: whether no window accepted it.
         late: whether the watermark had reached that end.
         first: the number of the next firing at its arrival.
         until: the first firing that no longer contains it, or `NEVER`.
-        removed_by: the firing that purges or evicts it, or `NEVER`.
+        removed_by: the firing that purges or evicts it, or the last one before its window left the
+            state; `NEVER`: it is in state at the end.
         firings: the firings in order of time.
+        ended_ms: with merging windows: when the input of a firing's window had ended, in ms, by the
+            number of the firing.
+        in_state: with merging windows: the windows in state at the end, by rising starts.
     """
 
     starts_ms: list[int]
     ends_ms: list[int]
+    refused: list[bool]
     late: list[bool]
     first: list[int]
     until: list[int]
     removed_by: list[int]
     firings: list[Firing] = field(default_factory=list)
+    ended_ms: dict[int, int] = field(default_factory=dict)
+    in_state: list[InState] = field(default_factory=list)
 
     @classmethod
     def of(cls, records: int, *, merging: bool) -> Replayed:
@@ -139,6 +174,7 @@ class Replayed:
         return cls(
             bounds,
             [*bounds],
+            [False] * len(bounds),
             [False] * records,
             [0] * records,
             [NEVER] * records,
@@ -147,17 +183,33 @@ class Replayed:
 
     def containing(self, place: int, ts_ms: int, up_to: int = NEVER) -> Iterable[int]:
         """The numbers of the firings, up to one, that contain a record with an event time."""
-        return self._covering(ts_ms, self.first[place], min(self.until[place], up_to + 1))
+        fired = self.firings[self.first[place] - 1 : min(self.until[place] - 1, up_to)]
+        return (one.number for one in fired if one.start_ms <= ts_ms < one.end_ms)
 
-    def found_by(self, place: int, ts_ms: int) -> int | None:
-        """The first firing with a record in its window, even if it evicts the record.
+    def among(self, firings: Sequence[Firing], place: int, ts_ms: int) -> list[int]:
+        """The numbers of those of some firings, in order, that contain a record."""
+        first = bisect_left(firings, self.first[place], key=lambda one: one.number)
+        last = bisect_left(firings, self.until[place], lo=first, key=lambda one: one.number)
+        fired = firings[first:last]
+        return [one.number for one in fired if one.start_ms <= ts_ms < one.end_ms]
 
-        None: there is none.
+    def is_unfired(self, place: int, ts_ms: int) -> bool:
+        """Whether a record has left the state, and no firing found it in its window.
+
+        A firing that evicts the record has found it.
         """
-        last = min(self.removed_by[place], len(self.firings))
-        return next(iter(self._covering(ts_ms, self.first[place], last + 1)), None)
+        last = self.removed_by[place]
+        if last == NEVER or (self.refused and self.refused[place]):
+            return False
+        fired = self.firings[self.first[place] - 1 : last]
+        return not any(one.start_ms <= ts_ms < one.end_ms for one in fired)
 
-    def _covering(self, ts_ms: int, first: int, until: int) -> Iterable[int]:
-        for firing in self.firings[first - 1 : until - 1]:
-            if firing.start_ms <= ts_ms < firing.end_ms:
-                yield firing.number
+    def superseded_by(self, firing: Firing) -> list[int]:
+        """The numbers of all earlier firings whose records are all in a firing, in order."""
+        found, to_do = set[int](), [*firing.supersedes]
+        while to_do:
+            number = to_do.pop()
+            if number not in found:
+                found.add(number)
+                to_do += self.firings[number - 1].supersedes
+        return sorted(found)

@@ -15,17 +15,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from strandline.engine import columns as c
 from strandline.engine.frames import all_of
-from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.records.expressions import NESTED, quoted, require, typed
-from strandline.engine.replay import in_workers, plain, windows
+from strandline.engine.replay import in_flight, in_workers, plain, windows
 from strandline.engine.replay.in_workers import Names, replay_partition, types_of
 from strandline.engine.replay.plain import Rules
-from strandline.engine.replay.rules import rules_of
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
 
 cloudpickle.register_pickle_by_value(plain)  # type: ignore[no-untyped-call]
+cloudpickle.register_pickle_by_value(in_flight)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(windows)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(in_workers)  # type: ignore[no-untyped-call]
 
@@ -36,6 +35,9 @@ IN_START, IN_END, LATE, FIRST, UNTIL, IS_IN_STATE, IS_UNFIRED, IS_SHOWN, SHOWN_I
         *("in_start_ms", "in_end_ms", "late", "first", "until", "is_in_state", "is_unfired"),
         *("is_shown", "shown_in", "firings"),
     )
+)
+IS_REFUSED, IN_STATE_AS, IN_STATE = (
+    f"{_ADDED}{name}" for name in ("is_refused", "in_state_as", "in_state")
 )
 """See `in_workers.types_of`."""
 TRIGGER_VALUE = "_strandline_trigger_value"
@@ -52,10 +54,12 @@ class Groups:
 
     Attributes:
         by: the columns that identify a group.
+        order: the columns that order the records of a group; ties are broken by their identity.
         records: the estimated number of records, each counted once for each of its windows.
     """
 
     by: Sequence[str]
+    order: Sequence[str]
     records: int
 
     def partitioned(self, rows: DataFrame) -> DataFrame:
@@ -79,25 +83,27 @@ def replayed(
     records: DataFrame,
     groups: Groups,
     spec: PipelineSpec,
-    identity: Column,
+    rules: Rules,
+    identity: Column | None,
     used: Iterable[str],
-    identifying: Iterable[str],
+    identifying: Iterable[str] = (),
 ) -> DataFrame:
     """The records with the outcome of their replay: the columns of `in_workers.types_of`.
 
     RECORD_ID is set for records that cause a firing or share their position with another record.
 
     Args:
-        records: the accepted records, with START and END of the window of each alone, the WATERMARK
-            at arrival, UNTIL_MS, and the values of `values_of`.
+        records: the records, with START and END of the window of each alone, the WATERMARK at
+            arrival, UNTIL_MS, and the values of `values_of`.
         groups: their grouping.
         spec: the pipeline.
-        identity: breaks ties of position.
+        rules: its rules.
+        identity: breaks ties of position; None: there are none.
         used: further columns to keep, such as those that aggregates read.
         identifying: further columns that `identity` reads.
     """
-    rules, position = rules_of(spec), position_of(spec)
-    kept = [*groups.by, *position, *advance_column(spec), c.SEQUENCE, c.TS, c.ARRIVAL, c.END, *used]
+    position = groups.order
+    kept = [*groups.by, *position, *used]
     read = [*filter(None, _columns_of(rules)), UNTIL_MS]
     rows = records.select(*map(quoted, dict.fromkeys([*kept, *read, *identifying])))
     rows, group = groups.with_texts(rows)
@@ -118,10 +124,10 @@ def replayed(
         return replay_partition(batches, names, rules)
 
     done = rows.mapInArrow(over_partition, schema)
-    record_id = F.coalesce(c.RECORD_ID, F.when(F.size(FIRINGS) > 0, identity))
-    return done.select(
-        *map(quoted, dict.fromkeys([*kept, *added.names])), record_id.alias(c.RECORD_ID)
-    )
+    if identity is not None:
+        is_cause = F.when(F.size(FIRINGS) > 0, identity)
+        done = done.withColumn(c.RECORD_ID, F.coalesce(c.RECORD_ID, is_cause))
+    return done.select(*map(quoted, dict.fromkeys([*kept, *added.names, c.RECORD_ID])))
 
 
 def _columns_of(rules: Rules) -> list[str | None]:
@@ -133,16 +139,20 @@ def _columns_of(rules: Rules) -> list[str | None]:
         c.WATERMARK,
         TRIGGER_VALUE if rules.delta is not None else None,
         EVICTOR_VALUE if rules.near is not None else None,
+        c.ERA if rules.closures else None,
     ]
 
 
 def _in_order(
-    rows: DataFrame, group: Sequence[str], position: Sequence[str], identity: Column
+    rows: DataFrame, group: Sequence[str], position: Sequence[str], identity: Column | None
 ) -> DataFrame:
     """The rows ordered by group and position, with the RECORD_ID of those that may be tied.
 
     Hashing every record would cost more than everything else.
     """
+    if identity is None:
+        by_position = rows.sortWithinPartitions(*group, *position)
+        return by_position.withColumn(c.RECORD_ID, F.lit(None).cast("string"))
     tied = rows.withColumn(c.RECORD_ID, _is_tied(group, position))
     return tied.withColumn(c.RECORD_ID, F.when(F.col(c.RECORD_ID), identity))
 

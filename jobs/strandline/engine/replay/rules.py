@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from strandline.engine.replay.plain import Rules
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, Count, Delta
 
 
-def rules_of(spec: PipelineSpec) -> Rules:
-    """The rules of a pipeline's windows."""
+def rules_of(spec: PipelineSpec, closures: Iterable[tuple[int, int, int]] = ()) -> Rules:
+    """The rules of a pipeline's windows; `closures`: see `Rules`."""
     trigger, evictor = spec.fires_by, spec.evicts_by
     return Rules(
         at_end=trigger.fires_at_end,
@@ -22,4 +24,6 @@ def rules_of(spec: PipelineSpec) -> Rules:
         near=evictor.delta if isinstance(evictor, DeltaEvictor) else None,
         after=evictor is not None and evictor.after,
         merging=spec.window.merging,
+        allowed_lateness_ms=spec.allowed_lateness if spec.window.merging else 0,
+        closures=tuple(closures),
     )

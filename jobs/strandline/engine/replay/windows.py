@@ -1,59 +1,25 @@
-"""The window operator over the accepted records of one group: when windows fire, and with what.
+"""The window operator over the records of one group: when windows fire, and with what.
 
 Flink: `WindowOperator` and `EvictingWindowOperator`. A group is a window of a key, or the records
-of a key that end up in one session. The module is shipped to the engine's workers as text: of the
-library it imports `plain` alone. `strandline.reference.windows` is the readable definition.
+of a key whose own windows are connected, for its sessions. The module is shipped to the engine's
+workers as text: of the library it imports `plain` and `in_flight` alone.
+`strandline.reference.windows` is the readable definition.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from strandline.engine.replay.in_flight import InFlight, Window
+from strandline.engine.replay.plain import NEVER, Firing, InState, Records, Replayed, Rules
 
-from strandline.engine.replay.plain import Firing, Records, Replayed, Rules
-
-
-@dataclass(slots=True, eq=False)
-class _Window:
-    """A window during the replay.
-
-    Attributes:
-        members: the places of its records; if the rules never remove one, only `size` counts them.
-        in_force: the firings whose records are all still in the window.
-        waits_for_end: whether a timer is registered for its last millisecond.
-        next_ms: the next multiple of the interval at which it fires.
-        waits_for_next: whether a timer is registered for `next_ms`.
-        count: the number of records since it last fired.
-        reference: the value that the next record's value is compared with.
-    """
-
-    start_ms: int
-    end_ms: int
-    members: list[int] = field(default_factory=list)
-    size: int = 0
-    in_force: list[int] = field(default_factory=list)
-    waits_for_end: bool = False
-    next_ms: int | None = None
-    waits_for_next: bool = False
-    count: int = 0
-    reference: float | None = None
-
-    @property
-    def max_timestamp_ms(self) -> int:
-        return self.end_ms - 1
-
-    @property
-    def timer_ms(self) -> int | None:
-        """The earliest of its timers, in ms; None: there is none."""
-        if self.waits_for_next:
-            return self.next_ms if self.next_ms is not None else self.max_timestamp_ms
-        return self.max_timestamp_ms if self.waits_for_end else None
+_MAX_WATERMARK = 2**63 - 1
+"""See `model.lateness`."""
 
 
 def replay(records: Records, rules: Rules, until_ms: int | None) -> Replayed:
     """Replay the records of a group.
 
     Args:
-        records: the accepted records.
+        records: the records.
         rules: the trigger and the evictor.
         until_ms: the watermark at the end, in ms. None: all timers fire; the caller drops the
             firings whose `reaches_ms` the watermark has not reached, which come last.
@@ -61,41 +27,86 @@ def replay(records: Records, rules: Rules, until_ms: int | None) -> Replayed:
     operator = _Operator(records, rules)
     watermark_ms: int | None = None
     for place, at_arrival_ms in enumerate(records.watermarks_ms):
+        if rules.closures:
+            operator.end_inputs(records.eras[place])
         if at_arrival_ms != watermark_ms:
             operator.advance(at_arrival_ms)
             watermark_ms = at_arrival_ms
         operator.take(place)
+    operator.end_inputs(len(rules.closures))
     operator.advance(until_ms)
-    return operator.replayed
+    return operator.replayed()
 
 
 class _Operator:
     def __init__(self, records: Records, rules: Rules) -> None:
         self._records, self._rules = records, rules
-        self._lets_go = rules.purging or rules.evicts
-        self._in_flight: list[_Window] = []
-        self._timer_ms: int | None = None
-        """The first timer of all windows, in ms; None: none is registered."""
+        self._removes = rules.purging or rules.evicts
+        self._in_flight = InFlight()
         self._last_place = -1
         """The place of the last record added."""
         self._watermark_ms: int | None = None
-        self.replayed = Replayed.of(len(records.watermarks_ms), merging=rules.merging)
+        self._closures = 0
+        """The number of ranges whose input has ended."""
+        self._replayed = Replayed.of(len(records.watermarks_ms), merging=rules.merging)
+
+    def replayed(self) -> Replayed:
+        """The outcome, once all records have been taken."""
+        if self._rules.merging:
+            self._replayed.in_state = [
+                InState(one.start_ms, one.end_ms, one.waits_for_end, one.members)
+                for one in self._in_flight.windows
+            ]
+        return self._replayed
 
     # ---------------------------------------------------------------- as the watermark advances
 
     def advance(self, to_ms: int | None) -> None:
-        """Fire all timers up to a watermark; None: all timers there are."""
+        """Fire all timers up to a watermark, and drop windows; None: all there are."""
         if to_ms is not None and self._watermark_ms is not None and to_ms <= self._watermark_ms:
             return
-        while self._timer_ms is not None and (to_ms is None or self._timer_ms <= to_ms):
-            time_ms = self._timer_ms
-            due = [window for window in self._in_flight if window.timer_ms == time_ms]
-            window = min(due, key=lambda one: one.start_ms)
+        while (due := self._in_flight.next_due(to_ms)) is not None:
+            time_ms, window = due
             self._on_event_time(window, time_ms, to_ms)
-            self._set_timer()
+            self._in_flight.set_timer(window)
         self._watermark_ms = to_ms
+        if self._rules.merging:
+            self._clean_up(to_ms)
 
-    def _on_event_time(self, window: _Window, time_ms: int, to_ms: int | None) -> None:
+    def end_inputs(self, closures: int) -> None:
+        """End the input of the first ranges: their windows fire and leave the state."""
+        while self._closures < closures:
+            start_ms, end_ms, ended_ms = self._rules.closures[self._closures]
+            self._closures += 1
+            windows = self._in_flight.windows
+            for window in (one for one in windows if start_ms <= one.start_ms < end_ms):
+                while (time_ms := window.timer_ms) is not None:
+                    self._on_event_time(window, time_ms, None)
+                self._replayed.ended_ms |= dict.fromkeys(window.fired, ended_ms)
+                self._drop(window)
+            self._in_flight.windows = [one for one in windows if one.is_in_flight]
+
+    def _clean_up(self, to_ms: int | None) -> None:
+        """Drop the windows whose cleanup time a watermark has reached; None: all windows."""
+        dropped, windows = 0, self._in_flight.windows
+        for window in windows:
+            if to_ms is not None and not self._cleanup_time(window.end_ms) <= to_ms:
+                break
+            self._drop(window)
+            dropped += 1
+        del windows[:dropped]
+
+    def _cleanup_time(self, end_ms: int) -> int:
+        return min(end_ms - 1 + self._rules.allowed_lateness_ms, _MAX_WATERMARK)
+
+    def _drop(self, window: Window) -> None:
+        """Let a window leave the state, with its records."""
+        replayed, last = self._replayed, len(self._replayed.firings)
+        window.is_in_flight = False
+        for member in window.members:
+            replayed.until[member], replayed.removed_by[member] = last + 1, last
+
+    def _on_event_time(self, window: Window, time_ms: int, to_ms: int | None) -> None:
         """Fire a timer, while advancing to a watermark; None: to MAX_WATERMARK."""
         if time_ms == window.max_timestamp_ms:
             window.waits_for_end = False
@@ -112,14 +123,10 @@ class _Operator:
         interval_ms = self._rules.interval_ms or 1
         return time_ms + (to_ms - time_ms) // interval_ms * interval_ms
 
-    def _wait_after(self, window: _Window, time_ms: int) -> None:
+    def _wait_after(self, window: Window, time_ms: int) -> None:
         interval_ms = self._rules.interval_ms or 0
         window.next_ms = min(time_ms + interval_ms, window.max_timestamp_ms)
         window.waits_for_next = True
-
-    def _set_timer(self) -> None:
-        timers = (window.timer_ms for window in self._in_flight)
-        self._timer_ms = min((ms for ms in timers if ms is not None), default=None)
 
     def _has_reached(self, time_ms: int) -> bool:
         return self._watermark_ms is not None and time_ms <= self._watermark_ms
@@ -127,57 +134,51 @@ class _Operator:
     # ------------------------------------------------------------------------ as a record comes
 
     def take(self, place: int) -> None:
-        """Add a record to its window, which fires if the trigger says so."""
-        replayed = self.replayed
+        """Add a record to its window, which fires if the trigger says so; or refuse it as late."""
+        window = self._window_of(place) if self._rules.merging else self._only_window()
+        if window is None:
+            self._replayed.refused[place], self._replayed.first[place] = True, NEVER
+            return
+        self._add(place, window)
+
+    def _add(self, place: int, window: Window) -> None:
+        replayed = self._replayed
         if self._rules.merging:
-            window = self._window_of(place)
             replayed.starts_ms[place] = window.start_ms
             replayed.ends_ms[place] = window.end_ms
-        else:
-            window = self._only_window()
-        if self._lets_go:
+        if self._rules.merging or self._removes:
             window.members.append(place)
         window.size += 1
         self._last_place = place
-        is_late = self._watermark_ms is not None and window.end_ms - 1 <= self._watermark_ms
+        is_late = self._has_reached(window.max_timestamp_ms)
         replayed.late[place] = is_late
         replayed.first[place] = len(replayed.firings) + 1
         if self._on_element(place, window, is_late=is_late):
             self._fire(window, None)
 
-    def _only_window(self) -> _Window:
-        if not self._in_flight:
-            self._in_flight = [_Window(self._records.starts_ms[0], self._records.ends_ms[0])]
-        return self._in_flight[0]
+    def _only_window(self) -> Window:
+        windows = self._in_flight.windows
+        if not windows:
+            windows.append(Window(self._records.starts_ms[0], self._records.ends_ms[0]))
+        return windows[0]
 
-    def _window_of(self, place: int) -> _Window:
-        """The window of a record, merged with all windows that its own overlaps or touches."""
+    def _window_of(self, place: int) -> Window | None:
+        """The window of a record, merged with all windows that its own overlaps or touches.
+
+        None: the watermark has reached its cleanup time, so the record is late.
+        """
         start_ms, end_ms = self._records.starts_ms[place], self._records.ends_ms[place]
-        parts = [w for w in self._in_flight if w.start_ms <= end_ms and w.end_ms >= start_ms]
-        if len(parts) == 1:
-            (part,) = parts
-            if part.start_ms <= start_ms and part.end_ms >= end_ms:
-                return part
-        return self._merged(parts, start_ms, end_ms)
+        touched = self._in_flight.touched_by(start_ms, end_ms)
+        parts = self._in_flight.windows[touched]
+        if parts:
+            start_ms, end_ms = min(start_ms, parts[0].start_ms), max(end_ms, parts[-1].end_ms)
+            if (start_ms, end_ms) == (parts[0].start_ms, parts[0].end_ms):
+                return parts[0]
+        elif self._has_reached(self._cleanup_time(end_ms)):
+            return None
+        return self._in_flight.merged(touched, start_ms, end_ms)
 
-    def _merged(self, parts: list[_Window], start_ms: int, end_ms: int) -> _Window:
-        next_ms = min((p.next_ms for p in parts if p.next_ms is not None), default=None)
-        window = _Window(
-            min([start_ms, *(part.start_ms for part in parts)]),
-            max([end_ms, *(part.end_ms for part in parts)]),
-            members=sorted(member for part in parts for member in part.members),
-            size=sum(part.size for part in parts),
-            in_force=sorted(number for part in parts for number in part.in_force),
-            next_ms=next_ms,
-            waits_for_next=next_ms is not None,  # also one that has passed: the next advance fires
-            count=sum(part.count for part in parts),
-        )
-        self._in_flight = [w for w in self._in_flight if w not in parts]
-        self._in_flight.append(window)
-        self._set_timer()
-        return window
-
-    def _on_element(self, place: int, window: _Window, *, is_late: bool) -> bool:
+    def _on_element(self, place: int, window: Window, *, is_late: bool) -> bool:
         """Whether the trigger fires a window for a record just added to it."""
         rules = self._rules
         if rules.count is not None:
@@ -192,10 +193,10 @@ class _Operator:
             if rules.interval_ms is not None and window.next_ms is None:
                 ts_ms = self._records.ts_ms[place]
                 self._wait_after(window, _towards_zero(ts_ms, rules.interval_ms))
-            self._set_timer()
+            self._in_flight.set_timer(window)
         return rules.at_end and is_late
 
-    def _is_beyond(self, value: float | None, window: _Window) -> bool:
+    def _is_beyond(self, value: float | None, window: Window) -> bool:
         if value is None:
             msg = "a record has no value for the trigger"
             raise TypeError(msg)
@@ -208,9 +209,9 @@ class _Operator:
 
     # ------------------------------------------------------------------------- as a window fires
 
-    def _fire(self, window: _Window, time_ms: int | None) -> None:
+    def _fire(self, window: Window, time_ms: int | None) -> None:
         """Emit the records of a window; an empty window does not fire."""
-        rules, firings = self._rules, self.replayed.firings
+        rules, firings = self._rules, self._replayed.firings
         if not window.size:
             return
         number = len(firings) + 1
@@ -228,7 +229,11 @@ class _Operator:
                 supersedes=tuple(window.in_force),
             )
         )
-        window.in_force = [*window.in_force, number] if rules.merging else [number]
+        window.in_force = (
+            [*window.in_force, number] if rules.merging and self._removes else [number]
+        )
+        if rules.closures:
+            window.fired.append(number)
         if rules.evicts and rules.after and window.members:
             self._keep(window, self._kept(window.members), number, is_contained=True)
         if rules.purging:
@@ -243,7 +248,7 @@ class _Operator:
             return time_ms
         return self._watermark_ms + 1
 
-    def _keep(self, window: _Window, kept: list[int], number: int, *, is_contained: bool) -> None:
+    def _keep(self, window: Window, kept: list[int], number: int, *, is_contained: bool) -> None:
         """Remove all other members.
 
         A firing that contained one of them cannot be superseded any more.
@@ -252,7 +257,7 @@ class _Operator:
             return
         removed = sorted(set(window.members).difference(kept))
         window.members, window.size = kept, len(kept)
-        replayed = self.replayed
+        replayed = self._replayed
         if window.in_force:
             window.in_force = self._still_in_force(window.in_force, removed)
         for member in removed:
@@ -261,7 +266,7 @@ class _Operator:
 
     def _still_in_force(self, in_force: list[int], removed: list[int]) -> list[int]:
         """The firings of `in_force` that contain none of the removed members."""
-        replayed, ts_ms = self.replayed, self._records.ts_ms
+        replayed, ts_ms = self._replayed, self._records.ts_ms
         if not self._rules.merging:
             came_first = min(replayed.first[member] for member in removed)
             return [firing for firing in in_force if firing < came_first]

@@ -40,11 +40,6 @@ def row_key(spec: PipelineSpec) -> list[str]:
     return [*keys_of(spec), c.PLACE, *own_gap, c.ERA, AT, AT_SEQUENCE]
 
 
-def position() -> Column:
-    """The position of a row in the order of processing; rows that are ahead come first."""
-    return F.struct(AT, AT_SEQUENCE, c.START, c.END)
-
-
 def begins(by_start: WindowSpec) -> Column:
     """Whether the rows before a row, by START, neither overlap nor touch it."""
     reach = F.max(c.END).over(by_start.rowsBetween(Window.unboundedPreceding, -1))

@@ -16,9 +16,8 @@ from strandline.engine.columns import keys_of
 from strandline.engine.history.history import History
 from strandline.engine.history.known_records import known_records
 from strandline.engine.position.grid import gap_of
-from strandline.engine.records.arithmetic import slot_of
+from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.sessions.condense import begins
-from strandline.engine.sessions.merge import starts_in
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     EVERYTHING,

@@ -1,82 +1,119 @@
-"""The steps of a rebuild of sessions: observe → digest → cut → save → fire."""
+"""The rebuild of sessions under the default trigger: observe → digest → cut → fire.
+
+A run of rows that is alone in its chain is a session that fires once, with all its records. All
+other rows are replayed, chain by chain; they are few, however many records they have.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import long, union_by_name
-from strandline.engine.records.arithmetic import date_of, slot_of
-from strandline.engine.records.at_arrival import arrival_probe
-from strandline.engine.records.quarantine import quarantine_late
-from strandline.engine.results.rows import FIRED_AT, window_columns
-from strandline.engine.sessions.condense import AT, row_key
-from strandline.engine.sessions.firing_rows import firing_rows, in_firings
-from strandline.engine.sessions.firings import (
-    EVENT,
-    FIRST_UNIT,
-    SESSION_START,
-    UNITS,
-    crossed_at_ms,
-    fires_once,
-    is_late,
-    latest_close,
-    not_superseded,
-    session_of,
+from strandline.engine.columns import keys_of
+from strandline.engine.frames import computed, first_of_cases, long
+from strandline.engine.history.advance_days import advance_days
+from strandline.engine.records.arithmetic import date_of, slot_of, starts_in
+from strandline.engine.replay.outcome import (
+    IS_SHOWN,
+    NUMBER,
+    PLACE,
+    as_probes,
+    firings_of,
+    is_by_record,
 )
-from strandline.engine.sessions.merge import starts_in
-from strandline.engine.sessions.rows import FEW, SessionRows
-from strandline.model.intervals import EVERYTHING, midnight_of
+from strandline.engine.replay.rows import (
+    IN_STATE_AS,
+    IS_REFUSED,
+    LATE,
+    SHOWN_IN,
+    UNTIL_MS,
+    Groups,
+    replayed,
+)
+from strandline.engine.results.rows import FIRED_AT, firing_columns
+from strandline.engine.sessions.condense import AT, AT_SEQUENCE, row_key
+from strandline.engine.sessions.crossings import with_crossings
+from strandline.engine.sessions.replayed import SessionReplay
+from strandline.engine.sessions.rows import FEW
+from strandline.engine.sessions.runs import is_refused
+from strandline.engine.watermark_values.emissions import Emissions
+from strandline.model.intervals import TimeRange
+
+_SUPERSEDED = "array<struct<window_start:timestamp,window_end:timestamp,firing:bigint>>"
+_IN_STATE = 1
+"""Numbers of windows in state are below this, numbers of firings are not: see FIRING."""
 
 
 @dataclass(frozen=True)
-class SessionRebuild(SessionRows):
-    """The rebuild of sessions."""
+class SessionRebuild(SessionReplay):
+    """The rebuild of sessions under the default trigger."""
 
     # ------------------------------------------------------------------------------ their windows
 
     def windows(self) -> DataFrame:
         """The windows that Flink has emitted and not superseded, and the sessions still open."""
-        sessions = self._sessions
-        shown = sessions.where(fires_once() | (F.col("state") == "open"))
-        members = self._members_of_sessions(sessions.where(F.col("state") == "open"))
-        if self._refired is not None:
-            emitted = not_superseded(self._refired, self._spec).withColumn(
-                "state", self._state(F.lit(True), F.col(c.CLOSE_FROM))
-            )
-            shown = union_by_name(shown, emitted)
-            own = self._units_in_firings.join(emitted.select(c.FIRING), c.FIRING, "left_semi")
-            members = members.unionByName(own.select(c.FIRING, c.UNIT))
-        return self._window_rows(self._starts_in_range(shown), members)
+        return self._with_contents(self._windows.where(IS_SHOWN))
 
     def in_state(self) -> DataFrame:
         """The sessions still in state, each with all records that remain in it."""
-        sessions = self._starts_in_range(self._sessions.where(F.col("state") != "closed"))
-        members = self._members_of_sessions(sessions)
-        return self._window_rows(sessions, members)
+        in_state = (F.col(c.FIRING) < _IN_STATE) & (F.col("state") != "closed")
+        return self._with_contents(self._windows.where(in_state))
+
+    def _with_contents(self, windows: DataFrame) -> DataFrame:
+        """Windows of the range as rows, with the aggregates of their rows."""
+        windows = self._starts_in_range(windows)
+        return self._as_rows(windows.join(self._contents, [c.CHAIN, c.FIRING]))
+
+    @cached_property
+    def _contents(self) -> DataFrame:
+        """The aggregates and `records` of each window of `_windows`, by CHAIN and FIRING."""
+        aggregates, members = self._aggregates, self._members
+        members = F.broadcast(members) if members.count() <= FEW else members
+        if self._partials is None:
+            records = self._records_of(self._accepted).drop(c.CHAIN)
+            whole = {**aggregates, "records": F.count(F.lit(1))}
+        else:
+            records = self._at_arrival
+            whole = {name: partial.whole for name, partial in self._partials.items()}
+            whole["records"] = F.sum("records")
+        return (
+            records.join(members, c.ROW)
+            .groupBy(c.CHAIN, c.FIRING)
+            .agg(*(column.alias(name) for name, column in whole.items()))
+        )
+
+    @cached_property
+    def _windows(self) -> DataFrame:
+        """The windows of all chains: the firings of sessions, and the sessions in state."""
+        return self._alone if self._outcome is None else self._alone.unionByName(self._refired)
+
+    @property
+    def _members(self) -> DataFrame:
+        """The ROW, CHAIN and FIRING of each row of a window in force or in state."""
+        alone = self._rows.where(c.ALONE).select(c.ROW, c.CHAIN, long(0).alias(c.FIRING))
+        if self._outcome is None:
+            return alone
+        numbers = F.array_compact(F.concat(SHOWN_IN, F.array(IN_STATE_AS)))
+        others = self._outcome.select(c.ROW, c.CHAIN, F.explode(numbers).alias(c.FIRING))
+        return alone.unionByName(others)
 
     def accepted_by_slot(self) -> DataFrame:
         """See `Rebuild`: of the slots that the sessions begin in."""
         slot = slot_of(F.col(c.START), self.history.grid).alias(c.SLOT)
-        nothing = long(0)
-        accepted = self._accepted_rows.select(
-            slot, "records", nothing.alias("late_accepted"), c.START
-        )
-        if self._refired is not None:
-            event = F.col(EVENT)
-            late = self._refired.where(is_late()).select(
-                event[c.START].alias(c.START), event["records"].alias("late_accepted")
-            )
-            accepted = accepted.unionByName(
-                late.select(slot, nothing.alias("records"), "late_accepted", c.START)
+        accepted = self._at_arrival.join(self._accepted.select(c.ROW), c.ROW, "left_semi")
+        counted = accepted.select(slot, c.START, "records", long(0).alias("late_accepted"))
+        if self._outcome is not None:
+            late = self._outcome.where(LATE)
+            as_late = F.col("records").alias("late_accepted")
+            counted = counted.unionByName(
+                late.select(slot, c.START, long(0).alias("records"), as_late)
             )
         return (
-            self._starts_in_range(accepted)
+            self._starts_in_range(counted)
             .groupBy(c.SLOT)
             .agg(
                 *(F.sum(name).alias(name) for name in ("records", "late_accepted")),
@@ -84,147 +121,154 @@ class SessionRebuild(SessionRows):
             )
         )
 
-    # --------------------------------------------------------------------------- their late records
+    @property
+    def _accepted(self) -> DataFrame:
+        """The rows of `_rows` that a session has accepted."""
+        rows = self._rows.where(~is_refused())
+        if self._outcome is None:
+            return rows
+        return rows.join(self._outcome.where(IS_REFUSED).select(c.ROW), c.ROW, "left_anti")
 
-    def late(self) -> DataFrame:
-        """The records that no session of the range accepted, and late arrivals for older ones."""
-        late = self._late_of_range()
-        if self.scope.older_since_ms is not None:
-            older = self._older_records(self.scope.older_since_ms)
-            late = union_by_name(late, older)
-        slots = {
-            c.SLOT: slot_of(F.col(c.TS), self.history.grid),
-            c.SLOT_END: F.col(c.END),
-            c.MISSED: long(1),
-            c.ENDED_AT: self._ended_at(),
+    @property
+    def _late_rows(self) -> DataFrame:
+        """See `SessionRows`."""
+        columns = (*row_key(self._spec), c.START, c.WATERMARK)
+        rows = self._rows.select(*columns)
+        if self._outcome is None:
+            return rows.where(F.lit(False))
+        return self._outcome.where(IS_REFUSED).select(*columns)
+
+    # --------------------------------------------------------------------- those that fire once
+
+    @cached_property
+    def _alone(self) -> DataFrame:
+        """The sessions of one run that is ALONE, in the form of `_refired`; computed."""
+        closures = enumerate(self._closures)
+        ended = (
+            ((F.col(c.ERA) <= number) & starts_in(F.col(c.START), one.windows), long(one.at_ms))
+            for number, one in closures
+        )
+        rows = self._rows.where(c.ALONE).withColumns(
+            {c.FIRING: long(0), c.ENDED: first_of_cases(ended, F.lit(None).cast("bigint"))}
+        )
+        max_timestamp, lateness_ms = F.col(c.END) - 1, self._spec.allowed_lateness
+        timed = with_crossings(rows, max_timestamp, self._emitted, lateness_ms)
+        return computed(
+            timed.select(
+                *self._columns,
+                F.lit(True).alias(IS_SHOWN),
+                long(0).alias("late_accepted"),
+                long(1).alias("firings"),
+                self._crossed_at_ms().alias(FIRED_AT),
+                self._state_by_crossings().alias("state"),
+            )
+        )
+
+    @property
+    def _columns(self) -> list[str]:
+        """The columns of a window of a chain, with when it fires and closes."""
+        crossings = (c.FIRE_FROM, c.RANK, c.CLOSE_FROM, c.CLOSE_RANK)
+        return [*keys_of(self._spec), c.CHAIN, c.FIRING, c.START, c.END, c.ENDED, *crossings]
+
+    # --------------------------------------------------------------------------- those replayed
+
+    @cached_property
+    def _outcome(self) -> DataFrame | None:
+        """The rows that are not alone, with the outcome of their replay, computed; None: none."""
+        spec, rows = self._spec, self._rows.where(~F.col(c.ALONE) & ~is_refused())
+        number = rows.count()
+        if not number:
+            return None
+        named = {c.TS: c.START, c.ARRIVAL: AT, c.SEQUENCE: AT_SEQUENCE}
+        columns = {name: F.col(own) for name, own in named.items()}
+        order = [*([c.ERA] if self._closures else []), AT, AT_SEQUENCE, c.START, c.END]
+        groups = Groups([*keys_of(spec), c.CHAIN], order, number)
+        used = [c.ROW, "records", *row_key(spec), c.START, c.END, c.ARRIVAL, c.WATERMARK]
+        rows = rows.withColumns({**columns, UNTIL_MS: self._until})
+        return computed(replayed(rows, groups, spec, self._rules, None, used))
+
+    @cached_property
+    def _refired(self) -> DataFrame:
+        """The firings of the replayed chains, and their windows in state; computed."""
+        outcome = self._replayed_rows
+        causes = [*keys_of(self._spec), c.CHAIN, c.ARRIVAL, "records"]
+        timed = self._timed(firings_of(outcome, causes, in_state=True))
+        window = Window.partitionBy(c.CHAIN, c.START, c.END)
+        has_fired, is_late = F.col(c.FIRING) >= _IN_STATE, is_by_record()
+        at_ms = F.when(is_late, F.col(c.ARRIVAL)).otherwise(self._crossed_at_ms())
+        # records of one position and gap are one row, and fire one after the other
+        times = F.when(is_late, F.col("records")).otherwise(long(1))
+        of_window = {
+            FIRED_AT: F.min(F.when(has_fired, at_ms)).over(window),
+            "firings": F.coalesce(F.sum(F.when(has_fired, times)).over(window), long(1)),
+            "late_accepted": F.sum(F.when(is_late, F.col("records")).otherwise(0)).over(window),
         }
-        return quarantine_late(late.withColumns(slots), self._spec, self.source_columns)
+        state = F.when(has_fired, self._state(F.lit(True), F.col(c.CLOSE_FROM)))
+        columns = (IS_SHOWN, "late_accepted", "firings", FIRED_AT, "state")
+        rows = timed.withColumns(
+            {**of_window, "state": state.otherwise(self._state_by_crossings())}
+        )
+        return computed(rows.select(*self._columns, *columns))
 
-    def _late_of_range(self) -> DataFrame:
-        """Records of the range that no session accepted, with the WATERMARK at their arrival."""
-        spec, within = self._spec, self.scope.windows
-        of_none = F.col(c.SESSION).isNull() & starts_in(F.col(c.START), within)
-        rows = self._rows.where(of_none).select(*row_key(spec), c.WATERMARK)
-        days, length = self._days_and_length(rows)
-        rows = F.broadcast(rows) if length <= FEW else rows
-        return self._in_rows(days, within).join(rows, row_key(spec))
+    @property
+    def _replayed_rows(self) -> DataFrame:
+        """The rows of `_outcome`.
 
-    def _days_and_length(self, late_rows: DataFrame) -> tuple[list[date], int]:
-        """The arrival days of the records of late rows, and the number of the rows."""
-        if self._ended:  # then what came ahead of the watermark can be late, on any day
-            return self._days(self.scope.windows), late_rows.count()
-        counts = late_rows.groupBy(date_of(F.col(AT))).count().collect()
-        return [row[0] for row in counts], sum(int(row[1]) for row in counts)
-
-    def _older_records(self, since_ms: int) -> DataFrame:
-        """The records of older sessions that arrived since a midnight: all are late."""
-        days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since_ms]
-        records = self._known(days).where(F.col(c.TS) < self.scope.older_end_ms)
-        probes = records.withColumns(arrival_probe(self._spec))
-        return self._emissions(days).at(probes).drop(c.SEEN_FROM, c.RANK)
-
-    def _ended_at(self) -> Column:
-        """When the input for a record's event time had ended, in ms; null: it had not."""
-        ended_at = F.lit(None).cast("bigint")
-        for closure in self._ended:
-            inside = starts_in(F.col(c.TS), closure.windows)
-            ended_at = F.when(inside, long(closure.at_ms)).otherwise(ended_at)
-        return ended_at
+        Raises:
+            TypeError: there are none.
+        """
+        if self._outcome is None:
+            msg = "every session is alone in its chain"
+            raise TypeError(msg)
+        return self._outcome
 
     # ------------------------------------------------------------------------------- their firings
 
     def firings(self, identity: Column) -> DataFrame:
         """One row for each firing of each session, as `windows.firings` gives them."""
-        firings = self._starts_in_range(self._firings)
-        days = [row[0] for row in firings.select(date_of(F.col(FIRED_AT))).distinct().collect()]
-        contained, emitted = self._contained_records(identity), self._emissions(sorted(days))
-        rows = firing_rows(firings, contained, emitted, self._spec, self._aggregates)
-        return rows.where(starts_in(F.unix_millis("window_start"), self.scope.windows))
+        alone = self._firings_alone()
+        return alone if self._outcome is None else alone.unionByName(super().firings(identity))
 
-    def _contained_records(self, identity: Column) -> DataFrame:
-        """The accepted records, once for each FIRING that contains them."""
-        records = self._records_in_units().withColumn(c.RECORD_ID, identity)
-        return in_firings(records, self._firings_of_units)
+    def _firings_alone(self) -> DataFrame:
+        """The firings of the sessions that are ALONE."""
+        axis, nothing = self.history.axis, F.lit(None).cast("bigint")
+        fired = self._starts_in_range(self._alone).where(
+            F.col(c.FIRE_FROM) < axis.literal(axis.never)
+        )
+        place = F.struct(
+            F.col(c.FIRE_FROM).alias("instant"),
+            F.col(c.RANK).alias("rank"),
+            nothing.alias("sequence"),
+            nothing.alias("ts_ms"),
+            F.col(c.END).alias("window_ms"),
+        )
+        reported = self.reported(fired.withColumn(PLACE, place))
+        filled = reported.join(self._contents, [c.CHAIN, c.FIRING])
+        filled = filled.withColumn(c.RECORD_ID, F.lit(None).cast("string"))
+        return filled.select(
+            *firing_columns(F.lit("ON_TIME"), F.col(PLACE), self._spec),
+            long(1).alias(NUMBER),
+            nothing.alias("supersedes"),
+            F.lit(None).cast(_SUPERSEDED).alias("supersedes_windows"),
+        )
+
+    def reported(self, fired: DataFrame) -> DataFrame:
+        """See `ReplayedRebuild`; a session may fire on a day that has none of `_emitted`."""
+        days = [row[0] for row in fired.select(date_of(F.col(FIRED_AT))).distinct().collect()]
+        return self._emissions(sorted(days)).at(as_probes(fired))
 
     @property
-    def _firings_of_units(self) -> DataFrame | None:
-        """FIRING and UNIT of firings with several units; None: every unit fires alone."""
-        if self._refired is None:
-            return None
-        return self._units_in_firings.select(c.FIRING, c.UNIT)
-
-    # ------------------------------------------------------------------------------------- as rows
+    def _to_replay(self) -> DataFrame:
+        """See `SessionReplay`: the records of the rows of `_outcome`."""
+        rows = self._replayed_rows.select(c.ROW, c.CHAIN)
+        return self._records_of(F.broadcast(rows))
 
     @cached_property
-    def _sessions(self) -> DataFrame:
-        """The final sessions, emitted or not, with all records that they have accepted."""
-        # of a session that is fired again the number is that of no firing
-        of_no_firing = -1 - F.col(FIRST_UNIT)
-        axis = self.history.axis
-        return (
-            self._units.groupBy(*session_of(self._spec), SESSION_START, UNITS, FIRST_UNIT)
-            .agg(
-                F.min(c.START).alias(c.START),
-                F.max(c.END).alias(c.END),
-                F.sum("records").alias("records"),
-                *(F.max(name).alias(name) for name in (c.SEGMENT, c.FIRE_FROM)),
-                F.max_by(c.RANK, c.FIRE_FROM).alias(c.RANK),
-                *latest_close(),
-            )
-            .withColumns(
-                {
-                    c.FIRING: F.when(fires_once(), F.col(FIRST_UNIT)).otherwise(of_no_firing),
-                    "late_accepted": long(0),
-                    "firings": long(1),
-                    FIRED_AT: crossed_at_ms(F.col(c.FIRE_FROM), F.col(c.RANK), axis, self.clock),
-                    "state": self._state(
-                        F.col(c.FIRE_FROM) < axis.literal(axis.never), F.col(c.CLOSE_FROM)
-                    ),
-                }
-            )
-        )
-
-    def _state(self, has_fired: Column, close_from: Column) -> Column:
-        never = self.history.axis.literal(self.history.axis.never)
-        fired_or_open = F.when(has_fired, "fired").otherwise("open")
-        return F.when(close_from < never, "closed").otherwise(fired_or_open)
-
-    def _starts_in_range(self, windows: DataFrame) -> DataFrame:
-        return windows.where(starts_in(F.col(c.START), self.scope.windows))
-
-    def _members_of_sessions(self, sessions: DataFrame) -> DataFrame:
-        session = session_of(self._spec)
-        refired = sessions.where(~fires_once()).select(*session, c.FIRING)
-        return self._units.join(refired, session).select(c.FIRING, c.UNIT)
-
-    def _window_rows(self, windows: DataFrame, members: DataFrame) -> DataFrame:
-        """Windows by their FIRING, as rows with the aggregates of their units."""
-        partials = self._partials
-        if partials is None:
-            aggregates, of_units = self._aggregates, self._records_in_units()
-        else:
-            _ = self._aggregates
-            aggregates = {name: partial.whole for name, partial in partials.items()}
-            of_units = self._accepted_rows
-        if aggregates:
-            contents = in_firings(of_units, members).groupBy(c.FIRING)
-            windows = windows.join(
-                contents.agg(*(column.alias(name) for name, column in aggregates.items())), c.FIRING
-            )
-        return self._as_rows(windows)
-
-    def _as_rows(self, windows: DataFrame) -> DataFrame:
-        """Windows with their contents as rows."""
-        spec, axis = self._spec, self.history.axis
-        fired_at = F.when(F.col("state") != "open", F.col(FIRED_AT))
-        closed_at = crossed_at_ms(F.col(c.CLOSE_FROM), F.col(c.CLOSE_RANK), axis, self.clock)
-        return windows.select(
-            *window_columns(c.START, c.END, spec),
-            "records",
-            "late_accepted",
-            "firings",
-            "state",
-            F.timestamp_millis(fired_at).alias("fired_at"),
-            F.timestamp_millis(closed_at).alias("closed_at"),
-            F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-        )
+    def _emitted(self) -> Emissions:
+        """The emissions of days with a late record, or with a session's firing or close."""
+        region, history = self._region, self.history
+        last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
+        asked = TimeRange(self.scope.windows.start_ms - 1, last)
+        behind = self._parts_of(region).behind_days(history) & set(self._days(region))
+        days = behind.union(advance_days(history, asked, self.clock))
+        return self._emissions(sorted(days)).at_hand()

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
 from strandline.engine.calendar.tables import part_table
-from strandline.engine.frames import computed
-from strandline.engine.history.advance_days import advance_days
+from strandline.engine.frames import long, union_by_name
 from strandline.engine.position.clock import Closure
+from strandline.engine.records.arithmetic import date_of, slot_of, starts_in
+from strandline.engine.records.at_arrival import arrival_probe
+from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
-from strandline.engine.sessions.condense import digest, in_rows, row_key, with_watermarks
-from strandline.engine.sessions.firings import (
-    fired,
-    fired_once,
-    fires_once,
-    in_order,
-    units_in_firings,
-    units_of,
-)
-from strandline.engine.sessions.merge import levels_of, sessions_of, starts_in
+from strandline.engine.sessions.condense import AT, digest, in_rows, row_key, with_watermarks
 from strandline.engine.sessions.reach import read_far_enough
-from strandline.engine.sessions.runs import numbered_by_run, one_row_per_run
+from strandline.engine.sessions.runs import (
+    after_closures,
+    in_chains,
+    is_refused,
+    numbered_by_run,
+    one_row_per_run,
+)
 from strandline.engine.watermark_values.emissions import Emissions
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 
 FEW = 1_000_000
@@ -40,7 +39,9 @@ FEW = 1_000_000
 
 @dataclass(frozen=True)
 class SessionRows(Rebuild, ABC):
-    """The rows, the units and the firings of a range's sessions, computed on first use."""
+    """The rows of a range's sessions, computed on first use, and its late records."""
+
+    # ------------------------------------------------------------------------------------ its rows
 
     @property
     def _spec(self) -> PipelineSpec:
@@ -73,11 +74,15 @@ class SessionRows(Rebuild, ABC):
         return {}
 
     @property
+    def _closures(self) -> list[Closure]:
+        """The ranges whose input has ended, up to the horizon, in that order."""
+        closures = (one for one in self.clock.closures if one.at_ms <= self.clock.horizon_ms)
+        return sorted(closures, key=lambda closure: closure.at_ms)
+
+    @property
     def _ended(self) -> list[Closure]:
         """The ranges whose input had ended before the horizon, in that order."""
-        horizon_ms = self.clock.horizon_ms
-        before = [closure for closure in self.clock.closures if closure.at_ms < horizon_ms]
-        return sorted(before, key=lambda closure: closure.at_ms)
+        return [closure for closure in self._closures if closure.at_ms < self.clock.horizon_ms]
 
     @property
     def _region(self) -> TimeRange:
@@ -108,69 +113,77 @@ class SessionRows(Rebuild, ABC):
         return in_rows(records, ahead, self.history, ends_ms)
 
     @cached_property
-    def _emitted(self) -> Emissions:
-        """The emissions of days with a late record, or with a session's firing or close."""
-        region, history = self._region, self.history
-        last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
-        asked = TimeRange(self.scope.windows.start_ms - 1, last)
-        behind = self._parts_of(region).behind_days(history) & set(self._days(region))
-        days = behind.union(advance_days(history, asked, self.clock))
-        return self._emissions(sorted(days)).at_hand()
-
-    @cached_property
     def _at_arrival(self) -> DataFrame:
-        """The rows of the digest, with the watermark at their arrival and the ROW of their run.
+        """The rows of the digest, with the watermark at their arrival and the ROW of their run."""
+        rows = with_watermarks(self._digested[1], self._emitted, self._spec)
+        return numbered_by_run(after_closures(rows, self._ended), self._spec)
 
-        If some input had ended, a run could extend over its end, so every row stays alone.
-        """
-        spec, (_, rows) = self._spec, self._digested
-        at_arrival = with_watermarks(rows, self._emitted, spec)
-        return at_arrival if self._ended else numbered_by_run(at_arrival, spec)
+    @property
+    @abstractmethod
+    def _emitted(self) -> Emissions:
+        """The emissions of all days with a late record, or with a session's firing or close."""
 
     @cached_property
     def _rows(self) -> DataFrame:
-        """The runs of rows, and the rows outside of runs, with their sessions."""
+        """The runs of rows, and the rows outside of runs, in chains."""
+        return in_chains(one_row_per_run(self._at_arrival, self._spec), self._spec)
+
+    def _records_of(self, rows: DataFrame) -> DataFrame:
+        """The records of some of `_rows`, with their ROW, CHAIN and WATERMARK."""
         spec = self._spec
-        at_arrival = self._at_arrival if self._ended else one_row_per_run(self._at_arrival, spec)
-        return sessions_of(at_arrival, spec, self._ended)
+        own = self._at_arrival.select(*row_key(spec), c.ROW, c.WATERMARK)
+        both = own.join(rows.select(c.ROW, c.CHAIN), c.ROW)
+        return self._in_rows(self._days(self._region), self._region).join(both, row_key(spec))
 
-    @cached_property
-    def _accepted_rows(self) -> DataFrame:
-        """The rows of the digest that a session has accepted, each with its UNIT."""
-        accepted = self._rows.where(F.col(c.SESSION).isNotNull())
-        if self._ended:
-            return accepted
-        units = accepted.select(c.ROW, c.UNIT)
-        return self._at_arrival.join(F.broadcast(units) if units.count() <= FEW else units, c.ROW)
-
-    def _records_in_units(self) -> DataFrame:
-        """The accepted records, each with its UNIT."""
-        spec = self._spec
-        units = self._accepted_rows.select(*row_key(spec), c.UNIT)
-        return self._in_rows(self._days(self._region), self._region).join(units, row_key(spec))
-
-    @cached_property
-    def _units(self) -> DataFrame:
-        spec = self._spec
-        return units_of(self._rows, self._emitted, spec, self.history.axis, self.clock)
-
-    @cached_property
-    def _units_in_firings(self) -> DataFrame:
-        """The units in each firing, for sessions that fire more than once."""
-        refired = self._units.where(~fires_once())
-        return units_in_firings(refired, self._spec).transform(computed)
-
-    @cached_property
-    def _refired(self) -> DataFrame | None:
-        """The firings of sessions that fire more than once; None: there is no such session."""
-        if self._units.where(~fires_once()).isEmpty():
-            return None
-        levels = levels_of(self._rows)
-        found = fired(self._units_in_firings, self._rows, levels, self._spec)
-        return in_order(found, self.history.axis, self.clock).transform(computed)
+    # --------------------------------------------------------------------------- its late records
 
     @property
-    def _firings(self) -> DataFrame:
-        once = fired_once(self._units.where(fires_once()), self._spec)
-        firings = in_order(once, self.history.axis, self.clock)
-        return firings if self._refired is None else firings.unionByName(self._refired)
+    @abstractmethod
+    def _late_rows(self) -> DataFrame:
+        """The `row_key`, START and WATERMARK of records that a replay refused as late."""
+
+    def late(self) -> DataFrame:
+        """The records that no session of the range accepted, and late arrivals for older ones."""
+        late = self._late_of_range()
+        if self.scope.older_since_ms is not None:
+            older = self._older_records(self.scope.older_since_ms)
+            late = union_by_name(late, older)
+        slots = {
+            c.SLOT: slot_of(F.col(c.TS), self.history.grid),
+            c.SLOT_END: F.col(c.END),
+            c.MISSED: long(1),
+            c.ENDED_AT: self._ended_at(),
+        }
+        return quarantine_late(late.withColumns(slots), self._spec, self.source_columns)
+
+    def _late_of_range(self) -> DataFrame:
+        """Records of the range that no session accepted, with the WATERMARK at their arrival."""
+        spec, within = self._spec, self.scope.windows
+        columns = (*row_key(spec), c.START, c.WATERMARK)
+        late = self._rows.where(is_refused()).select(*columns).unionByName(self._late_rows)
+        rows = late.where(starts_in(F.col(c.START), within)).drop(c.START)
+        days, length = self._days_and_length(rows)
+        rows = F.broadcast(rows) if length <= FEW else rows
+        return self._in_rows(days, within).join(rows, row_key(spec))
+
+    def _days_and_length(self, late_rows: DataFrame) -> tuple[list[date], int]:
+        """The arrival days of the records of late rows, and the number of the rows."""
+        if self._ended:  # then what came ahead of the watermark can be late, on any day
+            return self._days(self.scope.windows), late_rows.count()
+        counts = late_rows.groupBy(date_of(F.col(AT))).count().collect()
+        return [row[0] for row in counts], sum(int(row[1]) for row in counts)
+
+    def _older_records(self, since_ms: int) -> DataFrame:
+        """The records of older sessions that arrived since a midnight: all are late."""
+        days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since_ms]
+        records = self._known(days).where(F.col(c.TS) < self.scope.older_end_ms)
+        probes = records.withColumns(arrival_probe(self._spec))
+        return self._emissions(days).at(probes).drop(c.SEEN_FROM, c.RANK)
+
+    def _ended_at(self) -> Column:
+        """When the input for a record's event time had ended, in ms; null: it had not."""
+        ended_at = F.lit(None).cast("bigint")
+        for closure in self._ended:
+            inside = starts_in(F.col(c.TS), closure.windows)
+            ended_at = F.when(inside, long(closure.at_ms)).otherwise(ended_at)
+        return ended_at

@@ -1,0 +1,70 @@
+"""When the watermark reaches what fires a session, and what closes it."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.frames import computed
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.clock import Clock
+from strandline.engine.records.arithmetic import event_ms, first_of
+from strandline.engine.watermark_values.emissions import Emissions
+
+
+def with_crossings(
+    rows: DataFrame, fire: Column, emitted: Emissions, allowed_lateness_ms: int
+) -> DataFrame:
+    """Rows of sessions, with when the watermark reaches what fires them, and what closes them.
+
+    Args:
+        rows: rows with END and ENDED.
+        fire: what the watermark must reach; null: nothing.
+        emitted: the emissions of the days on which something fires or closes.
+        allowed_lateness_ms: how long a session stays in state after its end.
+
+    Returns:
+        The rows with FIRE_FROM, RANK, CLOSE_FROM and CLOSE_RANK.
+    """
+    axis, clock = emitted.history.axis, emitted.clock
+    close = F.col(c.END) - 1 + F.lit(allowed_lateness_ms)
+    both = F.explode(F.array_compact(F.array(fire, close))).alias(c.THRESHOLD)
+    reached = emitted.crossings(rows.select(both)).transform(computed)
+    closing = reached.select(
+        c.THRESHOLD, F.col(c.SEEN_FROM).alias(c.CLOSE_FROM), F.col(c.RANK).alias(c.CLOSE_RANK)
+    )
+    timed = (
+        rows.withColumn(c.THRESHOLD, fire)
+        .join(reached.withColumnRenamed(c.SEEN_FROM, c.FIRE_FROM), c.THRESHOLD, "left")
+        .withColumn(c.THRESHOLD, close)
+        .join(closing, c.THRESHOLD)
+        .drop(c.THRESHOLD)
+    )
+    return timed.withColumns(
+        {name: _bounded(F.col(name), axis, clock) for name in (c.FIRE_FROM, c.CLOSE_FROM)}
+    )
+
+
+def _bounded(seen_from: Column, axis: Axis, clock: Clock) -> Column:
+    """The crossing of a session; at the latest, the end of its input."""
+    ended = first_of(axis, F.col(c.ENDED))
+    is_beyond = seen_from >= ended + axis.literal(axis.known_below(0))
+    return (
+        F.when(
+            F.col(c.ENDED) == clock.horizon_ms, F.least(seen_from, F.lit(axis.literal(axis.end)))
+        )
+        .when((F.col(c.ENDED) < clock.horizon_ms) & is_beyond, ended)
+        .otherwise(seen_from)
+    )
+
+
+def crossed_at_ms(seen_from: Column, rank: Column, axis: Axis, clock: Clock) -> Column:
+    """The millisecond of a crossing; null if there was none."""
+    never, end = F.lit(axis.literal(axis.never)), F.lit(axis.literal(axis.end))
+    at_its_end = (F.col(c.ENDED) < clock.horizon_ms) & (seen_from == first_of(axis, F.col(c.ENDED)))
+    return (
+        F.when(at_its_end, F.col(c.ENDED) - 1)
+        .when(seen_from < end, event_ms(axis, seen_from, rank))
+        .when(seen_from < never, clock.horizon_ms - 1)
+    )

@@ -1,0 +1,275 @@
+"""The rebuild of sessions by a replay of the records of each chain."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.engine import columns as c
+from strandline.engine.columns import keys_of
+from strandline.engine.frames import long
+from strandline.engine.history.advance_days import advance_days
+from strandline.engine.records.arithmetic import slot_of, starts_in
+from strandline.engine.records.at_arrival import arrival_probe
+from strandline.engine.records.expressions import quoted
+from strandline.engine.records.identity import identity
+from strandline.engine.replay.outcome import (
+    IS_SHOWN,
+    NUMBER,
+    OWN_END,
+    PLACE,
+    REACHES,
+    causes_of,
+    contents,
+    firings_of,
+    happened,
+    placed,
+    supersedes,
+    supersedes_windows,
+    timing,
+)
+from strandline.engine.replay.plain import Rules
+from strandline.engine.replay.rebuild import ReplayedRebuild
+from strandline.engine.replay.rows import (
+    IN_END,
+    IN_START,
+    IN_STATE_AS,
+    IS_REFUSED,
+    IS_UNFIRED,
+    LATE,
+    SHOWN_IN,
+    UNTIL_MS,
+    Groups,
+    position_of,
+    replayed,
+    values_of,
+)
+from strandline.engine.replay.rules import rules_of
+from strandline.engine.results.aggregates import columns_read, with_contents_of_none
+from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
+from strandline.engine.sessions.condense import row_key
+from strandline.engine.sessions.crossings import crossed_at_ms, with_crossings
+from strandline.engine.sessions.rows import SessionRows
+from strandline.engine.sessions.runs import is_refused
+from strandline.engine.watermark_values.emissions import Emissions
+from strandline.model.intervals import LEAST_INSTANT_MS, TimeRange
+
+_LATE_RECORDS = "_strandline_late_records"
+
+
+@dataclass(frozen=True)
+class SessionReplay(ReplayedRebuild, SessionRows, ABC):
+    """A rebuild of sessions that replays the records of chains."""
+
+    # ------------------------------------------------------------------------------- the replay
+
+    @property
+    @abstractmethod
+    def _to_replay(self) -> DataFrame:
+        """The records to replay, each with its CHAIN and the WATERMARK at its arrival."""
+
+    @property
+    def groups(self) -> Groups:
+        """See `ReplayedRebuild`: the records of a chain."""
+        spec = self._spec
+        by = [*keys_of(spec), c.CHAIN]
+        return Groups(by, position_of(spec), int(self.slots["records"].sum()))
+
+    @property
+    def _rules(self) -> Rules:
+        closures = (
+            (closure.windows.start_ms, closure.windows.end_ms, closure.at_ms)
+            for closure in self._closures
+        )
+        return rules_of(self._spec, closures)
+
+    @cached_property
+    def _until(self) -> Column:
+        return long(self.watermark_before_end())
+
+    @property
+    def _identity(self) -> Column:
+        return identity(self._spec, self.source_columns)
+
+    def _replay(self, identity: Column) -> DataFrame:
+        spec, records = self._spec, self._to_replay
+        own = {c.START: F.col(c.TS), UNTIL_MS: self._until, **values_of(records, spec)}
+        read = columns_read(self.records, spec, self.source_columns)
+        used = [*causes_of(spec), c.END, *row_key(spec), c.START, c.WATERMARK, *read]
+        identifying = self.source_columns.names
+        records = records.withColumns(own)
+        return replayed(records, self.groups, spec, self._rules, identity, used, identifying)
+
+    def _place(self, identity: Column) -> DataFrame:
+        spec, axis = self._spec, self.history.axis
+        causes: list[str | Column] = [
+            *self.group,
+            *causes_of(spec),
+            c.RECORD_ID,
+            F.col(c.END).alias(OWN_END),
+        ]
+        fired = self._timed(firings_of(self._replayed(identity), causes))
+        return happened(placed(fired, self._crossed_at_ms(), F.col(OWN_END), spec), axis)
+
+    def _timed(self, firings: DataFrame) -> DataFrame:
+        """Firings, or windows in state, with their crossings: see `with_crossings`."""
+        return with_crossings(firings, F.col(REACHES), self._emitted, self._spec.allowed_lateness)
+
+    def _crossed_at_ms(self) -> Column:
+        """When the watermark causes a firing of `_timed`, in ms; null: it does not."""
+        return crossed_at_ms(F.col(c.FIRE_FROM), F.col(c.RANK), self.history.axis, self.clock)
+
+    def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
+        """See `ReplayedRebuild`."""
+        columns = firing_columns(timing(), F.col(PLACE), self._spec)
+        earlier = [
+            supersedes().alias("supersedes"),
+            supersedes_windows().alias("supersedes_windows"),
+        ]
+        return filled.select(*columns, NUMBER, *earlier, *map(quoted, more))
+
+    def firings(self, identity: Column) -> DataFrame:
+        """One row for each firing of each session, as `windows.firings` gives them."""
+        firing = [*self.group, c.FIRING]
+        members = self.records_in(self.fired(identity), identity)
+        filled = contents(members, firing, self._aggregates)
+        rows = self.reported(self.fired(identity)).join(filled, firing, "left")
+        return self.firing_rows(self._filled(rows, self._replayed(identity)))
+
+    def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
+        """Rows, where the contents are missing with the aggregates of no record."""
+        none = {**self._aggregates, "records": F.count(F.lit(1))}
+        return with_contents_of_none(rows, records, none, "records")
+
+    # ------------------------------------------------------------------------------- its windows
+
+    def _state(self, has_fired: Column, close_from: Column) -> Column:
+        never = self.history.axis.literal(self.history.axis.never)
+        fired_or_open = F.when(has_fired, "fired").otherwise("open")
+        return F.when(close_from < never, "closed").otherwise(fired_or_open)
+
+    def _state_by_crossings(self) -> Column:
+        """The state of a session that the watermark fires, by FIRE_FROM and CLOSE_FROM."""
+        axis = self.history.axis
+        return self._state(F.col(c.FIRE_FROM) < axis.literal(axis.never), F.col(c.CLOSE_FROM))
+
+    def _starts_in_range(self, windows: DataFrame) -> DataFrame:
+        return windows.where(starts_in(F.col(c.START), self.scope.windows))
+
+    def _as_rows(self, windows: DataFrame) -> DataFrame:
+        """Windows with their contents as rows."""
+        spec, axis = self._spec, self.history.axis
+        fired_at = F.when(F.col("state") != "open", F.col(FIRED_AT))
+        closed_at = crossed_at_ms(F.col(c.CLOSE_FROM), F.col(c.CLOSE_RANK), axis, self.clock)
+        return windows.select(
+            *window_columns(c.START, c.END, spec),
+            "records",
+            "late_accepted",
+            "firings",
+            "state",
+            F.timestamp_millis(fired_at).alias("fired_at"),
+            F.timestamp_millis(closed_at).alias("closed_at"),
+            F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        )
+
+
+@dataclass(frozen=True)
+class ReplayedSessions(SessionReplay):
+    """The rebuild of sessions with an evictor or with another trigger than the default.
+
+    The count of a session and its next firing depend on all its records, including those before the
+    range.
+    """
+
+    @property
+    def needs_whole_chains(self) -> bool:
+        """See `SessionRows`."""
+        return True
+
+    def windows(self) -> DataFrame:
+        """The windows that have been emitted and not superseded."""
+        group, aggregates = self.group, self._aggregates
+        window = Window.partitionBy(*group, c.START, c.END)
+        fired = self._fired(self._identity)
+        shown = fired.withColumns(
+            {
+                "firings": F.count(F.lit(1)).over(window),
+                FIRED_AT: F.min(FIRED_AT).over(window),
+            }
+        ).where(IS_SHOWN)
+        records = self._replayed(self._identity)
+        own = [F.col(IN_START).alias(c.START), F.col(IN_END).alias(c.END)]
+        late = records.where(LATE).groupBy(*group, *own)
+        late_records = late.agg(F.count(F.lit(1)).alias(_LATE_RECORDS))
+        in_shown = records.withColumn(c.FIRING, F.explode(SHOWN_IN))
+        filled = contents(in_shown, [*group, c.FIRING], aggregates)
+        rows = self._filled(shown.join(filled, [*group, c.FIRING], "left"), records)
+        rows = rows.join(late_records, [*group, c.START, c.END], "left").withColumns(
+            {
+                "late_accepted": F.coalesce(_LATE_RECORDS, long(0)),
+                "state": self._state(F.lit(True), F.col(c.CLOSE_FROM)),
+            }
+        )
+        return self._as_rows(self._starts_in_range(rows))
+
+    def in_state(self) -> DataFrame:
+        """The sessions still in state, each with all records that remain in it."""
+        records, window = self._replayed.any_or(self._identity), [*self.group, c.FIRING]
+        in_state = firings_of(records, self.group, in_state=True).where(F.col(c.FIRING) < 1)
+        sessions = self._timed(in_state).withColumns(
+            {
+                "late_accepted": long(0),
+                "firings": long(1),
+                FIRED_AT: self._crossed_at_ms(),
+                "state": self._state_by_crossings(),
+            }
+        )
+        own = records.withColumn(c.FIRING, F.col(IN_STATE_AS)).where(F.col(c.FIRING).isNotNull())
+        filled = contents(own, window, self._aggregates)
+        rows = self._starts_in_range(sessions).join(filled, window, "left")
+        return self._as_rows(self._filled(rows, records))
+
+    def accepted_by_slot(self) -> DataFrame:
+        """How many records sessions accepted, and how many were in no firing at the close."""
+        return (
+            self._replayed(self._identity)
+            .where(~F.col(IS_REFUSED) & starts_in(F.col(c.TS), self.scope.windows))
+            .groupBy(slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT))
+            .agg(
+                F.count(F.lit(1)).alias("records"),
+                F.count(F.lit(1)).alias("in_newest"),
+                F.count_if(LATE).alias("late_accepted"),
+                F.count_if(IS_UNFIRED).alias("unfired"),
+            )
+        )
+
+    @property
+    def _late_rows(self) -> DataFrame:
+        """See `SessionRows`: records of one `row_key` have the same outcome."""
+        refused = self._replayed.any_or(self._identity).where(IS_REFUSED)
+        return refused.select(*row_key(self._spec), c.START, c.WATERMARK).distinct()
+
+    @cached_property
+    def _emitted(self) -> Emissions:
+        """The emissions of all days with a record, or on which a session fired or closed."""
+        region, history = self._region, self.history
+        last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
+        start_ms = min(region.start_ms, self.scope.windows.start_ms)
+        asked = TimeRange(max(start_ms - 1, LEAST_INSTANT_MS), last)
+        days = {*self._days(region), *advance_days(history, asked, self.clock)}
+        return self._emissions(sorted(days)).at_hand()
+
+    @property
+    def _to_replay(self) -> DataFrame:
+        """See `SessionReplay`: all records that can be in a session."""
+        records = self._records_of(self._rows.where(~is_refused()))
+        if not self._spec.fires_by.fires_at_end:  # the rows' own do: ahead of the watermark or not
+            return records
+        at_arrival = self._emitted.at(
+            records.drop(c.WATERMARK).withColumns(arrival_probe(self._spec))
+        )
+        return at_arrival.drop(c.SEEN_FROM, c.RANK)
