@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -219,6 +220,67 @@ def test_sessions_fire_as_those_of_the_reference(trigger, evictor, lateness_ms, 
     to_the_end = replay(group.columns(), merging, None).firings
     assert to_the_end[: len(done.firings)] == done.firings
     assert not any(is_reached(f, operator.watermark_ms) for f in to_the_end[len(done.firings) :])
+
+
+@given(LATENESS, EVENTS, st.integers(0, 40), st.integers(-40, 20), st.integers(1, 30))
+def test_the_sessions_of_a_range_whose_input_has_ended_fire_and_accept_nothing_more(
+    lateness_ms, events, after, start_ms, length_ms
+):
+    def run(numbered: list[Any]) -> tuple[SessionOperator, list[FiredPane]]:
+        operator = operator_of(SessionOperator, EventTime(), None, lateness_ms, gap_ms=None)
+        fired: list[FiredPane] = []
+        for _, record, watermark_ms in numbered:
+            is_advance = record is None
+            more = operator.advance(watermark_ms) if is_advance else operator.process(record)[1]
+            fired += more
+        return operator, fired
+
+    every = [*events_of(events)]
+    within = range(start_ms, start_ms + length_ms)
+    before = [event for event in every if event[0] < after]
+    at_closure, fired = run(before)
+    ended = [pane for pane in at_closure.panes() if pane.window.start_ms in within]
+    members = {record.record_id for pane in ended for record in pane.members}
+    fired += at_closure.advance(MAX_WATERMARK)
+    of_ended = [pane for pane in fired if {r.record_id for r in pane.members} <= members]
+    others = [
+        (number, record, watermark_ms)
+        for number, record, watermark_ms in every
+        if record is None
+        or (record.record_id not in members and (number < after or record.ts_ms not in within))
+    ]
+    left, fired = run(others)
+    group, eras = Group(), []
+    watermark_ms = MIN_WATERMARK
+    for number, record, to_ms in every:
+        if record is None:
+            watermark_ms = to_ms
+        elif number < after or record.ts_ms not in within:
+            group.records.append((record, watermark_ms))
+            eras.append(int(number >= after))
+    closures = ((start_ms, start_ms + length_ms, 1_000),)
+    merging = replace(
+        rules(EventTime(), None, merging=True, lateness_ms=lateness_ms), closures=closures
+    )
+    done = replay(replace(group.columns(), eras=eras), merging, left.watermark_ms)
+    records = [record for record, _ in group.records]
+    found = [(firing, emitted(firing, done, records)) for firing in done.firings]
+    assert sorted((one[1] for one in found), key=str) == sorted(
+        map(expected, [*of_ended, *fired]), key=str
+    )
+    # a window that the watermark had dropped just before may count as one whose input has ended
+    before_ms = max((ms for _, record, ms in before if record is None), default=MIN_WATERMARK)
+    not_dropped = {
+        str(one)
+        for firing, one in found
+        if firing.number in done.ended_ms and firing.end_ms - 1 + lateness_ms > before_ms
+    }
+    assert not_dropped == {
+        str(expected(pane)) for pane in of_ended if pane.window.end_ms - 1 + lateness_ms > before_ms
+    }
+    assert [one.start_ms for one in done.in_state] == [
+        pane.window.start_ms for pane in left.panes()
+    ]
 
 
 def is_reached(firing: Firing, watermark_ms: int) -> bool:

@@ -16,13 +16,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from strandline.engine import columns as c
 from strandline.engine.frames import all_of
 from strandline.engine.records.expressions import NESTED, quoted, require, typed
-from strandline.engine.replay import in_flight, in_workers, plain, windows
+from strandline.engine.replay import grouped, in_flight, in_workers, plain, windows
 from strandline.engine.replay.in_workers import Names, replay_partition, types_of
 from strandline.engine.replay.plain import Rules
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
 
+cloudpickle.register_pickle_by_value(grouped)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(plain)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(in_flight)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(windows)  # type: ignore[no-untyped-call]
