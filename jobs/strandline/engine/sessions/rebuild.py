@@ -38,7 +38,7 @@ from strandline.engine.results.rows import FIRED_AT, firing_columns
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, row_key
 from strandline.engine.sessions.crossings import with_crossings
 from strandline.engine.sessions.replayed import SessionReplay
-from strandline.engine.sessions.rows import FEW
+from strandline.engine.sessions.rows import broadcast_if_few
 from strandline.engine.sessions.runs import is_refused
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import TimeRange
@@ -71,10 +71,9 @@ class SessionRebuild(SessionReplay):
     @cached_property
     def _contents(self) -> DataFrame:
         """The aggregates and `records` of each window of `_windows`, by CHAIN and FIRING."""
-        aggregates, members = self._aggregates, self._members
-        members = F.broadcast(members) if members.count() <= FEW else members
+        aggregates, members = self._aggregates, broadcast_if_few(self._members)
         if self._partials is None:
-            records = self._records_of(self._accepted).drop(c.CHAIN)
+            records = self._records_of(self._rows).drop(c.CHAIN)
             whole = {**aggregates, "records": F.count(F.lit(1))}
         else:
             records = self._at_arrival
@@ -104,7 +103,7 @@ class SessionRebuild(SessionReplay):
     def accepted_by_slot(self) -> DataFrame:
         """See `Rebuild`: of the slots that the sessions begin in."""
         slot = slot_of(F.col(c.START), self.history.grid).alias(c.SLOT)
-        accepted = self._at_arrival.join(self._accepted.select(c.ROW), c.ROW, "left_semi")
+        accepted = self._at_arrival.join(broadcast_if_few(self._refused), c.ROW, "left_anti")
         counted = accepted.select(slot, c.START, "records", long(0).alias("late_accepted"))
         if self._outcome is not None:
             late = self._outcome.where(LATE)
@@ -122,20 +121,17 @@ class SessionRebuild(SessionReplay):
         )
 
     @property
-    def _accepted(self) -> DataFrame:
-        """The rows of `_rows` that a session has accepted."""
-        rows = self._rows.where(~is_refused())
-        if self._outcome is None:
-            return rows
-        return rows.join(self._outcome.where(IS_REFUSED).select(c.ROW), c.ROW, "left_anti")
+    def _refused(self) -> DataFrame:
+        """The ROW of each of `_rows` that no session has accepted."""
+        refused = self._rows.where(is_refused()).select(c.ROW)
+        return refused.unionByName(self._late_rows.select(c.ROW))
 
     @property
     def _late_rows(self) -> DataFrame:
         """See `SessionRows`."""
-        columns = (*row_key(self._spec), c.START, c.WATERMARK)
-        rows = self._rows.select(*columns)
+        columns = (*row_key(self._spec), c.ROW, c.START, c.WATERMARK)
         if self._outcome is None:
-            return rows.where(F.lit(False))
+            return self._rows.where(F.lit(False)).select(*columns)
         return self._outcome.where(IS_REFUSED).select(*columns)
 
     # --------------------------------------------------------------------- those that fire once
@@ -260,8 +256,7 @@ class SessionRebuild(SessionReplay):
     @property
     def _to_replay(self) -> DataFrame:
         """See `SessionReplay`: the records of the rows of `_outcome`."""
-        rows = self._replayed_rows.select(c.ROW, c.CHAIN)
-        return self._records_of(F.broadcast(rows))
+        return self._records_of(broadcast_if_few(self._replayed_rows.select(c.ROW, c.CHAIN)))
 
     @cached_property
     def _emitted(self) -> Emissions:

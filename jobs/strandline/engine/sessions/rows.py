@@ -33,8 +33,13 @@ from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 
-FEW = 1_000_000
+_FEW = 1_000_000
 """The largest number of rows that are broadcast to every task; more are shuffled."""
+
+
+def broadcast_if_few(rows: DataFrame) -> DataFrame:
+    """Rows for a join, already computed: a few are sent to every task."""
+    return F.broadcast(rows) if rows.count() <= _FEW else rows
 
 
 @dataclass(frozen=True)
@@ -160,10 +165,11 @@ class SessionRows(Rebuild, ABC):
         """Records of the range that no session accepted, with the WATERMARK at their arrival."""
         spec, within = self._spec, self.scope.windows
         columns = (*row_key(spec), c.START, c.WATERMARK)
-        late = self._rows.where(is_refused()).select(*columns).unionByName(self._late_rows)
+        replayed = self._late_rows.select(*columns)
+        late = self._rows.where(is_refused()).select(*columns).unionByName(replayed)
         rows = late.where(starts_in(F.col(c.START), within)).drop(c.START)
         days, length = self._days_and_length(rows)
-        rows = F.broadcast(rows) if length <= FEW else rows
+        rows = F.broadcast(rows) if length <= _FEW else rows
         return self._in_rows(days, within).join(rows, row_key(spec))
 
     def _days_and_length(self, late_rows: DataFrame) -> tuple[list[date], int]:
