@@ -121,7 +121,7 @@ _UNKNOWN = re.compile("Unable to recognise URL")
 
 
 def storage_error(
-    place: str, error: BaseException, *, of_a_store: bool = False
+    place: str, error: BaseException, *, of_a_store: bool = False, to_read: bool = False
 ) -> StrandlineError | None:
     """The error for a full disk or a limit on it, or for a place that cannot be read or written.
 
@@ -132,6 +132,7 @@ def storage_error(
         place: the place that is read or written.
         error: an exception of any class.
         of_a_store: whether an object store has raised it.
+        to_read: whether the place was only to be read.
 
     Returns:
         RetryableError if the disk is full, a limit is reached, or the store has failed; InputError
@@ -159,7 +160,7 @@ def storage_error(
     if not (of_a_store or is_of_a_store):
         return None
     if _NOT_WRITABLE.search(said):
-        return not_writable(place, error)
+        return _cannot_be_read(place, error) if to_read else not_writable(place, error)
     return RetryableError(place, f"the store failed ({telling_line(said)})", "try again")
 
 
@@ -196,8 +197,19 @@ def not_writable(place: str, error: BaseException) -> StrandlineError:
     full = _FULL.search(str(error)) or _TOO_LARGE.search(str(error))
     if full and (known := storage_error(place, error)):
         return known
-    problem = f"cannot be written ({getattr(error, 'strerror', None) or telling_line(str(error))})"
-    return InputError(place, problem, "check the path and its rights, or name another")
+    return InputError(place, f"cannot be written ({_of_the_system(error)})", _OTHER_PATH)
+
+
+def _cannot_be_read(place: str, error: BaseException) -> InputError:
+    return InputError(place, f"cannot be read ({_of_the_system(error)})", _OTHER_PATH)
+
+
+def _of_the_system(error: BaseException) -> str:
+    """The system's words for an error, without the number and the path."""
+    return getattr(error, "strerror", None) or telling_line(str(error))
+
+
+_OTHER_PATH = "check the path and its rights, or name another"
 
 
 _OF_THE_GATEWAY = "An error occurred while calling"

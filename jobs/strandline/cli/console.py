@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from math import isfinite, isnan
 from typing import Any
 
 from rich import markup
@@ -35,8 +37,23 @@ def escape(text: str, keep: str = "") -> str:
 
 
 def as_json(content: Any) -> str:
-    """A JSON document in ASCII, with control characters escaped."""
-    return json.dumps(content, default=str, indent=2).replace(_DELETE, "\\u007f")
+    """A JSON document in ASCII, with control characters escaped.
+
+    JSON has no number for NaN and the infinities: they are texts, as Spark writes them.
+    """
+    written = json.dumps(_with_finite_numbers(content), default=str, indent=2, allow_nan=False)
+    return written.replace(_DELETE, "\\u007f")
+
+
+def _with_finite_numbers(content: Any) -> Any:
+    """The content with NaN, Infinity and -Infinity as texts."""
+    if isinstance(content, float) and not isfinite(content):
+        return "NaN" if isnan(content) else "Infinity" if content > 0 else "-Infinity"
+    if isinstance(content, Mapping):
+        return {name: _with_finite_numbers(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_with_finite_numbers(value) for value in content]
+    return content
 
 
 def table(*columns: str, first: str) -> Table:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +14,10 @@ from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline, RequestedBy
 from strandline.errors import InputError
 from strandline.visible import number_of
+
+if TYPE_CHECKING:
+    from strandline.lake.store.store import Lake
+    from strandline.spec import PipelineSpec
 
 
 def erase(
@@ -49,7 +54,7 @@ def erase(
         found = erasure_of(spec, root, where)
     else:
         found = erase_rows(spec, root, where, reason=reason, requested_by=requested_by, wait_s=wait)
-    stays = [*_what_stays(found)]
+    stays = [*_what_stays(found), *_others_with_these_rows(spec, at)]
     show.document({**found, "dry_run": dry_run, "stays": stays}, as_json=as_json, human=_erased)
 
 
@@ -67,6 +72,31 @@ def _what_stays(found: Mapping[str, Any]) -> list[str]:
         if rows is None
     ]
     return stays
+
+
+def _others_with_these_rows(spec: PipelineSpec, at: Places) -> list[str]:
+    """A note that names the other pipelines over the same landing tables, which keep rows too."""
+    from strandline.spec import files_by_name, load_spec, only_one  # noqa: PLC0415
+
+    of_this, others = _landing_tables(spec, at.root), []
+    for name, files in files_by_name(at.folder).items():
+        with suppress(InputError):  # a wrong file is not this pipeline's trouble
+            other = load_spec(only_one(name, files))
+            if name != spec.pipeline and of_this & _landing_tables(other, at.root):
+                others.append(name)
+    if not others:
+        return []
+    return [f"read from the same landing: {', '.join(others)}; erase the rows there, too"]
+
+
+def _landing_tables(spec: PipelineSpec, lake: Lake) -> set[str]:
+    """The places of the tables from which a pipeline's records come, of results in the end."""
+    from strandline.spec.chained import ResultsSpec  # noqa: PLC0415
+
+    if isinstance(spec, ResultsSpec):
+        return _landing_tables(spec.upstream, lake)
+    names = {side.source.table for side in spec.sides.values()}
+    return {name if lake.is_catalog_name(name) else lake.resolve(name) for name in names}
 
 
 def _erased(found: Mapping[str, Any]) -> None:

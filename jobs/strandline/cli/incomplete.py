@@ -14,6 +14,7 @@ from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline
 from strandline.quality.figures import share_so_far
+from strandline.visible import number_of
 
 MOST_LISTED = 100_000
 
@@ -46,7 +47,8 @@ def _page(found: Mapping[str, Any]) -> None:
     """Print the number of incomplete windows by cause, and the newest of them."""
     name, out = escape(found["pipeline"]), show.out
     colour = "yellow" if found["incomplete"] else "green"
-    many = f"{found['incomplete']:,} of {found['slots']:,} windows incomplete"
+    many = f"{found['incomplete']:,} of {number_of(found['slots'], 'window')} incomplete"
+    many = many if found["slots"] else "no window there"
     out.print(f"[bold]{name}[/]: [{colour}]{many}[/]")
     if found["notice"]:
         out.print(f"note: {escape(found['notice'])}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import typer
 
 from strandline.cli.answer_file import VARIABLE, named_file
 from strandline.cli.console import as_json
-from strandline.errors import InputError
+from strandline.errors import InputError, StrandlineError
 
 
 def write_document(content: Any) -> None:
@@ -26,3 +27,10 @@ def write_document(content: Any) -> None:
     except OSError as error:
         place, problem = f"{VARIABLE}={file}", f"cannot be written: {error.strerror}"
         raise InputError(place, problem, "name a file in a folder that can be written") from None
+
+
+def write_failure(error: StrandlineError) -> None:
+    """Write an error as JSON, where that can be written."""
+    parts = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
+    with suppress(InputError, OSError):  # that it cannot be written is perhaps this very error
+        write_document({"error": parts, "exit_code": error.exit_code})

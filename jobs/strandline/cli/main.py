@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer._click.exceptions import UsageError
 
 from strandline.cli import show
 from strandline.cli.advise import advise
@@ -39,6 +40,7 @@ from strandline.cli.groups import (
 from strandline.cli.incomplete import incomplete
 from strandline.cli.init import init
 from strandline.cli.jars import jars
+from strandline.cli.json_document import write_failure
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
     AsJson,
@@ -221,9 +223,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     gc.set_threshold(_NEW_OBJECTS)
     atexit.register(gc.freeze)  # else Python, as it ends, searches a million objects for cycles
     try:
-        app(args=arguments, prog_name="strandline")
+        # not by itself: its message for a wrong option would be no JSON document
+        sys.exit(app(args=arguments, prog_name="strandline", standalone_mode=False) or 0)
     except StrandlineError as error:
         _fail(error, arguments)
+    except UsageError as error:
+        error.show()
+        if "--json" in arguments:
+            write_failure(InputError(_place_of(error), error.format_message()))
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(1)
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust, too: a user reads one line
@@ -235,6 +245,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
         failed.__cause__ = error
         _fail(failed, arguments)
+
+
+def _place_of(error: UsageError) -> str:
+    """The command that was typed, with its options' values left out."""
+    return "strandline" if error.ctx is None else error.ctx.command_path
 
 
 def _fail(error: StrandlineError, arguments: Sequence[str]) -> NoReturn:

@@ -115,6 +115,8 @@ def _maintained(
 
 
 def _all_measured(results: Sequence[Mapping[str, Any]]) -> None:
+    if not results:
+        show.out.print("nothing to maintain: no pipeline has run in this lake")
     for found in results:
         _measured(found)
 

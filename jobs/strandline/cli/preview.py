@@ -51,7 +51,7 @@ def took(before: Mapping[str, Any]) -> str:
     runs = before["runs"]
     many = "the last run" if runs == 1 else f"the last {runs} runs"
     records, seconds = (_span(before[name]) for name in ("records", "seconds"))
-    of = f"{many} of this kind over {records} records"
+    of = f"{many} of this kind over {records} {'record' if records == '1' else 'records'}"
     return f"{seconds} s: {of}, without the start of the engine"
 
 

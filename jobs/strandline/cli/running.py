@@ -80,7 +80,7 @@ def run_pipeline(
     if repetition.repeat_only:
         raise typer.Exit(_NO_REPETITION)
     require_expressions(spec, opened.log)
-    _import_ahead()
+    _import_ahead(choice)
     with application(
         spec,
         lake,
@@ -107,12 +107,13 @@ def _known_outcome(spec: PipelineSpec, opened: OpenedLog, request: Request) -> O
     return already_processed(spec, ledger, request, log) or repeat(spec, ledger, request, log)
 
 
-def _import_ahead() -> None:
+def _import_ahead(choice: EngineChoice) -> None:
     """Import slow modules in a thread while the engine starts.
 
-    PySpark is imported first and alone: two threads that import it at once block each other.
+    PySpark, and of an engine behind a client that client too, are imported first and alone: of two
+    threads that import one package at once, one may get it before it is complete.
     """
-    import_module("pyspark.sql")
+    import_module("pyspark.sql" if choice.name == "spark" else "pyspark.sql.connect.session")
     Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
 
 

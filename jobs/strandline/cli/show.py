@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
@@ -12,8 +11,8 @@ from rich.table import Table
 from strandline.cli import days, findings, preview
 from strandline.cli.answer_file import named_file
 from strandline.cli.console import TextConsole, escape, table
-from strandline.cli.json_document import write_document
-from strandline.errors import InputError, StrandlineError
+from strandline.cli.json_document import write_document, write_failure
+from strandline.errors import StrandlineError
 from strandline.model.intervals import EVERYTHING, days_named, text_of
 from strandline.model.overrides import in_words
 from strandline.visible import number_of
@@ -45,9 +44,7 @@ def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> No
 def failure(error: StrandlineError, *, as_json: bool) -> None:
     """Print an error: place, problem and way out."""
     if as_json:
-        parts = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
-        with suppress(InputError, OSError):  # that it cannot be written is perhaps this very error
-            write_document({"error": parts, "exit_code": error.exit_code})
+        write_failure(error)
     err.print(f"[bold red]error[/] {escape(str(error), keep=LINES)}")
 
 

@@ -171,12 +171,15 @@ def published_tables(
         as_of_ledger: the position of the ledger at which to read the tables.
 
     Raises:
-        InputError: nothing was published by then, or the run has published nothing.
+        InputError: nothing was published by then, the run has published nothing, or the ledger ends
+            before the position.
     """
     store = (Lake.at(lake) if isinstance(lake, str) else lake).pipeline(pipeline)
     if run is not None and as_of_ledger is not None:
         raise InputError("--run", "contradicts --as-of-ledger", "give one of them")
     state = Ledger(store).state()
+    if as_of_ledger is not None and state.steps and as_of_ledger > state.position:
+        raise _after_the_end(as_of_ledger, state)
     step = _whole_of(state if as_of_ledger is None else state.until(as_of_ledger), run)
     if step is None:
         raise _nothing_published(store, state, run, as_of_ledger)
@@ -229,6 +232,14 @@ def tables_shown(ledger: Ledger) -> tuple[Store, str | None]:
 
 def _notice_of(unfinished: UnfinishedPublish | None) -> str | None:
     return None if unfinished is None else unfinished.notice
+
+
+def _after_the_end(position: int, state: PipelineState) -> InputError:
+    return InputError(
+        "--as-of-ledger",
+        f"{position} is no position of the ledger, which ends at {state.position}",
+        "give one of strandline changes, or leave it out for the newest state",
+    )
 
 
 def _nothing_published(

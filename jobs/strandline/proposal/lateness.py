@@ -21,6 +21,10 @@ _LEAST_ROWS = 20
 """The smallest average number of rows in a window of the proposed size, if a size reaches it."""
 _DAYS_OF_A_MONTH = 28
 """The smallest usual distance of days with rows for a table that has one row, or more, a month."""
+_LEAST_DAYS = 3
+"""The smallest number of days with arrivals whose pauses say when the next one is due."""
+_LATER_DAYS = 2
+"""The days by which rows may come later than usual: the default of 26 hours, in whole days."""
 _AHEAD_MS = HOUR_MS
 _MOST_CHOICES = 10
 _BOUND_LOSES, _BOTH_LOSE = 0.01, 0.001
@@ -90,6 +94,24 @@ def window_size(event_ms: Millis, unit_ms: int, rows: int) -> Windows:
 def _windows(size_ms: int, gaps: str, why: str) -> Windows:
     guess = Guess("window", f"tumbling: {written(size_ms)}", Certainty.GUESS, why)
     return Windows(size_ms, gaps, guess)
+
+
+def fresh_within(roles: Roles, rows: int) -> Guess | None:
+    """The proposed `fresh_within`; None: the default, which suits arrivals on every day.
+
+    It is longer than 95 % of the pauses between days with arrivals by more than the default of a
+    daily schedule. Of a sample these pauses are not known.
+    """
+    arrived_ms = (roles.arrival or roles.event).known_ms
+    days = np.unique(arrived_ms // DAY_MS)
+    if len(roles.event.values_ms) < rows or len(days) < _LEAST_DAYS:
+        return None
+    usual = int(np.quantile(np.diff(days), 0.95, method="higher"))
+    if usual <= 1:
+        return None
+    limit = written((usual + _LATER_DAYS) * DAY_MS)
+    why = f"95 % of the pauses between days with arrivals are at most {number_of(usual, 'day')}"
+    return Guess("quality.fresh_within", limit, Certainty.GUESS, why)
 
 
 def by_sample(roles: Roles) -> Lateness:

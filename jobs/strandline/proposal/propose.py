@@ -14,7 +14,7 @@ from strandline.model.intervals import DAY_MS, midnight_before, text_of
 from strandline.proposal.columns import columns_of
 from strandline.proposal.guess import Certainty, Guess
 from strandline.proposal.land import ARRIVAL_DATE, arrival_days
-from strandline.proposal.lateness import by_advice, by_sample, window_size
+from strandline.proposal.lateness import by_advice, by_sample, fresh_within, window_size
 from strandline.proposal.roles import Roles, roles_of
 from strandline.proposal.table import Table
 from strandline.proposal.times import is_text, time_columns
@@ -91,6 +91,7 @@ def propose(table: Table) -> Proposed:
     columns = columns_of(table.sample, roles.event.values_ms, arrival_ms, names)
     windows = window_size(roles.event.values_ms, roles.event.unit_ms, table.rows)
     lateness = by_sample(roles)
+    due = fresh_within(roles, table.rows)
     arrival_date, of_date = _arrival_date(table, roles)
     guesses = (
         Guess(
@@ -105,8 +106,11 @@ def propose(table: Table) -> Proposed:
         *columns.guesses,
         windows.guess,
         *lateness.guesses,
+        *([] if due is None else [due]),
     )
-    proposal = Proposal(table.name, table.said, arrival_date, roles, columns, windows, lateness)
+    proposal = Proposal(
+        table.name, table.said, arrival_date, roles, columns, windows, lateness, due
+    )
     return Proposed(proposal, guesses)
 
 

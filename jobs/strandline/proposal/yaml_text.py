@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from strandline.proposal.columns import Columns
-from strandline.proposal.guess import Certainty
+from strandline.proposal.guess import Certainty, Guess
 from strandline.proposal.lateness import Lateness, Windows
 from strandline.proposal.roles import Roles
 from strandline.spec.values import written
@@ -30,6 +30,7 @@ class Proposal:
         columns: channel, key and aggregates.
         windows: the size of the windows, and what becomes of gaps.
         lateness: bound, allowed lateness and `max_ahead`.
+        fresh_within: the proposed `fresh_within`; None: the default.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Proposal:
     columns: Columns
     windows: Windows
     lateness: Lateness
+    fresh_within: Guess | None = None
 
     @property
     def text(self) -> str:
@@ -107,6 +109,8 @@ class Proposal:
         yield "quality:"
         yield _line(f"  max_late_share: {limit}", "more late than this blocks publishing")
         yield _line(f"  gaps: {self.windows.gaps}", "slots without a record: allow, warn or fail")
+        if self.fresh_within is not None:
+            yield _line(f"  fresh_within: {self.fresh_within.value}", self.fresh_within.why)
         yield ""
         yield _line('schedule: "0 6 * * *"', "every morning at six, UTC")
 

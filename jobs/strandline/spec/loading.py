@@ -134,7 +134,12 @@ def _over_its_upstream(
         raise InputError(place, f"a circle: {around}", "read another pipeline, or a landing table")
     if not_yet(spec):
         return runnable(spec, origin=origin)
-    upstream = find_spec(path.parent, name, behind=after)
+    try:
+        upstream = find_spec(path.parent, name, behind=after)
+    except InputError as error:
+        if error.place == name:  # no file, or several; an error in its file names that file
+            raise InputError(f"{place}: {name}", error.problem, error.way_out) from None
+        raise
     if isinstance(upstream.window, Global | CountWindow):
         raise InputError(
             place,

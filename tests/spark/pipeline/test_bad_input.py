@@ -152,6 +152,9 @@ def test_a_lake_that_cannot_be_written_is_said_before_anything_is_computed(line)
 def test_a_range_without_records_succeeds_and_publishes_nothing(line):
     outcome = line.backfill("20", "21")
     assert outcome.status == "published"
+    assert (
+        "no record lies in the range: there is nothing to count; check its dates" in outcome.notes
+    )
     assert not outcome.changed
     assert line.rows("windows") == line.rows("completeness") == line.rows("quarantine") == []
     assert line.backfill("1", "2").changed

@@ -290,6 +290,10 @@ def test_hours_that_are_taken_back_take_back_what_the_days_made_of_them(spark, t
     assert any("earlier horizon than this pipeline has published by:" in it for it in done.notes)
     assert_told(chain, rows, "3")
     assert not chain.days.advance("4").changed  # as often as it is asked for
+    edited = chain.then.over(HOURS.model_copy(update={"allowed_lateness": 0}))
+    (waits,) = status_of(edited, chain.days.lake)["findings"]
+    assert (waits["name"], waits["severity"]) == ("upstream", "info")
+    assert waits["sentence"].startswith("every run waits: meter has not run yet by the rules that")
 
     chain.hours.advance("4")
     assert chain.days.advance("4").frontier_ms == instant("4")

@@ -12,6 +12,7 @@ from replayed import assert_told_by_replay
 from strandline.errors import InputError
 from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.request.request import Outcome
+from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
 
@@ -58,6 +59,10 @@ def test_a_night_is_taken_back_with_what_was_remembered_then_and_can_be_run_agai
     assert (last.reason, last.requested_by) == ("a mistake", "ann")
     assert last.frontier_ms == previous.frontier_ms == instant("3")
     assert last.first_open_ms == previous.first_open_ms
+    # what was observed stays, so that the watermark is that of a day more than is processed
+    watermark = status_of(line.spec, line.lake)["watermark"]
+    assert watermark["arrived_before"] == "2024-03-04T00:00:00Z"
+    assert watermark["summary"].endswith("; by arrivals before 2024-03-04T00:00:00Z")
     with pytest.raises(InputError, match=rf"was reverted by run {last.run_id};"):
         revert(line, night.run_id)
 
@@ -67,6 +72,7 @@ def test_a_night_is_taken_back_with_what_was_remembered_then_and_can_be_run_agai
     assert any(stays in note for note in again.notes)
 
     night = line.advance("4")
+    assert status_of(line.spec, line.lake)["watermark"]["arrived_before"] is None
     assert any("(a mistake): this run computes it again" in note for note in night.notes)
     assert_told_by_replay(line, ROWS, "4")
 

@@ -92,6 +92,7 @@ def test_what_runs_took_is_said_of_one_and_of_several():
     assert took({"runs": 1, "records": [100, 100], "seconds": [9.5, 9.5]}) == (
         "9.5 s: the last run of this kind over 100 records, without the start of the engine"
     )
+    assert "over 1 record, without" in took({"runs": 2, "records": [1, 1], "seconds": [2, 2]})
     assert took({"runs": 3, "records": [100, 2_000], "seconds": [9.5, 20]}) == (
         "9.5 to 20 s: the last 3 runs of this kind over 100 to 2,000 records, without the start of "
         "the engine"

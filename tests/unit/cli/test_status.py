@@ -15,6 +15,7 @@ from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
+from strandline.errors import RetryableError
 from strandline.lake.ledger.ledger import Driver, Entry, Ledger
 from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.request.driver import INTERRUPTED
@@ -58,7 +59,17 @@ def test_a_landing_table_that_is_gone_is_what_every_run_would_say(lake, status):
 def test_a_landing_table_that_cannot_be_read_is_not_called_gone(lake, status):
     (log,) = sorted(Path(lake.resolve(SPEC.source.table), "_delta_log").glob("*0.json"))
     log.write_text("{broken")
-    assert "every run is refused" not in status("meter")[1]
+    said = status("meter")[1]
+    assert "every run is refused: source.table landing/meter: a table's log is damaged" in said
+    assert "no Delta table" not in said
+
+
+def test_a_store_that_does_not_answer_says_nothing_of_the_runs_to_come(status, monkeypatch):
+    def refuses(*_, **__):
+        raise RetryableError("source.table", "its store does not answer", "try again")
+
+    monkeypatch.setattr("strandline.lake.landing.known_columns.LandingLog.open", refuses)
+    assert status("meter")[1].startswith("meter: OK")
 
 
 def test_windows_of_all_time_are_closed_up_to_nothing(lake, status):

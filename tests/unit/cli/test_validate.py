@@ -164,6 +164,21 @@ def test_a_table_that_has_not_landed_yet_is_a_note(home, capsys):
     assert note.startswith("sources.right.table: main.events.views is a table of a catalog")
 
 
+def test_a_table_that_cannot_be_read_is_not_one_that_has_yet_to_land(home, capsys):
+    (log,) = (home / "lake" / "landing" / "clicks" / "_delta_log").glob("*.json")
+    log.write_text("{broken", encoding="utf-8")
+    (note,) = validated(home, capsys, "clicks")["clicks"]["notes"]
+    assert note.startswith("source.table landing/clicks: a table's log is damaged")
+    assert note.endswith(": its columns are not checked")
+    assert " yet" not in note
+
+
+def test_a_pipeline_over_results_of_none_is_named_with_its_file(home, capsys):
+    (home / "pipelines" / "clicks.yaml").unlink()
+    problem = validated(home, capsys, "daily", code=2)["daily"]["problem"]
+    assert problem.startswith("daily.yaml: source.pipeline: clicks: no such pipeline; ")
+
+
 def test_a_place_where_no_table_can_lie_is_wrong_and_not_missing(home, capsys):
     write(home, changed(CLICKS, "source.table", "landing/t[1]"))
     result = validated(home, capsys, "clicks", code=2)["clicks"]

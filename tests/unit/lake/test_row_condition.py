@@ -22,6 +22,7 @@ from strandline.lake.upkeep.row_condition import condition_on_row
         ("length(trim(device)) + abs(amount) > coalesce(position, 0) % 7", None),
         ("amount BETWEEN 1 AND 2", "amount BETWEEN 1 AND 2"),
         ("device = 'a\\'", "device = 'a\\'"),
+        ("`Odd Name` = 1 AND `a\"b` = '`'", '"Odd Name" = 1 AND "a""b" = \'`\''),
     ],
 )
 def test_a_condition_is_rewritten(typed, asked):

@@ -226,6 +226,7 @@ def test_the_command_lists_them_and_exits_with_0_whatever_it_shows(incomplete):
     assert "meter: 6 of 6 windows incomplete" in said
     assert "2013-01-03T12:00:00Z  2013-01-04T00:00:00Z  open" in said
     assert "and 4 older ones: --limit and --until show them" in said
+    assert "meter: no window there" in incomplete("meter", "--since", "2025-01-01")[1]
     found = json.loads(incomplete("meter", "--json")[1])
     assert (found["incomplete"], found["causes"]) == (6, {"open": 1, "late": 6})
 

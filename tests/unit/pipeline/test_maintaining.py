@@ -369,6 +369,13 @@ def test_of_all_pipelines_a_broken_one_hinders_no_other(command, tmp_path):
     assert "broken.yaml" in err
 
 
+def test_where_no_pipeline_has_run_it_says_so(command, tmp_path):
+    (tmp_path / "meter.yaml").write_text(FILE.replace("pipeline: meter", "pipeline: new"), "utf-8")
+    for more in ((), ("--dry-run",)):
+        code, out, _ = command("--all", *more)
+        assert (code, out) == (0, "nothing to maintain: no pipeline has run in this lake\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

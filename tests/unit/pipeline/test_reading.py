@@ -40,6 +40,12 @@ def lake(tmp_path):
     return lake
 
 
+def test_a_position_after_the_ledgers_end_is_of_another_lake(lake):
+    assert published_tables(lake, "meter", as_of_ledger=2).step.position == 2
+    with pytest.raises(InputError, match="3 is no position of the ledger, which ends at 2"):
+        published_tables(lake, "meter", as_of_ledger=3)
+
+
 @pytest.fixture
 def command(lake, tmp_path, capsys):
     """`strandline read meter …`: its exit code, and what it has printed."""

@@ -74,7 +74,21 @@ def test_a_monthly_export_has_windows_of_its_dates_gaps_between_and_its_date_of_
     )
     assert "Exportiert" in found["source.arrival_time"]["value"]
     assert found["watermark.bound"]["value"] != "0s"
-    assert "gaps: allow" in Path("pipelines/sales.yaml").read_text("utf-8")
+    fresh_within = found["quality.fresh_within"]
+    assert (fresh_within["value"], fresh_within["certainty"]) == ("33d", "guess")
+    assert fresh_within["why"].endswith("days with arrivals are at most 31 days")
+    written = Path("pipelines/sales.yaml").read_text("utf-8")
+    assert "gaps: allow" in written
+    assert "fresh_within: 33d" in written
+
+
+def test_one_long_pause_does_not_change_when_rows_are_due():
+    first = dt.datetime(2024, 3, 1, tzinfo=dt.UTC)
+    seen = [
+        first + dt.timedelta(days=n + 30 * (n > 40), hours=h) for n in range(80) for h in (1, 5)
+    ]
+    write_deltalake("lake/landing/t", pa.table({"seen": seen, "v": range(160)}))
+    assert "quality.fresh_within" not in init("--from", "landing/t")
 
 
 def test_two_dates_without_a_name_of_arrival_are_no_arrival():

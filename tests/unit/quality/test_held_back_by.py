@@ -54,7 +54,7 @@ def test_a_watermark_outside_the_years_is_told_in_milliseconds_to_the_last_digit
 
 def test_a_declared_channel_that_has_never_spoken_holds_everything():
     found = held_back_by(days(("a", 5, DAY, None), ("b", 5, DAY, None)), spec())
-    assert str(found) == "none; held by channel c which has never offered one"
+    assert str(found) == "none; held by channel c, which has never offered one"
     assert held_back_by(days(("a", 5, DAY, None)), spec(channels="discovered")).held_by == "a"
 
 
@@ -81,6 +81,12 @@ def test_a_source_that_discovers_its_channels_and_has_none_holds_everything():
     assert held_back_by(days(("left/1", 5, DAY, None)), discovered).held_by == "right"
     both = days(("left/1", 5, DAY, None), ("right/9", 5, DAY - HOUR_MS, None))
     assert held_back_by(both, discovered).held_by == "right/9"
+
+
+def test_a_side_without_channels_is_named_as_a_side():
+    alone = a_join(left={"channel": None, "channels": None}, right={"channels": "discovered"})
+    both = days(("left/", 5, DAY, None), ("right/9", 5, DAY + HOUR_MS, None))
+    assert held_back_by(both, alone).held_by == "left"
 
 
 def test_nobody_waits_for_a_source_that_goes_by_the_clock_or_falls_idle():

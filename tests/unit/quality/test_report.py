@@ -183,4 +183,4 @@ def test_gaps_are_counted_unless_they_are_allowed(gaps, said):
 def test_a_silent_declared_channel_is_named():
     page = page_of(tables("EWR"), a_spec(channels=["EWR", "JFK"]))
     assert "No watermark yet from JFK: a declared channel that has not spoken" in page.text
-    assert "none; held by channel JFK which has never offered one" in page.text
+    assert "none; held by channel JFK, which has never offered one" in page.text

@@ -96,7 +96,7 @@ def test_what_has_changed_since_the_report_before_is_said():
     assert changes.texts == (
         "state was “OK”",
         "processed up to 2013-01-03 (was 2013-01-02)",
-        "+1 runs",
+        "+1 run",
         "+24 slots",
         "-2 windows",
     )

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
-from strandline.errors import InputError
-from strandline.lake.landing.log import LandingLog
+from strandline.errors import InputError, StrandlineError
+from strandline.lake.landing.log import LandingLog, NoTableError
 from strandline.lake.store.store import Lake
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
@@ -41,7 +40,8 @@ def columns_in_lake(
         has_landed: whether its landing tables have been read before.
 
     Raises:
-        InputError: a landing table that was read before does not exist any more.
+        InputError: a landing table that was read before does not exist any more, or it cannot be
+            read any more, other than for a store that does not answer.
     """
     if isinstance(spec, ResultsSpec):
         firings = lake.pipeline(spec.upstream.pipeline).table("firings")
@@ -65,18 +65,14 @@ def _newest(lake: Lake, table: str, place: str, *, has_landed: bool) -> tuple[Co
     uri = lake.resolve(table)  # one that no table can lie at is wrong, and not missing
     try:
         return _of_table(LandingLog.open(uri, place, table).table), ""
-    except InputError:
-        if has_landed and _is_missing(uri):
+    except NoTableError:
+        if has_landed:
             raise
         return None, f"{place}: no Delta table at {table} yet: {not_checked}"
-
-
-def _is_missing(uri: str) -> bool:
-    """Whether no Delta table is at a place; a place that cannot be read says nothing about it."""
-    try:
-        return not DeltaTable.is_deltatable(uri)
-    except (DeltaError, OSError):
-        return False
+    except StrandlineError as error:
+        if has_landed and isinstance(error, InputError):
+            raise
+        return None, f"{error.place}: {error.problem}: {not_checked}"
 
 
 def _of_table(table: DeltaTable) -> Columns:

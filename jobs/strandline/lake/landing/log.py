@@ -13,13 +13,23 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
-from strandline.errors import InputError
+from strandline.errors import InputError, StrandlineError, storage_error, telling_line
 from strandline.lake.landing.deletions import DeletedRows, deleted_rows
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.store.reads import is_whole
 from strandline.lake.store.store import Lake
 from strandline.model.intervals import day_of
 from strandline.spec.pipeline import PipelineSpec
+
+
+class NoTableError(InputError):
+    """There is no Delta table at the place that a pipeline's file names."""
+
+
+def _unreadable(place: str, error: Exception) -> StrandlineError:
+    """The error for a Delta table that is there and cannot be read."""
+    problem, way_out = f"cannot be read ({telling_line(str(error))})", "mend it, or name another"
+    return storage_error(place, error, to_read=True) or InputError(place, problem, way_out)
 
 
 @dataclass(frozen=True)
@@ -44,16 +54,18 @@ class LandingLog:
             name: the table's name in the pipeline's file; None: its URI.
 
         Raises:
-            InputError: there is no Delta table.
+            NoTableError: there is no Delta table.
+            InputError: there is one, and it cannot be read.
+            RetryableError: its store does not answer.
         """
         try:
             return cls(uri, DeltaTable(uri))
-        except (TableNotFoundError, DeltaError, OSError) as error:
-            raise InputError(
-                place,
-                f"no Delta table at {name or uri} ({str(error).splitlines()[0]})",
-                "land the records first, or mend source.table or --lake",
-            ) from None
+        except TableNotFoundError as error:
+            problem = f"no Delta table at {name or uri} ({telling_line(str(error))})"
+            way_out = "land the records first, or mend source.table or --lake"
+            raise NoTableError(place, problem, way_out) from None
+        except (DeltaError, OSError) as error:
+            raise _unreadable(f"{place} {name or uri}", error) from None
 
     @property
     def of_sides(self) -> Mapping[str, LandingLog]:
@@ -65,7 +77,7 @@ class LandingLog:
         """The log of a pipeline's landing table; None if only a catalog knows its location.
 
         Raises:
-            InputError: there is no Delta table.
+            NoTableError, InputError, RetryableError: see `open`.
         """
         name = spec.source.table
         if lake.is_catalog_name(name):

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import ClassVar
 
 from sqlglot import exp, parse_one
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Tokenizer
 
 from strandline.errors import InputError
 
-_PLACE, _WAY_OUT = "--where", "write one such as device = 'd-1'"
+_PLACE = "--where"
+_WAY_OUT = """write one such as device = 'd-1'; odd names of columns in double quotes: "a b" = 1"""
 _OPERATORS = (
     *(exp.And, exp.Or, exp.Not, exp.Paren),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
@@ -38,6 +42,15 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_SIGNS = 10_000
 
 
+class _WithBackticks(Dialect):
+    """SQL whose names may also stand in backticks, as in Spark; it is rewritten in plain SQL."""
+
+    class Tokenizer(Tokenizer):
+        """Its quotes of names."""
+
+        IDENTIFIERS: ClassVar = ['"', "`"]
+
+
 def condition_on_row(text: str) -> str:
     """A condition rewritten in SQL, of columns, literals, operators and some functions.
 
@@ -51,7 +64,7 @@ def condition_on_row(text: str) -> str:
     if len(text) > _MOST_SIGNS:
         raise _refused(f"it has more than {_MOST_SIGNS:,} signs")
     try:
-        tree = parse_one(text, into=exp.Condition)
+        tree = parse_one(text, into=exp.Condition, dialect=_WithBackticks)
     except SqlglotError:
         raise _refused("it is not one condition, whole") from None
     except RecursionError:

@@ -33,6 +33,7 @@ from strandline.pipeline.diff.diff import no_longer_kept
 from strandline.pipeline.notes.of_form import of_form
 from strandline.pipeline.notes.of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.observe.observe import behind_earlier_ones
 from strandline.pipeline.plan.kept import KEPT
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.rebuild.rebuild import Staged
@@ -84,6 +85,8 @@ def of_publishers(lake: Lake) -> Iterator[str]:
 
 def of_staged(staged: Staged) -> Iterator[str]:
     """Notes that are known only after staging."""
+    if not any(book.total for book in staged.books):
+        yield "no record lies in the range: there is nothing to count; check its dates"
     for book in staged.books:
         if book.name.startswith(KEPT) and book.total:
             yield f"{book.name}: {number_of(book.total, 'record')} arrived since, all of them late"
@@ -163,12 +166,9 @@ def _of_changed_days(observation: Observation, plan: Plan) -> Iterator[str]:
 
 
 def _of_violations(observation: Observation) -> Iterator[str]:
-    if observation.all_violations:
-        records = number_of(observation.all_violations, "record")
-        yield (
-            f"{records} came behind an earlier one of their channel: "
-            "the ascending order that the watermark assumes does not hold"
-        )
+    if many := observation.all_violations:
+        broken = "the ascending order that the watermark assumes does not hold"
+        yield f"{behind_earlier_ones(many)}: {broken}"
 
 
 def _of_second_columns(ctx: Context) -> Iterator[str]:

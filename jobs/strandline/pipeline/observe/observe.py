@@ -221,14 +221,20 @@ def _broken(observation: Observation, landing: Landing, name: str) -> pd.DataFra
     return broken.assign(channel=pd.Series(channels, index=broken.index, dtype=object))
 
 
+def behind_earlier_ones(records: int) -> str:
+    """The sentence that records break the ascending order that a watermark assumes."""
+    whose = "its" if records == 1 else "their"
+    return f"{number_of(records, 'record')} came behind an earlier one of {whose} channel"
+
+
 def _fail(broken: pd.DataFrame, spec: PipelineSpec) -> NoReturn:
     """Fail where Flink's job does: at the first record that breaks the order."""
     first = broken.sort_values(["first_arrival_ms", "channel"]).iloc[0]
+    count = int(broken["violations"].sum())
     of_channel = f" of channel {first['channel']!r}" if spec.source.channel else ""
     raise InputError(
         f"{spec.pipeline}: watermark.on_violation",
-        f"{number_of(int(broken['violations'].sum()), 'record')} came behind an earlier one of "
-        f"their channel, by up to {int(broken['behind_ms'].max())} ms; the first{of_channel} at "
-        f"{text_of(int(first['first_arrival_ms']))}",
+        f"{behind_earlier_ones(count)}, by up to {int(broken['behind_ms'].max())} ms; the "
+        f"first{of_channel} at {text_of(int(first['first_arrival_ms']))}",
         "choose on_violation: warn, or bounded_out_of_orderness with a bound for the disorder",
     )

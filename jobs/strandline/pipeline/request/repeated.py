@@ -15,6 +15,7 @@ from strandline.lake.store.store import PUBLISHED, Store
 from strandline.pipeline.request.driver import program
 from strandline.pipeline.request.request import Outcome, Request, of_overrides
 from strandline.quality.findings.check import findings_in
+from strandline.quality.findings.freshness import fresh_within_ms
 from strandline.spec import PipelineSpec
 
 
@@ -22,7 +23,8 @@ def request_fingerprint(spec: PipelineSpec, request: Request, input_id: str) -> 
     """A hash of everything that decides what a run publishes, except the rows and earlier runs.
 
     It covers the request; the pipeline's file except `schedule`, `spark`, `engine` and
-    `quarantine_days`; the landing table's id; and the program. Two runs with one fingerprint over
+    `quarantine_days`, but with the limit of freshness that a schedule implies; the landing table's
+    id; and the program. Two runs with one fingerprint over
     the same rows publish the same.
 
     Args:
@@ -40,6 +42,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, input_id: str) -> 
         "reopen": request.reopen,
         "accept_loss": request.accept_loss is not None,
         "file": spec.model_dump(mode="json", exclude={"schedule", "spark", "quarantine_days"}),
+        "fresh_within": fresh_within_ms(spec.quality.fresh_within, spec.cron),
         "rules": [spec.spec_fingerprint, spec.timeline_fingerprint],
         "landing": input_id,
         "program": program(),

@@ -112,9 +112,13 @@ def _of_upstream(state: PipelineState, upstream: Mapping[str, Any] | None) -> It
     """A finding if more was processed than the pipeline whose results are read has published.
 
     A run of it was reverted or published as of an earlier cut-off, or its tables were removed. Also
-    one if its tables cannot be read.
+    one if its tables cannot be read, and one while runs wait for it.
     """
-    if upstream is None or state.frontier_ms is None:
+    if upstream is None:
+        return
+    if waits := upstream.get("waits"):
+        yield Finding("upstream", "info", f"every run waits: {waits}")
+    if state.frontier_ms is None:
         return
     if "problem" in upstream:
         sentence = f"the results of {upstream['pipeline']} cannot be read: {upstream['problem']}"

@@ -12,8 +12,15 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
-from strandline.errors import InputError, StrandlineError, problem_of
+from strandline.errors import (
+    InputError,
+    RetryableError,
+    StrandlineError,
+    problem_of,
+    storage_error,
+)
 from strandline.lake.landing.known_columns import columns_in_lake
+from strandline.lake.landing.results_log import ResultsLog
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import Days, facts_of_files, read_days
@@ -22,6 +29,7 @@ from strandline.lake.store.store import Lake, Store
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.expressions import problems_of
 
 _INSTANT = pa.timestamp("us", tz="UTC")
@@ -52,7 +60,7 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         ranges with overridden settings (`OverriddenRange`); `open_behind_watermark`: the number of
         open slots that the watermark at the frontier has passed (must be 0);
         `sessions_across_rules`: the number of sessions that extend over a border between settings;
-        `upstream`: the pipeline whose results are read, and its frontier; `refused`: why every run
+        `upstream`: the pipeline whose results are read (`_upstream`); `refused`: why every run
         is refused, by the file and the tables that it reads: one is missing, or has other columns.
     """
     ranges = _ranges_by_rules(store)
@@ -90,19 +98,33 @@ def _refused(spec: PipelineSpec, lake: Lake) -> list[InputError]:
 def _upstream(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
     """The pipeline whose results are read, and its frontier; None: it reads a landing table.
 
-    If its tables cannot be read, `problem` is why.
+    If its tables cannot be read, `problem` is why; `waits` is why runs do not read its results yet.
     """
-    name = spec.reads_results_of
-    if name is None:
+    if not isinstance(spec, ResultsSpec):
         return None
+    name, waits = spec.upstream.pipeline, None
     try:
         reached_ms = Ledger(store.lake.pipeline(name)).state().frontier_ms
+        if reached_ms is not None:
+            waits = _why_runs_wait(spec, store.lake)
     except (DeltaError, OSError, StrandlineError) as error:
-        return {"pipeline": name, "processed_up_to": None, "problem": problem_of(error)}
+        known = storage_error(name, error, to_read=True)
+        problem = str(known) if known else problem_of(error)
+        return {"pipeline": name, "processed_up_to": None, "problem": problem}
     return {
         "pipeline": name,
         "processed_up_to": None if reached_ms is None else text_of(reached_ms),
+        "waits": waits,
     }
+
+
+def _why_runs_wait(spec: ResultsSpec, lake: Lake) -> str | None:
+    """Why each run over another pipeline's results is to be tried again later; None: it is not."""
+    try:
+        ResultsLog.published(lake, spec)
+    except RetryableError as error:
+        return f"{error.problem}; {error.way_out}"
+    return None
 
 
 def _ranges_by_rules(store: Store) -> list[RulesRange]:

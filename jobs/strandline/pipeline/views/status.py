@@ -232,6 +232,7 @@ def _watermark(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         "since": found.since,
         "ahead_ms": found.ahead_ms,
         "idle": list(found.idle),
+        "arrived_before": found.arrived_before,
         "summary": str(found),
     }
 

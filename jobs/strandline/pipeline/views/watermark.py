@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
+from strandline.model.intervals import DAY_MS, midnight_of, text_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.findings import start_to_come
 from strandline.quality.report.held_back_by import HeldBack
@@ -13,15 +16,23 @@ from strandline.spec import PipelineSpec
 def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
     """The watermark after the last observed day.
 
-    If it follows the clock: the watermark at the last horizon. None: nothing has arrived, it is the
+    It says by which arrivals, unless these are all before the last published horizon: others after
+    a revert, a rejected run, or a run by hand up to an instant within a day. If it follows the
+    clock: the watermark at the last horizon. None: nothing has arrived, it is the
     watermark of another pipeline, or the records of two sources do not decide it (`held_back_by`).
     """
-    found, lag_ms = channel_watermarks(spec, store).held_back, spec.watermark.lag_ms
+    watermarks, lag_ms = channel_watermarks(spec, store), spec.watermark.lag_ms
     horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]
+    found = watermarks.held_back
     if lag_ms is not None and horizons:
         found = HeldBack(horizons[-1] - 1 - lag_ms, None, None, None)
     if found is None:
         return None
     if start_to_come(spec, state) is not None:
         return HeldBack(None, None, None, None)
-    return found
+    if lag_ms is not None:
+        return found
+    days = [midnight_of(day) + DAY_MS for day in watermarks.channels["arrival_date"]]
+    until_ms = max([*days, *([] if state.frontier_ms is None else [state.frontier_ms])])
+    is_of_last_cutoff = not horizons or until_ms == horizons[-1]
+    return replace(found, arrived_before=None if is_of_last_cutoff else text_of(until_ms))

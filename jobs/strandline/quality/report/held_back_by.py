@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -25,6 +25,7 @@ class HeldBack:
         since: the last time at which this channel raised its watermark; None: never.
         ahead_ms: the distance to the next channel's watermark; None: no other has a watermark.
         idle: the idle channels, which the combined watermark ignores.
+        arrived_before: the instant up to which arrivals decide it; None: the data cut-off.
     """
 
     watermark_ms: int | None
@@ -32,6 +33,7 @@ class HeldBack:
     since: str | None
     ahead_ms: int | None
     idle: tuple[str, ...] = ()
+    arrived_before: str | None = None
 
     def __str__(self) -> str:
         """The state as one line of text."""
@@ -39,12 +41,14 @@ class HeldBack:
         if self.held_by is None and self.since:
             parts.append(f"since {self.since}")
         if self.held_by is not None:
-            since = f"since {self.since}" if self.since else "which has never offered one"
-            parts.append(f"held by channel {self.held_by} {since}")
+            since = f" since {self.since}" if self.since else ", which has never offered one"
+            parts.append(f"held by channel {self.held_by}{since}")
         if self.ahead_ms:
             parts.append(f"the others are {duration(self.ahead_ms)} ahead")
         if self.idle:
             parts.append(f"idle, and left out: {', '.join(self.idle)}")
+        if self.arrived_before is not None:
+            parts.append(f"by arrivals before {self.arrived_before}")
         return "; ".join(parts)
 
 
@@ -83,7 +87,14 @@ def held_back_by(
     own = [channel for channel in own if channel.name not in retired]
     known = {channel.name for channel in own} | retired
     silent = silent_channels(spec, known)
-    return _least([*own, *(_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)])
+    silent_ones = (_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)
+    return _least([*(replace(one, name=_named(one.name, spec)) for one in own), *silent_ones])
+
+
+def _named(channel: str, spec: PipelineSpec) -> str:
+    """A channel's name; of a side without channels, the side's: `left` for `left/`."""
+    sides = (name for name, side in spec.sides.items() if name and side.source.channel is None)
+    return next((name for name in sides if channel_of(name, "") == channel), channel)
 
 
 def _of_one_channel(rows: pd.DataFrame) -> HeldBack:

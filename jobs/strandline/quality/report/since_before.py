@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from strandline.visible import number_of
+
 _COUNTED = (
-    ("slots", "slots"),
-    ("windows", "windows"),
-    ("pairs", "pairs"),
-    ("quarantine", "records in quarantine"),
+    ("slots", "slot", ""),
+    ("windows", "window", ""),
+    ("pairs", "pair", ""),
+    ("quarantine", "record", " in quarantine"),
 )
 
 
@@ -31,7 +33,7 @@ def summary_of(
     totals: Mapping[str, Any], *, made_at: str, runs: int, processed_up_to: str, state: str
 ) -> dict[str, Any]:
     """The figures with which the next report is compared."""
-    counts = {name: totals[name] for name, _ in _COUNTED if name in totals}
+    counts = {name: totals[name] for name, *_ in _COUNTED if name in totals}
     return {
         "made_at": made_at,
         "runs": runs,
@@ -54,10 +56,15 @@ def _texts(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     if before.get("processed_up_to") != now["processed_up_to"]:
         yield f"processed up to {now['processed_up_to']} (was {before.get('processed_up_to')})"
     if more := _more(before, now, "runs"):
-        yield f"{more:+,} runs"
-    for name, what in _COUNTED:
+        yield _change(more, "run")
+    for name, noun, where in _COUNTED:
         if more := _more(before, now, name):
-            yield f"{more:+,} {what}"
+            yield f"{_change(more, noun)}{where}"
+
+
+def _change(more: int, noun: str) -> str:
+    """A difference with its noun: `+1 run`, `-2 windows`."""
+    return f"{'+' if more > 0 else '-'}{number_of(abs(more), noun)}"
 
 
 def _more(before: Mapping[str, Any], now: Mapping[str, Any], name: str) -> int:

@@ -1,0 +1,54 @@
+"""A JSON document is one whatever happens: of values that JSON lacks, and of a wrong option."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from strandline.cli.console import as_json
+from strandline.cli.main import main
+
+
+def no_constant(name):
+    raise AssertionError(name)
+
+
+def test_numbers_that_json_lacks_are_texts():
+    rows = [{"mean": float("nan"), "all": (float("inf"), -float("inf"), -0.0, 1e308)}]
+    assert json.loads(as_json(rows), parse_constant=no_constant) == [
+        {"mean": "NaN", "all": ["Infinity", "-Infinity", -0.0, 1e308]}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ("read meter windows --limit -1", "greater than or equal to 0"),
+        ("maintain meter --keep-days many", "valid integer"),
+        ("status --nothing", "No such option: --nothing"),
+        ("advance meter", "Missing option '--to'"),
+        ("statuss", "No such command 'statuss'"),
+    ],
+)
+def test_a_wrong_option_has_a_document_too(typed, problem, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*typed.split(), "--json"])
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    assert ended.value.code == document["exit_code"] == 2
+    assert problem in document["error"]["problem"]
+    assert problem in said.err
+    with pytest.raises(SystemExit) as ended:
+        main(typed.split())
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert problem in said.err
+
+
+@pytest.mark.parametrize("typed", ["--help", "status -h", "--version"])
+def test_help_is_no_error(typed, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(typed.split())
+    assert not ended.value.code
+    assert capsys.readouterr().out
