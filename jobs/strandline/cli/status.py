@@ -78,9 +78,9 @@ def status(
     show.document(lines, as_json=as_json, human=_line_each)
     known = {found["pipeline"] for found in lines}
     if not as_json and (without := sorted(_in_lake(root) - known)):
+        names = escape(", ".join(without))
         show.out.print(
-            f"note: the lake has tables of {escape(', '.join(without))}, and {escape(str(folder))}/ "
-            "no file of that name"
+            f"note: the lake has tables of {names}, and {escape(str(folder))}/ no file of that name"
         )
     _exit_by(codes, deep=deep)
 

@@ -41,7 +41,9 @@ def lake(tmp_path):
 
 
 def test_a_table_that_a_pipeline_does_not_have_is_refused_with_those_that_it_has(lake):
-    with pytest.raises(InputError, match="meter: pairs: there is no such table .*; read windows, "):
+    with pytest.raises(
+        InputError, match=r"meter: pairs: there is no such table .*; read windows, "
+    ):
         published_tables(lake, "meter").columns("pairs")
 
 
