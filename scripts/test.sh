@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # All tests, three pieces side by side: one alone waits for its engine half of the time. What asks
 # about rules, diffs, the ledger and the memory runs on Sail; on Apache Spark what proves it: a story
-# for each kind of pipeline, a sample of the goldens, and what only it runs. What a piece says is
-# shown when it has ended.
+# for each kind of pipeline, a sample of the goldens, and what only it runs. The last piece has two
+# processes, as no other is left beside it at the end. What a piece says is shown when it has ended.
 #
 # ENGINE=spark runs everything on Apache Spark instead, with all goldens.
 set -euo pipefail
@@ -13,19 +13,20 @@ pieces() {
         echo "spark|spark|tests/spark"
     else
         echo "spark|spark and (story or only_on_spark)|tests/spark"
-        echo "sail|spark|tests/spark/pipeline tests/spark/lake tests/spark/quality"
         echo "sail|spark|tests/spark/engine"
+        echo "sail|spark|tests/spark/pipeline/test_[a-k]*.py"
+        echo "sail|spark|tests/spark/pipeline/test_[!a-k]*.py tests/spark/lake tests/spark/quality"
     fi
     echo "spark|not spark and not kill|tests/system"
     echo "spark|not spark|tests/airflow tests/figures"
-    echo "spark|not spark|tests/unit"
+    echo "spark|not spark|tests/unit -n 2"
 }
 
 run_piece() {
     local engine marks paths said
     IFS='|' read -r engine marks paths <<<"$1"
     said=$(mktemp)
-    # shellcheck disable=SC2086 # several paths
+    # shellcheck disable=SC2086 # several paths, some of many files
     ENGINE=$engine pytest -m "$marks and not deep and not adopt" --durations=10 $paths >"$said" 2>&1 ||
         echo "$1" >>"$FAILED"
     cat "$said"
