@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,9 @@ from strandline.errors import (
     storage_error,
 )
 from strandline.model.intervals import instant_of
+
+if TYPE_CHECKING:
+    from strandline.lake.store.store import Lake
 
 
 def status(
@@ -73,7 +76,19 @@ def status(
     if not lines:
         raise InputError("--pipelines", f"{folder}/ has no pipeline files", "name a folder")
     show.document(lines, as_json=as_json, human=_line_each)
+    known = {found["pipeline"] for found in lines}
+    if not as_json and (without := sorted(_in_lake(root) - known)):
+        names = escape(", ".join(without))
+        show.out.print(
+            f"note: the lake has tables of {names}, and {escape(str(folder))}/ no file of that name"
+        )
     _exit_by(codes, deep=deep)
+
+
+def _in_lake(lake: Lake) -> set[str]:
+    """The pipelines that have run in a lake; of an object store, whose listing is slow, none."""
+    logs = [] if lake.folder is None else lake.folder.glob("*/runs/_delta_log")
+    return {log.parents[1].name for log in logs}
 
 
 def _problem(name: str, error: Exception) -> StrandlineError:

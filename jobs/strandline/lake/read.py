@@ -134,8 +134,11 @@ class ConsistentTables:
         except DeltaError:
             raise self._unreadable(name) from None
         if table is None:
+            found = [one for one in READABLE if self.versions.get(one) is not None]
             raise InputError(
-                f"{self.store.pipeline}: {name}", "has no row at this state", "read another"
+                f"{self.store.pipeline}: {name}",
+                "there is no such table at this state",
+                f"read {', '.join(found)}" if found else "read another state",
             )
         return table
 

@@ -55,31 +55,31 @@ def with_deleted_rows(spark, folder: Path, properties: str = "") -> None:
 
 
 @pytest.fixture(scope="module")
-def plain(spark, tmp_path_factory):
+def plain(session, tmp_path_factory):
     folder = tmp_path_factory.mktemp("a lake, 100% its own")
-    with_deleted_rows(spark, folder)
+    with_deleted_rows(session, folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def mapped(spark, tmp_path_factory):
+def mapped(session, tmp_path_factory):
     folder = tmp_path_factory.mktemp("a lake, 100% its own")
-    with_deleted_rows(spark, folder, MAPPED)
+    with_deleted_rows(session, folder, MAPPED)
     return folder
 
 
 @pytest.fixture
-def line(spark, plain, tmp_path):
+def line(session, plain, tmp_path):
     """A lake with such a landing table, to change."""
     folder = shutil.copytree(plain, tmp_path / "100% its own")
-    return Line(spark, folder, a_spec())
+    return Line(session, folder, a_spec())
 
 
 @pytest.fixture(params=["names as they are", "names mapped"])
-def either_line(spark, plain, mapped, tmp_path, request):
+def either_line(session, plain, mapped, tmp_path, request):
     """The same, also where the columns have other names in the files."""
     source = mapped if request.param == "names mapped" else plain
-    return Line(spark, shutil.copytree(source, tmp_path / "100% its own"), a_spec())
+    return Line(session, shutil.copytree(source, tmp_path / "100% its own"), a_spec())
 
 
 def test_the_log_counts_the_rows_that_are_left(either_line):

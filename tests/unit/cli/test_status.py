@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,6 +71,16 @@ def test_a_store_that_does_not_answer_says_nothing_of_the_runs_to_come(status, m
 
     monkeypatch.setattr("strandline.lake.landing.known_columns.LandingLog.open", refuses)
     assert status("meter")[1].startswith("meter: OK")
+
+
+def test_tables_of_a_pipeline_that_no_file_names_any_more_are_named(status, tmp_path):
+    assert "note:" not in status()[1]
+    (tmp_path / "meter.yaml").write_text(FILE.replace("pipeline: meter", "pipeline: gauge"))
+    code, said = status()
+    assert code == 0
+    assert "gauge: has no runs yet" in said
+    assert f"note: the lake has tables of meter, and {tmp_path}/ no file of that name" in said
+    assert [one["pipeline"] for one in json.loads(status("--json")[1])] == ["gauge"]
 
 
 def test_windows_of_all_time_are_closed_up_to_nothing(lake, status):

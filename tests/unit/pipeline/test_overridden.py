@@ -171,6 +171,15 @@ def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
     left |= {"overridden": [one.to_json() for one in state.overridden]}
     (finding,) = (one for one in findings_of(spec, state, left) if one.name == "overridden")
     assert finding.sentence.endswith(f"by other rules (allowed_lateness: 6h){found}")
+    same = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)
+    same = replace(same, spec_fingerprint=spec.spec_fingerprint)
+    (finding,) = (
+        one
+        for one in findings_of(spec, PipelineState.of(published(same)), left)
+        if one.name == "overridden"
+    )
+    assert "by hand with allowed_lateness: 6h, which are the file's rules now: " in finding.sentence
+    assert "other rules" not in finding.sentence
 
 
 def test_results_that_have_changed_below_such_a_range_are_named_with_it():

@@ -40,6 +40,13 @@ def lake(tmp_path):
     return lake
 
 
+def test_a_table_that_a_pipeline_does_not_have_is_refused_with_those_that_it_has(lake):
+    with pytest.raises(
+        InputError, match=r"meter: pairs: there is no such table .*; read windows, "
+    ):
+        published_tables(lake, "meter").columns("pairs")
+
+
 def test_a_position_after_the_ledgers_end_is_of_another_lake(lake):
     assert published_tables(lake, "meter", as_of_ledger=2).step.position == 2
     with pytest.raises(InputError, match="3 is no position of the ledger, which ends at 2"):

@@ -46,7 +46,8 @@ def findings_of(
         *_of_the_clock(spec, state),
         *_of_runs(state),
         *_of_audits(state),
-        *_of_what_is_left(spec, remembered),
+        *_of_what_is_left(remembered),
+        *_of_overridden(spec, state, remembered["overridden"]),
         *_of_upstream(state, remembered["upstream"]),
         *_of_closures(state),
     ]
@@ -89,8 +90,8 @@ def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]
         yield Finding("start", "warning", sentence)
 
 
-def _of_what_is_left(spec: PipelineSpec, remembered: Mapping[str, Any]) -> Iterator[Finding]:
-    """Findings about slots that should be closed, days to recompute, and several settings."""
+def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
+    """Findings about slots that should be closed, and days to recompute or with missing rows."""
     if behind := remembered["open_behind_watermark"]:
         sentence = f"{number_of(behind, 'window')} open behind the watermark"
         yield Finding("open_behind_watermark", "critical", sentence)
@@ -100,9 +101,24 @@ def _of_what_is_left(spec: PipelineSpec, remembered: Mapping[str, Any]) -> Itera
     if days := remembered["owed"]:
         sentence = f"{days_named(days)} to be recomputed: changed, or landed late"
         yield Finding("owed", "warning", sentence)
-    for one in remembered["overridden"]:
-        rules = in_words(one["overrides"])
-        sentence = f"windows from {one['start']} to {one['end']} by other rules ({rules})"
+
+
+def _of_overridden(
+    spec: PipelineSpec, state: PipelineState, ranges: Sequence[Mapping[str, Any]]
+) -> Iterator[Finding]:
+    """A finding for each range that a run by hand has published by rules of its own.
+
+    The file may say the same rules since: scheduled runs keep the windows all the same.
+    """
+    for one in ranges:
+        start, end, rules = one["start"], one["end"], in_words(one["overrides"])
+        by_hand = state.runs.get(one["run_id"], ())
+        sentence = f"windows from {start} to {end} by other rules ({rules})"
+        if by_hand and by_hand[-1].spec_fingerprint == spec.spec_fingerprint:
+            sentence = (
+                f"windows from {start} to {end} by hand with {rules}, which are the file's rules "
+                "now: a backfill of the range gives them back to scheduled runs"
+            )
         if why := spec.why_overridden_is_redone:
             sentence += f"; a scheduled run that needs them recomputes them ({why})"
         yield Finding("overridden", "info", sentence, one["run_id"])
