@@ -139,7 +139,7 @@ class _Partition:
     """The added columns of a partition, group after group."""
 
     def __init__(self, rules: Rules) -> None:
-        self._merging, self._types = rules.merging, types_of(rules)
+        self._rules, self._types = rules, types_of(rules)
         self._records: dict[str, list[object]] = {n: [] for n in self._types if n != "firings"}
         self._firings: dict[str, list[object]] = {name: [] for name in FIRING.names}
         self._caused: list[int] = []
@@ -147,7 +147,7 @@ class _Partition:
     def add(self, done: Replayed, ts_ms: Sequence[int]) -> None:
         """Add the outcome of a group, whose records have these event times."""
         firings = _Firings.of(done.firings)
-        if self._merging:
+        if self._rules.merging:
             self._add_of_merging(done, ts_ms, firings)
         else:
             last = len(done.firings)
@@ -199,7 +199,8 @@ class _Partition:
             return {"start_ms": one.start_ms, "end_ms": one.end_ms, "firing": nth}
 
         def superseded(firing: Firing) -> list[dict[str, int]] | None:
-            return [*map(window, done.superseded_by(firing))] if self._merging else None
+            listed = self._rules.merging and self._rules.lists_superseded
+            return [*map(window, done.superseded_by(firing))] if listed else None
 
         self._extend(
             self._firings,

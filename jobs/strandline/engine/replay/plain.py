@@ -37,6 +37,8 @@ class Rules:
         allowed_lateness_ms: with merging windows: how long a window stays in state after its end.
         closures: with merging windows: (start, end, instant) of each range whose input has ended,
             in order, all in ms. Then the windows that start in the range fire and leave the state.
+        lists_superseded: with merging windows: whether each firing lists all firings whose records
+            are all in it; the lists of n firings of a session have up to n² / 2 entries.
     """
 
     at_end: bool = True
@@ -51,6 +53,7 @@ class Rules:
     merging: bool = False
     allowed_lateness_ms: int = 0
     closures: tuple[tuple[int, int, int], ...] = ()
+    lists_superseded: bool = True
 
     @property
     def reads_ts(self) -> bool:

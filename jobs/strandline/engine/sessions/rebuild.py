@@ -6,7 +6,7 @@ other rows are replayed, chain by chain; they are few, however many records they
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, Window
@@ -181,7 +181,8 @@ class SessionRebuild(SessionReplay):
         groups = Groups([*keys_of(spec), c.CHAIN], order, number)
         used = [c.ROW, "records", *row_key(spec), c.START, c.END, c.ARRIVAL, c.WATERMARK]
         rows = rows.withColumns({**columns, UNTIL_MS: self._until})
-        return computed(replayed(rows, groups, spec, self._rules, None, used))
+        rules = replace(self._rules, lists_superseded=False)
+        return computed(replayed(rows, groups, spec, rules, None, used))
 
     @cached_property
     def _refired(self) -> DataFrame:
