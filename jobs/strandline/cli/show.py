@@ -130,7 +130,11 @@ def status(found: Mapping[str, Any]) -> None:
     if found["overlapping"]:
         records += "; a record counts in each of its windows"
     facts.add_row("records", records)
-    facts.add_row("quarantine", counted(found["quarantine"]))
+    quarantine = counted(found["quarantine"])
+    if removed := found["quarantine_removed"]:
+        rows = number_of(removed, "late row")
+        quarantine += f"; {rows} removed by an erasure or quarantine_days"
+    facts.add_row("quarantine", quarantine)
     for name in ("owed", "lost"):
         if found[name]:
             facts.add_row(*_named(name, found[name]))

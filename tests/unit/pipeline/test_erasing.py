@@ -18,6 +18,7 @@ from many_days import a_lake_of, day
 from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 
+from strandline.cli import show
 from strandline.cli.main import main
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import Driver, Entry, Ledger
@@ -29,6 +30,7 @@ from strandline.pipeline.manage import erase as erasing
 from strandline.pipeline.manage.erase import erase, erasure_of
 from strandline.pipeline.publish.abandon import cancel_run
 from strandline.pipeline.views.report import write_report
+from strandline.pipeline.views.status import status_of
 from strandline.spec import parse_spec
 
 ZOE = "person = 'zoe77'"
@@ -103,6 +105,19 @@ def test_a_persons_rows_leave_everything_and_old_versions_too(lake):
 def test_the_report_is_made_of_what_is_left(lake, tmp_path):
     erase(SPEC, lake, ZOE, reason="asked for")
     assert write_report(SPEC, lake, tmp_path)["totals"]["quarantine"] == 6
+
+
+def test_status_says_how_many_late_rows_have_been_erased(lake, capsys):
+    before = status_of(SPEC, lake)
+    assert (before["records"]["late"], before["quarantine"]["late"]) == (4, 4)
+    assert before["quarantine_removed"] == 0
+    erase(SPEC, lake, "late_by_ms = 90000", reason="asked for")
+    found = status_of(SPEC, lake)
+    assert (found["records"]["late"], found["quarantine"].get("late", 0)) == (4, 0)
+    assert found["quarantine_removed"] == 4
+    show.status(found)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "4 late rows removed by an erasure or quarantine_days" in shown
 
 
 def test_the_ledger_keeps_counts_and_why_and_no_value(lake):

@@ -78,7 +78,7 @@ def status_of(
         "overlapping": spec.window.overlapping,
         "two_sources": spec.has_two_sources,
         "days": days.named,
-        **_of_days(store, days),
+        **_of_days(store, days, may_lack=state.has_upkeep),
         "totals": totals(store, spec.result),
         "versions": store.versions(),
         "watermark": _watermark(spec, store, state),
@@ -172,14 +172,21 @@ def _written_at(entry: Entry) -> str | None:
     return None if entry.written_at is None else entry.written_at.isoformat(timespec="seconds")
 
 
-def _of_days(store: Store, days: Days) -> dict[str, Any]:
-    """The counts of some days: slots by state, records by outcome, quarantine by reason."""
+def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:
+    """The counts of some days: slots by state, records by outcome, quarantine by reason.
+
+    `quarantine_removed`: the number of late records whose quarantine rows an erasure or upkeep has
+    removed; `may_lack`: whether one has removed rows.
+    """
     slots, only_late, records = _calendar(store, days)
+    quarantine = _quarantine(store, days)
+    removed = sum(records[name] - quarantine.get(name, 0) for name in ("late", "no_window"))
     return {
         "slots": slots,
         "slots_only_late": only_late,
         "records": records,
-        "quarantine": _quarantine(store, days),
+        "quarantine": quarantine,
+        "quarantine_removed": max(removed, 0) if may_lack else 0,
     }
 
 
