@@ -7,6 +7,7 @@ other rows are replayed, chain by chain; they are few, however many records they
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, Window
@@ -15,7 +16,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed, first_of_cases, long
-from strandline.engine.history.advance_days import advance_days
 from strandline.engine.records.arithmetic import date_of, slot_of, starts_in
 from strandline.engine.replay.outcome import (
     IS_SHOWN,
@@ -40,8 +40,6 @@ from strandline.engine.sessions.crossings import with_crossings
 from strandline.engine.sessions.replayed import SessionReplay
 from strandline.engine.sessions.rows import broadcast_if_few
 from strandline.engine.sessions.runs import is_refused
-from strandline.engine.watermark_values.emissions import Emissions
-from strandline.model.intervals import TimeRange
 
 _SUPERSEDED = "array<struct<window_start:timestamp,window_end:timestamp,firing:bigint>>"
 _IN_STATE = 1
@@ -259,12 +257,8 @@ class SessionRebuild(SessionReplay):
         """See `SessionReplay`: the records of the rows of `_outcome`."""
         return self._records_of(broadcast_if_few(self._replayed_rows.select(c.ROW, c.CHAIN)))
 
-    @cached_property
-    def _emitted(self) -> Emissions:
-        """The emissions of days with a late record, or with a session's firing or close."""
-        region, history = self._region, self.history
-        last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
-        asked = TimeRange(self.scope.windows.start_ms - 1, last)
-        behind = self._parts_of(region).behind_days(history) & set(self._days(region))
-        days = behind.union(advance_days(history, asked, self.clock))
-        return self._emissions(sorted(days)).at_hand()
+    @property
+    def _probed_days(self) -> set[date]:
+        """See `SessionRows`: only for rows behind the watermark it is looked up."""
+        behind = self._parts_of(self._region).behind_days(self.history)
+        return behind & {*self._days(self._region)}

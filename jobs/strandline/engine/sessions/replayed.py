@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, Window
@@ -12,7 +13,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import long
-from strandline.engine.history.advance_days import advance_days
 from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
@@ -55,14 +55,12 @@ from strandline.engine.sessions.condense import row_key
 from strandline.engine.sessions.crossings import crossed_at_ms, with_crossings
 from strandline.engine.sessions.rows import SessionRows
 from strandline.engine.sessions.runs import is_refused
-from strandline.engine.watermark_values.emissions import Emissions
-from strandline.model.intervals import LEAST_INSTANT_MS, TimeRange
 
 _LATE_RECORDS = "_strandline_late_records"
 
 
 @dataclass(frozen=True)
-class SessionReplay(ReplayedRebuild, SessionRows, ABC):
+class SessionReplay(SessionRows, ReplayedRebuild, ABC):
     """A rebuild of sessions that replays the records of chains."""
 
     # ------------------------------------------------------------------------------- the replay
@@ -253,15 +251,10 @@ class ReplayedSessions(SessionReplay):
         refused = self._replayed.any_or(self._identity).where(IS_REFUSED)
         return refused.select(*row_key(self._spec), c.START, c.WATERMARK).distinct()
 
-    @cached_property
-    def _emitted(self) -> Emissions:
-        """The emissions of all days with a record, or on which a session fired or closed."""
-        region, history = self._region, self.history
-        last = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
-        start_ms = min(region.start_ms, self.scope.windows.start_ms)
-        asked = TimeRange(max(start_ms - 1, LEAST_INSTANT_MS), last)
-        days = {*self._days(region), *advance_days(history, asked, self.clock)}
-        return self._emissions(sorted(days)).at_hand()
+    @property
+    def _probed_days(self) -> set[date]:
+        """See `SessionRows`: the watermark is looked up for all records."""
+        return {*self._days(self._region)}
 
     @property
     def _to_replay(self) -> DataFrame:

@@ -15,6 +15,7 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
 from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import long, union_by_name
+from strandline.engine.history.advance_days import advance_days
 from strandline.engine.position.clock import Closure
 from strandline.engine.records.arithmetic import date_of, slot_of, starts_in
 from strandline.engine.records.at_arrival import arrival_probe
@@ -30,7 +31,7 @@ from strandline.engine.sessions.runs import (
     one_row_per_run,
 )
 from strandline.engine.watermark_values.emissions import Emissions
-from strandline.model.intervals import EVERYTHING, TimeRange, midnight_of
+from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 
 _FEW = 1_000_000
@@ -123,10 +124,22 @@ class SessionRows(Rebuild, ABC):
         rows = with_watermarks(self._digested[1], self._emitted, self._spec)
         return numbered_by_run(after_closures(rows, self._ended), self._spec)
 
+    @cached_property
+    def _emitted(self) -> Emissions:
+        """The emissions of days with a look-up, or on which a session fires or closes."""
+        region, history = self._region, self.history
+        first_ms = self.scope.windows.start_ms
+        if self.needs_whole_chains:
+            first_ms = min(region.start_ms, first_ms)
+        last_ms = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
+        asked = TimeRange(max(first_ms - 1, LEAST_INSTANT_MS), last_ms)
+        days = self._probed_days | {*advance_days(history, asked, self.clock)}
+        return self._emissions(sorted(days)).at_hand()
+
     @property
     @abstractmethod
-    def _emitted(self) -> Emissions:
-        """The emissions of all days with a late record, or with a session's firing or close."""
+    def _probed_days(self) -> set[date]:
+        """The arrival days of the records whose watermark is looked up."""
 
     @cached_property
     def _rows(self) -> DataFrame:
