@@ -50,6 +50,10 @@ class InputError(StrandlineError):
     exit_code = 2
 
 
+class NoAccessError(InputError):
+    """Whoever runs the command may not read a place; another user may."""
+
+
 class NoRunsError(InputError):
     """The results of a pipeline are requested before its first run."""
 
@@ -105,6 +109,7 @@ _NOT_WRITABLE = re.compile(
 )
 
 
+_NO_RIGHT = re.compile("Permission denied|Operation not permitted")
 _OVERTAKEN = re.compile("Failed to commit transaction")
 _OF_A_REQUEST = re.compile(
     "Generic (?:S3|GCS|MicrosoftAzure|URL) error|The operation lacked the necessary privileges|"
@@ -174,9 +179,9 @@ def store_error(place: str, error: BaseException) -> StrandlineError:
         return InputError(place, "there is no such bucket", way_out)
     if _NO_CREDENTIALS.search(said):
         way_out = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        return InputError(place, "there are no credentials for its store", way_out)
+        return NoAccessError(place, "there are no credentials for its store", way_out)
     if _REFUSED.search(said):
-        return InputError(
+        return NoAccessError(
             place,
             "its store refuses the credentials",
             "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and what they may do there",
@@ -201,7 +206,9 @@ def not_writable(place: str, error: BaseException) -> StrandlineError:
 
 
 def _cannot_be_read(place: str, error: BaseException) -> InputError:
-    return InputError(place, f"cannot be read ({_of_the_system(error)})", _OTHER_PATH)
+    problem = f"cannot be read ({_of_the_system(error)})"
+    is_refused = _NO_RIGHT.search(str(error)) is not None
+    return (NoAccessError if is_refused else InputError)(place, problem, _OTHER_PATH)
 
 
 def _of_the_system(error: BaseException) -> str:

@@ -50,7 +50,8 @@ def _with_finite_numbers(content: Any) -> Any:
     if isinstance(content, float) and not isfinite(content):
         return "NaN" if isnan(content) else "Infinity" if content > 0 else "-Infinity"
     if isinstance(content, Mapping):
-        return {name: _with_finite_numbers(value) for name, value in content.items()}
+        pairs = content.items()
+        return {_with_finite_numbers(n): _with_finite_numbers(value) for n, value in pairs}
     if isinstance(content, list | tuple):
         return [_with_finite_numbers(value) for value in content]
     return content

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -50,11 +49,12 @@ def erase(
     if not reason.strip():
         raise InputError("--reason", "empty", "give the reason for the erasure")
     spec, root = at.spec(pipeline), at.root
+    others = _others_with_these_rows(spec, at)
     if dry_run:
         found = erasure_of(spec, root, where)
     else:
         found = erase_rows(spec, root, where, reason=reason, requested_by=requested_by, wait_s=wait)
-    stays = [*_what_stays(found), *_others_with_these_rows(spec, at)]
+    stays = [*_what_stays(found), *others]
     show.document({**found, "dry_run": dry_run, "stays": stays}, as_json=as_json, human=_erased)
 
 
@@ -75,18 +75,24 @@ def _what_stays(found: Mapping[str, Any]) -> list[str]:
 
 
 def _others_with_these_rows(spec: PipelineSpec, at: Places) -> list[str]:
-    """A note that names the other pipelines over the same landing tables, which keep rows too."""
+    """Notes that name the other pipelines over the same landing tables, and files not readable."""
     from strandline.spec import files_by_name, load_spec, only_one  # noqa: PLC0415
 
-    of_this, others = _landing_tables(spec, at.root), []
+    of_this, others, unread = _landing_tables(spec, at.root), [], []
     for name, files in files_by_name(at.folder).items():
-        with suppress(InputError):  # a wrong file is not this pipeline's trouble
+        try:
             other = load_spec(only_one(name, files))
-            if name != spec.pipeline and of_this & _landing_tables(other, at.root):
-                others.append(name)
-    if not others:
-        return []
-    return [f"read from the same landing: {', '.join(others)}; erase the rows there, too"]
+        except (InputError, OSError):  # a wrong file is not this pipeline's trouble
+            unread.append(name)
+            continue
+        if name != spec.pipeline and of_this & _landing_tables(other, at.root):
+            others.append(name)
+    notes = []
+    if others:
+        notes += [f"read from the same landing: {', '.join(others)}; erase the rows there, too"]
+    if unread:
+        notes += [f"the file of {', '.join(unread)} is wrong: it may read from the same landing"]
+    return notes
 
 
 def _landing_tables(spec: PipelineSpec, lake: Lake) -> set[str]:

@@ -79,8 +79,9 @@ def status(
     known = {found["pipeline"] for found in lines}
     if not as_json and (without := sorted(_in_lake(root) - known)):
         names = escape(", ".join(without))
+        which = "that name" if len(without) == 1 else "these names"
         show.out.print(
-            f"note: the lake has tables of {names}, and {escape(str(folder))}/ no file of that name"
+            f"note: the lake has tables of {names}, and {escape(str(folder))}/ no file of {which}"
         )
     _exit_by(codes, deep=deep)
 
@@ -88,7 +89,8 @@ def status(
 def _in_lake(lake: Lake) -> set[str]:
     """The pipelines that have run in a lake; of an object store, whose listing is slow, none."""
     logs = [] if lake.folder is None else lake.folder.glob("*/runs/_delta_log")
-    return {log.parents[1].name for log in logs}
+    folders = (log.parents[1] for log in logs)  # a landing table may be called runs, too
+    return {folder.name for folder in folders if (folder / "timeline" / "_delta_log").is_dir()}
 
 
 def _problem(name: str, error: Exception) -> StrandlineError:

@@ -164,6 +164,7 @@ class WindowedSpec(CommonSpec):
     def is_replayed(self) -> bool:
         """Whether windows are computed by the replay of single records, and not by aggregations.
 
-        The default trigger needs no replay, unless a result needs the records of each firing.
+        Under the default trigger single records are replayed only if a result needs the records of
+        each firing; for sessions, also those of chains that the table `firings` lists.
         """
         return self.last_may_lack_records or self.hands_over_records

@@ -187,3 +187,22 @@ def test_a_session_that_a_range_cuts_fires_as_the_whole_of_it_does(cut, case):
     in_range = [[row for row in rows if row["start"] >= 0] for rows in (*whole[0], whole[1])]
     assert in_range == [*part[0], part[1]]
     assert [row for row in whole[2] if row[0] >= 0] == part[2]
+
+
+def test_a_session_that_a_range_cuts_is_in_an_ended_range_by_its_true_start(session):
+    before = [(n + 1, 92 + 9 * n, "a") for n in range(13)]  # one session from 92 on
+    stream = a_stream(
+        *before,
+        (60, 205, "a"),
+        channels=["a"],
+        watermark=bounded(500),
+        window={"session": "10ms"},
+    )
+    clock = Clock(stream.horizon_ms, (Closure(TimeRange(100, 200), 50),))
+    engine = Engine.on(session, stream)
+    whole, cut = (
+        windows_of(engine.rebuild(Scope(within), clock=clock))
+        for within in (EVERYTHING, TimeRange(150, EVERYTHING.end_ms))
+    )
+    assert [(row["start"], row["end"]) for row in whole[1]] == [(92, 215)]
+    assert cut == tuple([row for row in rows if row["start"] >= 150] for rows in whole)

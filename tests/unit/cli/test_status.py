@@ -9,8 +9,9 @@ from pathlib import Path
 from shutil import rmtree
 from socket import gethostname
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from many_days import a_lake_of
 from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
@@ -18,6 +19,7 @@ from meter import HALF_DAYS_FILE as FILE
 from strandline.cli.main import main
 from strandline.errors import RetryableError
 from strandline.lake.ledger.ledger import Driver, Entry, Ledger
+from strandline.lake.store.store import Lake
 from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.request.driver import INTERRUPTED
 
@@ -81,6 +83,20 @@ def test_tables_of_a_pipeline_that_no_file_names_any_more_are_named(status, tmp_
     assert "gauge: has no runs yet" in said
     assert f"note: the lake has tables of meter, and {tmp_path}/ no file of that name" in said
     assert [one["pipeline"] for one in json.loads(status("--json")[1])] == ["gauge"]
+
+
+def test_a_landing_table_called_runs_is_no_pipeline_without_a_file(lake, status):
+    write_deltalake(str(lake.folder / "landing" / "runs"), pa.table({"a": [1]}))
+    assert "note:" not in status()[1]
+
+
+def test_a_first_run_that_failed_before_it_observed_anything_has_a_status(status, tmp_path):
+    empty = Lake.at(str(tmp_path / "empty"))
+    for step in ("started", "failed"):
+        note(empty, "r-1", step, versions={}, message="no space left")
+    code, said = status("meter", "--lake", empty.root)
+    assert code == 0
+    assert "the last run of advance failed: no space left" in said
 
 
 def test_windows_of_all_time_are_closed_up_to_nothing(lake, status):

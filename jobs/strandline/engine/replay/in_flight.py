@@ -1,6 +1,6 @@
 """The windows of a group that are in state during its replay, and their timers.
 
-The module is shipped to the engine's workers as text: it imports the standard library alone.
+The module is shipped to the engine's workers as text: of the library it imports `plain` alone.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+
+from strandline.engine.replay.plain import Merged
 
 
 @dataclass(slots=True, eq=False)
@@ -17,11 +19,13 @@ class Window:
     Attributes:
         start_ms: the start of the window.
         end_ms: the end of the window.
-        members: the places of its records; if no record ever leaves it, only `size` counts them.
+        members: the places of its records in state; if no record ever leaves it, only `size` counts
+            them.
+        taken: with merging windows: the places of all records that it has taken, in any order.
         size: the number of its records.
         in_force: the firings whose records are all still in the window, except those that another
             one of them supersedes for good.
-        fired: all its firings, where its input can end.
+        fired: with merging windows: the numbers of all its firings, in any order.
         waits_for_end: whether a timer is registered for its last millisecond.
         next_ms: the next multiple of the interval at which it fires.
         waits_for_next: whether a timer is registered for `next_ms`.
@@ -33,6 +37,7 @@ class Window:
     start_ms: int
     end_ms: int
     members: list[int] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
     size: int = 0
     in_force: list[int] = field(default_factory=list)
     fired: list[int] = field(default_factory=list)
@@ -54,6 +59,18 @@ class Window:
         if self.waits_for_next:
             return self.next_ms if self.next_ms is not None else self.max_timestamp_ms
         return self.max_timestamp_ms if self.waits_for_end else None
+
+    def as_session(self, *, is_in_state: bool, ended_ms: int | None = None) -> Merged:
+        """The session that it is, once it takes no more records."""
+        return Merged(
+            self.start_ms,
+            self.end_ms,
+            is_in_state=is_in_state,
+            is_open=self.waits_for_end,
+            taken=sorted(self.taken),
+            fired=sorted(self.fired),
+            ended_ms=ended_ms,
+        )
 
 
 class InFlight:
@@ -112,8 +129,18 @@ def _joined(parts: list[Window], start_ms: int, end_ms: int) -> Window:
         start_ms,
         end_ms,
         members=sorted(member for part in parts for member in part.members),
+        taken=_all_of([part.taken for part in parts]),
         size=sum(part.size for part in parts),
-        in_force=sorted(number for part in parts for number in part.in_force),
-        fired=[number for part in parts for number in part.fired],
+        in_force=_all_of([part.in_force for part in parts]),
+        fired=_all_of([part.fired for part in parts]),
         count=sum(part.count for part in parts),
     )
+
+
+def _all_of(parts: list[list[int]]) -> list[int]:
+    """The numbers of all lists, in any order; the longest list is extended in place."""
+    longest: list[int] = max(parts, key=len, default=[])
+    for part in parts:
+        if part is not longest:
+            longest += part
+    return longest

@@ -1,7 +1,7 @@
 """The replay of a partition in a worker of the engine: Arrow in, Arrow out, one call a group.
 
 The module is shipped to the workers as text, since this library is not installed there. Of the
-library it imports `plain`, `windows`, `in_flight` and `grouped` alone, which are shipped with it.
+library it imports modules of this room alone, which are shipped with it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from itertools import accumulate, chain, pairwise
 import pyarrow as pa
 
 from strandline.engine.replay.grouped import bounds_of, in_order
+from strandline.engine.replay.of_sessions import OfSessions
 from strandline.engine.replay.plain import (
     NEVER,
     NULL_VALUE,
     Firing,
-    InState,
+    Merged,
     Records,
     Replayed,
     Rules,
@@ -35,15 +36,16 @@ FIRING = pa.struct(
         ("reaches_ms", _NUMBER),
         ("late", _FLAG),
         ("ended_ms", _NUMBER),
+        ("session", _NUMBER),
         ("firing", _NUMBER),
         ("replaces_before", _FLAG),
         ("is_shown", _FLAG),
         ("supersedes", pa.list_(_EARLIER)),
     ]
 )
-"""A firing: the fields of `Firing`; when the input of its window had ended; its number in its
-window; whether it replaces the one before, and whether none replaces it; all firings that it
-replaces, where windows merge."""
+"""A firing: the fields of `Firing`; when the input of its session had ended; the number of the
+session in the group; its number in its window; whether it replaces the one before, and whether none
+replaces it; all firings that it replaces, where windows merge."""
 _OF_EACH = {
     "late": _FLAG,
     "first": _NUMBER,
@@ -52,6 +54,7 @@ _OF_EACH = {
 }
 _OF_MERGING = {
     "is_refused": _FLAG,
+    "session": _NUMBER,
     "in_start_ms": _NUMBER,
     "in_end_ms": _NUMBER,
     "shown_in": _NUMBERS,
@@ -69,7 +72,8 @@ def types_of(rules: Rules) -> dict[str, pa.DataType]:
     watermark causes between it and the next record. Where windows do not merge, `is_shown`: whether
     a firing in force contains it; `is_in_state`: whether it is in state at the end.
 
-    Where they merge, `is_refused`: whether the record is late; `shown_in`: the firings in force
+    Where they merge, `is_refused`: whether the record is late; `session`: the number of its session
+    in the group; `shown_in`: the firings in force
     that contain it; `in_state_as`: the number of the window in state that contains it; `in_state`,
     of the last record of a group: its windows in state, in the form of firings that have still to
     come, with numbers below 1, and `is_shown` if they have not fired at their end.
@@ -122,19 +126,6 @@ class _Firings:
         return found
 
 
-def _as_firing(window: InState, number: int) -> dict[str, object]:
-    """A window in state as a firing by the watermark, at its end."""
-    max_timestamp_ms = window.end_ms - 1
-    return {
-        "number": number,
-        "start_ms": window.start_ms,
-        "end_ms": window.end_ms,
-        "time_ms": max_timestamp_ms,
-        "reaches_ms": max_timestamp_ms,
-        "is_shown": window.is_open,
-    }
-
-
 class _Partition:
     """The added columns of a partition, group after group."""
 
@@ -171,27 +162,25 @@ class _Partition:
         self._add_firings(done, firings)
 
     def _add_of_merging(self, done: Replayed, ts_ms: Sequence[int], firings: _Firings) -> None:
-        shown = [one for one in done.firings if firings.is_shown[one.number - 1]]
-        in_state_as: list[int | None] = [None] * len(ts_ms)
-        in_state: list[dict[str, object]] = []
-        for window in done.in_state:
-            number = -len(in_state)
-            in_state.append(_as_firing(window, number))
-            for member in window.members:
-                in_state_as[member] = number
+        of_each = OfSessions.of(done, firings.is_shown, ts_ms)
         self._extend(
             self._records,
             is_refused=done.refused,
+            session=of_each.session,
             in_start_ms=done.starts_ms,
             in_end_ms=done.ends_ms,
-            is_unfired=[done.is_unfired(place, at_ms) for place, at_ms in enumerate(ts_ms)],
-            shown_in=[done.among(shown, place, at_ms) for place, at_ms in enumerate(ts_ms)],
-            in_state_as=in_state_as,
-            in_state=[*([[]] * (len(ts_ms) - 1)), in_state],
+            is_unfired=of_each.is_unfired,
+            shown_in=of_each.shown_in,
+            in_state_as=of_each.in_state_as,
+            in_state=[*([[]] * (len(ts_ms) - 1)), of_each.in_state],
         )
 
     def _add_firings(self, done: Replayed, firings: _Firings) -> None:
         fired = done.firings
+        sessions: list[tuple[int | None, Merged | None]] = [(None, None)] * len(fired)
+        for nth, session in enumerate(done.merged):
+            for number in session.fired:
+                sessions[number - 1] = nth, session
 
         def window(number: int) -> dict[str, int]:
             one = fired[number - 1]
@@ -210,7 +199,8 @@ class _Partition:
             time_ms=[firing.time_ms for firing in fired],
             reaches_ms=[firing.reaches_ms for firing in fired],
             late=[firing.late for firing in fired],
-            ended_ms=[done.ended_ms.get(firing.number) for firing in fired],
+            ended_ms=[session and session.ended_ms for _, session in sessions],
+            session=[nth for nth, _ in sessions],
             firing=firings.nth,
             replaces_before=firings.replaces_before,
             is_shown=firings.is_shown,

@@ -11,7 +11,7 @@ from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.records.at_arrival import advance_column, arrival_probe
-from strandline.engine.replay.rows import FIRINGS, FIRST, IN_STATE, UNTIL
+from strandline.engine.replay.rows import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
 from strandline.engine.results.rows import FIRED_AT
 from strandline.spec.pipeline import PipelineSpec
 
@@ -38,6 +38,7 @@ _OF_FIRING = {
     "reaches_ms": REACHES,
     "late": _LATE,
     "ended_ms": c.ENDED,
+    "session": SESSION,
     "firing": NUMBER,
     "replaces_before": _REPLACES,
     "is_shown": IS_SHOWN,

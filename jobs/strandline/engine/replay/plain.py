@@ -5,7 +5,7 @@ The module is shipped to the engine's workers as text: it imports the standard l
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -121,20 +121,26 @@ class Firing:
 
 
 @dataclass(frozen=True, slots=True)
-class InState:
-    """A window that merges, in state at the end of a replay.
+class Merged:
+    """A window that has become part of no other one, where windows merge: a session.
 
     Attributes:
         start_ms: the start of the window.
         end_ms: the end of the window.
+        is_in_state: whether it is in state at the end.
         is_open: whether its timer for the end has still to fire.
-        members: the places of its records.
+        taken: the places of all records that it and its parts have taken, by rising places.
+        fired: the numbers of all their firings, by rising numbers.
+        ended_ms: when its input had ended, in ms; None: it has not.
     """
 
     start_ms: int
     end_ms: int
+    is_in_state: bool
     is_open: bool
-    members: Sequence[int]
+    taken: Sequence[int]
+    fired: Sequence[int]
+    ended_ms: int | None
 
 
 @dataclass(slots=True)
@@ -154,9 +160,7 @@ class Replayed:
         removed_by: the firing that purges or evicts it, or the last one before its window left the
             state; `NEVER`: it is in state at the end.
         firings: the firings in order of time.
-        ended_ms: with merging windows: when the input of a firing's window had ended, in ms, by the
-            number of the firing.
-        in_state: with merging windows: the windows in state at the end, by rising starts.
+        merged: with merging windows: the sessions; those in state are the last ones.
     """
 
     starts_ms: list[int]
@@ -167,8 +171,7 @@ class Replayed:
     until: list[int]
     removed_by: list[int]
     firings: list[Firing] = field(default_factory=list)
-    ended_ms: dict[int, int] = field(default_factory=dict)
-    in_state: list[InState] = field(default_factory=list)
+    merged: list[Merged] = field(default_factory=list)
 
     @classmethod
     def of(cls, records: int, *, merging: bool) -> Replayed:
@@ -190,22 +193,24 @@ class Replayed:
         return (one.number for one in fired if one.start_ms <= ts_ms < one.end_ms)
 
     def among(self, firings: Sequence[Firing], place: int, ts_ms: int) -> list[int]:
-        """The numbers of those of some firings, in order, that contain a record."""
+        """The numbers of those of some firings of its session, in order, that contain a record."""
         first = bisect_left(firings, self.first[place], key=lambda one: one.number)
         last = bisect_left(firings, self.until[place], lo=first, key=lambda one: one.number)
         fired = firings[first:last]
         return [one.number for one in fired if one.start_ms <= ts_ms < one.end_ms]
 
-    def is_unfired(self, place: int, ts_ms: int) -> bool:
-        """Whether a record has left the state, and no firing found it in its window.
+    def is_unfired(self, firings: Sequence[Firing], place: int, ts_ms: int) -> bool:
+        """Whether a record has left the state, and no firing of its session found it in its window.
 
         A firing that evicts the record has found it.
         """
-        last = self.removed_by[place]
-        if last == NEVER or (self.refused and self.refused[place]):
+        removed_by = self.removed_by[place]
+        if removed_by == NEVER:
             return False
-        fired = self.firings[self.first[place] - 1 : last]
-        return not any(one.start_ms <= ts_ms < one.end_ms for one in fired)
+        first = bisect_left(firings, self.first[place], key=lambda one: one.number)
+        last = bisect_right(firings, removed_by, lo=first, key=lambda one: one.number)
+        # the last one is of the widest window
+        return not any(one.start_ms <= ts_ms < one.end_ms for one in reversed(firings[first:last]))
 
     def superseded_by(self, firing: Firing) -> list[int]:
         """The numbers of all earlier firings whose records are all in a firing, in order."""

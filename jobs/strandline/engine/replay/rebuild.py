@@ -19,14 +19,18 @@ from strandline.engine.watermark_values.emissions import Emissions
 
 @dataclass(frozen=True)
 class ReplayedRebuild(Rebuild, ABC):
-    """A rebuild whose accepted records are replayed, group by group."""
+    """A rebuild whose records are replayed, group by group.
+
+    Windows of a grid have accepted all of them; for sessions the replay refuses some: no firing
+    contains these.
+    """
 
     @property
     @abstractmethod
     def groups(self) -> Groups:
         """The groups to replay.
 
-        A window of a key, or the records of a key that end up in one session.
+        A window of a key, or the connected records of a key.
         """
 
     @property
@@ -49,16 +53,16 @@ class ReplayedRebuild(Rebuild, ABC):
         """Firings of `reported` with their contents as rows of `firings`, and further columns."""
 
     def records_of(self, identity: Column) -> DataFrame:
-        """The accepted records with the outcome of their replay."""
+        """The records with the outcome of their replay."""
         return self._replayed(identity)
 
     def records_in(self, firings: DataFrame, identity: Column) -> DataFrame:
-        """The accepted records, once for each of some firings that contains them (FIRING)."""
+        """The records, once for each of some firings that contains them (FIRING)."""
         return in_firings(self._replayed(identity), firings, self.group)
 
     @cached_property
     def _replayed(self) -> PerIdentity:
-        """The accepted records with the outcome of their replay, computed once."""
+        """The records with the outcome of their replay, computed once."""
         return PerIdentity(lambda identity: computed(self._replay(identity)))
 
     @cached_property
@@ -68,7 +72,7 @@ class ReplayedRebuild(Rebuild, ABC):
 
     @abstractmethod
     def _replay(self, identity: Column) -> DataFrame:
-        """The accepted records with the outcome of their replay (`rows.replayed`)."""
+        """The records with the outcome of their replay (`rows.replayed`)."""
 
     @abstractmethod
     def _place(self, identity: Column) -> DataFrame:

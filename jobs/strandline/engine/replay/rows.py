@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from strandline.engine import columns as c
 from strandline.engine.frames import all_of
 from strandline.engine.records.expressions import NESTED, quoted, require, typed
-from strandline.engine.replay import grouped, in_flight, in_workers, plain, windows
+from strandline.engine.replay import grouped, in_flight, in_workers, of_sessions, plain, windows
 from strandline.engine.replay.in_workers import Names, replay_partition, types_of
 from strandline.engine.replay.plain import Rules
 from strandline.spec.evictor import DeltaEvictor
@@ -24,6 +24,7 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
 
 cloudpickle.register_pickle_by_value(grouped)  # type: ignore[no-untyped-call]
+cloudpickle.register_pickle_by_value(of_sessions)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(plain)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(in_flight)  # type: ignore[no-untyped-call]
 cloudpickle.register_pickle_by_value(windows)  # type: ignore[no-untyped-call]
@@ -37,8 +38,8 @@ IN_START, IN_END, LATE, FIRST, UNTIL, IS_IN_STATE, IS_UNFIRED, IS_SHOWN, SHOWN_I
         *("is_shown", "shown_in", "firings"),
     )
 )
-IS_REFUSED, IN_STATE_AS, IN_STATE = (
-    f"{_ADDED}{name}" for name in ("is_refused", "in_state_as", "in_state")
+IS_REFUSED, SESSION, IN_STATE_AS, IN_STATE = (
+    f"{_ADDED}{name}" for name in ("is_refused", "session", "in_state_as", "in_state")
 )
 """See `in_workers.types_of`."""
 TRIGGER_VALUE = "_strandline_trigger_value"

@@ -9,7 +9,7 @@ workers as text: of the library it imports `plain` and `in_flight` alone.
 from __future__ import annotations
 
 from strandline.engine.replay.in_flight import InFlight, Window
-from strandline.engine.replay.plain import NEVER, Firing, InState, Records, Replayed, Rules
+from strandline.engine.replay.plain import NEVER, Firing, Records, Replayed, Rules
 
 _MAX_WATERMARK = 2**63 - 1
 """See `model.lateness`."""
@@ -53,10 +53,8 @@ class _Operator:
     def replayed(self) -> Replayed:
         """The outcome, once all records have been taken."""
         if self._rules.merging:
-            self._replayed.in_state = [
-                InState(one.start_ms, one.end_ms, one.waits_for_end, one.members)
-                for one in self._in_flight.windows
-            ]
+            in_state = (one.as_session(is_in_state=True) for one in self._in_flight.windows)
+            self._replayed.merged += in_state
         return self._replayed
 
     # ---------------------------------------------------------------- as the watermark advances
@@ -82,8 +80,7 @@ class _Operator:
             for window in (one for one in windows if start_ms <= one.start_ms < end_ms):
                 while (time_ms := window.timer_ms) is not None:
                     self._on_event_time(window, time_ms, None)
-                self._replayed.ended_ms |= dict.fromkeys(window.fired, ended_ms)
-                self._drop(window)
+                self._drop(window, ended_ms)
             self._in_flight.windows = [one for one in windows if one.is_in_flight]
 
     def _clean_up(self, to_ms: int | None) -> None:
@@ -99,12 +96,13 @@ class _Operator:
     def _cleanup_time(self, end_ms: int) -> int:
         return min(end_ms - 1 + self._rules.allowed_lateness_ms, _MAX_WATERMARK)
 
-    def _drop(self, window: Window) -> None:
+    def _drop(self, window: Window, ended_ms: int | None = None) -> None:
         """Let a window leave the state, with its records."""
         replayed, last = self._replayed, len(self._replayed.firings)
         window.is_in_flight = False
-        for member in window.members:
+        for member in window.members if self._removes else window.taken:
             replayed.until[member], replayed.removed_by[member] = last + 1, last
+        replayed.merged.append(window.as_session(is_in_state=False, ended_ms=ended_ms))
 
     def _on_event_time(self, window: Window, time_ms: int, to_ms: int | None) -> None:
         """Fire a timer, while advancing to a watermark; None: to MAX_WATERMARK."""
@@ -146,7 +144,8 @@ class _Operator:
         if self._rules.merging:
             replayed.starts_ms[place] = window.start_ms
             replayed.ends_ms[place] = window.end_ms
-        if self._rules.merging or self._removes:
+            window.taken.append(place)
+        if self._removes:
             window.members.append(place)
         window.size += 1
         self._last_place = place
@@ -232,7 +231,7 @@ class _Operator:
         window.in_force = (
             [*window.in_force, number] if rules.merging and self._removes else [number]
         )
-        if rules.closures:
+        if rules.merging:
             window.fired.append(number)
         if rules.evicts and rules.after and window.members:
             self._keep(window, self._kept(window.members), number, is_contained=True)
@@ -273,7 +272,7 @@ class _Operator:
         incomplete = {
             firing
             for member in removed
-            for firing in replayed.containing(member, ts_ms[member], in_force[-1])
+            for firing in replayed.containing(member, ts_ms[member], max(in_force))
         }
         return [firing for firing in in_force if firing not in incomplete]
 

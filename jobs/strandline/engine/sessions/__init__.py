@@ -1,1 +1,1 @@
-"""Sessions, found as sets instead of record by record."""
+"""Sessions: those of one run of records by sets, all others by a replay of their chains."""

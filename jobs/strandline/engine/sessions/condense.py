@@ -1,9 +1,9 @@
 """digest: the records of sessions as rows of records with the same outcome, far fewer than they.
 
-A record is *ahead* if it arrived before the watermark had reached its event time. Then no session
-ends inside its window, and it arrived before every record that was behind the watermark, so neither
-its position nor the watermark at its arrival matters. If all records have one gap, records that are
-ahead and closer than the gap share a row.
+A record is *ahead* if it arrived while the watermark was at least 2 ms below its event time. Then
+no session that it touches had fired before, and it arrived before every record there that was
+behind the watermark, so neither its position nor the watermark at its arrival matters. If all
+records have one gap, records that are ahead and closer than the gap share a row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rebuild of sessions under the default trigger: observe → digest → cut → fire.
+"""The rebuild of sessions under the default trigger: digest → runs → chains → replay.
 
 A run of rows that is alone in its chain is a session that fires once, with all its records. All
 other rows are replayed, chain by chain; they are few, however many records they have.
@@ -71,7 +71,7 @@ class SessionRebuild(SessionReplay):
         """The aggregates and `records` of each window of `_windows`, by CHAIN and FIRING."""
         aggregates, members = self._aggregates, broadcast_if_few(self._members)
         if self._partials is None:
-            records = self._records_of(self._rows).drop(c.CHAIN)
+            records = self._records_with(self._keyed_rows)
             whole = {**aggregates, "records": F.count(F.lit(1))}
         else:
             records = self._at_arrival
@@ -173,12 +173,10 @@ class SessionRebuild(SessionReplay):
         number = rows.count()
         if not number:
             return None
-        named = {c.TS: c.START, c.ARRIVAL: AT, c.SEQUENCE: AT_SEQUENCE}
-        columns = {name: F.col(own) for name, own in named.items()}
-        order = [*([c.ERA] if self._closures else []), AT, AT_SEQUENCE, c.START, c.END]
-        groups = Groups([*keys_of(spec), c.CHAIN], order, number)
-        used = [c.ROW, "records", *row_key(spec), c.START, c.END, c.ARRIVAL, c.WATERMARK]
-        rows = rows.withColumns({**columns, UNTIL_MS: self._until})
+        order = [*([c.ERA] if self._ended else []), AT, AT_SEQUENCE, c.START, c.END]
+        groups = Groups([c.CHAIN], order, number)
+        used = [c.ROW, "records", *row_key(spec), c.START, c.END, c.WATERMARK]
+        rows = rows.withColumns({c.TS: F.col(c.START), UNTIL_MS: self._until})
         rules = replace(self._rules, lists_superseded=False)
         return computed(replayed(rows, groups, spec, rules, None, used))
 
@@ -186,11 +184,11 @@ class SessionRebuild(SessionReplay):
     def _refired(self) -> DataFrame:
         """The firings of the replayed chains, and their windows in state; computed."""
         outcome = self._replayed_rows
-        causes = [*keys_of(self._spec), c.CHAIN, c.ARRIVAL, "records"]
+        causes = [*keys_of(self._spec), c.CHAIN, AT, "records"]
         timed = self._timed(firings_of(outcome, causes, in_state=True))
         window = Window.partitionBy(c.CHAIN, c.START, c.END)
         has_fired, is_late = F.col(c.FIRING) >= _IN_STATE, is_by_record()
-        at_ms = F.when(is_late, F.col(c.ARRIVAL)).otherwise(self._crossed_at_ms())
+        at_ms = F.when(is_late, F.col(AT)).otherwise(self._crossed_at_ms())
         # records of one position and gap are one row, and fire one after the other
         times = F.when(is_late, F.col("records")).otherwise(long(1))
         of_window = {

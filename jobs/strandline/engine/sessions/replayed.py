@@ -41,6 +41,7 @@ from strandline.engine.replay.rows import (
     IS_REFUSED,
     IS_UNFIRED,
     LATE,
+    SESSION,
     SHOWN_IN,
     UNTIL_MS,
     Groups,
@@ -78,6 +79,11 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
         return Groups(by, position_of(spec), int(self.slots["records"].sum()))
 
     @property
+    def group(self) -> list[str]:
+        """See `ReplayedRebuild`: a session of a chain, and not the whole chain."""
+        return [*self.groups.by, SESSION]
+
+    @property
     def _rules(self) -> Rules:
         closures = (
             (closure.windows.start_ms, closure.windows.end_ms, closure.at_ms)
@@ -105,7 +111,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
     def _place(self, identity: Column) -> DataFrame:
         spec, axis = self._spec, self.history.axis
         causes: list[str | Column] = [
-            *self.group,
+            *self.groups.by,
             *causes_of(spec),
             c.RECORD_ID,
             F.col(c.END).alias(OWN_END),
@@ -217,7 +223,7 @@ class ReplayedSessions(SessionReplay):
     def in_state(self) -> DataFrame:
         """The sessions still in state, each with all records that remain in it."""
         records, window = self._replayed.any_or(self._identity), [*self.group, c.FIRING]
-        in_state = firings_of(records, self.group, in_state=True).where(F.col(c.FIRING) < 1)
+        in_state = firings_of(records, self.groups.by, in_state=True).where(F.col(c.FIRING) < 1)
         sessions = self._timed(in_state).withColumns(
             {
                 "late_accepted": long(0),

@@ -55,8 +55,11 @@ class SessionRows(Rebuild, ABC):
 
     @property
     def needs_whole_chains(self) -> bool:
-        """Whether all connected records before the range are read, too."""
-        return False
+        """Whether all connected records before the range are read, too.
+
+        Whether a session is in a range whose input has ended depends on its true start.
+        """
+        return bool(self._closures)
 
     def _known(self, days: Collection[date]) -> DataFrame:
         """The records of the scope.
@@ -148,10 +151,18 @@ class SessionRows(Rebuild, ABC):
 
     def _records_of(self, rows: DataFrame) -> DataFrame:
         """The records of some of `_rows`, with their ROW, CHAIN and WATERMARK."""
-        spec = self._spec
-        own = self._at_arrival.select(*row_key(spec), c.ROW, c.WATERMARK)
-        both = own.join(rows.select(c.ROW, c.CHAIN), c.ROW)
-        return self._in_rows(self._days(self._region), self._region).join(both, row_key(spec))
+        of_rows = self._keyed_rows.join(rows.select(c.ROW, c.CHAIN), c.ROW)
+        return self._records_with(of_rows)
+
+    @property
+    def _keyed_rows(self) -> DataFrame:
+        """The `row_key` of each row of the digest, with the ROW of its run and its WATERMARK."""
+        return self._at_arrival.select(*row_key(self._spec), c.ROW, c.WATERMARK)
+
+    def _records_with(self, rows: DataFrame) -> DataFrame:
+        """The records of some rows of the digest, with the further columns of the rows."""
+        records = self._in_rows(self._days(self._region), self._region)
+        return records.join(rows, row_key(self._spec))
 
     # --------------------------------------------------------------------------- its late records
 

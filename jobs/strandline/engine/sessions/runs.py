@@ -47,9 +47,9 @@ def is_refused() -> Column:
 def numbered_by_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The rows of `after_closures`, with the ROW of the first row of their run; computed.
 
-    Here a row is ahead if the watermark at its arrival is at least 2 ms below its event time: then
-    an earlier row holds all session ends inside its window. This includes far more rows than the
-    calendar shows. A row that is not ahead is a run of its own.
+    A row is ahead if the watermark at its arrival is at least 2 ms below its event time: then no
+    session that it touches had fired before. The calendar, which has whole parts of slots, finds
+    fewer such rows. A row that is not ahead is a run of its own.
     """
     is_ahead = F.col(c.WATERMARK) <= F.col(c.START) - 2
     of_era = Window.partitionBy(*keys_of(spec), c.ERA, _IS_AHEAD)
@@ -76,7 +76,6 @@ def one_row_per_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
         F.max(c.END).alias(c.END),
         F.sum("records").alias("records"),
         F.min(c.PLACE).alias(c.PLACE),
-        F.max(c.INSTANT).alias(c.INSTANT),
         *(
             F.max(F.when(F.col(_IS_AHEAD), long(value)).otherwise(F.col(name))).alias(name)
             for name, value in of_runs_ahead.items()

@@ -8,7 +8,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from strandline.errors import InputError, StrandlineError
+from strandline.errors import InputError, NoAccessError, StrandlineError
 from strandline.lake.landing.log import LandingLog, NoTableError
 from strandline.lake.store.store import Lake
 from strandline.spec.chained import ResultsSpec
@@ -70,7 +70,8 @@ def _newest(lake: Lake, table: str, place: str, *, has_landed: bool) -> tuple[Co
             raise
         return None, f"{place}: no Delta table at {table} yet: {not_checked}"
     except StrandlineError as error:
-        if has_landed and isinstance(error, InputError):
+        # runs may have rights that whoever asks has not
+        if has_landed and isinstance(error, InputError) and not isinstance(error, NoAccessError):
             raise
         return None, f"{error.place}: {error.problem}: {not_checked}"
 

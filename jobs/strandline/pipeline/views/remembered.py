@@ -110,7 +110,7 @@ def _upstream(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
     except (DeltaError, OSError, StrandlineError) as error:
         known = storage_error(name, error, to_read=True)
         problem = str(known) if known else problem_of(error)
-        return {"pipeline": name, "processed_up_to": None, "problem": problem}
+        return {"pipeline": name, "processed_up_to": None, "waits": None, "problem": problem}
     return {
         "pipeline": name,
         "processed_up_to": None if reached_ms is None else text_of(reached_ms),

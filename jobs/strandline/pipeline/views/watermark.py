@@ -33,6 +33,9 @@ def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> Held
     if lag_ms is not None:
         return found
     days = [midnight_of(day) + DAY_MS for day in watermarks.channels["arrival_date"]]
-    until_ms = max([*days, *([] if state.frontier_ms is None else [state.frontier_ms])])
+    days += [] if state.frontier_ms is None else [state.frontier_ms]
+    if not days:  # no record has been observed
+        return found
+    until_ms = max(days)
     is_of_last_cutoff = not horizons or until_ms == horizons[-1]
     return replace(found, arrived_before=None if is_of_last_cutoff else text_of(until_ms))
