@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +24,8 @@ from strandline.errors import (
 from strandline.model.intervals import instant_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from strandline.lake.store.store import Lake
 
 
@@ -76,14 +78,19 @@ def status(
     if not lines:
         raise InputError("--pipelines", f"{folder}/ has no pipeline files", "name a folder")
     show.document(lines, as_json=as_json, human=_line_each)
-    known = {found["pipeline"] for found in lines}
-    if not as_json and (without := sorted(_in_lake(root) - known)):
+    if not as_json:
+        _print_without_file(root, folder, {found["pipeline"] for found in lines})
+    _exit_by(codes, deep=deep)
+
+
+def _print_without_file(lake: Lake, folder: Path, known: Collection[str]) -> None:
+    """Print the names of pipelines that have run in a lake, and have no file in the folder."""
+    without = sorted(_in_lake(lake).difference(known))
+    if without:
         names = escape(", ".join(without))
         which = "that name" if len(without) == 1 else "these names"
-        show.out.print(
-            f"note: the lake has tables of {names}, and {escape(str(folder))}/ no file of {which}"
-        )
-    _exit_by(codes, deep=deep)
+        place = escape(str(folder))
+        show.out.print(f"note: the lake has tables of {names}, and {place}/ no file of {which}")
 
 
 def _in_lake(lake: Lake) -> set[str]:
