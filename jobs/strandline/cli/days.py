@@ -56,3 +56,10 @@ def in_all(totals: Mapping[str, Any]) -> str:
         f"{number_of(totals['quarantine'], 'record')} in quarantine, "
         f"from {totals['first_day']} to {totals['last_day']}"
     )
+
+
+def quarantine(counts: str, removed: int) -> str:
+    """The rows in quarantine by reason, and the number of the removed ones."""
+    if not removed:
+        return counts
+    return f"{counts}; {number_of(removed, 'late row')} removed by an erasure or quarantine_days"

@@ -106,14 +106,6 @@ def _watermark(found: Mapping[str, Any]) -> str:
     return "not known from the records alone" if found["two_sources"] else "none yet"
 
 
-def _quarantine(found: Mapping[str, Any]) -> str:
-    """The rows in quarantine by reason, and the removed ones."""
-    counts, removed = counted(found["quarantine"]), found["quarantine_removed"]
-    if not removed:
-        return counts
-    return f"{counts}; {number_of(removed, 'late row')} removed by an erasure or quarantine_days"
-
-
 def status(found: Mapping[str, Any]) -> None:
     """Print the progress of a pipeline, and its findings."""
     colour = "green" if found["state"] == "OK" else "yellow"
@@ -138,7 +130,9 @@ def status(found: Mapping[str, Any]) -> None:
     if found["overlapping"]:
         records += "; a record counts in each of its windows"
     facts.add_row("records", records)
-    facts.add_row("quarantine", _quarantine(found))
+    facts.add_row(
+        "quarantine", days.quarantine(counted(found["quarantine"]), found["quarantine_removed"])
+    )
     for name in ("owed", "lost"):
         if found[name]:
             facts.add_row(*_named(name, found[name]))
