@@ -73,10 +73,10 @@ def types_of(rules: Rules) -> dict[str, pa.DataType]:
     a firing in force contains it; `is_in_state`: whether it is in state at the end.
 
     Where they merge, `is_refused`: whether the record is late; `session`: the number of its session
-    in the group; `shown_in`: the firings in force
-    that contain it; `in_state_as`: the number of the window in state that contains it; `in_state`,
-    of the last record of a group: its windows in state, in the form of firings that have still to
-    come, with numbers below 1, and `is_shown` if they have not fired at their end.
+    in the group; `shown_in`: the firings in force that contain it; `in_state_as`: the number of the
+    window in state that contains it; `in_state`, of the last record of a group: its windows in
+    state, in the form of firings that have still to come, with numbers below 1, and `is_shown` if
+    they have not fired at their end.
     """
     own = _OF_MERGING if rules.merging else _OF_OTHERS
     return {**_OF_EACH, **own, "firings": pa.list_(FIRING)}

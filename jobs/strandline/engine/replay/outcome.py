@@ -67,6 +67,11 @@ def firings_of(
     return each.select(*(name for name in each.columns if name != _FIRED), *named)
 
 
+def is_in_state() -> Column:
+    """Whether a row of `firings_of` is a window in state at the end, and no firing."""
+    return F.col(c.FIRING) < 1
+
+
 def is_by_record() -> Column:
     """Whether a firing is caused by a record, instead of the watermark."""
     return F.col(REACHES).isNull()

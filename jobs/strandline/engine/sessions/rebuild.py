@@ -24,6 +24,7 @@ from strandline.engine.replay.outcome import (
     as_probes,
     firings_of,
     is_by_record,
+    is_in_state,
 )
 from strandline.engine.replay.rows import (
     IN_STATE_AS,
@@ -42,8 +43,6 @@ from strandline.engine.sessions.rows import broadcast_if_few
 from strandline.engine.sessions.runs import is_refused
 
 _SUPERSEDED = "array<struct<window_start:timestamp,window_end:timestamp,firing:bigint>>"
-_IN_STATE = 1
-"""Numbers of windows in state are below this, numbers of firings are not: see FIRING."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,8 @@ class SessionRebuild(SessionReplay):
 
     def in_state(self) -> DataFrame:
         """The sessions still in state, each with all records that remain in it."""
-        in_state = (F.col(c.FIRING) < _IN_STATE) & (F.col("state") != "closed")
-        return self._with_contents(self._windows.where(in_state))
+        in_state = self._windows.where(is_in_state() & (F.col("state") != "closed"))
+        return self._with_contents(in_state)
 
     def _with_contents(self, windows: DataFrame) -> DataFrame:
         """Windows of the range as rows, with the aggregates of their rows."""
@@ -187,7 +186,7 @@ class SessionRebuild(SessionReplay):
         causes = [*keys_of(self._spec), c.CHAIN, AT, "records"]
         timed = self._timed(firings_of(outcome, causes, in_state=True))
         window = Window.partitionBy(c.CHAIN, c.START, c.END)
-        has_fired, is_late = F.col(c.FIRING) >= _IN_STATE, is_by_record()
+        has_fired, is_late = ~is_in_state(), is_by_record()
         at_ms = F.when(is_late, F.col(AT)).otherwise(self._crossed_at_ms())
         # records of one position and gap are one row, and fire one after the other
         times = F.when(is_late, F.col("records")).otherwise(long(1))

@@ -27,6 +27,7 @@ from strandline.engine.replay.outcome import (
     contents,
     firings_of,
     happened,
+    is_in_state,
     placed,
     supersedes,
     supersedes_windows,
@@ -223,7 +224,7 @@ class ReplayedSessions(SessionReplay):
     def in_state(self) -> DataFrame:
         """The sessions still in state, each with all records that remain in it."""
         records, window = self._replayed.any_or(self._identity), [*self.group, c.FIRING]
-        in_state = firings_of(records, self.groups.by, in_state=True).where(F.col(c.FIRING) < 1)
+        in_state = firings_of(records, self.groups.by, in_state=True).where(is_in_state())
         sessions = self._timed(in_state).withColumns(
             {
                 "late_accepted": long(0),
@@ -266,7 +267,7 @@ class ReplayedSessions(SessionReplay):
     def _to_replay(self) -> DataFrame:
         """See `SessionReplay`: all records that can be in a session."""
         records = self._records_of(self._rows.where(~is_refused()))
-        if not self._spec.fires_by.fires_at_end:  # the rows' own do: ahead of the watermark or not
+        if not self._spec.fires_by.fires_at_end:  # only whether a record is ahead matters
             return records
         at_arrival = self._emitted.at(
             records.drop(c.WATERMARK).withColumns(arrival_probe(self._spec))
