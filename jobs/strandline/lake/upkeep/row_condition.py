@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from sqlglot import exp, parse_one
+from sqlglot import exp, parse_one, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Tokenizer
 
 from strandline.errors import InputError
 
@@ -45,7 +44,7 @@ _MOST_SIGNS = 10_000
 class _WithBackticks(Dialect):
     """SQL whose names may also stand in backticks, as in Spark; it is rewritten in plain SQL."""
 
-    class Tokenizer(Tokenizer):
+    class Tokenizer(tokens.Tokenizer):
         """Its quotes of names."""
 
         IDENTIFIERS: ClassVar = ['"', "`"]
