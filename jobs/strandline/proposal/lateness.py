@@ -12,7 +12,7 @@ from strandline.model.loss_curve import totals_on_offer
 from strandline.proposal.guess import Certainty, Guess
 from strandline.proposal.roles import Roles, distance_of_times
 from strandline.proposal.times import DAY_MS, HOUR_MS, MINUTE_MS, NONE_MS, Millis
-from strandline.quality.figures import percent
+from strandline.quality.figures import duration, percent
 from strandline.spec.values import written
 from strandline.visible import number_of
 
@@ -87,7 +87,8 @@ def window_size(event_ms: Millis, unit_ms: int, rows: int) -> Windows:
         if np.median(np.diff(days_with_rows)) >= _DAYS_OF_A_MONTH:
             why += "; months differ in length, so no tumbling window is one"
         return _windows(size_ms, "allow", why)
-    why = f"about {number_of(round(in_each(size_ms)), 'row')} in each, over {days}"
+    over = days if span_ms >= 2 * DAY_MS else duration(span_ms)
+    why = f"about {number_of(round(in_each(size_ms)), 'row')} in each, over {over}"
     return _windows(size_ms, "warn", why)
 
 

@@ -78,6 +78,12 @@ def _is_of_time(table: Table, partition: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(values, _DAYS_OR_MONTHS)).as_py())
 
 
+def _with_what_it_lacks(sample: pa.Table, name: str) -> str:
+    """A column's name, for an error; one without a value says so, since it may well be a time."""
+    column = sample.column(name)
+    return f"{name} (without a value)" if column.null_count == len(column) else name
+
+
 def propose(table: Table) -> Proposed:
     """The proposal of a pipeline over a table, by a sample of its rows.
 
@@ -85,7 +91,8 @@ def propose(table: Table) -> Proposed:
         InputError: no column can be read as a time.
     """
     times = list(time_columns(table.sample))
-    roles = roles_of(times, table.schema.names, table.partitions, unread_times(table.sample))
+    columns_named = [_with_what_it_lacks(table.sample, name) for name in table.schema.names]
+    roles = roles_of(times, columns_named, table.partitions, unread_times(table.sample))
     arrival_ms = None if roles.arrival is None else roles.arrival.values_ms
     names = [one.name for one in times] + [p for p in table.partitions if _is_of_time(table, p)]
     columns = columns_of(table.sample, roles.event.values_ms, arrival_ms, names)
