@@ -78,10 +78,14 @@ def _is_of_time(table: Table, partition: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(values, _DAYS_OR_MONTHS)).as_py())
 
 
-def _with_what_it_lacks(sample: pa.Table, name: str) -> str:
-    """A column's name, for an error; one without a value says so, since it may well be a time."""
-    column = sample.column(name)
-    return f"{name} (without a value)" if column.null_count == len(column) else name
+def _named(table: Table) -> list[str]:
+    """The names of the columns; one without a value says so, since it may well be a time."""
+    empty = {
+        name
+        for name, column in zip(table.sample.column_names, table.sample.columns, strict=True)
+        if column.null_count == len(column)
+    }
+    return [f"{name} (without a value)" if name in empty else name for name in table.schema.names]
 
 
 def propose(table: Table) -> Proposed:
@@ -91,8 +95,7 @@ def propose(table: Table) -> Proposed:
         InputError: no column can be read as a time.
     """
     times = list(time_columns(table.sample))
-    columns_named = [_with_what_it_lacks(table.sample, name) for name in table.schema.names]
-    roles = roles_of(times, columns_named, table.partitions, unread_times(table.sample))
+    roles = roles_of(times, _named(table), table.partitions, unread_times(table.sample))
     arrival_ms = None if roles.arrival is None else roles.arrival.values_ms
     names = [one.name for one in times] + [p for p in table.partitions if _is_of_time(table, p)]
     columns = columns_of(table.sample, roles.event.values_ms, arrival_ms, names)
