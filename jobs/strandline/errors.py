@@ -116,7 +116,7 @@ _OF_A_REQUEST = re.compile(
     "Error performing (?:GET|PUT|POST|HEAD|DELETE|list|bulk)"
 )
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
-_REFUSED = re.compile(
+_CREDENTIALS_REFUSED = re.compile(
     "InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|ExpiredToken|InvalidToken|"
     "lacked the necessary privileges|valid authentication credentials|40[13] "
 )
@@ -165,7 +165,7 @@ def storage_error(
     if not (of_a_store or is_of_a_store):
         return None
     if _NOT_WRITABLE.search(said):
-        return _cannot_be_read(place, error) if to_read else not_writable(place, error)
+        return _cannot_be_read(place, error) if to_read else _refused(place, error)
     return RetryableError(place, f"the store failed ({telling_line(said)})", "try again")
 
 
@@ -180,7 +180,7 @@ def store_error(place: str, error: BaseException) -> StrandlineError:
     if _NO_CREDENTIALS.search(said):
         way_out = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         return NoAccessError(place, "there are no credentials for its store", way_out)
-    if _REFUSED.search(said):
+    if _CREDENTIALS_REFUSED.search(said):
         return NoAccessError(
             place,
             "its store refuses the credentials",
@@ -205,6 +205,15 @@ def not_writable(place: str, error: BaseException) -> StrandlineError:
     return InputError(place, f"cannot be written ({_of_the_system(error)})", _OTHER_PATH)
 
 
+def _refused(place: str, error: BaseException) -> StrandlineError:
+    """The error for a file that the system refuses: of Python's errors its name is known."""
+    file = getattr(error, "filename", None)
+    if file is None or str(file) in place:
+        return not_writable(place, error)
+    problem = f"{file} cannot be used ({_of_the_system(error)})"
+    return InputError(place, problem, _OTHER_PATH)
+
+
 def _cannot_be_read(place: str, error: BaseException) -> InputError:
     problem = f"cannot be read ({_of_the_system(error)})"
     is_refused = _NO_RIGHT.search(str(error)) is not None
@@ -221,6 +230,8 @@ _OTHER_PATH = "check the path and its rights, or name another"
 
 _OF_THE_GATEWAY = "An error occurred while calling"
 """The first words of errors of the JVM gateway, whose next line has the cause."""
+_CHAINED = re.compile("^\\s*(?:\x1b\\[\\d+m)?↳(?:\x1b\\[0m)? (.*)$", re.MULTILINE)
+"""A cause in an error of delta-rs, on a line of its own below the error."""
 _OF_A_WAIT, _CAUSE = "Exception thrown in awaitResult", "Caused by: "
 """The text of Spark's error for a failed task, and the prefix of the line with its cause."""
 
@@ -246,6 +257,8 @@ def problem_of(error: BaseException) -> str:
 
 def telling_line(message: str) -> str:
     """The most informative line of a message; empty if there is none."""
+    if chained := _CHAINED.findall(message):  # the first line of delta-rs has no cause
+        return ": ".join(line.strip() for line in chained)
     lines = [line.strip() for line in message.splitlines()]
     telling = [line for line in lines if line and not line.startswith(_OF_THE_GATEWAY)]
     if telling and _OF_A_WAIT in telling[0]:

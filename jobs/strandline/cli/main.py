@@ -66,6 +66,7 @@ from strandline.cli.validate import validate
 from strandline.cli.views import views
 from strandline.errors import (
     InputError,
+    InterruptedByUserError,
     StrandlineError,
     UnexpectedError,
     not_installed,
@@ -224,7 +225,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     atexit.register(gc.freeze)  # else Python, as it ends, searches a million objects for cycles
     try:
         # not by itself: its message for a wrong option would be no JSON document
-        sys.exit(app(args=arguments, prog_name="strandline", standalone_mode=False) or 0)
+        code = app(args=arguments, prog_name="strandline", standalone_mode=False) or 0
+        if code == InterruptedByUserError.exit_code:  # of a Ctrl-C, which is no error to Typer
+            raise _interrupted(arguments)
+        sys.exit(code)
     except StrandlineError as error:
         _fail(error, arguments)
     except UsageError as error:
@@ -232,12 +236,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         if "--json" in arguments:
             write_failure(InputError(_place_of(error), error.format_message()))
         sys.exit(error.exit_code)
-    except typer.Abort:
-        sys.exit(1)
-    except (SystemExit, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):  # Typer aborts where the input ends at a question
+        _fail(_interrupted(arguments), arguments)
+    except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust, too: a user reads one line
-        place = " ".join(["strandline", *arguments[:2]])
+        place = _place_in(arguments)
         failed = (
             not_installed(place, error)
             or storage_error(place, error)
@@ -245,6 +249,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
         failed.__cause__ = error
         _fail(failed, arguments)
+
+
+def _place_in(arguments: Sequence[str]) -> str:
+    return " ".join(["strandline", *arguments[:2]])
+
+
+def _interrupted(arguments: Sequence[str]) -> InterruptedByUserError:
+    place = _place_in(arguments)
+    return InterruptedByUserError(place, "interrupted", "running it again is safe")
 
 
 def _place_of(error: UsageError) -> str:

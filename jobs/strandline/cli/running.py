@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -114,7 +114,13 @@ def _import_ahead(choice: EngineChoice) -> None:
     threads that import one package at once, one may get it before it is complete.
     """
     import_module("pyspark.sql" if choice.name == "spark" else "pyspark.sql.connect.session")
-    Thread(target=import_module, args=("strandline.quality.audit.run",), daemon=True).start()
+    Thread(target=_import_quietly, args=("strandline.quality.audit.run",), daemon=True).start()
+
+
+def _import_quietly(module: str) -> None:
+    """Import a module; an error is left to whoever imports it where it is needed."""
+    with suppress(Exception):
+        import_module(module)
 
 
 @contextmanager

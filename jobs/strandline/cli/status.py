@@ -61,9 +61,15 @@ def status(
         show.document(found, as_json=as_json, human=show.status)
         _exit_by([_code_of(found)], deep=deep)
         return
-    from strandline.spec import files_by_name, load_spec, only_one  # noqa: PLC0415
+    from strandline.spec import (  # noqa: PLC0415
+        files_by_name,
+        load_spec,
+        only_one,
+        require_folder,
+    )
 
     folder, lines, codes = at.folder, [], []
+    require_folder(folder)
     for name, files in files_by_name(folder).items():
         try:
             spec = load_spec(only_one(name, files))

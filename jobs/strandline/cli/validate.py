@@ -31,9 +31,11 @@ def validate(
 
     Expressions are checked against the columns of the tables that they read. No engine is started.
     """
-    from strandline.spec import files_by_name, spec_files  # noqa: PLC0415
+    from strandline.spec import files_by_name, require_folder, spec_files  # noqa: PLC0415
 
     folder = at.folder
+    if not targets:
+        require_folder(folder)
     chosen = targets or [str(path) for path in spec_files(folder)]
     if not chosen:
         raise InputError("--pipelines", f"{folder}/ has no pipeline files", "name a folder")

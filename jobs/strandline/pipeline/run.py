@@ -20,6 +20,7 @@ from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.store import Lake
+from strandline.lake.store.writable import require_writable
 from strandline.pipeline.audit.arrivals import RunArrivals
 from strandline.pipeline.audit.checks import checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
@@ -104,6 +105,8 @@ def run(
     for one in () if request.dry_run else of_changed:
         opened = opened.after(run_ids)
         run_ids.append(run(spec, lake, one, spark, progress, opened).run_id)
+    if not request.dry_run:
+        require_writable(ledger.store)
     named = partial(request.as_next_attempt, started(spec, landing, request))
     first = (
         named(ledger.state()) if request.dry_run else ledger.append_named(named, datetime.now(UTC))

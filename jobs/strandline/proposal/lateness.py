@@ -12,7 +12,7 @@ from strandline.model.loss_curve import totals_on_offer
 from strandline.proposal.guess import Certainty, Guess
 from strandline.proposal.roles import Roles, distance_of_times
 from strandline.proposal.times import DAY_MS, HOUR_MS, MINUTE_MS, NONE_MS, Millis
-from strandline.quality.figures import percent
+from strandline.quality.figures import duration, percent
 from strandline.spec.values import written
 from strandline.visible import number_of
 
@@ -79,16 +79,20 @@ def window_size(event_ms: Millis, unit_ms: int, rows: int) -> Windows:
     least_ms = unit_ms * 4 if unit_ms >= HOUR_MS else unit_ms
     fitting = [ms for ms in _SIZES_MS if ms >= least_ms and in_each(ms) >= _LEAST_ROWS]
     size_ms = next(iter(fitting), DAY_MS)
-    days = number_of(round(span_ms / DAY_MS), "day")
     days_with_rows = np.unique(known[(known >= low) & (known <= high)] // DAY_MS)
     is_whole = len(event_ms) >= rows  # days without a row in a sample may have some in the table
     if is_whole and size_ms == DAY_MS and len(days_with_rows) < span_ms / DAY_MS / 2:
-        why = f"rows on {len(days_with_rows):,} of {days}, each in a window of its own"
+        why = f"rows on {len(days_with_rows):,} of {_in_days(span_ms)}, each in a window of its own"
         if np.median(np.diff(days_with_rows)) >= _DAYS_OF_A_MONTH:
             why += "; months differ in length, so no tumbling window is one"
         return _windows(size_ms, "allow", why)
-    why = f"about {number_of(round(in_each(size_ms)), 'row')} in each, over {days}"
+    why = f"about {number_of(round(in_each(size_ms)), 'row')} in each, over {_in_days(span_ms)}"
     return _windows(size_ms, "warn", why)
+
+
+def _in_days(span_ms: float) -> str:
+    """A span of time in days; one of less than two days in its two largest units."""
+    return number_of(round(span_ms / DAY_MS), "day") if span_ms >= 2 * DAY_MS else duration(span_ms)
 
 
 def _windows(size_ms: int, gaps: str, why: str) -> Windows:

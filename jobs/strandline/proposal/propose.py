@@ -78,6 +78,16 @@ def _is_of_time(table: Table, partition: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(values, _DAYS_OR_MONTHS)).as_py())
 
 
+def _named(table: Table) -> list[str]:
+    """The names of the columns; one without a value says so, since it may well be a time."""
+    empty = {
+        name
+        for name, column in zip(table.sample.column_names, table.sample.columns, strict=True)
+        if column.null_count == len(column)
+    }
+    return [f"{name} (without a value)" if name in empty else name for name in table.schema.names]
+
+
 def propose(table: Table) -> Proposed:
     """The proposal of a pipeline over a table, by a sample of its rows.
 
@@ -85,7 +95,7 @@ def propose(table: Table) -> Proposed:
         InputError: no column can be read as a time.
     """
     times = list(time_columns(table.sample))
-    roles = roles_of(times, table.schema.names, table.partitions, unread_times(table.sample))
+    roles = roles_of(times, _named(table), table.partitions, unread_times(table.sample))
     arrival_ms = None if roles.arrival is None else roles.arrival.values_ms
     names = [one.name for one in times] + [p for p in table.partitions if _is_of_time(table, p)]
     columns = columns_of(table.sample, roles.event.values_ms, arrival_ms, names)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from strandline.errors import InputError
+from strandline.errors import InputError, storage_error
 from strandline.model.overrides import option_of
 from strandline.spec.chained import ChainedSpec
 from strandline.spec.documents import read_document
@@ -156,14 +156,19 @@ def _over_its_upstream(
 
 
 def require_folder(folder: Path) -> None:
-    """Check that the folder of pipeline files is a folder.
+    """Check that the folder of pipeline files is a folder that can be read.
 
     Raises:
-        InputError: it is a file, or does not exist.
+        InputError: it is a file, does not exist, or may not be read.
     """
     if not folder.is_dir():
         place = "--pipelines"
         raise InputError(place, f"{folder} is not a folder", "name the pipelines' folder")
+    try:
+        next(folder.iterdir(), None)  # `glob` finds nothing in a folder that may not be read
+    except OSError as error:
+        place = f"--pipelines {folder}"
+        raise storage_error(place, error, to_read=True) or error from None
 
 
 def spec_files(folder: Path) -> list[Path]:

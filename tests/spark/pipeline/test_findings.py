@@ -19,7 +19,7 @@ from strandline.model.intervals import TimeRange
 from strandline.pipeline.request.request import Outcome
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.findings import findings_of
-from strandline.pipeline.views.status import status_of
+from strandline.pipeline.views.status import run_of, status_of
 from strandline.spec import parse_any
 
 pytestmark = pytest.mark.spark
@@ -226,6 +226,19 @@ def test_a_watermark_ahead_of_two_sources_names_a_record_of_each(spark, tmp_path
         assert f"record of channel a of {side} that arrived at 2024-03-01T{hour}:" in said
         assert f"with the event time 2024-03-{event}:00Z" in said
     assert "sources.left.max_ahead: 1h and sources.right.max_ahead: 1h would" in said
+
+
+def test_the_audit_names_the_watermark_of_two_sources_that_status_names(spark, tmp_path):
+    sources = {
+        name: side | {"watermark": side["watermark"] | {"idleness": None}}
+        for name, side in JOIN["sources"].items()
+    }
+    line = replace(Join(spark, tmp_path, JOIN | {"sources": sources}).line, audited=True)
+    outcome = line.advance("3")
+    reached = status_of(line.spec, line.lake)["watermark"]["combined"]
+    audit = run_of(line.spec, line.lake, outcome.run_id)["audit"]
+    (ahead,) = (one for one in audit if "not_to_be_ahead" in one["expectation"])
+    assert ahead["figures"].startswith(f"at {reached}, ")  # and no lower bound of it
 
 
 def test_a_day_of_few_records_is_unusual_once_four_of_its_weekday_are_known(spark, tmp_path):

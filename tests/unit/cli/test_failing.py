@@ -18,6 +18,7 @@ from strandline.errors import (
     StrandlineError,
     UnexpectedError,
     problem_of,
+    storage_error,
 )
 from strandline.pipeline.request.failures import failures_recorded
 
@@ -172,6 +173,47 @@ def test_the_trace_is_there_for_whoever_asks_for_it(monkeypatch, capsys):
     _, _, err = called(monkeypatch, capsys, ValueError("odd"))
     assert "Traceback" in err
     assert "broken" in err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), EOFError()], ids=["Ctrl-C", "Ctrl-D"])
+def test_an_interrupted_command_says_so_and_has_a_code_of_its_own(monkeypatch, capsys, error):
+    code, out, err = called(monkeypatch, capsys, error, "--json")
+    said = "error strandline status meter: interrupted; running it again is safe"
+    assert (code, " ".join(err.split())) == (130, said)
+    assert json.loads(out)["error"]["problem"] == "interrupted"
+
+
+def test_a_file_that_the_system_refuses_is_named(monkeypatch, capsys):
+    refused = PermissionError(13, "Permission denied", "/opt/python")
+    code, _, err = called(monkeypatch, capsys, refused)
+    assert code == 2
+    assert "strandline status meter: /opt/python cannot be used (Permission denied)" in err
+
+
+def test_of_an_error_of_delta_rs_the_causes_are_shown():
+    error = OSError(
+        "Kernel error -> Generic LocalFileSystem error\n"
+        "      \x1b[31m↳\x1b[0m Unable to open file /lake/landing/t/_delta_log/_last_checkpoint\n"
+        "       \x1b[31m↳\x1b[0m Permission denied (os error 13)\n"
+    )
+    found = storage_error("meter", error, to_read=True)
+    file = "/lake/landing/t/_delta_log/_last_checkpoint"
+    said = f"cannot be read (Unable to open file {file}: Permission denied (os error 13))"
+    assert found.problem == said
+
+
+@pytest.mark.parametrize("asked", [["status"], ["status", "meter"], ["validate"]])
+def test_a_folder_of_pipelines_that_may_not_be_read_is_not_taken_for_an_empty_one(
+    monkeypatch, capsys, tmp_path, asked
+):
+    def refused(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    with pytest.raises(SystemExit) as ended:
+        command.main([*asked, "--pipelines", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "cannot be read (Permission denied)" in capsys.readouterr().err
 
 
 def test_machines_are_told_in_json(monkeypatch, capsys):

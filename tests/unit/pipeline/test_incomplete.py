@@ -83,6 +83,15 @@ def test_a_window_that_the_watermark_has_passed_since_is_not_said_to_wait_for_it
     assert why(found) == [["not fired: the watermark has reached its end since the last run"]]
 
 
+def test_a_window_that_was_published_by_other_rules_says_so(calendar):
+    (reason,) = why(calendar(a_slot(0, state="fired", spec_fingerprint="of other rules")))[0]
+    assert reason == (
+        "open to late records: by the file's rules the watermark has reached the end of the "
+        "allowed lateness; it was published by other rules, and the next scheduled run computes "
+        "it again"
+    )
+
+
 def test_a_window_of_saturated_lateness_is_open_for_ever(calendar):
     spec = SPEC.model_copy(update={"allowed_lateness": 2**63 - 1})
     found = calendar(a_slot(1, state="fired"), spec=spec)

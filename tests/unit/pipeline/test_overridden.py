@@ -182,6 +182,21 @@ def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
     assert "other rules" not in finding.sentence
 
 
+def test_windows_that_other_rules_have_left_open_are_no_alarm():
+    left = {"lost": [], "owed": [], "upstream": None, "refused": [], "overridden": []}
+
+    def found(behind: int, others: int) -> list[tuple[str, str]]:
+        counts = {"open_behind_watermark": behind, "open_by_other_rules": others}
+        findings = findings_of(HALF_DAYS, PipelineState.of([]), left | counts)
+        return [(one.severity, one.sentence.split(" by ")[0]) for one in findings]
+
+    assert found(3, 3) == [("info", "3 windows open")]
+    assert found(4, 3) == [
+        ("critical", "1 window open behind the watermark"),
+        ("info", "3 windows open"),
+    ]
+
+
 def test_results_that_have_changed_below_such_a_range_are_named_with_it():
     daily = SimpleNamespace(
         pipeline="daily", why_overridden_is_redone="results can change after they have arrived"

@@ -217,6 +217,8 @@ def test_what_cannot_be_proposed_is_refused_with_the_way_out(here):
     assert "has no rows" in refusal("--from", "nothing.csv")
     write_csv("timeless.csv", [{"a": n, "b": "x"} for n in range(50)])
     assert "no column reads as a time; there are a, b" in refusal("--from", "timeless.csv")
+    write_csv("unfilled.csv", [{"when": "", "b": "x"} for n in range(50)])
+    assert "there are when (without a value), b" in refusal("--from", "unfilled.csv")
     assert "there is no nowhere" in refusal("--from", "nowhere")
     Path("a.txt").write_text("a", "utf-8")
     assert "is of no kind that is known" in refusal("--from", "a.txt")
@@ -265,7 +267,7 @@ def test_what_is_refused_has_landed_nothing(here):
 def test_a_single_row_is_one_row_in_a_window_and_a_comment_stands_apart_from_its_value(here):
     write_csv("x.csv", [{"seen": "2024/03/01 10:20", "v": 1}])
     window = guessed(init("--from", "x.csv", "--name", "x", "--land"), "window")
-    assert window["why"] == "about 1 row in each, over 0 days"
+    assert window["why"] == "about 1 row in each, over 0s"
     text = (here / "pipelines" / "x.yaml").read_text("utf-8")
     assert not [line for line in text.splitlines() if '"#' in line]
 

@@ -130,6 +130,8 @@ def test_what_arrived_too_long_before_the_horizon_is_not_fresh():
     stale = check_of_freshness(last_ms, START_MS + 2 * DAY_MS, within_ms)
     assert not stale.success
     assert stale.sentence.startswith("no arrival since 2023-11-13T23:31:00Z: 2d")
+    side = check_of_freshness(last_ms, START_MS + 2 * DAY_MS, within_ms, "right")
+    assert side.sentence.startswith("no well-formed arrival from right since ")
     nothing = check_of_freshness(None, START_MS, within_ms)  # or `where` leaves nothing
     assert not nothing.success
     assert nothing.sentence.startswith("nothing has arrived yet, before the horizon ")

@@ -28,6 +28,7 @@ from strandline.quality.findings.silence import (
     check_of_silence,
     longest_pauses,
 )
+from strandline.quality.report.held_back_by import silent_channels, waits_for_all
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE
 
@@ -79,18 +80,15 @@ def _of_the_watermark(history: History) -> History:
 def _watermark_at(history: History, horizon_ms: int) -> int | None:
     """The combined watermark at a horizon, including the next tick's; None: none yet."""
     spec, days = history.spec, history.timeline.channel_days
-    if (
-        spec.has_two_sources
-        or spec.watermark.idleness_in_effect
-        or (spec.watermark.goes_by_the_clock)
-    ):
+    if not all(map(waits_for_all, spec.sides.values())):
         reached_ms = history.crossings.watermark_reached(horizon_ms)
         return None if reached_ms == MIN_WATERMARK else reached_ms
     offered = days[_OFFERS].max(axis=1).groupby(days["channel"]).max().dropna()
-    taking_part = {*spec.waited_for(horizon_ms), *offered.index} - spec.retired_by(horizon_ms)
-    if not taking_part <= {*offered.index}:
+    retired = spec.retired_by(horizon_ms)
+    taking_part = {*offered.index} - retired
+    if not taking_part or silent_channels(spec, taking_part | retired):
         return None
-    return int(min(offered[name] for name in taking_part)) if taking_part else None
+    return int(min(offered[name] for name in taking_part))
 
 
 def _late_behind(ctx: Context, staged: Staged, horizon_ms: int) -> int:

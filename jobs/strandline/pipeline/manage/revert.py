@@ -21,6 +21,7 @@ from strandline.lake.store.days import days_changed
 from strandline.lake.store.reads import columns_of, rows_in_days
 from strandline.lake.store.schema import fit, schema_of
 from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.writable import require_writable
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.diff.diff import Change
 from strandline.pipeline.diff.preview import preview_of
@@ -202,6 +203,8 @@ def revert_run(
     ledger = opened.ledger
     landing = open_landing(spark, lake, spec, log=opened.log)
     reverted = require_revertible(spec.pipeline, ledger.state(), run_id)
+    if not dry_run:
+        require_writable(ledger.store)
     named = partial(as_next_attempt, None, reverted.first_step(spark, spec, reason, requested_by))
     first = named(ledger.state()) if dry_run else ledger.append_named(named, datetime.now(UTC))
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)

@@ -17,6 +17,7 @@ from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.writable import require_writable
 from strandline.model.books import Book
 from strandline.model.intervals import midnight_of, text_of
 from strandline.model.overrides import as_typed
@@ -78,6 +79,7 @@ def publish_staged(
     opened = opened or OpenedLog.newest(lake, spec)
     landing = open_landing(spark, lake, spec, log=opened.log)
     ctx = Context(spark, spec, lake, landing, opened.ledger, run_id, dry_run=False)
+    require_writable(ctx.store)
     require = partial(require_publishable, spec, ctx.ledger.store, run_id=run_id, accept=accept)
     run = require(ctx.ledger.state(), log=landing.log)
     kept = replace(

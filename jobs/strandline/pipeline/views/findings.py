@@ -17,7 +17,11 @@ from strandline.visible import number_of
 
 _NOT_EVALUATED = ("dropped", "dropping")
 """Steps after which the findings of a run are void."""
-_DID_NOT_END = {"failed": "failed", "dead": "was killed", INTERRUPTED: "was interrupted"}
+_DID_NOT_END = {
+    "failed": "failed",
+    "dead": "was killed, or could not write its last step",
+    INTERRUPTED: "was interrupted",
+}
 """Words for the outcome of a run that did not complete."""
 _CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unknown")
 """Outcomes of runs that do not settle the findings of the run before."""
@@ -93,14 +97,27 @@ def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]
 def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
     """Findings about slots that should be closed, and days to recompute or with missing rows."""
     if behind := remembered["open_behind_watermark"]:
-        sentence = f"{number_of(behind, 'window')} open behind the watermark"
-        yield Finding("open_behind_watermark", "critical", sentence)
+        yield from _of_open(behind - (others := remembered["open_by_other_rules"]), others)
     if days := remembered["lost"]:
         sentence = f"rows of {days_named(days)} have disappeared from the landing table"
         yield Finding("lost", "warning", sentence)
     if days := remembered["owed"]:
         sentence = f"{days_named(days)} to be recomputed: changed, or landed late"
         yield Finding("owed", "warning", sentence)
+
+
+def _of_open(by_the_file: int, by_other_rules: int) -> Iterator[Finding]:
+    """Findings about open windows that the watermark, by the file's settings, has passed."""
+    name = "open_behind_watermark"
+    if by_the_file:
+        sentence = f"{number_of(by_the_file, 'window')} open behind the watermark"
+        yield Finding(name, "critical", sentence)
+    if by_other_rules:
+        sentence = (
+            f"{number_of(by_other_rules, 'window')} open by other rules than the file's, and "
+            "behind the watermark by the file's: the next scheduled run builds them"
+        )
+        yield Finding(name, "info", sentence)
 
 
 def _of_overridden(

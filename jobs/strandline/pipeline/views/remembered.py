@@ -58,12 +58,14 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         rows than the landing table had at the last run; `first_open`: the first slot that is not
         closed; `rules`: the ranges of slots by the fingerprint of their settings; `overridden`: the
         ranges with overridden settings (`OverriddenRange`); `open_behind_watermark`: the number of
-        open slots that the watermark at the frontier has passed (must be 0);
+        open slots that the watermark at the frontier has passed (must be 0 after a run);
+        `open_by_other_rules`: the number of these whose settings are not the file's;
         `sessions_across_rules`: the number of sessions that extend over a border between settings;
         `upstream`: the pipeline whose results are read (`_upstream`); `refused`: why every run
         is refused, by the file and the tables that it reads: one is missing, or has other columns.
     """
     ranges = _ranges_by_rules(store)
+    behind, by_other_rules = _open_behind_watermark(spec, store, state.frontier_ms)
     first_open_ms = state.published[-1].first_open_ms if state.published else None
     return {
         "owed": [day.isoformat() for day in state.days_to_recompute],
@@ -79,7 +81,8 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
             for one in ranges
         ],
         "overridden": [one.to_json() for one in state.overridden],
-        "open_behind_watermark": _open_behind_watermark(spec, store, state.frontier_ms),
+        "open_behind_watermark": behind,
+        "open_by_other_rules": by_other_rules,
         "sessions_across_rules": _across(spec, store, ranges),
         "upstream": _upstream(spec, store),
         "refused": [str(problem) for problem in _refused(spec, store.lake)],
@@ -174,18 +177,25 @@ def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
     return [] if rows is None else list(rows.to_pylist())
 
 
-def _open_behind_watermark(spec: PipelineSpec, store: Store, reached_ms: int | None) -> int:
-    """The number of open slots that the watermark has passed on days before the frontier."""
+def _open_behind_watermark(
+    spec: PipelineSpec, store: Store, reached_ms: int | None
+) -> tuple[int, int]:
+    """The numbers of open slots that the watermark has passed on days before the frontier.
+
+    All of them, and those with other settings than the file's, whose watermark is another one.
+    """
     table = store.table("completeness")
     if table is None or reached_ms is None:
-        return 0
+        return 0, 0
     # a candidate that the last tick of a day has not shown yet may wait beyond the frontier
     found = channel_watermarks(spec, store, day_of(reached_ms - DAY_MS), settled=True).held_back
     if found is None or found.watermark_ms is None:
-        return 0
+        return 0, 0
     passed = pa.scalar((found.watermark_ms + 1) * 1000, _INSTANT)
     behind = (ds.field("state") == "open") & (ds.field("slot_end") <= passed)
-    return int(dataset_of(table, "state = 'open'").count_rows(filter=behind))
+    slots = dataset_of(table, "state = 'open'")
+    by_other_rules = behind & (ds.field("spec_fingerprint") != spec.spec_fingerprint)
+    return slots.count_rows(filter=behind), slots.count_rows(filter=by_other_rules)
 
 
 def _across(spec: PipelineSpec, store: Store, ranges: list[RulesRange]) -> int:

@@ -102,24 +102,29 @@ class Causes:
             yield Cause("open", "a window of all time, which has no end: only its trigger fires it")
         elif slot.state == "open":
             fires_ms = self.fires_at_ms(slot)
-            yield Cause("open", f"not fired: {self._lacking(fires_ms, 'its end')}")
+            yield Cause("open", f"not fired: {self._lacking(slot, fires_ms, 'its end')}")
         elif slot.state == "fired":
             closes_ms = self.closes_at_ms(slot)
             if closes_ms is None:
                 yield Cause("fired", "open to late records for ever, by the allowed lateness")
                 return
-            lacking = self._lacking(closes_ms, "the end of the allowed lateness")
+            lacking = self._lacking(slot, closes_ms, "the end of the allowed lateness")
             yield Cause("fired", f"open to late records: {lacking}")
 
-    def _lacking(self, threshold_ms: int, what: str) -> str:
-        """How far the watermark is below a threshold, as a text."""
+    def _lacking(self, slot: Slot, threshold_ms: int, what: str) -> str:
+        """How far the watermark is below a threshold of a slot, as a text."""
         if self.watermark is None:
             return f"the watermark had not reached {what} at the last run"
         watermark_ms = self.watermark.watermark_ms
         if watermark_ms is None:
             return "there is no watermark yet"
         if is_window_fired(threshold_ms, watermark_ms=watermark_ms):
-            return f"the watermark has reached {what} since the last run"
+            if slot.spec_fingerprint in {None, self.spec.spec_fingerprint}:
+                return f"the watermark has reached {what} since the last run"
+            return (
+                f"by the file's rules the watermark has reached {what}; it was published by other "
+                "rules, and the next scheduled run computes it again"
+            )
         return f"the watermark is {duration(threshold_ms - watermark_ms)} before {what}"
 
     def _by_landing(self, slot: Slot) -> Iterator[Cause]:

@@ -37,26 +37,29 @@ def check_of_freshness(
     It fails for a source without any record.
 
     Args:
-        last_arrival_ms: the last arrival; None: nothing has arrived yet.
+        last_arrival_ms: the last arrival, of two sources the last well-formed one; None: nothing
+            has arrived yet.
         horizon_ms: the instant up to which the run has read arrivals.
         within_ms: the longest allowed time without an arrival.
         of: the source, if there are two.
         where: the key of the condition without which rows are not read; None: all rows are.
     """
     name, source = "fresh_within", f" from {of}" if of else ""
+    arrival = "well-formed arrival" if of else "arrival"  # of two sources the others are not known
     if where is not None:
         source += f" of the rows that {where} keeps"
     horizon = text_of(horizon_ms)
     if last_arrival_ms is None:
-        sentence = f"nothing has arrived yet{source}, before the horizon {horizon}"
+        nothing = "nothing well-formed" if of else "nothing"
+        sentence = f"{nothing} has arrived yet{source}, before the horizon {horizon}"
         return Check(name, "warning", horizon_ms - LEAST_INSTANT_MS, within_ms, sentence, of)
     silence_ms = max(horizon_ms - last_arrival_ms, 0)
     last = text_of(last_arrival_ms)
     lag = f"{duration(silence_ms)} before the horizon {horizon}"
     if silence_ms <= within_ms:
-        sentence = f"last arrival{source} {last}, {lag}; within {duration(within_ms)}"
+        sentence = f"last {arrival}{source} {last}, {lag}; within {duration(within_ms)}"
     else:
-        sentence = f"no arrival{source} since {last}: {lag}, at most {duration(within_ms)} may be"
+        sentence = f"no {arrival}{source} since {last}: {lag}, at most {duration(within_ms)} may be"
     return Check(name, "warning", silence_ms, within_ms, sentence, of)
 
 

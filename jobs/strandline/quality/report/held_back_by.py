@@ -77,7 +77,7 @@ def held_back_by(
     if spec.source.channel is None and not spec.has_two_sources:
         return None if channels.empty else _of_one_channel(channels)
     if spec.has_two_sources:
-        if not all(map(_waits_for_all, spec.sides.values())):
+        if not all(map(waits_for_all, spec.sides.values())):
             return None
         carried = None  # it is that of one side, or of a valve over both
     if carried is not None:
@@ -115,7 +115,7 @@ def silent_channels(spec: PipelineSpec, with_watermark: Collection[str]) -> tupl
     """
     silent: list[str] = []
     for name, side in spec.sides.items():
-        if not _waits_for_all(side):
+        if not waits_for_all(side):
             continue
         if side.source.declared_channels is None:
             prefix = channel_of(name, "")
@@ -127,7 +127,7 @@ def silent_channels(spec: PipelineSpec, with_watermark: Collection[str]) -> tupl
     return tuple(silent)
 
 
-def _waits_for_all(side: PipelineSpec) -> bool:
+def waits_for_all(side: PipelineSpec) -> bool:
     """Whether a side's watermark waits for the first record of each of its channels."""
     watermark = side.watermark
     return not (watermark.idleness_in_effect or watermark.goes_by_the_clock)

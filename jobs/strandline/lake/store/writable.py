@@ -1,0 +1,30 @@
+"""Whether the tables of a pipeline may be written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from errno import EACCES
+from pathlib import Path
+
+from strandline.errors import not_writable
+from strandline.lake.store.store import RESULTS, Store
+
+
+def require_writable(store: Store) -> None:
+    """Check that the folders of all tables on this machine may be written.
+
+    Raises:
+        InputError: one may not; a run would end in the middle of its publishing.
+    """
+    if store.lake.folder is None:
+        return
+    for folder in _folders(store):
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+            raise not_writable(str(folder), PermissionError(EACCES, os.strerror(EACCES)))
+
+
+def _folders(store: Store) -> Iterator[Path]:
+    yield Path(store.root, "_staging")
+    for name in RESULTS:
+        yield from (Path(store.uri(name)), Path(store.uri(name), "_delta_log"))

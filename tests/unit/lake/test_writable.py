@@ -1,0 +1,27 @@
+"""Whether the tables of a pipeline may be written, before a run has its first step."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from strandline.errors import InputError
+from strandline.lake.store.store import Lake
+from strandline.lake.store.writable import require_writable
+
+
+@pytest.mark.parametrize("refused", ["windows", "runs/_delta_log", "_staging"])
+def test_a_folder_that_may_not_be_written_is_named_before_anything_is(
+    tmp_path, monkeypatch, refused
+):
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    require_writable(store)  # nothing exists yet
+    for name in ("windows/_delta_log", "runs/_delta_log", "_staging"):
+        Path(store.root, name).mkdir(parents=True)
+    require_writable(store)
+    folder = Path(store.root, refused)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != folder)
+    with pytest.raises(InputError, match=f"{folder}: cannot be written \\(Permission denied\\)"):
+        require_writable(store)
