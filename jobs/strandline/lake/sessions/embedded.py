@@ -242,7 +242,9 @@ def _written(folder: Path) -> StructType | None:
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
     first = next(folder.glob("*.parquet"), None)
-    return first and from_arrow_schema(pq.read_schema(first), prefer_timestamp_ntz=True)
+    if first is None:
+        return None
+    return from_arrow_schema(pq.read_schema(first), prefer_timestamp_ntz=True)
 
 
 def _server_settings(memory: int) -> dict[str, str]:
