@@ -45,10 +45,10 @@ def incomplete(
 
 def _page(found: Mapping[str, Any]) -> None:
     """Print the number of incomplete windows by cause, and the newest of them."""
-    name, out = escape(found["pipeline"]), show.out
+    name, out, unit = escape(found["pipeline"]), show.out, found["unit"]
     colour = "yellow" if found["incomplete"] else "green"
-    many = f"{found['incomplete']:,} of {number_of(found['slots'], 'window')} incomplete"
-    many = many if found["slots"] else "no window there"
+    many = f"{found['incomplete']:,} of {number_of(found['slots'], unit)} incomplete"
+    many = many if found["slots"] else f"no {unit} there"
     out.print(f"[bold]{name}[/]: [{colour}]{many}[/]")
     if found["notice"]:
         out.print(f"note: {escape(found['notice'])}")
@@ -61,14 +61,14 @@ def _page(found: Mapping[str, Any]) -> None:
         facts.add_row("causes", show.counted(found["causes"]))
     out.print(facts)
     if found["listed"]:
-        out.print(_lines(found["listed"]))
+        out.print(_lines(found["listed"], unit))
     if found["left_out"]:
         out.print(f"and {found['left_out']:,} older ones: --limit and --until show them")
 
 
-def _lines(listed: list[dict[str, Any]]) -> Table:
-    """A line for each window: start, end, state, share of its records, and reasons."""
-    lines = table("to", "state", "complete", "why", first="window from")
+def _lines(listed: list[dict[str, Any]], unit: str) -> Table:
+    """A line for each window or slot: start, end, state, share of its records, and reasons."""
+    lines = table("to", "state", "complete", "why", first=f"{unit} from")
     lines.columns[1].no_wrap = lines.columns[3].no_wrap = True
     lines.columns[3].justify = "right"
     for one in listed:

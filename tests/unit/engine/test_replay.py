@@ -68,6 +68,21 @@ ON_A_GRID = st.one_of(
     st.builds(CumulativeWindows, st.just(12), st.sampled_from([4, 6]), st.integers(0, 3)),
 )
 LATENESS = st.sampled_from([0, 4, 30])
+WITHOUT_PURGING = st.one_of(
+    st.just(EventTime()),
+    st.builds(lambda ms: Continuous(continuous=f"{ms}ms"), st.integers(1, 7)),
+    st.builds(lambda n: Count(count=n), st.integers(1, 4)),
+)
+IN_RANGE = st.integers(1, 30)
+CLOSURES = st.lists(
+    st.tuples(
+        st.integers(0, 40),
+        st.builds(lambda at, length: range(at, at + length), st.integers(-40, 20), IN_RANGE),
+    ),
+    min_size=1,
+    max_size=3,
+).map(lambda found: sorted(found, key=lambda one: one[0]))
+"""Ranges whose input ends before an event with a number, in the order of these numbers."""
 RECORD = st.tuples(st.just("record"), st.integers(-25, 20), st.integers(1, 12))
 ADVANCE = st.tuples(st.just("advance"), st.integers(1, 9), st.just(0))
 EVENTS = st.lists(RECORD | RECORD | RECORD | ADVANCE, min_size=8, max_size=40)
@@ -201,7 +216,7 @@ def test_sessions_fire_as_those_of_the_reference(trigger, evictor, lateness_ms, 
         sorted(earlier + 1 for earlier in pane.supersedes) for _, pane in group.firings
     ]
     assert [event_of(f, records, advances) for f in done.firings] == [n for n, _ in group.firings]
-    in_state = [one for one in done.merged if one.is_in_state]
+    in_state = [one for one in done.sessions if one.is_in_state]
     assert [
         (
             *(one.start_ms, one.end_ms),
@@ -218,7 +233,7 @@ def test_sessions_fire_as_those_of_the_reference(trigger, evictor, lateness_ms, 
     } == {(r.record_id, window.start_ms, window.end_ms) for r, window in operator.accepted_late}
     never_found = {
         records[place].record_id
-        for one in done.merged
+        for one in done.sessions
         for place in one.taken
         if done.is_unfired(
             [done.firings[number - 1] for number in one.fired], place, records[place].ts_ms
@@ -231,12 +246,12 @@ def test_sessions_fire_as_those_of_the_reference(trigger, evictor, lateness_ms, 
     assert not any(is_reached(f, operator.watermark_ms) for f in to_the_end[len(done.firings) :])
 
 
-@given(LATENESS, EVENTS, st.integers(0, 40), st.integers(-40, 20), st.integers(1, 30))
-def test_the_sessions_of_a_range_whose_input_has_ended_fire_and_accept_nothing_more(
-    lateness_ms, events, after, start_ms, length_ms
+@given(WITHOUT_PURGING, LATENESS, EVENTS, CLOSURES)
+def test_the_sessions_of_ranges_whose_input_has_ended_fire_and_accept_nothing_more(
+    trigger, lateness_ms, events, closures
 ):
     def run(numbered: list[Any]) -> tuple[SessionOperator, list[FiredPane]]:
-        operator = operator_of(SessionOperator, EventTime(), None, lateness_ms, gap_ms=None)
+        operator = operator_of(SessionOperator, trigger, None, lateness_ms, gap_ms=None)
         fired: list[FiredPane] = []
         for _, record, watermark_ms in numbered:
             is_advance = record is None
@@ -244,52 +259,54 @@ def test_the_sessions_of_a_range_whose_input_has_ended_fire_and_accept_nothing_m
             fired += more
         return operator, fired
 
-    every = [*events_of(events)]
-    within = range(start_ms, start_ms + length_ms)
-    before = [event for event in every if event[0] < after]
-    at_closure, fired = run(before)
-    ended = [pane for pane in at_closure.panes() if pane.window.start_ms in within]
-    members = {record.record_id for pane in ended for record in pane.members}
-    fired += at_closure.advance(MAX_WATERMARK)
-    of_ended = [pane for pane in fired if {r.record_id for r in pane.members} <= members]
-    others = [
-        (number, record, watermark_ms)
-        for number, record, watermark_ms in every
-        if record is None
-        or (record.record_id not in members and (number < after or record.ts_ms not in within))
-    ]
-    left, fired = run(others)
-    group, eras = Group(), []
-    watermark_ms = MIN_WATERMARK
+    def is_refused(number: int, record: Record) -> bool:
+        return any(number >= after and record.ts_ms in within for after, within in closures)
+
+    every = [one for one in events_of(events) if one[1] is None or not is_refused(*one[:2])]
+    group, eras, watermark_ms = Group(), [], MIN_WATERMARK
     for number, record, to_ms in every:
         if record is None:
             watermark_ms = to_ms
-        elif number < after or record.ts_ms not in within:
+        else:
             group.records.append((record, watermark_ms))
-            eras.append(int(number >= after))
-    closures = ((start_ms, start_ms + length_ms, 1_000),)
-    merging = replace(
-        rules(EventTime(), None, merging=True, lateness_ms=lateness_ms), closures=closures
-    )
-    done = replay(replace(group.columns(), eras=eras), merging, left.watermark_ms)
+            eras.append(sum(number >= after for after, _ in closures))
+    ranges = [
+        (within.start, within.stop, nth) for nth, (_, within) in enumerate(closures, start=1_000)
+    ]
+    merging = rules(trigger, None, merging=True, lateness_ms=lateness_ms)
+    merging = replace(merging, closures=tuple(ranges))
+    done = replay(replace(group.columns(), eras=eras), merging, watermark_ms)
     records = [record for record, _ in group.records]
     found = [(firing, emitted(firing, done, records)) for firing in done.firings]
-    assert sorted((one[1] for one in found), key=str) == sorted(
-        map(expected, [*of_ended, *fired]), key=str
+
+    others, of_all = every, []
+    for (after, within), (_, _, ended_ms) in zip(closures, ranges, strict=True):
+        before = [event for event in others if event[0] < after]
+        at_closure, fired = run(before)
+        ended = [pane for pane in at_closure.panes() if pane.window.start_ms in within]
+        members = {record.record_id for pane in ended for record in pane.members}
+        fired += at_closure.advance(MAX_WATERMARK)
+        of_ended = [pane for pane in fired if {r.record_id for r in pane.members} <= members]
+        of_all += of_ended
+        others = [one for one in others if one[1] is None or one[1].record_id not in members]
+        # a window that the watermark had dropped just before may count as one that has ended
+        before_ms = max((ms for _, record, ms in before if record is None), default=MIN_WATERMARK)
+        numbers = {n for one in done.sessions if one.ended_ms == ended_ms for n in one.fired}
+        assert {
+            str(one)
+            for firing, one in found
+            if firing.number in numbers and firing.end_ms - 1 + lateness_ms > before_ms
+        } == {
+            str(expected(pane))
+            for pane in of_ended
+            if pane.window.end_ms - 1 + lateness_ms > before_ms
+        }
+    remaining, fired = run(others)
+    assert sorted((str(one) for _, one in found)) == sorted(
+        str(expected(pane)) for pane in [*of_all, *fired]
     )
-    ended = {number for one in done.merged if one.ended_ms is not None for number in one.fired}
-    # a window that the watermark had dropped just before may count as one whose input has ended
-    before_ms = max((ms for _, record, ms in before if record is None), default=MIN_WATERMARK)
-    not_dropped = {
-        str(one)
-        for firing, one in found
-        if firing.number in ended and firing.end_ms - 1 + lateness_ms > before_ms
-    }
-    assert not_dropped == {
-        str(expected(pane)) for pane in of_ended if pane.window.end_ms - 1 + lateness_ms > before_ms
-    }
-    assert [one.start_ms for one in done.merged if one.is_in_state] == [
-        pane.window.start_ms for pane in left.panes()
+    assert [one.start_ms for one in done.sessions if one.is_in_state] == [
+        pane.window.start_ms for pane in remaining.panes()
     ]
 
 

@@ -47,6 +47,12 @@ def why(found):
     return [[cause["sentence"] for cause in one["why"]] for one in found["listed"]]
 
 
+def test_sessions_are_counted_by_slots_and_other_windows_as_windows(calendar):
+    sessions = a_meter({"session": "30m"}, channel="source", channels=["a"])
+    assert calendar(a_slot(0))["unit"] == "window"
+    assert calendar(a_slot(0), spec=sessions)["unit"] == "slot"
+
+
 def test_a_complete_calendar_has_nothing_to_say(calendar):
     found = calendar(a_slot(0), a_slot(1))
     assert (found["slots"], found["incomplete"], found["listed"]) == (2, 0, [])

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from strandline.engine.replay.plain import Merged
+from strandline.engine.replay.plain import Session
 
 
 @dataclass(slots=True, eq=False)
@@ -60,9 +60,9 @@ class Window:
             return self.next_ms if self.next_ms is not None else self.max_timestamp_ms
         return self.max_timestamp_ms if self.waits_for_end else None
 
-    def as_session(self, *, is_in_state: bool, ended_ms: int | None = None) -> Merged:
+    def as_session(self, *, is_in_state: bool, ended_ms: int | None = None) -> Session:
         """The session that it is, once it takes no more records."""
-        return Merged(
+        return Session(
             self.start_ms,
             self.end_ms,
             is_in_state=is_in_state,

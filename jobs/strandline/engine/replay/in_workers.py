@@ -18,10 +18,10 @@ from strandline.engine.replay.plain import (
     NEVER,
     NULL_VALUE,
     Firing,
-    Merged,
     Records,
     Replayed,
     Rules,
+    Session,
 )
 from strandline.engine.replay.windows import replay
 
@@ -177,8 +177,8 @@ class _Partition:
 
     def _add_firings(self, done: Replayed, firings: _Firings) -> None:
         fired = done.firings
-        sessions: list[tuple[int | None, Merged | None]] = [(None, None)] * len(fired)
-        for nth, session in enumerate(done.merged):
+        sessions: list[tuple[int | None, Session | None]] = [(None, None)] * len(fired)
+        for nth, session in enumerate(done.sessions):
             for number in session.fired:
                 sessions[number - 1] = nth, session
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strandline.engine.replay.plain import NEVER, Merged, Replayed
+from strandline.engine.replay.plain import NEVER, Replayed, Session
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class OfSessions:
         """The columns of a group, by its firings in force and its event times."""
         size = len(ts_ms)
         found = cls([None] * size, [False] * size, [[] for _ in ts_ms], [None] * size, [])
-        for nth, session in enumerate(done.merged):
+        for nth, session in enumerate(done.sessions):
             fired = [done.firings[number - 1] for number in session.fired]
             shown = [one for one in fired if is_shown[one.number - 1]]
             number = -len(found.in_state)
@@ -42,7 +42,7 @@ class OfSessions:
         return found
 
 
-def _as_firing(session: Merged, number: int, nth: int) -> dict[str, object]:
+def _as_firing(session: Session, number: int, nth: int) -> dict[str, object]:
     """The n-th session, in state, as a firing by the watermark at its end."""
     max_timestamp_ms = session.end_ms - 1
     return {

@@ -63,8 +63,8 @@ def firings_of(
     """
     firings = F.concat(FIRINGS, IN_STATE) if in_state else F.col(FIRINGS)
     each = records.select(*of_record, F.explode(firings).alias(_FIRED))
-    named = [F.col(_FIRED)[field].alias(name) for field, name in _OF_FIRING.items()]
-    return each.select(*(name for name in each.columns if name != _FIRED), *named)
+    named = {name: F.col(_FIRED)[field] for field, name in _OF_FIRING.items()}
+    return each.withColumns(named).drop(_FIRED)
 
 
 def is_in_state() -> Column:

@@ -121,7 +121,7 @@ class Firing:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class Session:
     """A window that has become part of no other one, where windows merge: a session.
 
     Attributes:
@@ -160,7 +160,7 @@ class Replayed:
         removed_by: the firing that purges or evicts it, or the last one before its window left the
             state; `NEVER`: it is in state at the end.
         firings: the firings in order of time.
-        merged: with merging windows: the sessions; those in state are the last ones.
+        sessions: with merging windows: the sessions; those in state are the last ones.
     """
 
     starts_ms: list[int]
@@ -171,7 +171,7 @@ class Replayed:
     until: list[int]
     removed_by: list[int]
     firings: list[Firing] = field(default_factory=list)
-    merged: list[Merged] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
 
     @classmethod
     def of(cls, records: int, *, merging: bool) -> Replayed:
@@ -194,9 +194,7 @@ class Replayed:
 
     def among(self, firings: Sequence[Firing], place: int, ts_ms: int) -> list[int]:
         """The numbers of those of some firings of its session, in order, that contain a record."""
-        first = bisect_left(firings, self.first[place], key=lambda one: one.number)
-        last = bisect_left(firings, self.until[place], lo=first, key=lambda one: one.number)
-        fired = firings[first:last]
+        fired = self._since_arrival(firings, place, self.until[place] - 1)
         return [one.number for one in fired if one.start_ms <= ts_ms < one.end_ms]
 
     def is_unfired(self, firings: Sequence[Firing], place: int, ts_ms: int) -> bool:
@@ -207,10 +205,15 @@ class Replayed:
         removed_by = self.removed_by[place]
         if removed_by == NEVER:
             return False
-        first = bisect_left(firings, self.first[place], key=lambda one: one.number)
-        last = bisect_right(firings, removed_by, lo=first, key=lambda one: one.number)
+        fired = self._since_arrival(firings, place, removed_by)
         # the last one is of the widest window
-        return not any(one.start_ms <= ts_ms < one.end_ms for one in reversed(firings[first:last]))
+        return not any(one.start_ms <= ts_ms < one.end_ms for one in reversed(fired))
+
+    def _since_arrival(self, firings: Sequence[Firing], place: int, last: int) -> Sequence[Firing]:
+        """The firings of a session, in order, from a record's arrival to the one with a number."""
+        begin = bisect_left(firings, self.first[place], key=lambda one: one.number)
+        end = bisect_right(firings, last, lo=begin, key=lambda one: one.number)
+        return firings[begin:end]
 
     def superseded_by(self, firing: Firing) -> list[int]:
         """The numbers of all earlier firings whose records are all in a firing, in order."""

@@ -54,7 +54,7 @@ class _Operator:
         """The outcome, once all records have been taken."""
         if self._rules.merging:
             in_state = (one.as_session(is_in_state=True) for one in self._in_flight.windows)
-            self._replayed.merged += in_state
+            self._replayed.sessions += in_state
         return self._replayed
 
     # ---------------------------------------------------------------- as the watermark advances
@@ -102,7 +102,7 @@ class _Operator:
         window.is_in_flight = False
         for member in window.members if self._removes else window.taken:
             replayed.until[member], replayed.removed_by[member] = last + 1, last
-        replayed.merged.append(window.as_session(is_in_state=False, ended_ms=ended_ms))
+        replayed.sessions.append(window.as_session(is_in_state=False, ended_ms=ended_ms))
 
     def _on_event_time(self, window: Window, time_ms: int, to_ms: int | None) -> None:
         """Fire a timer, while advancing to a watermark; None: to MAX_WATERMARK."""

@@ -7,6 +7,7 @@ session never contains records that are not connected, so records outside cannot
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -20,7 +21,6 @@ from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.sessions.condense import begins
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
-    EVERYTHING,
     LEAST_INSTANT_MS,
     TimeRange,
     midnight_of,
@@ -51,39 +51,69 @@ def read_far_enough(
         whole: whether all connected records before the range are read, too. Needed if a firing of a
             session depends on those before it, as counts do.
     """
-    least_ms, last_ms = _edges(history.days.events)
-    gap_ms = gap_of(history.spec)
-    first_ms = history.days.first_reaching(within.start_ms)
-    end_ms = within.end_ms + 2 * (history.grid.step_ms if gap_ms is None else gap_ms)
+    reach = _Reach(within, history, whole)
+    asked = reach.first_asked()
     while True:
-        region = _region(first_ms, end_ms, last_ms)
+        region = _to_the_end_if_last(asked, history.days.events)
         rows = digested(region)
-        has_all_after, has_all_before = end_ms > last_ms, not whole or first_ms <= least_ms
-        if has_all_after and has_all_before:
+        needed = reach.needed_beyond(asked, rows)
+        if needed is None:
             return region, rows
-        reached = _reached(rows, within, history.spec)
-        needed_ms = history.days.first_reaching(reached.start_ms) if whole else first_ms
-        is_late_enough = reached.end_ms < end_ms
-        is_early_enough = max(needed_ms, least_ms) >= first_ms
-        if is_late_enough and is_early_enough:
-            return region, rows
-        if not is_late_enough:
-            wider_ms = within.end_ms + _WIDER * (end_ms - within.end_ms)
-            end_ms = max(wider_ms, reached.end_ms + 1)
-        if needed_ms < first_ms:
-            wider_ms = within.start_ms - _WIDER * (within.start_ms - first_ms)
-            first_ms = max(min(needed_ms, wider_ms), LEAST_INSTANT_MS)
+        asked = reach.widened(asked, needed)
 
 
-def _region(first_ms: int, end_ms: int, last_ms: int) -> TimeRange:
-    """The event times from an instant on, up to an end.
+@dataclass(frozen=True)
+class _Reach:
+    """The search for the event times that decide about a range: see `read_far_enough`."""
 
-    To the end of all times, if no event time lies after that end.
-    """
-    if end_ms <= last_ms:
-        return TimeRange(first_ms, end_ms)
-    everything = first_ms == LEAST_INSTANT_MS
-    return EVERYTHING if everything else TimeRange(first_ms, END_OF_INSTANTS_MS)
+    within: TimeRange
+    history: History
+    whole: bool
+
+    def first_asked(self) -> TimeRange:
+        """The event times to read first: up to a few gaps after the range."""
+        gap_ms = gap_of(self.history.spec)
+        ahead_ms = 2 * (self.history.grid.step_ms if gap_ms is None else gap_ms)
+        first_ms = self.history.days.first_reaching(self.within.start_ms)
+        return TimeRange(first_ms, self.within.end_ms + ahead_ms)
+
+    def needed_beyond(self, asked: TimeRange, rows: DataFrame) -> TimeRange | None:
+        """The event times that are needed, by the rows of those that were asked for.
+
+        None: no event time outside of these is needed.
+        """
+        events = self.history.days.events
+        if events is None or not self._exceeds(asked, events):
+            return None
+        reached = _reached(rows, self.within, self.history.spec)
+        first_ms = self.history.days.first_reaching(reached.start_ms)
+        needed = TimeRange(first_ms, reached.end_ms + 1).shared_with(events)
+        return needed if needed is not None and self._exceeds(asked, needed) else None
+
+    def _exceeds(self, asked: TimeRange, needed: TimeRange) -> bool:
+        is_earlier = self.whole and needed.start_ms < asked.start_ms
+        return is_earlier or needed.end_ms > asked.end_ms
+
+    def widened(self, asked: TimeRange, needed: TimeRange) -> TimeRange:
+        """A wider range with the needed event times; it grows in few steps, however long it gets.
+
+        An edge that need not move stays.
+        """
+        start_ms, end_ms = asked.start_ms, asked.end_ms
+        if self.whole and needed.start_ms < start_ms:
+            wider_ms = self.within.start_ms - _WIDER * (self.within.start_ms - start_ms)
+            start_ms = max(min(needed.start_ms, wider_ms), LEAST_INSTANT_MS)
+        if needed.end_ms > end_ms:
+            wider_ms = self.within.end_ms + _WIDER * (end_ms - self.within.end_ms)
+            end_ms = max(needed.end_ms, wider_ms)
+        return TimeRange(start_ms, end_ms)
+
+
+def _to_the_end_if_last(asked: TimeRange, events: TimeRange | None) -> TimeRange:
+    """A range of event times; to the end of all times, if no event time lies after it."""
+    if events is not None and asked.end_ms < events.end_ms:
+        return asked
+    return TimeRange(asked.start_ms, END_OF_INSTANTS_MS)
 
 
 def _reached(rows: DataFrame, within: TimeRange, spec: PipelineSpec) -> TimeRange:
@@ -224,10 +254,3 @@ def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
         F.max(c.END).alias(c.END),
         F.max(c.START).alias(c.LARGEST_TS),
     )
-
-
-def _edges(events: TimeRange | None) -> tuple[int, int]:
-    """The least and the largest event time; without any record, the largest is below the least."""
-    if events is None:
-        return LEAST_INSTANT_MS, LEAST_INSTANT_MS - 1
-    return events.start_ms, events.end_ms - 1

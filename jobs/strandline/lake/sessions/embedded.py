@@ -31,6 +31,7 @@ from strandline.spec.common import EngineName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
 
 VERSION = "0.7.2"
 """The version of `pysail` whose results were compared with Flink's."""
@@ -79,9 +80,9 @@ class EmbeddedSession:
     def computed(self, rows: DataFrame) -> DataFrame:
         """The rows, computed once and kept in local files."""
         folder = self.folder / str(next(self._numbers))
-        schema = rows.schema
         rows.write.parquet(self.to_write(str(folder)))
         folder.mkdir(exist_ok=True)  # of no rows Sail writes no file
+        schema = _written(folder) or rows.schema
         return self.parquet(self.spark.read.schema(schema), str(folder))
 
     def table_at(self, place: str) -> str:
@@ -233,6 +234,17 @@ def _started(
         raise UnexpectedError(_PLACE, f"its server does not start ({problem})", "try again")
     said: dict[str, str] = json.loads(line)
     return server, said
+
+
+def _written(folder: Path) -> StructType | None:
+    """The schema of the Parquet files in a folder, quicker than by the server; None: no files."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - for runs alone
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
+    first = next(folder.glob("*.parquet"), None)
+    if first is None:
+        return None
+    return from_arrow_schema(pq.read_schema(first), prefer_timestamp_ntz=True)
 
 
 def _server_settings(memory: int) -> dict[str, str]:

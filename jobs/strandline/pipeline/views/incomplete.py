@@ -124,6 +124,8 @@ def incomplete_in(
     return {
         **shown.facts,
         "days": days.named,
+        # sessions have no edges that all keys share
+        "unit": "slot" if shown.spec.window.merging else "window",
         "slots": _slots_in(shown.store, days),
         "incomplete": found,
         "causes": {name: by_cause[name] for name in MEANINGS if by_cause[name]},
