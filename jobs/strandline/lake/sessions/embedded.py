@@ -224,6 +224,7 @@ def _started(
             stderr=errors,
             text=True,
             env={**settings, **os.environ, "RUST_LOG": "error"},
+            start_new_session=True,  # Ctrl-C is for the command, which ends the server
         )
     out: IO[str] | None = server.stdout
     line = out.readline() if out is not None else ""
