@@ -160,14 +160,16 @@ def application(
         # SIGTERM is answered as Ctrl-C is
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         stores = stores_of(lake, log)
-        session = start(choice, name, spec.spark, short=short, stores=stores)
+        session = None
         try:
+            session = start(choice, name, spec.spark, short=short, stores=stores)
             require_shared(session, lake, probe=uuid4().hex)
             yield session.spark, step
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:  # kept: a channel freed while it connects waits for ever
             raise InterruptedByUserError(
                 f"{spec.pipeline}", "interrupted", "running it again is safe"
-            ) from None
+            ) from error
         finally:
-            session.stop()
+            if session is not None:
+                session.stop()
             signal.signal(signal.SIGTERM, before)
