@@ -22,8 +22,9 @@ def of_status(found: Mapping[str, Any]) -> Iterator[str]:
     if found["notice"]:
         yield f"note: {escape(found['notice'])}\n"
     yield from lines(found["findings"])
-    if found["books_of_tables"] and not any(f["name"] == "tables" for f in found["findings"]):
-        yield f"tables: all {found['books_of_tables']:,} books over them balance\n"
+    books = found["books_of_tables"]
+    if books and not any(one["name"] == "tables" for one in found["findings"]):
+        yield f"tables: {books:,} of {books:,} books over them balance\n"
 
 
 def of_audit(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
@@ -269,4 +270,18 @@ def _fail(error: StrandlineError, arguments: Sequence[str]) -> NoReturn:
     show.failure(error, as_json="--json" in arguments)
     if os.environ.get("STRANDLINE_TRACE"):
         traceback.print_exception(error.__cause__ or error)
+    if isinstance(error, InterruptedByUserError):
+        _leave(error.exit_code)
     sys.exit(error.exit_code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process at once.
+
+    A client of Spark Connect that was interrupted as it connected would, as Python ends, ask its
+    server for ten minutes to clean up.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(code)

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from strandline.errors import InputError, UnexpectedError
+from strandline.errors import InputError, RetryableError, UnexpectedError
 from strandline.lake.local import MEMORY
 from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
@@ -141,10 +141,12 @@ def start_embedded(
         spark = connected(target, settings, extra="sail")
         _give_up_soon(spark)
         keep_settings(spark)
-    except BaseException:
+    except BaseException as error:
         if server is not None:
             _end(server)
         shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, TimeoutError):
+            raise RetryableError(_PLACE, f"its server gives {error}", "run it again") from None
         raise
     session = EmbeddedSession(spark, server, folder)
     opened(session)
@@ -224,6 +226,7 @@ def _started(
             stderr=errors,
             text=True,
             env={**settings, **os.environ, "RUST_LOG": "error"},
+            start_new_session=True,  # Ctrl-C is for the command, which ends the server
         )
     out: IO[str] | None = server.stdout
     line = out.readline() if out is not None else ""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 CLIENT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 """The environment variable that makes PySpark a client of Connect, also in child processes."""
 _SECONDS_TO_CONNECT = 10.0
+_SECONDS_TO_START = 60.0
+"""Of a server on this machine, which may have much else to do."""
 
 
 def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkSession:
@@ -26,11 +28,12 @@ def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkS
 
     Raises:
         InputError: the client's packages are missing.
-        TimeoutError: a remote server accepts no connection.
+        TimeoutError: the server accepts no connection.
     """
     # by this PySpark's functions are those of the client; they ask for no JVM
     os.environ[CLIENT_MODE] = "1"
     try:
+        from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
         from pyspark.sql.connect.client.core import ChannelBuilder  # noqa: PLC0415
         from pyspark.sql.connect.session import SparkSession as Client  # noqa: PLC0415
     except ImportError as error:
@@ -52,31 +55,31 @@ def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkS
 
     builder = Client.builder
     if target.startswith("sc://"):
-        _await_server(target)
+        _await_server(DefaultChannelBuilder(target), _SECONDS_TO_CONNECT)
         builder = builder.remote(target)
     else:
         # the path of a socket is no name of a host, and Sail refuses it as one
         channel: Any = Channel([("grpc.default_authority", "localhost")])
+        _await_server(channel, _SECONDS_TO_START)
         builder = builder.channelBuilder(channel)
     for name, value in settings.items():
         builder = builder.config(name, value)
     return cast("SparkSession", builder.create())
 
 
-def _await_server(remote: str) -> None:
+def _await_server(server: Any, seconds: float) -> None:
     """Wait until a server accepts a connection; the client itself would retry for ten minutes.
 
     Raises:
         TimeoutError: it does not accept one in time.
     """
     import grpc  # noqa: PLC0415 - the client's packages may be missing
-    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - the same
 
-    with DefaultChannelBuilder(remote).toChannel() as channel:
+    with server.toChannel() as channel:
         try:
-            grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_CONNECT)
+            grpc.channel_ready_future(channel).result(timeout=seconds)
         except grpc.FutureTimeoutError:
-            problem = f"no connection within {_SECONDS_TO_CONNECT:.0f} s"
+            problem = f"no connection within {seconds:.0f} s"
             raise TimeoutError(problem) from None
 
 
