@@ -18,6 +18,9 @@ _INSTANT = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?" + _END
 )
+# Airflow's form has a date picker for this format. Its server leaves values to `pattern`, unless
+# the package rfc3339-validator is installed: then a date without a time is refused.
+_PICKED = "date-time"
 _INSTANT_HELP = "ISO-8601, such as 2013-02-10 or 2013-02-10T06:00:00Z; a date is midnight UTC"
 _DURATION = r"^(0|[1-9][0-9]*)(ms|s|m|h|d)" + _END
 # One line without control characters: it is read in tables, logs and a terminal.
@@ -162,12 +165,23 @@ def _pipeline(names: Sequence[str], *, default: str | None) -> Param:
 
 
 def _instant(title: str, description: str) -> Param:
-    return Param(type="string", title=title, description=description, pattern=_INSTANT)
+    return Param(
+        type="string",
+        title=title,
+        description=description,
+        pattern=_INSTANT,
+        format=_PICKED,
+    )
 
 
 def _optional_instant(title: str, description: str) -> Param:
     return Param(
-        None, type=["null", "string"], title=title, description=description, pattern=_INSTANT
+        None,
+        type=["null", "string"],
+        title=title,
+        description=description,
+        pattern=_INSTANT,
+        format=_PICKED,
     )
 
 

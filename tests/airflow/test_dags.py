@@ -91,6 +91,19 @@ def test_a_form_can_be_sent_with_what_it_has_by_default(bag):
             assert param.value not in {None, ""} or may_be_null, (dag.dag_id, name)
 
 
+@pytest.mark.parametrize("text", ["2013-02-10", "2013-02-10T06:30:00.000Z", "2013-02-10 06:30"])
+def test_instants_are_picked_in_the_form_and_given_as_dates_or_times_elsewhere(text):
+    from strandline.spec.values import parse_instant
+    from strandline_airflow.params import daily_params, reprocess_params
+
+    params = {**reprocess_params(["flights"]), **daily_params()}
+    for name in ("start", "end", "as_of", "to"):
+        param = params[name]
+        assert param.schema["format"] == "date-time", "the form shows a date picker for it"
+        assert param.resolve(text) == text
+        assert parse_instant(text) == parse_instant("2013-02-10") + (text[11:] > "") * 23_400_000
+
+
 @pytest.mark.parametrize("asset", ["landed", "s3://bucket/landed"])
 def test_a_pipeline_may_run_whenever_its_landing_is_updated(asset, tmp_path, bag):
     from airflow.sdk import Asset

@@ -132,10 +132,24 @@ def test_only_a_critical_failure_blocks():
 
 def test_the_first_gaps_are_shown_and_many_in_a_row_as_one_with_their_number():
     starts = pd.to_datetime(["2013-01-01", "2013-03-01", "2013-01-05", "2013-01-04"], utc=True)
-    ends = starts + pd.to_timedelta([1, 1, 2_000, 1], unit="h")
-    gaps = pd.DataFrame({"slot_start": starts, "slot_end": ends, "slots": [1, None, 2_000, 1]})
+    ends = starts + pd.to_timedelta([1, 1, 1_100, 1], unit="h")
+    gaps = pd.DataFrame({"slot_start": starts, "slot_end": ends, "slots": [1, None, 1_100, 1]})
     found = gaps_shown(gaps)
     assert found["gap_examples"][:2] == [starts[0], starts[3]]
-    assert found["gap_examples"][2].endswith("(2,000 slots)")
-    assert (found["gaps_shown"], found["last_gap"]) == (2_002, starts[1])
+    assert found["gap_examples"][2].endswith("(1,100 slots)")
+    assert (found["gaps_shown"], found["last_gap"]) == (1_102, starts[1])
     assert gaps_shown(gaps[:0]) == {"gap_examples": ()}
+
+
+def test_gaps_whose_slots_touch_or_overlap_are_shown_as_one():
+    hours = [*range(30), 40, 41, 50, 60]
+    starts = pd.Timestamp("2024-03-10", tz="UTC") + pd.to_timedelta(hours, unit="h")
+    for length in ("1h", "90min"):
+        gaps = pd.DataFrame({"slot_start": starts, "slot_end": starts + pd.Timedelta(length)})
+        found = gaps_shown(gaps)
+        first, second, third = found["gap_examples"]
+        assert first.startswith("2024-03-10T00:00:00Z to 2024-03-11T0")
+        assert first.endswith("(30 slots)")
+        assert second.endswith("(2 slots)")
+        assert third == starts[32]
+        assert (found["gaps_shown"], found["last_gap"]) == (33, starts[33])

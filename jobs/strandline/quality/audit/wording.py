@@ -84,20 +84,28 @@ class RangeFigures:
 
 
 def gaps_shown(gaps: pd.DataFrame) -> dict[str, Any]:
-    """The first gaps as texts, their number of slots, and the start of the last gap."""
+    """The first gaps as texts, their number of slots, and the start of the last gap.
+
+    Slots in a row are one gap: `2013-01-05T03:00:00Z to 2013-01-05T06:00:00Z (3 slots)`.
+    """
     if gaps.empty:
         return {"gap_examples": ()}
     in_order = gaps.sort_values("slot_start")
     slots = in_order["slots"] if "slots" in in_order else pd.Series(1, index=in_order.index)
-    slots = slots.astype("Int64").fillna(1)
-    first = [*zip(in_order["slot_start"], in_order["slot_end"], slots, strict=True)][:3]
+    is_next = in_order["slot_start"] <= in_order["slot_end"].shift()
+    first = (
+        in_order.assign(slots=slots.astype("Int64").fillna(1))
+        .groupby((~is_next).cumsum())
+        .agg({"slot_start": "first", "slot_end": "last", "slots": "sum"})
+        .head(_EXAMPLES)
+    )
     examples = [
         start if count == 1 else f"{shown(start)} to {shown(end)} ({count:,} slots)"
-        for start, end, count in first
+        for start, end, count in first.itertuples(index=False)
     ]
     return {
         "gap_examples": examples,
-        "gaps_shown": int(sum(count for _, _, count in first)),
+        "gaps_shown": int(first["slots"].sum()),
         "last_gap": in_order["slot_start"].iloc[-1],
     }
 
