@@ -110,6 +110,13 @@ def test_an_expression_that_fails_on_every_row_is_no_unknown_one(line):
     assert "try_divide()" in said
 
 
+def test_of_several_aggregates_the_one_that_divides_by_zero_is_named(line):
+    total = "sum(CAST(amount AS INT) / (amount - amount))"
+    said = refused(line, aggregates={"n": "count(*)", "total": total})
+    assert f"meter: aggregates.total: '{total}' fails on amount = " in said
+    assert "try_divide()" in said
+
+
 def test_of_many_rows_the_one_is_found_that_an_expression_fails_on(spark, tmp_path):
     rows = [
         a_record(f"{day} 10:00", f"{day} 10:00", amount=n + 100 * day, device=f"{n}")

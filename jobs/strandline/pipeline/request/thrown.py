@@ -31,6 +31,8 @@ from strandline.sql.read import read_sql
 
 _SECONDS = 60
 """The time in seconds after which no further query is started."""
+_OF_THE_PLANNER = "Physical input schema should be the same"
+"""In an error of Sail's planner about a query, which fails on no value."""
 _LONGEST = 80
 """The largest number of characters of a shown value."""
 _HASHES = 2**32
@@ -56,7 +58,8 @@ class _Asked:
         try:
             self.probe(rows).collect()
         except FAILURES as error:
-            return telling_line(str(error)) or type(error).__name__
+            said = telling_line(str(error)) or type(error).__name__
+            return None if _OF_THE_PLANNER in said else said
         return None
 
 
