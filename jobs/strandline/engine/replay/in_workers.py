@@ -182,14 +182,15 @@ class _Partition:
             for number in session.fired:
                 sessions[number - 1] = nth, session
 
-        def window(number: int) -> dict[str, int]:
-            one = fired[number - 1]
-            nth = firings.nth[number - 1]
-            return {"start_ms": one.start_ms, "end_ms": one.end_ms, "firing": nth}
+        windows = [
+            {"start_ms": one.start_ms, "end_ms": one.end_ms, "firing": nth}
+            for one, nth in zip(fired, firings.nth, strict=True)
+        ]
 
         def superseded(firing: Firing) -> list[dict[str, int]] | None:
             listed = self._rules.merging and self._rules.lists_superseded
-            return [*map(window, done.superseded_by(firing))] if listed else None
+            # the lists of a session share their entries, of which there may be millions
+            return [windows[n - 1] for n in done.superseded_by(firing)] if listed else None
 
         self._extend(
             self._firings,
