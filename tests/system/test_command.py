@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -139,6 +142,39 @@ def test_spark_and_its_workers_are_those_of_the_command_whatever_the_shell_has(h
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["diff"]["windows"]["insert"] == 1
+
+
+JVM = "org.apache.spark.deploy.SparkSubmit"
+
+
+def test_an_interruption_while_spark_starts_leaves_no_process_behind(home):
+    lake = home / "interrupted"
+    lake.mkdir()
+    (lake / "landing").symlink_to(home / "lake" / "landing")
+    driver = subprocess.Popen(
+        [COMMAND, "advance", "clicks", "--engine", "spark", "--to", "2024-03-02"],
+        env={
+            **os.environ,
+            "STRANDLINE_PIPELINES": str(home / "pipelines"),
+            "STRANDLINE_LAKE": str(lake),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # whose foreground group Ctrl-C is sent to
+    )
+    started: list[psutil.Process] = []
+    is_starting = False
+    while not is_starting:
+        assert driver.poll() is None, driver.stdout.read()
+        with suppress(psutil.NoSuchProcess):
+            started = psutil.Process(driver.pid).children(recursive=True)
+            is_starting = any(JVM in process.cmdline() for process in started)
+    os.killpg(driver.pid, signal.SIGINT)
+    message, _ = driver.communicate(timeout=60)  # its output ends with the last of them
+    assert driver.returncode == 130
+    assert "interrupted; running it again is safe" in message
+    assert not any(process.is_running() for process in started)
 
 
 def said(done) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+import psutil
 from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -53,6 +54,7 @@ SMALL_INPUT = {
     "spark.ui.retainedTasks": "100",
 }
 """Settings for a session with thousands of queries over few rows."""
+_ENDS_WITHIN_S = 5
 _ASKED_BY_EVERY_COLUMN = {
     "functions": ("col", "lit"),
     "org.apache.spark.sql.functions": ("col", "lit", "when"),
@@ -165,8 +167,12 @@ def start_classic(
 
 def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
     """The session of a builder; an error names `master`."""
+    others = _children()
     try:
         spark = builder.getOrCreate()
+    except KeyboardInterrupt:
+        _kill_all_but(others)
+        raise
     except (PySparkException, RuntimeError, OSError) as error:
         raise InputError(
             "Spark",
@@ -185,6 +191,27 @@ def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
     spark.sparkContext.setLogLevel("ERROR")
     _look_up_once(spark)
     return spark
+
+
+def _children() -> set[psutil.Process]:
+    """The processes that this process, or one of these, has started and that live."""
+    return {*psutil.Process().children(recursive=True)}
+
+
+def _kill_all_but(others: Collection[psutil.Process]) -> None:
+    """End the processes of an interrupted start of Spark.
+
+    A JVM that is still starting would find that PySpark has removed the folder for its port, and
+    then wait for connections without an end.
+    """
+    for _ in range(_ENDS_WITHIN_S):  # a script among them may have started one more meanwhile
+        started = _children().difference(others)
+        for process in started:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(started, timeout=1)
+        if not started:
+            return
 
 
 def _fit_this_machine(spark: SparkSession, own: Collection[str]) -> None:
