@@ -147,34 +147,49 @@ def test_spark_and_its_workers_are_those_of_the_command_whatever_the_shell_has(h
 JVM = "org.apache.spark.deploy.SparkSubmit"
 
 
-def test_an_interruption_while_spark_starts_leaves_no_process_behind(home):
-    lake = home / "interrupted"
-    lake.mkdir()
-    (lake / "landing").symlink_to(home / "lake" / "landing")
+@pytest.fixture
+def on_spark(home, tmp_path):
+    """A run on Apache Spark, in a terminal session of its own, whose group Ctrl-C is sent to."""
+    (tmp_path / "landing").symlink_to(home / "lake" / "landing")
+    places = {"STRANDLINE_PIPELINES": str(home / "pipelines"), "STRANDLINE_LAKE": str(tmp_path)}
     driver = subprocess.Popen(
         [COMMAND, "advance", "clicks", "--engine", "spark", "--to", "2024-03-02"],
-        env={
-            **os.environ,
-            "STRANDLINE_PIPELINES": str(home / "pipelines"),
-            "STRANDLINE_LAKE": str(lake),
-        },
+        env={**os.environ, **places},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,  # whose foreground group Ctrl-C is sent to
+        start_new_session=True,
     )
+    yield driver
+    if driver.poll() is None:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+
+
+def test_an_interruption_while_spark_starts_leaves_no_process_behind(on_spark):
     started: list[psutil.Process] = []
     is_starting = False
     while not is_starting:
-        assert driver.poll() is None, driver.stdout.read()
+        assert on_spark.poll() is None, on_spark.stdout.read()
         with suppress(psutil.NoSuchProcess):
-            started = psutil.Process(driver.pid).children(recursive=True)
+            started = psutil.Process(on_spark.pid).children(recursive=True)
             is_starting = any(JVM in process.cmdline() for process in started)
-    os.killpg(driver.pid, signal.SIGINT)
-    message, _ = driver.communicate(timeout=60)  # its output ends with the last of them
-    assert driver.returncode == 130
+    os.killpg(on_spark.pid, signal.SIGINT)
+    message, _ = on_spark.communicate(timeout=60)  # its output ends with the last of them
+    assert on_spark.returncode == 130
     assert "interrupted; running it again is safe" in message
     assert not any(process.is_running() for process in started)
+
+
+def test_an_interruption_while_spark_runs_is_one_line(on_spark):
+    assert any("observe" in line for line in on_spark.stdout)
+    started = psutil.Process(on_spark.pid).children(recursive=True)
+    os.killpg(on_spark.pid, signal.SIGINT)
+    message, _ = on_spark.communicate(timeout=60)
+    assert on_spark.returncode == 130
+    assert "Traceback" not in message
+    assert message.endswith("interrupted; running it again is safe\n")
+    assert psutil.wait_procs(started, timeout=30)[1] == []
 
 
 def said(done) -> str:

@@ -6,9 +6,10 @@ from threading import current_thread, main_thread
 if current_thread() is main_thread():
     # Ctrl-C while modules are imported ends the process without a traceback
     _before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from strandline.cli.main import main
-
-    signal.signal(signal.SIGINT, _before)
+    try:
+        from strandline.cli.main import main
+    finally:
+        signal.signal(signal.SIGINT, _before)
 else:
     from strandline.cli.main import main
 

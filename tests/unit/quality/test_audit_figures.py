@@ -153,3 +153,12 @@ def test_gaps_whose_slots_touch_or_overlap_are_shown_as_one():
         assert second.endswith("(2 slots)")
         assert third == starts[32]
         assert (found["gaps_shown"], found["last_gap"]) == (33, starts[33])
+
+
+def test_a_gap_of_cumulative_slots_ends_with_the_longest_of_each_day():
+    day = pd.Timestamp("2024-03-10", tz="UTC")
+    slots = [(d, hours) for d in range(3) for hours in (24, 6, 12, 18)]
+    starts = pd.Series([day + pd.Timedelta(days=d) for d, _ in slots])
+    ends = pd.Series([day + pd.Timedelta(days=d, hours=hours) for d, hours in slots])
+    found = gaps_shown(pd.DataFrame({"slot_start": starts, "slot_end": ends}))
+    assert found["gap_examples"] == ["2024-03-10T00:00:00Z to 2024-03-13T00:00:00Z (12 slots)"]

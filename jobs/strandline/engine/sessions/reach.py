@@ -91,6 +91,7 @@ class _Reach:
         return needed if needed is not None and self._exceeds(asked, needed) else None
 
     def _exceeds(self, asked: TimeRange, needed: TimeRange) -> bool:
+        """Whether needed event times lie outside of those asked for, on a side that matters."""
         is_earlier = self.whole and needed.start_ms < asked.start_ms
         return is_earlier or needed.end_ms > asked.end_ms
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from threading import current_thread, main_thread
 
 import psutil
 from pyspark import SparkContext, StorageLevel
@@ -146,6 +148,7 @@ def start_classic(
     # expected analysis errors become our own; their JSON traces would only hide them
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_no_interruption)
     builder = SparkSession.builder.appName(app_name)
     settings = dict(_SETTINGS)
     if master is not None or not submitted:
@@ -169,7 +172,8 @@ def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
     """The session of a builder; an error names `master`."""
     others = _children()
     try:
-        spark = builder.getOrCreate()
+        with _own_interrupt():
+            spark = builder.getOrCreate()
     except KeyboardInterrupt:
         _kill_all_but(others)
         raise
@@ -191,6 +195,26 @@ def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
     spark.sparkContext.setLogLevel("ERROR")
     _look_up_once(spark)
     return spark
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """A context that leaves the handler of Ctrl-C as it was.
+
+    PySpark's cancels all jobs over the very connection whose answer the interrupted call awaits;
+    stopping the session ends them, too.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and current_thread() is main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _is_no_interruption(record: logging.LogRecord) -> bool:
+    """Whether a log record is not that of py4j for an interrupted call, which is raised, too."""
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 def _children() -> set[psutil.Process]:

@@ -12,7 +12,9 @@ from strandline.lake.store.store import RESULTS, Store
 
 
 def require_writable(store: Store) -> None:
-    """Check that the folders of all tables on this machine may be written.
+    """Check that the folders of existing tables on this machine may be written.
+
+    Folders of their partitions are not looked at.
 
     Raises:
         InputError: one may not; a run would end in the middle of its publishing.

@@ -6,6 +6,7 @@ import re
 
 _SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
 _BY_ZERO = re.compile(r"[Dd]ivi(?:de|sion) by zero")
+_REMAINDER = re.compile(r"%|\bmod\(", re.IGNORECASE)
 _NO_CAST = re.compile(r"[Cc]annot cast")
 _TIME_OF_A_NUMBER = re.compile(r"(timestamp_(?:seconds|millis|micros))\((.+)\)", re.DOTALL)
 _PER_SECOND = {"timestamp_seconds": 1, "timestamp_millis": 10**3, "timestamp_micros": 10**6}
@@ -47,7 +48,7 @@ def try_form(text: str, problem: str) -> str:
     if _NO_CAST.search(problem):  # of a text that `sum` takes for a number, say
         return "try_cast()"
     if _BY_ZERO.search(problem):
-        return "try_divide()" if "/" in text else "try_mod()"
+        return "try_mod()" if _REMAINDER.search(text) and "/" not in text else "try_divide()"
     forms = (form for pattern, form in _TRY_FORMS if re.search(pattern, text, re.IGNORECASE))
     form = next(forms, None)
     return "CASE WHEN … END around it" if form is None else f"{form}()"

@@ -90,13 +90,13 @@ def gaps_shown(gaps: pd.DataFrame) -> dict[str, Any]:
     """
     if gaps.empty:
         return {"gap_examples": ()}
-    in_order = gaps.sort_values("slot_start")
+    in_order = gaps.sort_values(["slot_start", "slot_end"])
     slots = in_order["slots"] if "slots" in in_order else pd.Series(1, index=in_order.index)
-    is_next = in_order["slot_start"] <= in_order["slot_end"].shift()
+    is_next = in_order["slot_start"] <= in_order["slot_end"].cummax().shift()
     first = (
         in_order.assign(slots=slots.astype("Int64").fillna(1))
         .groupby((~is_next).cumsum())
-        .agg({"slot_start": "first", "slot_end": "last", "slots": "sum"})
+        .agg({"slot_start": "first", "slot_end": "max", "slots": "sum"})
         .head(_EXAMPLES)
     )
     examples = [
