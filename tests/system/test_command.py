@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -159,6 +160,8 @@ def on_spark(home, tmp_path):
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        # a shell's job in the background, as these tests may be, ignores it, and so do its children
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - so short
     )
     yield driver
     if driver.poll() is None:
