@@ -182,15 +182,14 @@ class _Partition:
             for number in session.fired:
                 sessions[number - 1] = nth, session
 
-        windows = [
-            {"start_ms": one.start_ms, "end_ms": one.end_ms, "firing": nth}
-            for one, nth in zip(fired, firings.nth, strict=True)
-        ]
-
-        def superseded(firing: Firing) -> list[dict[str, int]] | None:
-            listed = self._rules.merging and self._rules.lists_superseded
+        supersedes: list[list[dict[str, int]] | None] = [None] * len(fired)
+        if self._rules.merging and self._rules.lists_superseded:
             # the lists of a session share their entries, of which there may be millions
-            return [windows[n - 1] for n in done.superseded_by(firing)] if listed else None
+            windows = [
+                {"start_ms": one.start_ms, "end_ms": one.end_ms, "firing": nth}
+                for one, nth in zip(fired, firings.nth, strict=True)
+            ]
+            supersedes = [[windows[n - 1] for n in done.superseded_by(one)] for one in fired]
 
         self._extend(
             self._firings,
@@ -205,7 +204,7 @@ class _Partition:
             firing=firings.nth,
             replaces_before=firings.replaces_before,
             is_shown=firings.is_shown,
-            supersedes=[superseded(firing) for firing in fired],
+            supersedes=supersedes,
         )
 
     @staticmethod
