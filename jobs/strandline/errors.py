@@ -43,6 +43,10 @@ class InterruptedByUserError(StrandlineError):
 
     exit_code = 130
 
+    def __init__(self, place: str) -> None:
+        """An interruption of the command or pipeline that `place` names."""
+        super().__init__(place, "interrupted", "running it again is safe")
+
 
 class InputError(StrandlineError):
     """The data, the pipeline's file or an argument is wrong; a retry would fail, too."""

@@ -228,7 +228,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         # not by itself: its message for a wrong option would be no JSON document
         code = app(args=arguments, prog_name="strandline", standalone_mode=False) or 0
         if code == InterruptedByUserError.exit_code:  # of a Ctrl-C, which is no error to Typer
-            raise _interrupted(arguments)
+            raise InterruptedByUserError(_place_in(arguments))
         sys.exit(code)
     except StrandlineError as error:
         _fail(error, arguments)
@@ -238,7 +238,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             write_failure(InputError(_place_of(error), error.format_message()))
         sys.exit(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):  # Typer aborts where the input ends at a question
-        _fail(_interrupted(arguments), arguments)
+        _fail(InterruptedByUserError(_place_in(arguments)), arguments)
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust, too: a user reads one line
@@ -254,11 +254,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _place_in(arguments: Sequence[str]) -> str:
     return " ".join(["strandline", *arguments[:2]])
-
-
-def _interrupted(arguments: Sequence[str]) -> InterruptedByUserError:
-    place = _place_in(arguments)
-    return InterruptedByUserError(place, "interrupted", "running it again is safe")
 
 
 def _place_of(error: UsageError) -> str:

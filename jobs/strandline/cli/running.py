@@ -166,9 +166,7 @@ def application(
             require_shared(session, lake, probe=uuid4().hex)
             yield session.spark, step
         except KeyboardInterrupt as error:  # kept: a channel freed while it connects waits for ever
-            raise InterruptedByUserError(
-                f"{spec.pipeline}", "interrupted", "running it again is safe"
-            ) from error
+            raise InterruptedByUserError(spec.pipeline) from error
         finally:
             if session is not None:
                 session.stop()
