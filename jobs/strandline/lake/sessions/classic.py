@@ -148,7 +148,8 @@ def start_classic(
     # expected analysis errors become our own; their JSON traces would only hide them
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(_is_no_interruption)
+    for name in ("root", "py4j.clientserver"):  # the latter as it shuts the call's connection down
+        logging.getLogger(name).addFilter(_is_no_interruption)
     builder = SparkSession.builder.appName(app_name)
     settings = dict(_SETTINGS)
     if master is not None or not submitted:
@@ -213,8 +214,14 @@ def _own_interrupt() -> Iterator[None]:
 
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:
-    """Whether a log record is not that of py4j for an interrupted call, which is raised, too."""
-    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
+    """Whether a log record reports neither an interrupted call nor an error as one was cleaned up.
+
+    py4j logs both; the interruption is raised, too.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is None
 
 
 def _children() -> set[psutil.Process]:
