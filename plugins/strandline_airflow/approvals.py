@@ -49,13 +49,13 @@ class PreviewApprovalOperator(ApprovalOperator):
 
 
 def subject_to_approve(context: Context, **_: object) -> str:
-    """One line to approve: the pipeline, its range, and the number of rows that change."""
+    """One line to approve: the pipeline, its range, and the rows that change, results first."""
     prepared = prepared_by(context)
-    within, counts = prepared.get("range") or {}, (prepared.get("diff") or {}).items()
+    within, counts = prepared.get("range") or {}, (prepared.get("diff") or {})
     changes = [
-        f"{sum(of_table.values()):,} rows of {table}"
-        for table, of_table in counts
-        if sum(of_table.values())
+        f"{rows:,} {'row' if rows == 1 else 'rows'} of {table}"
+        for table in sorted(counts, key=lambda table: table not in _RESULTS)
+        if (rows := sum(counts[table].values()))
     ]
     range_text = f", {within['start']} to {within['end']}" if within else ""
     return f"Publish {prepared['pipeline']}{range_text}: {', '.join(changes) or 'nothing changes'}?"
@@ -82,7 +82,7 @@ def preview_text(answer: Any) -> str:
     if not (isinstance(answer, Mapping) and answer.get("preview")):
         return ""
     page = io.StringIO()
-    options: dict[str, Any] = {"highlight": False, "soft_wrap": True, "color_system": None}
+    options: dict[str, Any] = {"highlight": False, "color_system": None}
     console = TextConsole(file=page, width=_WIDTH, **options)
     every = [*parts(answer["preview"])]
     summary, windows = every[:_BY_DAY_AND_REASON], every[_BY_DAY_AND_REASON:]
@@ -92,7 +92,8 @@ def preview_text(answer: Any) -> str:
     return "\n".join(lines) or "nothing changes: the published rows are those of this run"
 
 
+_RESULTS = ("windows", "pairs")
 _BY_DAY_AND_REASON = 2
 """The first parts of a preview: its days, and quarantine by reason."""
-_WIDTH = 100
-"""The width of a line in characters: that of Airflow's page; longer lines are wrapped."""
+_WIDTH = 86
+"""The width of a line in characters: Airflow's page shows as many on a screen of 1,280 pixels."""

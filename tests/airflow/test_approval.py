@@ -144,13 +144,15 @@ def test_the_subject_names_pipeline_range_and_size():
         "run_id": "r-1",
         "range": {"start": "2013-02-01T00:00:00Z", "end": "2013-02-03T00:00:00Z"},
         "diff": {
+            "quarantine": {"insert": 1, "update": 0, "delete": 0},
+            "completeness": {"insert": 0, "update": 0, "delete": 0},
             "windows": {"insert": 2, "update": 1_200, "delete": 0},
-            "quarantine": {"insert": 0, "update": 0, "delete": 0},
         },
     }
     asked = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: prepared)}
     assert subject_to_approve(asked) == (
-        "Publish flights, 2013-02-01T00:00:00Z to 2013-02-03T00:00:00Z: 1,202 rows of windows?"
+        "Publish flights, 2013-02-01T00:00:00Z to 2013-02-03T00:00:00Z: "
+        "1,202 rows of windows, 1 row of quarantine?"
     )
 
 
@@ -166,23 +168,24 @@ def test_a_preview_leads_with_windows_whose_values_change_and_fits_the_page():
         "how": "changed",
         "start": "2013-02-01T10:00:00Z",
         "end": "2013-02-01T11:00:00Z",
-        "key": {"carrier": "UA"},
-        "before": {"records": 3},
-        "after": {"records": 4},
+        "key": {"origin": "EWR", "carrier": "UA"},
+        "before": {"records": 3, "longest_air_time_min": 150, "closed_at": "2013-02-01T15:07Z"},
+        "after": {"records": 4, "longest_air_time_min": 598, "closed_at": "2013-02-02T01:47Z"},
     }
     preview = {
         "days": [day],
         "other_days": day | {"days": 0},
         "days_cut": False,
-        "quarantine": {},
-        "windows": {"added": 0, "changed": 1, "removed": 0},
+        "quarantine": {"lost": {f"a rather long reason {n}": 12_345 for n in range(9)}},
+        "windows": {"added": 0, "changed": 12_345, "removed": 0},
         "changed_in_values": 1,
         "shown": [change],
     }
     lines = preview_text({"preview": preview}).splitlines()
-    assert lines[0].startswith("windows that change: 1")
-    assert any("3 → 4" in line for line in lines[:4])
-    assert max(map(len, lines)) <= 100
+    assert lines[0].startswith("windows that change: 12,345")
+    assert any("3 → 4" in line for line in lines[:6])
+    widths = [*map(len, lines)]
+    assert max(widths) <= 86, "Airflow's page shows as many on a screen of 1,280 pixels"
 
 
 def test_a_preview_alone_prepares_nothing(execute, submit):

@@ -13,11 +13,15 @@ from strandline.tables import WINDOW_COLUMNS
 
 _SHOWN = {"changed": 10, "removed": 5, "added": 5}
 """The number of shown windows of each kind; the JSON document has more."""
+_ALIKE = 3
+"""The number of shown windows that change, where none does in its values."""
 _DAYS = 20
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _LONGEST = 40
 """The longest shown value, in characters."""
 _BOOKKEEPING = {*WINDOW_COLUMNS} - {"records"}
+_RULES = "spec_fingerprint"
+"""The column that each change of rules changes, in every row: shown only if no other changes."""
 
 
 def parts(preview: Mapping[str, Any] | None) -> Iterator[RenderableType]:
@@ -92,7 +96,9 @@ def _windows(preview: Mapping[str, Any]) -> Iterator[RenderableType]:
     for name in ("", _result(preview).removesuffix("s"), "to", "key", "what"):
         table.add_column(name)
     for how, most in _SHOWN.items():
-        shown = [change for change in preview["shown"] if change["how"] == how][:most]
+        of_its_kind = [change for change in preview["shown"] if change["how"] == how]
+        in_values = [change for change in of_its_kind if _changed(change) - _BOOKKEEPING]
+        shown = in_values[:most] or of_its_kind[:_ALIKE]
         for change in shown:
             key = ", ".join(_value(value) for value in change["key"].values())
             table.add_row(_SIGNS[how], change["start"], change["end"], key, _what(change))
@@ -108,12 +114,21 @@ def _what(change: Mapping[str, Any]) -> str:
     if before is None or after is None:
         values = {k: v for k, v in (before or after).items() if k not in _BOOKKEEPING}
         return "; ".join(f"{escape(name)} {_value(value)}" for name, value in values.items())
-    names = sorted(after, key=lambda name: name in _BOOKKEEPING)
+    changed = _changed(change)
+    shown = changed - {_RULES} or changed
     return "; ".join(
         f"{escape(name)} {_value(before[name])} → {_value(after[name])}"
-        for name in names
-        if before[name] != after[name]
+        for name in sorted(after, key=lambda name: name in _BOOKKEEPING)
+        if name in shown
     )
+
+
+def _changed(change: Mapping[str, Any]) -> set[str]:
+    """The columns whose values differ; of an added or removed window all of them."""
+    before, after = change["before"] or {}, change["after"] or {}
+    if not (before and after):
+        return {*before, *after}
+    return {name for name in after if before[name] != after[name]}
 
 
 def _value(value: Any) -> str:

@@ -56,6 +56,19 @@ def test_a_changed_window_shows_each_value_that_changes_the_aggregates_first():
     assert "windows that change: 1, of these 1 in their records or an aggregate" in " ".join(lines)
 
 
+def test_windows_that_change_in_no_value_are_counted_and_shown_only_where_none_does():
+    of_rules = {"spec_fingerprint": ("a1", "b2")}
+    alike = [a_change(key=f"alike {n}", firings=(1, 2), **of_rules) for n in range(30)]
+    lines = said(a_preview([a_change(n=(3, 4), **of_rules), *alike], changed=31))
+    changed = [line for line in lines if line.startswith("~")]
+    assert [line.split("Z ")[-1] for line in changed] == ["a n 3 → 4", "~ and 30 more changed"]
+    lines = said(a_preview([*alike, a_change(**of_rules)], changed=31))
+    changed = [line.split("Z ")[-1] for line in lines if line.startswith("~")]
+    assert changed == [*(f"alike {n} firings 1 → 2" for n in range(3)), "~ and 28 more changed"]
+    (line,) = (one for one in said(a_preview([a_change(**of_rules)], changed=1)) if "a1" in one)
+    assert line.endswith("spec_fingerprint a1 → b2")
+
+
 def test_a_window_that_comes_or_goes_shows_what_it_holds():
     one, other = a_change("added", n=(None, 3)), a_change("removed", n=(4, None))
     lines = said(a_preview([one, other], added=1, removed=1))
