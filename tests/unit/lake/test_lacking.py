@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from strandline.lake.publish.adopt import Adoption, Attempt
 from strandline.lake.publish.lacking import lacking
 
 
@@ -61,3 +62,15 @@ def test_without_a_table_nothing_lacks():
 def test_of_arrays_the_log_does_not_tell(publish):
     table = publish(date(2024, 3, 1), "old", total=1, route=[1, 2])
     assert lacking(table, ["total", "route"], "new") == {}
+
+
+def test_a_column_of_numbers_that_a_run_has_written_lacks_nowhere(publish):
+    """Numbers with fractions have no bounds in the log, and their nulls are counted all the same."""
+    day, columns = date(2024, 3, 2), {"total": 2, "mean": 1.5, "none": None}
+    table = publish(day, "old", total=1, mean=1.5, none=0.5)
+    row = {"window_date": [day], **{k: [v] for k, v in columns.items()}, "spec_fingerprint": ["b"]}
+    rows = pa.table(row).cast(pa.schema(table.schema().to_arrow()))
+    adoption = Adoption(table.table_uri, "window_date", Attempt("r-1", "0", 0))
+    adoption.swap(table, adoption.write([rows], table), [day])
+    names = [*columns]
+    assert lacking(DeltaTable(table.table_uri), names, "new") == {"none": [(day, date(2024, 3, 3))]}

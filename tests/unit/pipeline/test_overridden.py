@@ -182,6 +182,21 @@ def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
     assert "other rules" not in finding.sentence
 
 
+def test_what_a_run_by_hand_finds_again_is_one_finding():
+    def audited(start: int, end: int, kind: str, *sentences: str) -> Entry:
+        failed = {"expectation": "volume", "severity": "warning", "success": False}
+        return a_run(start, end, kind, audit=[failed | {"figures": said} for said in sentences])
+
+    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "upstream": None, "refused": []}
+    runs = (
+        audited(0, 9, "advance", "day 1 is low", "day 3 is low"),
+        audited(2, 6, "backfill", "day 3 is low"),
+    )
+    findings = findings_of(HALF_DAYS, PipelineState.of(published(*runs)), left | {"overridden": []})
+    found = [(one.sentence, one.run_id) for one in findings]
+    assert found == [("day 1 is low", "r-1"), ("day 3 is low", "r-2")]
+
+
 def test_windows_that_other_rules_have_left_open_are_no_alarm():
     left = {"lost": [], "owed": [], "upstream": None, "refused": [], "overridden": []}
 

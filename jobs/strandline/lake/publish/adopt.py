@@ -24,7 +24,11 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
 from strandline.errors import RetryableError
-from strandline.lake.publish.file_statistics import columns_with_bounds, statistics_of
+from strandline.lake.publish.file_statistics import (
+    columns_with_bounds,
+    nulls_without_bounds,
+    statistics_of,
+)
 from strandline.lake.store.lock import commit
 from strandline.lake.store.reads import files_of
 
@@ -97,8 +101,8 @@ class Adoption:
             for day, of_day in _by_day(rows, self.partition):
                 path = self._path(part, day, f"part-{number:05}.parquet")
                 files.create_dir(str(PurePosixPath(path).parent))
-                footer = _put(of_day.drop(self.partition), files, path)
-                added.append(self._added(path, files, footer, day))
+                stats = _put(of_day.drop(self.partition), files, path)
+                added.append(self._added(path, files, stats, day))
                 count += len(of_day)
         return Written(added, count)
 
@@ -116,7 +120,7 @@ class Adoption:
             path = self._path("staged", day, name)
             _link(place / name, root / path)
             footer = pq.read_metadata(files.open_input_file(path))
-            added.append(self._added(path, files, footer, day))
+            added.append(self._added(path, files, statistics_of(footer), day))
             count += footer.num_rows
         return Written(added, count)
 
@@ -195,16 +199,14 @@ class Adoption:
         of_day = _NULL if day is None else day.isoformat()
         return f"{self.folder(part)}/{self.partition}={of_day}/{name}"
 
-    def _added(
-        self, path: str, files: fs.FileSystem, footer: pq.FileMetaData, day: date | None
-    ) -> AddAction:
+    def _added(self, path: str, files: fs.FileSystem, stats: str, day: date | None) -> AddAction:
         return AddAction(
             path=path,
             size=files.get_file_info(path).size,
             partition_values={self.partition: None if day is None else day.isoformat()},
             modification_time=self.attempt.at_ms,
             data_change=True,
-            stats=statistics_of(footer),
+            stats=stats,
         )
 
 
@@ -223,15 +225,15 @@ def _by_day(rows: pa.Table, partition: str) -> Iterator[tuple[date | None, pa.Ta
         yield day, rows.filter(column.is_null() if day is None else column == day)
 
 
-def _put(rows: pa.Table, files: fs.FileSystem, path: str) -> pq.FileMetaData:
-    """Write rows into a file; its footer."""
+def _put(rows: pa.Table, files: fs.FileSystem, path: str) -> str:
+    """Write rows into a file; its statistics for the log."""
     footers: list[pq.FileMetaData] = []
     with files.open_output_stream(path) as out:
         bounded = columns_with_bounds(rows.schema)
         pq.write_table(
             rows, out, store_schema=False, metadata_collector=footers, write_statistics=bounded
         )
-    return footers[0]
+    return statistics_of(footers[0], nulls_without_bounds(rows))
 
 
 def rows_by_log(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, TypeAlias
@@ -27,8 +27,13 @@ _SHOWS_NAN = "parquet-mr"
 _LAST_CHARACTER = "\U0010ffff"
 
 
-def statistics_of(footer: pq.FileMetaData) -> str:
-    """The JSON of `stats` of an add action: `numRecords`, `minValues`, `maxValues`, `nullCount`."""
+def statistics_of(footer: pq.FileMetaData, nulls_of: Mapping[str, int] | None = None) -> str:
+    """The JSON of `stats` of an add action: `numRecords`, `minValues`, `maxValues`, `nullCount`.
+
+    Args:
+        footer: the footer of the file.
+        nulls_of: the number of nulls of columns about which the footer says nothing, by column.
+    """
     bounds: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     for place, (path, kind) in enumerate(_leaves(footer.schema.to_arrow_schema())):
@@ -36,6 +41,8 @@ def statistics_of(footer: pq.FileMetaData) -> str:
             continue
         found = [group.column(place).statistics for group in groups]
         nulls = _nulls(found)
+        if nulls is None:
+            nulls = (nulls_of or {}).get(path[0]) if len(path) == 1 else None
         if nulls is None:
             continue
         _put(bounds["nullCount"], path, nulls)
@@ -59,6 +66,15 @@ def columns_with_bounds(schema: pa.Schema) -> list[str]:
         for path, kind in _leaves(schema)
         if path is not None and not pa.types.is_floating(kind)
     ]
+
+
+def nulls_without_bounds(rows: pa.Table) -> dict[str, int]:
+    """The number of nulls of each column that gets no bounds, by column.
+
+    A column whose nulls the log does not count looks like one that the file does not have.
+    """
+    without = (field.name for field in rows.schema if pa.types.is_floating(field.type))
+    return {name: rows[name].null_count for name in without}
 
 
 def _leaves(

@@ -212,7 +212,7 @@ def _of_audits(state: PipelineState) -> Iterator[Finding]:
 
     In force are the audit of the last scheduled run, and those of later runs by hand whose range no
     later run covers. A run by hand over everything counts as scheduled. The audit of a run that a
-    revert has undone is not in force.
+    revert has undone is not in force. Two runs that found the same have one finding, the later's.
     """
     in_force: list[Entry] = []
     taken_back = {pair.run.run_id for pair in state.taken_back}
@@ -227,8 +227,8 @@ def _of_audits(state: PipelineState) -> Iterator[Finding]:
             in_force = []
         in_force = [one for one in in_force if not _is_evaluated_again(one, entry)]
         in_force.append(entry)
-    for entry in in_force:
-        yield from findings_in(entry.audit or (), entry.run_id)
+    found = [one for entry in in_force for one in findings_in(entry.audit or (), entry.run_id)]
+    yield from {(one.name, one.sentence): one for one in found}.values()
 
 
 def _is_evaluated_again(earlier: Entry, later: Entry) -> bool:
