@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from strandline.errors import AuditFailedError, InputError
+from strandline.errors import AuditFailedError, InputError, NoRunsError
 from strandline.visible import visible
 from strandline_airflow.answers import error_of
 
@@ -18,6 +18,8 @@ _FINAL = {
 }
 _STALE = "is stale"
 """The first words of `runs publish`'s error for a prepared run that has become stale."""
+_NO_RUNS = NoRunsError("").problem
+"""The problem of a pipeline that has never run."""
 _LINES_SHOWN = 25
 _NOISE = re.compile(
     r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN) "  # log4j
@@ -27,6 +29,10 @@ _NOISE = re.compile(
 
 class StagingIsStaleError(AirflowFailException):
     """The prepared run has become stale: it has to be prepared again."""
+
+
+class NothingHasRunError(AirflowFailException):
+    """The pipeline has never run."""
 
 
 class AuditRejectedError(AirflowFailException):
@@ -49,8 +55,11 @@ def failure_of(
     message = f"{headline}. It said:\n{_said(output, answer)}"
     if exit_code == AuditFailedError.exit_code:
         return AuditRejectedError(message)
-    if error_of(answer).get("problem", "").startswith(_STALE):
+    problem = error_of(answer).get("problem", "")
+    if problem.startswith(_STALE):
         return StagingIsStaleError(message)
+    if problem == _NO_RUNS:
+        return NothingHasRunError(message)
     return AirflowFailException(message) if meaning else AirflowException(message)
 
 

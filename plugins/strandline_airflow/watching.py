@@ -10,13 +10,14 @@ from airflow.sdk import Context
 
 from strandline_airflow.alerts import alert_findings
 from strandline_airflow.commands import CommandOperator
+from strandline_airflow.outcomes import NothingHasRunError
 
 
 class StrandlineWatchOperator(CommandOperator):
     """Sends the alerts of a pipeline that has become stale, to the receivers in its file.
 
     It is stale if `strandline status` finds that arrivals or runs are missing, or if yesterday is
-    not processed.
+    not processed; one that has never run is stale, too.
     """
 
     ui_color = "#f2dcdc"
@@ -27,18 +28,32 @@ class StrandlineWatchOperator(CommandOperator):
         Raises:
             AirflowException: as for StrandlineJobOperator.
         """
-        status = self._call("status", str(self.pipeline), "--json")
+        try:
+            status = self._call("status", str(self.pipeline), "--json")
+        except NothingHasRunError:
+            status = {}
         found = with_unprocessed(status, datetime.now(UTC))
         alert_findings(context, str(self.pipeline), self, found, events=("stale",))
 
 
 def with_unprocessed(status: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The status, with a further finding if the last full day is not processed."""
+    """The findings of a status, with one more if the last full day is not processed.
+
+    Their range is what is not processed, if anything is.
+    """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     until, findings = status.get("processed_up_to"), list(status.get("findings") or ())
     is_known = any(finding["name"] == "schedule" for finding in findings)
-    if not is_known and (until is None or datetime.fromisoformat(until) < midnight):
+    is_behind = until is None or datetime.fromisoformat(until) < midnight
+    if is_behind and not is_known:
         reached = "nothing is processed" if until is None else f"processed up to {until}"
-        sentence = f"{reached}, and it is {now.isoformat(timespec='minutes')}"
+        sentence = f"{reached}, and it is {_text_of(now, 'minutes')}"
         findings.append({"name": "schedule", "severity": "warning", "sentence": sentence})
-    return {"findings": findings}
+    found: dict[str, Any] = {"findings": findings}
+    if is_behind and until is not None:
+        found["range"] = {"start": until, "end": _text_of(midnight, "seconds")}
+    return found
+
+
+def _text_of(instant: datetime, precision: str) -> str:
+    return instant.replace(tzinfo=None).isoformat(timespec=precision) + "Z"

@@ -230,6 +230,34 @@ def test_a_day_that_is_not_processed_in_time_is_stale():
         assert "2013-01-20T09:00" in found["sentence"]
 
 
+def test_the_watch_says_what_is_not_processed_also_of_what_has_never_run(
+    advance, alerting, hook, command
+):
+    """`advance` gives the variable of what was sent."""
+    from types import SimpleNamespace
+
+    from strandline.errors import NoRunsError
+    from strandline_airflow.watching import StrandlineWatchOperator
+
+    folder = alerting("{on: stale, to: hook}")
+    watch = StrandlineWatchOperator(task_id="flights", pipeline="flights", pipelines=folder)
+    context = {"task": watch, "ti": SimpleNamespace(log_url="http://127.0.0.1:8080/dags/x")}
+    error = NoRunsError("flights")
+    said = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
+    command.will_answer({"error": said, "exit_code": 2})
+    command.will_exit_with(2, 0, 0, 0)
+    watch.execute(context)
+    midnight = f"{datetime.now(UTC):%Y-%m-%dT00:00:00Z}"
+    for until in (midnight, "2013-01-20T00:00:00Z", "2013-01-20T00:00:00Z"):
+        command.will_answer({"processed_up_to": until, "findings": []})
+        watch.execute(context)
+    found = [(said["event"], said["range"], said["finding"].split(",")[0]) for *_, said in hook.got]
+    assert found == [
+        ("stale", "", "nothing is processed"),
+        ("stale", f"2013-01-20T00:00:00Z to {midnight}", "processed up to 2013-01-20T00:00:00Z"),
+    ]
+
+
 def test_the_watch_is_due_at_the_times_that_alerts_name_and_is_not_there_without_any(
     alerting, home
 ):
