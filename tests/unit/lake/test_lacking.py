@@ -65,7 +65,7 @@ def test_of_arrays_the_log_does_not_tell(publish):
 
 
 def test_a_column_of_numbers_that_a_run_has_written_lacks_nowhere(publish):
-    """Numbers with fractions have no bounds in the log, and their nulls are counted all the same."""
+    """Numbers with fractions have no bounds in the log, and their nulls are counted there."""
     day, columns = date(2024, 3, 2), {"total": 2, "mean": 1.5, "none": None}
     table = publish(day, "old", total=1, mean=1.5, none=0.5)
     row = {"window_date": [day], **{k: [v] for k, v in columns.items()}, "spec_fingerprint": ["b"]}

