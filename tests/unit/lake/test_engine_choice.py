@@ -66,3 +66,14 @@ def test_a_token_in_an_address_is_refused_and_not_shown():
 def test_a_machine_is_trusted_by_option_or_environment(said, trusts):
     assert choose({TRUST: said}, engine="sail").trust_this_machine is trusts
     assert choose({}, engine="sail", trust_this_machine=True).trust_this_machine
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_spark_without_its_jars_names_sail_where_that_is_installed(monkeypatch, installed):
+    from strandline.lake.sessions import classic
+
+    monkeypatch.setattr(classic, "delta_jars", lambda: [])
+    monkeypatch.setattr(classic, "find_spec", lambda name: installed or None)
+    with pytest.raises(InputError, match="run: strandline jars") as raised:
+        classic._require_delta()
+    assert ("--engine sail" in str(raised.value)) == installed

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from threading import current_thread, main_thread
 
 import psutil
@@ -292,5 +293,7 @@ def _require_answer(master: str) -> None:
 
 
 def _require_delta() -> None:
-    if not any("delta-spark" in jar.name for jar in delta_jars()):
-        raise InputError("Spark", f"{sys.prefix} has no Delta jars", "run: strandline jars")
+    if any("delta-spark" in jar.name for jar in delta_jars()):
+        return
+    other = "; or use Sail, which is installed: --engine sail" if find_spec("pysail") else ""
+    raise InputError("Spark", f"{sys.prefix} has no Delta jars", f"run: strandline jars{other}")
