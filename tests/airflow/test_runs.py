@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from lakes import ms
+from replayed_flights import replayed_flights
 
 from strandline.model.intervals import day_of
-from strandline.reference import Record, Replay, Tables, replay
-from strandline.spec import PipelineSpec, find_spec
+from strandline.reference import Tables
+from strandline.spec import find_spec
 
 pytestmark = pytest.mark.airflow
 
@@ -99,7 +100,9 @@ def test_a_daily_run_and_an_approved_range_on_an_engine(
     assert {row["requested_by"] for row in by_hand} == {who, f"{who}, approved by ann"}
     assert {row["overrides"] for row in by_hand} == {'{"allowed_lateness":"7h"}'}
     spec = find_spec(home / "pipelines", "flights", {"allowed_lateness": RANGE["allowed_lateness"]})
-    told = Tables(spec, replayed(spec, lake, ms(datetime(2013, 1, 7, tzinfo=UTC)))).windows()
+    told = Tables(
+        spec, replayed_flights(spec, lake, ms(datetime(2013, 1, 7, tzinfo=UTC)))
+    ).windows()
     asked_for = DeltaTable(str(lake / "flights" / "windows")).to_pyarrow_table().to_pylist()
     assert Counter(
         (ms(row["window_start"]), row["origin"], row["carrier"], row["records"], row["firings"])
@@ -112,7 +115,9 @@ def test_a_daily_run_and_an_approved_range_on_an_engine(
     )
 
 
-def test_days_of_flights_add_up_what_the_oracle_says_of_their_hours(run, landed, lake, oracle):
+def test_days_of_flights_add_up_what_the_oracle_says_of_their_hours_and_are_reported(
+    run, landed, lake, oracle
+):
     """Two pipelines in a line: the days go as far as the hours have come."""
     on_sail = {"engine": "sail"}
     hours = run("strandline_daily_flights_hourly", on_sail, logical_date=THIRD)
@@ -131,56 +136,11 @@ def test_days_of_flights_add_up_what_the_oracle_says_of_their_hours(run, landed,
     assert len(found) == 3
     assert found == {key: departures[key] for key in found}
 
-
-def test_hours_that_fire_early_are_told_as_the_reference_tells_them_and_reported(
-    run, landed, lake, home
-):
-    spec = find_spec(home / "pipelines", "flights_early")
-    done = run("strandline_daily_flights_early", {"engine": "sail"}, logical_date=THIRD)
-    assert done.values["advance"]["status"] == "published"
-
-    told = Counter(
-        (f.window.start_ms, *f.key, f.origin.at_ms, len(f.members), f.timing.name)
-        for f in replayed(spec, lake, ms(THIRD.replace(hour=0))).firings
-    )
-    table = DeltaTable(str(lake / "flights_early" / "firings")).to_pyarrow_table()
-    found = Counter(
-        (
-            ms(row["window_start"]),
-            row["origin"],
-            ms(row["fired_at"]),
-            row["departures"],
-            row["timing"],
-        )
-        for row in table.to_pylist()
-    )
-    assert found == told
-    assert {timing for *_, timing in found} >= {"EARLY", "ON_TIME"}
-
-    page = lake / "flights_early" / "_reports" / "report.html"
+    page = lake / "flights_daily" / "_reports" / "report.html"
     page.unlink()
-    reported = run("strandline_report", {"pipeline": "flights_early"})
+    reported = run("strandline_report", {"pipeline": "flights_daily"})
     assert reported.state == "success"
-    assert "flights_early" in page.read_text(encoding="utf-8")
-
-
-def replayed(spec: PipelineSpec, lake: Path, horizon_ms: int) -> Replay:
-    """What the reference says of the flights that have landed before a horizon."""
-    key = list(spec.source.key)
-    columns = [*{"departed_at", "landed_at", "origin", *key}]
-    rows = DeltaTable(str(lake / "landing" / "flights")).to_pyarrow_table(columns=columns)
-    flights = [
-        Record(
-            ms(row["landed_at"]),
-            ms(row["departed_at"]),
-            str(number),
-            row["origin"],
-            tuple(row[name] for name in key),
-        )
-        for number, row in enumerate(rows.to_pylist())
-        if row["landed_at"] and row["departed_at"] and ms(row["landed_at"]) < horizon_ms
-    ]
-    return replay(spec, flights, start_ms=spec.source.start, horizon_ms=horizon_ms)
+    assert "flights_daily" in page.read_text(encoding="utf-8")
 
 
 def test_what_a_real_spark_submit_ends_with_decides_that_wrong_input_is_not_retried(

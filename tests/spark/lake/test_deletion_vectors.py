@@ -82,7 +82,7 @@ def either_line(session, plain, mapped, tmp_path, request):
     return Line(session, shutil.copytree(source, tmp_path / "100% its own"), a_spec())
 
 
-def test_the_log_counts_the_rows_that_are_left(either_line):
+def test_the_log_counts_the_rows_that_are_left_and_the_books_of_such_a_day_balance(either_line):
     line = either_line
     landing = TableLanding.open(line.spark, line.lake, line.spec)
     read = {row[0]: row[1] for row in landing.frame.groupBy("arrived_on").count().collect()}
@@ -92,9 +92,6 @@ def test_the_log_counts_the_rows_that_are_left(either_line):
     axis = Axis.of(line.spec, instant("1"))
     assert landing.horizon_after(axis) == instant("2 14:00:00.201")
 
-
-def test_the_books_of_such_a_day_balance(either_line):
-    line = either_line
     outcome = line.advance("3")
     (first,) = [book for book in outcome.books if book.name == f"arrival day {FIRST_DAY}"]
     assert first.total == first.accounted == 6

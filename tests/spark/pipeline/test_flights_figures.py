@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from flights_reference import Answer
 from lakes import Line
+from replayed_flights import replayed_flights
 
 from strandline.spec import load_spec
 from strandline.spec.values import parse_instant
@@ -137,3 +138,17 @@ def test_the_other_windows_of_the_flights_are_published_with_balanced_books(line
     assert all(book.balanced for book in books.values())
     assert all(book.total for name, book in books.items() if name != "older windows")
     assert line.rows("windows")
+
+
+def test_hours_that_fire_early_are_those_of_the_reference(line):
+    line = replace(line, spec=load_spec(PIPELINES / "flights_early.yaml"))
+    outcome = line.advance("2013-01-03T06:00:00Z")
+    assert outcome.status == "published"
+    expected = Counter(
+        (f.window.start_ms, *f.key, f.origin.at_ms, len(f.members), f.timing.name)
+        for f in replayed_flights(line.spec, line.folder, parse_instant("2013-01-03")).firings
+    )
+    found = table(line, "firings").to_pylist()
+    names = ("window_start", "origin", "fired_at", "departures", "timing")
+    assert Counter(tuple(row[name] for name in names) for row in found) == expected
+    assert {timing for *_, timing in expected} >= {"EARLY", "ON_TIME"}
