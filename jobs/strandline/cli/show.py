@@ -108,7 +108,7 @@ def _watermark(found: Mapping[str, Any]) -> str:
 
 def status(found: Mapping[str, Any]) -> None:
     """Print the progress of a pipeline, and its findings."""
-    colour = "green" if found["state"] == "OK" else "yellow"
+    colour = "green" if found["state"].startswith("OK") else "yellow"
     out.print(f"[bold]{escape(found['pipeline'])}[/]: [{colour}]{escape(found['state'])}[/]")
     out.print(*findings.of_status(found), sep="", end="")
     facts, last = facts_table(), found["last_run"]

@@ -350,8 +350,11 @@ def test_findings_are_what_does_not_hold_the_gravest_first():
 def test_the_first_line_is_the_gravest_finding_and_how_many_more_there_are():
     stale = Finding("fresh_within", "warning", "no arrival since Monday")
     behind = Finding("open_behind_watermark", "critical", "7 windows open behind the watermark")
-    rules = Finding("rules", "info", "2 ranges are published under different rules")
-    assert state_line([]) == state_line([rules]) == "OK"
+    closed = Finding("closed", "info", "windows from 2024-03-01 to 2024-03-02 closed by --close")
+    rules = Finding("overridden", "info", "windows from 2024-03-01 to 2024-03-02 by other rules")
+    assert state_line([]) == state_line([closed]) == "OK"
+    assert state_line([rules, closed]) == "OK: 1 range by other rules"
+    assert state_line([rules, rules]) == "OK: 2 ranges by other rules"
     assert state_line([stale, rules]) == "STALE: no arrival since Monday"
     assert state_line([stale, behind]) == (
         "CRITICAL: 7 windows open behind the watermark (and 1 more)"

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from strandline.visible import number_of
+
 Severity: TypeAlias = Literal["critical", "warning"]
 BY_QUALITY: dict[str, Severity | None] = {"allow": None, "warn": "warning", "fail": "critical"}
 """The severity of each word of `quality`; None: the rule is switched off."""
@@ -90,11 +92,16 @@ _STALE = ("fresh_within", "schedule")
 def state_line(findings: Iterable[Finding]) -> str:
     """The state of the data in one line: `OK`, or the most severe finding and the number of others.
 
-    Example: `STALE: no arrival since 2026-03-02T23:31:00Z … (and 2 more)`.
+    Of findings that are no warning only ranges by other rules are counted.
+
+    Examples: `OK: 2 ranges by other rules`,
+    `STALE: no arrival since 2026-03-02T23:31:00Z … (and 2 more)`.
     """
-    shown = in_order(finding for finding in findings if finding.severity != "info")
+    every = in_order(findings)
+    shown = [finding for finding in every if finding.severity != "info"]
     if not shown:
-        return "OK"
+        ranges = sum(finding.name == "overridden" for finding in every)
+        return f"OK: {number_of(ranges, 'range')} by other rules" if ranges else "OK"
     first, *others = shown
     label = "STALE" if first.name in _STALE else first.severity.upper()
     return f"{label}: {first.sentence}" + (f" (and {len(others):,} more)" if others else "")
