@@ -34,7 +34,7 @@ from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.start import start
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.staged_cells import CELLS
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.observe.landing_status import landing_status_of

@@ -38,7 +38,7 @@ from pyarrow import csv
 
 from strandline.errors import InputError, RetryableError, StrandlineError
 from strandline.lake.store.commits import commits
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from strandline.lake.local import CLASS_PATH, JAVA_OPTIONS, class_archive, class_path, spark_folder
 from strandline.lake.sessions.classic import start_classic
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.pipeline.request.request import Request
 from strandline.pipeline.run import run
 from strandline.spec import parse_spec

@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of
-from strandline.lake.store.store import Lake
 from strandline.model.intervals import datetime_of, instant_of
 
 PIPELINE = "flights"

@@ -165,8 +165,8 @@ class StrandlineJobOperator(BaseOperator):
         from strandline.lake.landing.results_log import log_of  # noqa: PLC0415
         from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415 - without these
         from strandline.lake.ledger.ledger import Ledger  # noqa: PLC0415 - DAG files parse
+        from strandline.lake.store.lake import Lake  # noqa: PLC0415
         from strandline.lake.store.places import is_uri  # noqa: PLC0415
-        from strandline.lake.store.store import Lake  # noqa: PLC0415
 
         pipeline, where = self._name_of_pipeline(), settings.lake(self.lake)
         if pipeline is None or is_uri(where):

@@ -23,7 +23,7 @@ from lakes import SPEC, a_week, land
 from processes import command_line
 
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 
 COMMAND = str(Path(sys.executable).with_name("strandline"))
 TABLES = ("windows", "firings", "quarantine", "completeness")

@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request.request import Outcome, Request
 from strandline.pipeline.run import run

@@ -10,7 +10,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import SCHEMA as TIMELINE
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 from strandline.spec import PipelineSpec

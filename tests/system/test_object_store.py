@@ -23,8 +23,8 @@ from schedules import TABLES, Actor, Overtaken, Schedule
 
 from strandline.errors import InputError
 from strandline.lake.sessions.embedded import start_embedded
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import StoreObjects, objects_at, race, require_created_once
-from strandline.lake.store.store import Lake
 
 pytestmark = [pytest.mark.system, pytest.mark.deep]
 

@@ -15,7 +15,7 @@ from strandline.errors import InputError
 from strandline.visible import number_of
 
 if TYPE_CHECKING:
-    from strandline.lake.store.store import Lake
+    from strandline.lake.store.lake import Lake
     from strandline.spec import PipelineSpec
 
 

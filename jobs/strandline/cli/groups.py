@@ -42,7 +42,7 @@ from strandline.pipeline.request.request import MOST_SHOWN
 
 if TYPE_CHECKING:
     from strandline.lake.sessions.choice import EngineChoice
-    from strandline.lake.store.store import Lake
+    from strandline.lake.store.lake import Lake
     from strandline.spec import PipelineSpec
 
 PLACES: dict[str, str | None] = {"pipelines": None, "lake": None}
@@ -118,7 +118,7 @@ class Places:
             InputError: the place cannot hold tables, or an object store refuses access.
             RetryableError: the object store does not answer.
         """
-        from strandline.lake.store.store import Lake  # noqa: PLC0415
+        from strandline.lake.store.lake import Lake  # noqa: PLC0415
 
         lake = Lake.at(_place("--lake", self.lake))
         lake.require_reachable()

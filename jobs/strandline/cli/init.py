@@ -22,7 +22,7 @@ from strandline.cli.running import application
 from strandline.errors import InputError, not_writable
 
 if TYPE_CHECKING:
-    from strandline.lake.store.store import Lake
+    from strandline.lake.store.lake import Lake
     from strandline.proposal.propose import Proposed
     from strandline.spec import PipelineSpec
 

@@ -18,7 +18,7 @@ from strandline.errors import InputError, StrandlineError
 from strandline.visible import number_of
 
 if TYPE_CHECKING:
-    from strandline.lake.store.store import Lake
+    from strandline.lake.store.lake import Lake
     from strandline.pipeline.manage.maintain import Retention
     from strandline.spec import PipelineSpec
 

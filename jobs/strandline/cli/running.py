@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from strandline.lake.landing.log import LandingLog
     from strandline.lake.sessions.choice import EngineChoice
-    from strandline.lake.store.store import Lake
+    from strandline.lake.store.lake import Lake
     from strandline.pipeline.request.opened import OpenedLog
     from strandline.pipeline.request.request import Outcome, Request
     from strandline.spec import PipelineSpec

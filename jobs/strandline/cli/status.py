@@ -26,7 +26,7 @@ from strandline.model.intervals import instant_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from strandline.lake.store.store import Lake
+    from strandline.lake.store.lake import Lake
 
 
 def status(

@@ -25,8 +25,9 @@ from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import WHOLE, PipelineState
 from strandline.lake.ledger.unfinished import UnfinishedPublish
 from strandline.lake.store.days import Days, days_of
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import columns_of, dataset_of
-from strandline.lake.store.store import PUBLISHED, Lake, Store
+from strandline.lake.store.store import PUBLISHED, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,7 @@ from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.settings import for_input_of
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.writable import require_writable
 from strandline.pipeline.audit.arrivals import RunArrivals
 from strandline.pipeline.audit.checks import checks_of, note_of_dates

@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import is_uri
-from strandline.lake.store.store import Lake
 from strandline.proposal.files import batches_of, files_at
 from strandline.proposal.typed import Types, as_one
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from strandline.errors import InputError
 from strandline.lake.sessions.protocol import HadoopPlaces
 from strandline.lake.sessions.shared import require_shared
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="executors in a JVM")]
 

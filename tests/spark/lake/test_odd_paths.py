@@ -9,7 +9,7 @@ from odd_paths import ALL_SIGNS, SIGNS
 
 from strandline.engine.frames import from_arrow
 from strandline.lake.publish.staging import Staging, passing
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 
 pytestmark = pytest.mark.spark
 

@@ -23,8 +23,8 @@ from strandline.lake.publish import publish as out
 from strandline.lake.publish.adopt import Adoption, Attempt
 from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.store.commits import commits, days_changed
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of
-from strandline.lake.store.store import Lake
 from strandline.lake.upkeep import upkeep
 from strandline.tables import PublishedTable
 

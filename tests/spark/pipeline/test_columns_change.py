@@ -24,8 +24,8 @@ from strandline.lake.publish.diff import OP
 from strandline.lake.publish.staged_diff import counts_of
 from strandline.lake.publish.staging import Staging
 from strandline.lake.store.identities import nulls_counted
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.schema import schema_of
-from strandline.lake.store.store import Lake
 from strandline.pipeline.request.driver import attempt_of
 from strandline.pipeline.views.status import status_of
 from strandline.spec.joined import PAIRS

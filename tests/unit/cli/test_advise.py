@@ -12,7 +12,7 @@ from lakes import a_spec, land
 
 from strandline.cli import show
 from strandline.errors import InputError
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.pipeline.advise.advise import require_advisable
 from strandline.pipeline.views.kept_advice import keep_advice, kept_advice
 from strandline.spec.loading import parse_any

@@ -19,7 +19,7 @@ from meter import HALF_DAYS_FILE as FILE
 from strandline.cli.main import main
 from strandline.errors import RetryableError
 from strandline.lake.ledger.ledger import Driver, Entry, Ledger
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.request.driver import INTERRUPTED
 

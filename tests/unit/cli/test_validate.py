@@ -18,7 +18,7 @@ from strandline.cli.groups import EngineOptions, Places, Repetition
 from strandline.cli.running import run_pipeline
 from strandline.errors import InputError
 from strandline.lake.landing.known_columns import columns_in_lake
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.spec import load_spec
 from strandline.spec.expressions import problems_of
 
@@ -275,13 +275,14 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(modules, absent):
     assert said.stdout.strip() == "set()"
 
 
-def test_pipelines_without_expectations_of_their_own_are_checked_without_pandas(home):
+def test_pipelines_over_tables_without_expectations_are_checked_without_pandas_or_arrow(home):
     write(home, CLICKS)
+    at = ["--pipelines", f"{home}/pipelines", "--lake", f"{home}/lake"]
     code = (
         "import sys; from strandline.cli.main import main\n"
-        f"try: main(['--pipelines', '{home}/pipelines', '--lake', '{home}/lake', 'validate'])\n"
+        f"try: main({[*at, 'validate', 'clicks', 'near']})\n"
         "except SystemExit as ended: print(ended.code)\n"
-        "print({'pandas', 'pyspark', 'great_expectations'} & {*sys.modules})"
+        "print({'pandas', 'numpy', 'pyarrow', 'pyspark', 'great_expectations'} & {*sys.modules})"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.splitlines()[-1] == "set()"

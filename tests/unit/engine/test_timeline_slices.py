@@ -16,7 +16,7 @@ from strandline.engine.history.history import history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import CellQuery, CombinedTimeline, Observed, Timeline, cells_from
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.lake.timeline.rows import SCHEMA, TimelineTable
 from strandline.lake.timeline.timeline import StoredTimeline

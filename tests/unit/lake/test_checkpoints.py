@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 
 SCHEMA = pa.schema([("day", pa.string()), ("rows", pa.int64())])
 

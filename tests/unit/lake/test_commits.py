@@ -12,7 +12,7 @@ from lakes import FIRST_DAY, a_record, a_spec, land
 from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.table_landing import TableLanding
 from strandline.lake.store.commits import commits, days_changed, only_moved
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
 
 DAYS = [FIRST_DAY.replace(day=day) for day in (1, 2, 3)]

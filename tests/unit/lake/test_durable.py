@@ -9,7 +9,7 @@ import pytest
 from strandline.lake.ledger import ledger
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store import durable
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 
 
 def test_a_folder_is_stored_and_one_that_is_not_there_is_none(tmp_path):

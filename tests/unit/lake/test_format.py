@@ -13,7 +13,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger.entry import row_of
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.format import FORMAT
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.pipeline.publish.abandon import drop_run
 from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of

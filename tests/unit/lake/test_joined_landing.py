@@ -16,7 +16,7 @@ from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.landing.results_log import ResultsLog, log_of
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.facts import KnownDays
 from strandline.model.intervals import EVERYTHING
 from strandline.spec import parse_spec

@@ -9,8 +9,9 @@ import pytest
 from deltalake import write_deltalake
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.landing import log as landing
-from strandline.lake.landing.log import LandingLog, NoTableError
+from strandline.lake.landing import open_table as opening
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.landing.open_table import NoTableError
 
 PLACE = "clicks: source.table"
 
@@ -77,7 +78,7 @@ def test_a_store_that_does_not_answer_or_let_read_has_its_own_exit_code(
     def refuses(*_, **__):
         raise OSError(said)
 
-    monkeypatch.setattr(landing, "DeltaTable", refuses)
+    monkeypatch.setattr(opening, "DeltaTable", refuses)
     with pytest.raises(kind, match=reason) as found:
         opened("s3://bucket/t")
     assert not isinstance(found.value, NoTableError)

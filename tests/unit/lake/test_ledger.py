@@ -18,7 +18,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.unfinished import UnfinishedPublish
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.pipeline.request.request import Request
 
@@ -88,7 +88,7 @@ APPENDING = """
 import sys
 from datetime import UTC, datetime
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 
 ledger = Ledger(Lake.at(sys.argv[1]).pipeline("meter"))
 for _ in range(5):

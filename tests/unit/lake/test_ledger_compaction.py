@@ -13,7 +13,7 @@ from deltalake.table import TableOptimizer
 
 from strandline.lake.ledger import ledger as ledgers
 from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
 
 NOW = datetime(2024, 3, 1, 12, 30, tzinfo=UTC)
@@ -144,7 +144,7 @@ from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 from strandline.lake.ledger import ledger as ledgers
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 
 ledgers._MOST_FILES = 4
 ledger = Ledger(Lake.at(sys.argv[1]).pipeline("meter"))

@@ -11,7 +11,7 @@ from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.embedded import bytes_of
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.pipeline.request.limits import require_able, stores_of
 
 

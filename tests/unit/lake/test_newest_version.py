@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import newest_version
-from strandline.lake.store.store import Lake
 
 
 @pytest.mark.parametrize("commits", [1, 3, 12])

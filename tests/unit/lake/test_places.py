@@ -13,9 +13,9 @@ from odd_paths import ALL_SIGNS, REFUSED, SIGNS
 from staged import staged
 
 from strandline.errors import InputError
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import below, of_hadoop, path_of, place_of, uri_of
 from strandline.lake.store.reads import dataset_of, paths_below, paths_of
-from strandline.lake.store.store import Lake
 
 A_NAME = st.text(
     st.characters(exclude_characters="/\x00", exclude_categories=["Cs"]), min_size=1

@@ -24,8 +24,8 @@ from strandline.lake.publish.adopt import Adoption, Attempt
 from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.publish.staging import Staging
 from strandline.lake.store.commits import commits
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import path_of
-from strandline.lake.store.store import Lake
 from strandline.lake.upkeep import upkeep
 from strandline.tables import PublishedTable
 

@@ -19,7 +19,7 @@ from strandline.lake.landing.results_log import ResultsLog, known_over
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.pipeline.plan.results_changed import ranges_changed
 from strandline.spec import PipelineSpec, parse_any

@@ -11,9 +11,9 @@ from strandline.errors import InputError
 from strandline.lake.publish.diff import OP
 from strandline.lake.publish.publish import create, fit_of
 from strandline.lake.store.identities import marked, nulls_counted
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.schema import fit, schema_of
 from strandline.lake.store.second_columns import second_columns
-from strandline.lake.store.store import Lake
 from strandline.spec.pipeline import OWN_PREFIX
 from strandline.tables import QUARANTINE, windows_table
 

@@ -11,7 +11,7 @@ from lakes import a_spec, a_week, instant, land
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.small_runs import is_small
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 
 DAYS = 4

@@ -18,8 +18,8 @@ from strandline.lake.publish.staged_diff import (
     stage_diff,
 )
 from strandline.lake.publish.sums import ROWS
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.schema import fit
-from strandline.lake.store.store import Lake
 from strandline.tables import PublishedTable
 
 

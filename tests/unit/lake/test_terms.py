@@ -18,9 +18,10 @@ from schedules import Schedule
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store import lock, object_store, terms
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.lock import commit, term_of
 from strandline.lake.store.object_store import StoreObjects, race, require_created_once
-from strandline.lake.store.store import Lake, storage_errors
+from strandline.lake.store.store import storage_errors
 from strandline.lake.store.terms import LASTS_S, Owner, Terms
 
 SCHEDULES = int(os.environ.get("SCHEDULES", "200"))

@@ -12,7 +12,8 @@ from killed import Killed
 from lakes import a_spec
 
 from strandline.engine.timeline import Observed
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store
 from strandline.lake.timeline import commit as timeline_commit
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.lake.timeline.rows import TimelineTable

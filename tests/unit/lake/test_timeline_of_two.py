@@ -16,7 +16,7 @@ from strandline.engine.idleness.state import Channel, SourceState, StatusChange,
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CellQuery
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import StoredTimeline, read_steps

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strandline.errors import InputError
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.writable import require_writable
 
 

@@ -11,7 +11,7 @@ from lakes import a_record, a_spec, instant, land
 from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request.already_processed import already_processed
 from strandline.pipeline.request.request import Request

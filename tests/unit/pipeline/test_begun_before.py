@@ -15,7 +15,7 @@ from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import RetryableError
 from strandline.lake.landing.table_landing import TableLanding
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.pipeline.plan.planned_run import planned_run_of
 from strandline.pipeline.request.context import Context

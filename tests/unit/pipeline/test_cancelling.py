@@ -13,7 +13,7 @@ from meter import a_meter
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import Driver, Entry, Ledger
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.publish import abandon
 from strandline.pipeline.publish.abandon import cancel_run

@@ -15,7 +15,8 @@ from meter import a_meter
 
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.publish.abandon import drop_run
 

@@ -23,7 +23,7 @@ from strandline.cli.main import main
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import Driver, Entry, Ledger
 from strandline.lake.read import published_tables
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.lake.upkeep import leftovers, upkeep
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage import erase as erasing

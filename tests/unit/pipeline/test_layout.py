@@ -16,7 +16,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.request.layout import require_same_layout
 from strandline.spec import parse_spec

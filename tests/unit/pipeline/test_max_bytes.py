@@ -16,7 +16,7 @@ from strandline.errors import InputError
 from strandline.lake.landing.table_landing import TableLanding
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.plan.planned_run import PlannedRun, planned_run_of, too_much_to_read

@@ -21,7 +21,7 @@ from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.verdict import Verdict
 from strandline.pipeline.publish.publish_staged import require_publishable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.pipeline.notes.notes import of_publishers
 
 

@@ -16,7 +16,7 @@ from meter import a_meter
 from strandline.cli.main import main
 from strandline.errors import InputError
 from strandline.lake.store.days import Days, rows_by_day, shown_days, totals
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import SCHEMA
 from strandline.pipeline.views.report import report_tables, write_report
 from strandline.pipeline.views.status import status_of

@@ -22,7 +22,7 @@ from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.table_landing import TableLanding
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.facts import DayFacts, KnownDays, LandingChanges
 from strandline.model.facts_of_two import changes_of_two, facts_of_two
 from strandline.model.intervals import EVERYTHING

@@ -10,7 +10,7 @@ from typing import Any
 
 from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.facts_of_two import id_of_two
 from strandline.spec.joined import TwoSourcesSpec
 

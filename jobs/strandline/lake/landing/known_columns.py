@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
 from strandline.errors import InputError, NoAccessError, StrandlineError
-from strandline.lake.landing.log import LandingLog, NoTableError
-from strandline.lake.store.store import Lake
+from strandline.lake.landing.open_table import NoTableError, open_table
+from strandline.lake.store.lake import Lake
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.sql.column_types import Columns, ColumnType, columns_of
 from strandline.tables import INPUT, NOT_OF_A_RESULT, firings_table
+
+if TYPE_CHECKING:
+    from strandline.lake.landing.log import LandingLog
 
 Known = Mapping[str, Columns | None]
 """Columns by `Use.table`; None: the table does not exist, or only a catalog knows its location."""
@@ -64,7 +67,7 @@ def _newest(lake: Lake, table: str, place: str, *, has_landed: bool) -> tuple[Co
         )
     uri = lake.resolve(table)  # one that no table can lie at is wrong, and not missing
     try:
-        return _of_table(LandingLog.open(uri, place, table).table), ""
+        return _of_table(open_table(uri, place, table)), ""
     except NoTableError:
         if has_landed:
             raise

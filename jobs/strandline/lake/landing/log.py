@@ -10,26 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
-from strandline.errors import InputError, StrandlineError, storage_error, telling_line
 from strandline.lake.landing.deletions import DeletedRows, deleted_rows
+from strandline.lake.landing.open_table import open_table
 from strandline.lake.ledger.entry import Entry
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import is_whole
-from strandline.lake.store.store import Lake
 from strandline.model.intervals import day_of
 from strandline.spec.pipeline import PipelineSpec
-
-
-class NoTableError(InputError):
-    """There is no Delta table at the place that a pipeline's file names."""
-
-
-def _unreadable(place: str, error: Exception) -> StrandlineError:
-    """The error for a Delta table that is there and cannot be read."""
-    problem, way_out = f"cannot be read ({telling_line(str(error))})", "mend it, or name another"
-    return storage_error(place, error, to_read=True) or InputError(place, problem, way_out)
 
 
 @dataclass(frozen=True)
@@ -46,26 +36,8 @@ class LandingLog:
 
     @classmethod
     def open(cls, uri: str, place: str, name: str | None = None) -> LandingLog:
-        """The log of the newest version of a table.
-
-        Args:
-            uri: the table's path or URI.
-            place: the place of the table's name in the pipeline's file, for an error.
-            name: the table's name in the pipeline's file; None: its URI.
-
-        Raises:
-            NoTableError: there is no Delta table.
-            InputError: there is one, and it cannot be read.
-            RetryableError: its store does not answer.
-        """
-        try:
-            return cls(uri, DeltaTable(uri))
-        except TableNotFoundError as error:
-            problem = f"no Delta table at {name or uri} ({telling_line(str(error))})"
-            way_out = "land the records first, or mend source.table or --lake"
-            raise NoTableError(place, problem, way_out) from None
-        except (DeltaError, OSError) as error:
-            raise _unreadable(f"{place} {name or uri}", error) from None
+        """The log of the newest version of a table: see `open_table`."""
+        return cls(uri, open_table(uri, place, name))
 
     @property
     def of_sides(self) -> Mapping[str, LandingLog]:
@@ -77,7 +49,7 @@ class LandingLog:
         """The log of a pipeline's landing table; None if only a catalog knows its location.
 
         Raises:
-            NoTableError, InputError, RetryableError: see `open`.
+            NoTableError, InputError, RetryableError: see `open_table`.
         """
         name = spec.source.table
         if lake.is_catalog_name(name):

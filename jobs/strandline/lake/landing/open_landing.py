@@ -12,7 +12,7 @@ from strandline.lake.landing.results_landing import ResultsLanding
 from strandline.lake.landing.results_log import ResultsLog
 from strandline.lake.landing.table_landing import TableLanding
 from strandline.lake.store.identities import nulls_counted
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec

@@ -12,8 +12,8 @@ from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import ConsistentTables, published_tables
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import is_whole
-from strandline.lake.store.store import Lake
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,

@@ -25,8 +25,8 @@ from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.store.commits import only_moved
 from strandline.lake.store.identities import nulls_counted
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import of_hadoop, table_at
-from strandline.lake.store.store import Lake
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
 from strandline.model.intervals import EVERYTHING, day_of, instant_of
 from strandline.spec.pipeline import PipelineSpec

@@ -8,7 +8,7 @@ from pathlib import Path
 from strandline.errors import InputError, problem_of
 from strandline.lake.sessions.failures import FAILURES
 from strandline.lake.sessions.protocol import EngineSession
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 
 
 def require_shared(session: EngineSession, lake: Lake, probe: str) -> None:

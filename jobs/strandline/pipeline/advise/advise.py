@@ -23,7 +23,7 @@ from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.table_landing import TableLanding
 from strandline.lake.sessions.settings import for_input_of
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, midnight_of
 from strandline.model.loss_curve import LossCurve, totals_on_offer, unit_of
 from strandline.pipeline.advise.advice import Advice, ClocksAhead, Question, delays_of

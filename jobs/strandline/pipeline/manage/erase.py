@@ -18,7 +18,8 @@ from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.diff import DELETE, INSERT, UPDATE
 from strandline.lake.store.days import PARTITIONS
-from strandline.lake.store.store import Lake, Store, storage_errors
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store, storage_errors
 from strandline.lake.upkeep import leftovers, upkeep
 from strandline.lake.upkeep.erasure import erase as erase_rows
 from strandline.lake.upkeep.erasure import (

@@ -18,7 +18,8 @@ from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.retention import spent_steps
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import PARTITIONS
-from strandline.lake.store.store import Lake, Store, storage_errors
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store, storage_errors
 from strandline.lake.upkeep import leftovers, upkeep
 from strandline.lake.upkeep.quarantine_retention import drop_older, older_rows
 from strandline.spec import PipelineSpec

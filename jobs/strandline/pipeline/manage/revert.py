@@ -18,9 +18,10 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import Compared, stage_diff
 from strandline.lake.sessions.failures import FAILURES, cause_of
 from strandline.lake.store.days import days_changed
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import columns_of, rows_in_days
 from strandline.lake.store.schema import fit, schema_of
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.store import Store
 from strandline.lake.store.writable import require_writable
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.diff.diff import Change

@@ -24,10 +24,10 @@ from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import no_further_than
 from strandline.lake.publish.publish import fit_of
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day
 from strandline.lake.store.schema import Fit, schema_of
-from strandline.lake.store.store import Lake
 from strandline.model.intervals import TimeRange, named, text_of
 from strandline.pipeline.diff.diff import no_longer_kept
 from strandline.pipeline.notes.of_form import of_form

@@ -19,7 +19,8 @@ from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.store.store import Lake, Store, storage_errors
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store, storage_errors
 from strandline.model.intervals import text_of
 from strandline.pipeline.request.driver import last_driven, process_of, state_of
 from strandline.spec import PipelineSpec

@@ -16,7 +16,8 @@ from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.failures import FAILURES, cause_of
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store
 from strandline.lake.store.writable import require_writable
 from strandline.model.books import Book
 from strandline.model.intervals import midnight_of, text_of

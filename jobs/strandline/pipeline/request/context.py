@@ -14,7 +14,8 @@ from strandline.lake.landing.landing import Landing
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.publish.staging import Staging, passing
 from strandline.lake.read import tables_shown
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store
 from strandline.spec import PipelineSpec
 from strandline.tables import COMPLETENESS, QUARANTINE
 

@@ -9,8 +9,8 @@ from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.local import MEMORY
 from strandline.lake.sessions.choice import EngineChoice
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import is_uri
-from strandline.lake.store.store import Lake
 from strandline.spec.expressions import as_one, expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.sql.on_sail import ON_SPARK, names_not_on_sail

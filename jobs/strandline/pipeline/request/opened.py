@@ -16,7 +16,7 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.results_log import ResultsLog, log_of
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.spec import PipelineSpec
 
 if TYPE_CHECKING:

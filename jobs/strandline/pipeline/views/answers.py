@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 from strandline.lake.store.days import Days
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.pipeline.views.calendar import CalendarPage, Cell, calendar_page
 from strandline.pipeline.views.incomplete import Shown, incomplete_in
 from strandline.pipeline.views.slot import Rows, malformed_and_late, slot_page

@@ -15,7 +15,8 @@ from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import dates_between
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_of, text_of
 from strandline.quality.findings.check import findings_in, state_line
 from strandline.spec import PipelineSpec

@@ -16,7 +16,8 @@ from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
 from strandline.lake.store.days import Days, rows_by_day, shown_days, slots_beside_rows
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.views.slots import Slot, shares_instants_with, slots_of
 from strandline.pipeline.views.why import MEANINGS, Cause, Causes

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from strandline.lake.store.store import Lake
+from strandline.lake.store.lake import Lake
 from strandline.spec.pipeline import PipelineSpec
 
 _FILE = "advice.json"

@@ -24,8 +24,9 @@ from strandline.lake.landing.results_log import ResultsLog
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import Days, facts_of_files, read_days
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec

@@ -19,8 +19,9 @@ from strandline.errors import InputError, NoRunsError, not_writable
 from strandline.lake.ledger.ledger import UPKEEP, Ledger
 from strandline.lake.read import tables_shown
 from strandline.lake.store.days import Days, read_days, shown_days, totals
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import columns_of, dataset_of
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days, read_facts
 from strandline.pipeline.views.channels import channel_watermarks

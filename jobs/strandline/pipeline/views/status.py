@@ -15,8 +15,9 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.lacking import lacking
 from strandline.lake.read import tables_shown
 from strandline.lake.store.days import Days, read_days, shown_days, slots_beyond_rows, totals
+from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import columns_of
-from strandline.lake.store.store import Lake, Store
+from strandline.lake.store.store import Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
