@@ -100,11 +100,12 @@ def run(
     state = ledger.state()
     require_same_layout(spec, state, recreate=request.recreate)
     require_no_earlier_recreation(request, state, landing.log.known_until_ms)
-    of_changed = of_changed_results(landing, request, state)
+    of_changed = of_changed_results(landing, request, state, ledger.store)
     run_ids: list[str] = []
     for one in () if request.dry_run else of_changed:
         opened = opened.after(run_ids)
-        run_ids.append(run(spec, lake, one, spark, progress, opened).run_id)
+        rules = spec.under(one.overrides)
+        run_ids.append(run(rules, lake, one, spark, progress, opened).run_id)
     if not request.dry_run:
         require_writable(ledger.store)
     named = partial(request.as_next_attempt, started(spec, landing, request))

@@ -111,6 +111,14 @@ class ResultsSpec(PipelineSpec):
         return not self.fires_at_times and not any(one.window.merging for one in both)
 
     @property
+    def why_overridden_is_redone(self) -> str | None:
+        """See `PipelineSpec`; they stay if a changed result changes its own window alone."""
+        why = super().why_overridden_is_redone
+        if why is None and (self.window.overlapping or not self.by_slots):
+            return "results can change after they have arrived, in more than one window or firing"
+        return why
+
+    @property
     def spec_fingerprint(self) -> str:
         """See `PipelineSpec`; it covers what decides the results."""
         return self._with_upstream(super().spec_fingerprint)

@@ -107,8 +107,6 @@ class PipelineSpec(WindowedSpec):
             return "overridden: redo"
         if self.window.all_time:
             return "windows of all time are never final"
-        if self.reads_results_of is not None:
-            return "results can change after they have arrived"
         return None
 
     @property

@@ -18,7 +18,9 @@ from strandline.lake.landing.results_landing import ResultsLanding
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.revert import revert_run
-from strandline.pipeline.plan.results_changed import ranges_changed
+from strandline.pipeline.plan.results_changed import of_changed_results, ranges_changed
+from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.views.deep import books_of_all
 from strandline.pipeline.views.status import status_of
 from strandline.reference import Tables, replay_chained
 from strandline.spec import parse_any
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from strandline.pipeline.request.request import Outcome
     from strandline.reference import Firing, Record
     from strandline.spec.chained import ChainedSpec
 
@@ -249,6 +250,63 @@ def test_results_that_change_under_closed_windows_are_rebuilt_as_these_were_clos
     closures = PipelineState.of(chain.days.ledger).closures_in(whole)
     assert [closure.windows for closure in closures] == [whole]
     assert still_to_rebuild(chain) == []
+
+
+def by_range(
+    within: dict[str, list[Any]], others: dict[str, list[Any]], days: TimeRange
+) -> dict[str, list[Any]]:
+    """The rows of each table, those that start in a range of one answer and the rest of another."""
+    return {
+        name: sorted(
+            [row for row in within[name] if row[0][0] in days]
+            + [row for row in others[name] if row[0][0] not in days]
+        )
+        for name in within
+    }
+
+
+def test_a_range_by_other_rules_stands_and_its_changed_results_go_by_these_rules(chain, tmp_path):
+    """Results of it have fired again, others have come, of other keys: none is for the file."""
+    strict = {"allowed_lateness": "45m"}
+    by_hand = Chain(chain.days.spark, tmp_path, **SIX_HOURS, **strict)
+    decided = TimeRange(instant("2 00:15"), instant("5 00:15"))
+    land(tmp_path, a_week(days=5))
+    chain.hours.advance("6")
+    by_hand.days.backfill("2 00:15", "5 00:15", overrides=strict, reason="slow days")
+
+    def came(arrived: str, happened: str, device: str, position: int) -> dict[str, Any]:
+        return a_record(arrived, happened, device=device, amount=999, position=position)
+
+    late = [
+        came("2 13:10", "2 11:50", "d2", -1),
+        came("2 13:11", "2 11:50", "d9", -2),
+        came("2 13:40", "2 11:50", "d2", -3),
+        came("4 13:10", "3 22:30", "d8", -4),
+    ]
+    more = [*a_week(days=5), *late]
+    land(tmp_path, more)
+    chain.hours.advance("6")
+    shown = chain.days.advance("6", dry_run=True)
+    before = len(chain.days.ledger)
+    notes = chain.days.advance("6").notes
+    by_the_file = told(chain, more, "6")
+    expected = by_range(told(by_hand, more, "6"), by_the_file, decided)
+    assert all(expected[name] != by_the_file[name] for name in ("windows", "quarantine"))
+    for name, of_table in found(chain).items():
+        assert of_table == expected[name], name
+    assert any("--end 2024-03-05T00:15:00Z --allowed-lateness 45m" in n for n in of_results(shown))
+    assert any("are recomputed by these rules where" in note for note in notes)
+    assert any("stay as run" in note and "(overridden: keep)" in note for note in notes)
+    published = [step for step in chain.days.ledger[before:] if step.step == "published"]
+    assert [step.overrides for step in published if step.range == decided] == [strict]
+    state = PipelineState.of(chain.days.ledger)
+    assert [(one.windows, one.overrides) for one in state.overridden] == [(decided, strict)]
+    assert_books_balance(chain.days)
+    books = books_of_all(chain.days.spec, chain.days.lake.pipeline("days"), state)
+    assert [book.statement for book in books if not book.balanced] == []
+    # what has changed once is not rebuilt again
+    again, store = Request("advance", to_ms=instant("6")), chain.days.lake.pipeline("days")
+    assert of_changed_results(landing_of(chain), again, state, store) == []
 
 
 def landing_of(chain: Chain) -> ResultsLanding:

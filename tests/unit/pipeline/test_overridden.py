@@ -16,10 +16,10 @@ from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
 from strandline.pipeline.observe.memory import Remembered
-from strandline.pipeline.plan.kept import reached_by
+from strandline.pipeline.plan.kept import closed_part, reached_by
 from strandline.pipeline.request.request import Request, of_overrides
 from strandline.pipeline.views.findings import findings_of
-from strandline.spec import PipelineSpec
+from strandline.spec import PipelineSpec, parse_any
 
 SIX_HOURS = {"allowed_lateness": "6h"}
 
@@ -228,3 +228,50 @@ def test_results_that_have_changed_below_such_a_range_are_named_with_it():
     assert "published by run r-1 with allowed_lateness: 6h, are recomputed by the" in overridden
     assert "(results can change after they have arrived)" in overridden
     assert "run r-4 has first rebuilt" in other
+
+
+def test_kept_windows_whose_results_have_changed_are_named_with_their_own_rules():
+    daily: Any = SimpleNamespace(pipeline="daily", why_overridden_is_redone=None)
+    by_hand = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)
+    state, why = PipelineState.of(published(by_hand)), "results have changed"
+    own = Request("backfill", days(2, 5), reason=why, overrides=SIX_HOURS)
+    by_file = Request("backfill", days(5, 6), reason=why)
+    kept, first, redone, _ = of_rebuilt_first(daily, [own, by_file], [], state)
+    assert kept.endswith("1970-01-03T00:00:00Z to 1970-01-06T00:00:00Z (overridden: keep)")
+    assert "with allowed_lateness: 6h, are recomputed by these rules where they lie" in kept
+    assert first.endswith("--end 1970-01-06T00:00:00Z --allowed-lateness 6h --reason …")
+    assert "by the pipeline's file" in redone
+    assert redone.endswith("(they were still open at its horizon)")
+
+
+def test_of_windows_over_results_those_are_kept_that_were_closed_in_order():
+    def found(closed: int | None, opened: int | None) -> TimeRange | None:
+        states = tuple(None if day is None else day * DAY_MS for day in (closed, opened))
+        return closed_part(days(2, 6), states, DAY_MS)
+
+    assert found(3, 4) == found(3, None) == days(2, 4)
+    assert found(5, None) == days(2, 6)
+    assert found(5, 3) == days(2, 3)  # as `--close` may leave them
+    assert found(5, 2) is None
+    assert found(None, 2) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "stay"),
+    [
+        ({}, True),
+        ({"window": {"sliding": "2d", "every": "1d"}}, False),
+        ({"window": {"session": "1h"}}, False),
+        ({"trigger": {"continuous": "1h", "purging": True}, "firings": True}, False),
+        ({"overridden": "redo"}, False),
+    ],
+)
+def test_windows_over_results_stay_where_a_changed_result_changes_one_alone(changed, stay):
+    content: dict[str, Any] = {
+        "pipeline": "daily",
+        "source": {"pipeline": "meter", "key": ["device"]},
+        "window": {"tumbling": "1d"},
+        "aggregates": {"hours": "count(*)"},
+    }
+    daily = parse_any(content | changed, origin="daily.yaml").over(HALF_DAYS)
+    assert (daily.why_overridden_is_redone is None) == stay

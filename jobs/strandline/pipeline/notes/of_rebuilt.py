@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import text_of
-from strandline.model.overrides import in_words
+from strandline.model.overrides import as_typed, in_words
 from strandline.pipeline.plan.closures import stay_closed
 from strandline.pipeline.request.request import Request
 from strandline.spec.pipeline import PipelineSpec
@@ -30,12 +31,7 @@ def of_rebuilt_first(
         start, end = text_of(request.range.start_ms), text_of(request.range.end_ms)
         for one in state.overridden:
             if one.windows.overlaps(request.range):
-                yield (
-                    f"{request.reason}: windows from {text_of(one.windows.start_ms)} to "
-                    f"{text_of(one.windows.end_ms)}, published by run {one.run_id} with "
-                    f"{in_words(one.overrides)}, are recomputed by the pipeline's file where they "
-                    f"lie within {start} to {end} ({spec.why_overridden_is_redone})"
-                )
+                yield _of_overridden(one, request, f"{start} to {end}", spec)
         yield from stay_closed(state.closures_in(request.range), request.range)
         if run_id is not None:
             yield f"{request.reason}: run {run_id} has first rebuilt {start} to {end}"
@@ -43,4 +39,22 @@ def of_rebuilt_first(
         sentence = f"{request.reason}: a run first rebuilds {start} to {end}; that is not shown"
         if not state.closures_in(request.range):  # else that would be asked to open it
             sentence += f": strandline plan {spec.pipeline} --start {start} --end {end}"
+            if request.overrides:
+                sentence += f" {as_typed(request.overrides)} --reason …"
         yield sentence
+
+
+def _of_overridden(one: OverriddenRange, request: Request, rebuilt: str, spec: PipelineSpec) -> str:
+    """A note about windows published with overridden rules that are rebuilt first.
+
+    By their own rules (the request has them), or by the file's.
+    """
+    published = (
+        f"{request.reason}: windows from {text_of(one.windows.start_ms)} to "
+        f"{text_of(one.windows.end_ms)}, published by run {one.run_id} with "
+        f"{in_words(one.overrides)}, are recomputed"
+    )
+    if request.overrides:
+        return f"{published} by these rules where they lie within {rebuilt} (overridden: keep)"
+    why = spec.why_overridden_is_redone or "they were still open at its horizon"
+    return f"{published} by the pipeline's file where they lie within {rebuilt} ({why})"

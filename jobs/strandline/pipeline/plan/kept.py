@@ -169,9 +169,11 @@ def _final(one: OverriddenRange, history: History, remembered: Remembered) -> Ti
     """The windows of a range that were final by its settings at its horizon; None: none were.
 
     Decided by the published slots, and by the watermark for empty slots after them. For sessions
-    decided by the records: none may extend over an edge.
+    decided by the records: none may extend over an edge. For results decided by the slots alone.
     """
-    last_closed_ms, first_open_ms = remembered.states_in(one.windows)
+    last_closed_ms, first_open_ms = states = remembered.states_in(one.windows)
+    if history.spec.reads_results_of is not None:
+        return closed_part(one.windows, states, history.grid.span_ms)
     rules = history.spec.under(one.overrides)
     grid, ends = Grid.of(rules), [one.windows.start_ms]
     if last_closed_ms is not None:
@@ -188,6 +190,24 @@ def _final(one: OverriddenRange, history: History, remembered: Remembered) -> Ti
     if rules.window.merging:
         return remembered.whole_within(rules, final, horizon_ms, watermark_ms)
     return final
+
+
+def closed_part(
+    windows: TimeRange, states: tuple[int | None, int | None], span_ms: int
+) -> TimeRange | None:
+    """The part of a range up to its last closed slot, before any open one; None: none is closed.
+
+    Args:
+        windows: the range of window starts.
+        states: the starts of its last closed and its first open published slot (`states_in`).
+        span_ms: the distance of neighbouring starts.
+    """
+    last_closed_ms, first_open_ms = states
+    if last_closed_ms is None:
+        return None
+    ends = [last_closed_ms + span_ms, windows.end_ms]
+    end_ms = min(ends if first_open_ms is None else [*ends, first_open_ms])
+    return TimeRange(windows.start_ms, end_ms) if windows.start_ms < end_ms else None
 
 
 def _older_had_closed(

@@ -1,11 +1,13 @@
 """The rebuilds that a pipeline over results needs after the other pipeline has changed some.
 
 Changed results change only the windows that they belong to. A changed watermark changes the slots
-that fire or close at other times, and all later ones.
+that fire or close at other times, and all later ones. Kept windows that a run with overridden rules
+has published are rebuilt by these rules, over the results as they are now.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
@@ -18,10 +20,12 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.results_landing import ResultsLanding
+from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.commits import days_changed
 from strandline.lake.store.reads import dataset_of
+from strandline.lake.store.store import Store
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -32,33 +36,84 @@ from strandline.model.intervals import (
     midnight_of,
 )
 from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.plan.kept import closed_part
+from strandline.pipeline.plan.published_rows import states_in
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request
 
 
-def of_changed_results(landing: Landing, request: Request, state: PipelineState) -> list[Request]:
-    """The runs that a scheduled run does first.
+def of_changed_results(
+    landing: Landing, request: Request, state: PipelineState, store: Store
+) -> list[Request]:
+    """The runs that a scheduled run does first: rebuilds of windows whose results have changed.
 
-    Rebuilds of closed windows whose results have changed.
-
+    Closed windows by the pipeline's file, and kept windows by the rules that have published them.
     One run for each range. If the scheduled run dies before publishing, they are done again.
+
+    Args:
+        landing: the results; any other landing needs no such run.
+        request: the requested run.
+        state: the pipeline's state, by its own ledger.
+        store: the pipeline's tables.
     """
     scheduled = request.kind == "advance" and not request.recreate
     if not (scheduled and isinstance(landing, ResultsLanding)):
         return []
+    kept = list(_kept(landing, state, store))
+    ranges = ranges_changed(landing, state)
+    for one in kept:
+        ranges = [part for within in ranges for part in within.outside(one.windows)]
+    first = replace(
+        request,
+        kind="backfill",
+        to_ms=None,
+        as_of_ms=request.until_ms,
+        keeps_closed=True,
+        reason=f"results of {landing.spec.upstream.pipeline} have changed",
+    )
     return [
-        replace(
-            request,
-            kind="backfill",
-            range=within,
-            to_ms=None,
-            as_of_ms=request.until_ms,
-            keeps_closed=True,
-            run_key=f"{request.run_key}/{within.start_ms}" if request.run_key else None,
-            reason=f"results of {landing.spec.upstream.pipeline} have changed",
-        )
-        for within in ranges_changed(landing, state)
+        *(_over(within, first) for within in ranges),
+        *(
+            replace(
+                _over(one.windows, first),
+                as_of_ms=_horizon_of(one, landing, request.until_ms),
+                overrides=one.overrides,
+            )
+            for one in kept
+            if _has_changed(one, landing)
+        ),
     ]
+
+
+def _over(within: TimeRange, first: Request) -> Request:
+    """The request over a range, with a key of its own."""
+    run_key = f"{first.run_key}/{within.start_ms}" if first.run_key else None
+    return replace(first, range=within, run_key=run_key)
+
+
+def _kept(landing: ResultsLanding, state: PipelineState, store: Store) -> Iterator[OverriddenRange]:
+    """The parts of overridden ranges that scheduled runs keep: those that were closed."""
+    if landing.spec.why_overridden_is_redone is not None:
+        return
+    for one in state.overridden:
+        states = states_in(store, one.windows)
+        windows = closed_part(one.windows, states, Grid.of(landing.spec).span_ms)
+        if windows is not None:
+            yield replace(one, windows=windows)
+
+
+def _horizon_of(one: OverriddenRange, landing: ResultsLanding, until_ms: int) -> int:
+    """The horizon of a range's rebuild: no earlier than its own, if the results are known so far.
+
+    `until_ms`: the midnight of the scheduled run.
+    """
+    return max(until_ms, min(one.horizon_ms or until_ms, landing.results.horizon_ms))
+
+
+def _has_changed(one: OverriddenRange, landing: ResultsLanding) -> bool:
+    """Whether results of a range have changed since they were evaluated for it."""
+    dates = _dates_changed(landing, one.landing_version, one.landing_id)
+    return dates is None or any(one.windows.overlaps(it) for it in _ranges_over(dates, landing))
 
 
 def ranges_changed(landing: ResultsLanding, state: PipelineState) -> list[TimeRange]:
@@ -74,23 +129,37 @@ def ranges_changed(landing: ResultsLanding, state: PipelineState) -> list[TimeRa
     last = _last_over_all(state)
     if last is None or last.landing_version is None or not landing.spec.by_slots:
         return []
-    grid, first = Grid.of(landing.spec), Grid.of(landing.spec.upstream)
     open_ms = last.first_open_ms
     if open_ms is None:
         open_ms = last.range.end_ms if last.range else EVERYTHING.start_ms
-    log, dates = landing.results, None
-    if not log.is_another(last.landing_id):
-        dates = days_changed(log.table, "window_date", last.landing_version)
+    dates = _dates_changed(landing, last.landing_version, last.landing_id)
     if dates is None:
         return [TimeRange(EVERYTHING.start_ms, open_ms)]
+    ranges = _ranges_over(dates, landing)
+    closed = (TimeRange(one.start_ms, min(one.end_ms, open_ms)) for one in ranges)
+    return [one for one in closed if one.start_ms < one.end_ms]
+
+
+def _dates_changed(
+    landing: ResultsLanding, version: int | None, table_id: str | None
+) -> set[date] | None:
+    """The dates of results that have changed since a version; None: not known, so all may have."""
+    log = landing.results
+    if version is None or log.is_another(table_id):
+        return None
+    return days_changed(log.table, "window_date", version)
+
+
+def _ranges_over(dates: Iterable[date], landing: ResultsLanding) -> list[TimeRange]:
+    """The separate ranges of starts of windows with results of some dates, in order."""
+    grid, first = Grid.of(landing.spec), Grid.of(landing.spec.upstream)
     ranges: list[TimeRange] = []
     for day in sorted(dates):
         starts = _starts_over(midnight_of(day), first, grid)
         touches = ranges and starts.start_ms <= ranges[-1].end_ms
         start_ms = ranges.pop().start_ms if touches else starts.start_ms
         ranges.append(TimeRange(start_ms, starts.end_ms))
-    closed = (TimeRange(one.start_ms, min(one.end_ms, open_ms)) for one in ranges)
-    return [one for one in closed if one.start_ms < one.end_ms]
+    return ranges
 
 
 def _last_over_all(state: PipelineState) -> Entry | None:
