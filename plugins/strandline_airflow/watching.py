@@ -39,7 +39,8 @@ class StrandlineWatchOperator(CommandOperator):
 def with_unprocessed(status: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """The findings of a status, with one more if the last full day is not processed.
 
-    Their range is what is not processed, if anything is.
+    Their range begins where processing has ended, and ends with the last midnight; there is none if
+    nothing is missing, or nothing has ever been processed.
     """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     until, findings = status.get("processed_up_to"), list(status.get("findings") or ())

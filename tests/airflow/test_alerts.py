@@ -230,15 +230,25 @@ def test_a_day_that_is_not_processed_in_time_is_stale():
         assert "2013-01-20T09:00" in found["sentence"]
 
 
+class _OnThe21st(datetime):
+    """The clock of the watch, at nine."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return cls(2013, 1, 21, 9, tzinfo=tz)
+
+
 def test_the_watch_says_what_is_not_processed_also_of_what_has_never_run(
-    advance, alerting, hook, command
+    advance, alerting, hook, command, monkeypatch
 ):
     """`advance` gives the variable of what was sent."""
     from types import SimpleNamespace
 
     from strandline.errors import NoRunsError
+    from strandline_airflow import watching
     from strandline_airflow.watching import StrandlineWatchOperator
 
+    monkeypatch.setattr(watching, "datetime", _OnThe21st)
     folder = alerting("{on: stale, to: hook}")
     watch = StrandlineWatchOperator(task_id="flights", pipeline="flights", pipelines=folder)
     context = {"task": watch, "ti": SimpleNamespace(log_url="http://127.0.0.1:8080/dags/x")}
@@ -247,7 +257,7 @@ def test_the_watch_says_what_is_not_processed_also_of_what_has_never_run(
     command.will_answer({"error": said, "exit_code": 2})
     command.will_exit_with(2, 0, 0, 0)
     watch.execute(context)
-    midnight = f"{datetime.now(UTC):%Y-%m-%dT00:00:00Z}"
+    midnight = "2013-01-21T00:00:00Z"
     for until in (midnight, "2013-01-20T00:00:00Z", "2013-01-20T00:00:00Z"):
         command.will_answer({"processed_up_to": until, "findings": []})
         watch.execute(context)

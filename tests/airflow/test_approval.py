@@ -168,7 +168,7 @@ def test_a_preview_leads_with_windows_whose_values_change_and_fits_the_page():
         "how": "changed",
         "start": "2013-02-01T10:00:00Z",
         "end": "2013-02-01T11:00:00Z",
-        "key": {"origin": "EWR", "carrier": "UA"},
+        "key": {"origin": "EWR", "flight": "3f2b6c1e-8d5a-4a44-9d0b-6f1c2ad9b7e1"},
         "before": {"records": 3, "longest_air_time_min": 150, "closed_at": "2013-02-01T15:07Z"},
         "after": {"records": 4, "longest_air_time_min": 598, "closed_at": "2013-02-02T01:47Z"},
     }
@@ -183,7 +183,14 @@ def test_a_preview_leads_with_windows_whose_values_change_and_fits_the_page():
     }
     lines = preview_text({"preview": preview}).splitlines()
     assert lines[0].startswith("windows that change: 12,345")
-    assert any("3 → 4" in line for line in lines[:6])
+    (row,) = (line for line in lines[:5] if "3 → 4" in line)
+    assert "2013-02-01T10:00:00Z" in row
+    assert "2013-02-01T11:00:00Z" in row
+    assert not any("…" in line for line in lines)
+    header = lines.index(next(line for line in lines if "key" in line))
+    first, end = (lines[header].index(name) for name in ("key", "what"))
+    in_the_column = "".join(line[first:end].strip() for line in lines[header + 1 :])
+    assert "3f2b6c1e-8d5a-4a44-9d0b-6f1c2ad9b7e1" in in_the_column
     widths = [*map(len, lines)]
     assert max(widths) <= 86, "Airflow's page shows as many on a screen of 1,280 pixels"
 

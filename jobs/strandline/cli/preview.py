@@ -13,8 +13,8 @@ from strandline.tables import WINDOW_COLUMNS
 
 _SHOWN = {"changed": 10, "removed": 5, "added": 5}
 """The number of shown windows of each kind; the JSON document has more."""
-_ALIKE = 3
-"""The number of shown windows that change, where none does in its values."""
+_SHOWN_OTHERWISE = 3
+"""The number of shown windows that change, if none changes in its values."""
 _DAYS = 20
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _LONGEST = 40
@@ -40,7 +40,8 @@ def parts(preview: Mapping[str, Any] | None) -> Iterator[RenderableType]:
         what = "their records or an aggregate" if _result(preview) == "windows" else "their columns"
         yield (
             f"{_result(preview)} that change: {changed:,}, of these "
-            f"{preview['changed_in_values']:,} in {what}; the largest changes:"
+            f"{preview['changed_in_values']:,} in {what}; "
+            f"{'the largest changes' if preview['changed_in_values'] else 'for example'}:"
         )
     yield from _windows(preview)
 
@@ -92,18 +93,20 @@ def _counts(day: Mapping[str, Any]) -> list[int]:
 
 
 def _windows(preview: Mapping[str, Any]) -> Iterator[RenderableType]:
+    in_values = preview["changed_in_values"]  # these are the first of those that change
+    most_shown = _SHOWN | {"changed": min(_SHOWN["changed"], in_values) or _SHOWN_OTHERWISE}
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("", _result(preview).removesuffix("s"), "to", "key", "what"):
-        table.add_column(name)
-    for how, most in _SHOWN.items():
-        of_its_kind = [change for change in preview["shown"] if change["how"] == how]
-        in_values = [change for change in of_its_kind if _changed(change) - _BOOKKEEPING]
-        shown = in_values[:most] or of_its_kind[:_ALIKE]
+    for name in ("", _result(preview).removesuffix("s"), "to"):
+        table.add_column(name, no_wrap=True)
+    for name in ("key", "what"):
+        table.add_column(name, overflow="fold")
+    for how, most in most_shown.items():
+        shown = [change for change in preview["shown"] if change["how"] == how][:most]
         for change in shown:
             key = ", ".join(_value(value) for value in change["key"].values())
             table.add_row(_SIGNS[how], change["start"], change["end"], key, _what(change))
         if more := preview["windows"][how] - len(shown):
-            table.add_row(_SIGNS[how], f"and {more:,} more {how}")
+            table.add_row(_SIGNS[how], "", "", "", f"and {more:,} more {how}")
     if table.row_count:
         yield table
 
@@ -114,21 +117,13 @@ def _what(change: Mapping[str, Any]) -> str:
     if before is None or after is None:
         values = {k: v for k, v in (before or after).items() if k not in _BOOKKEEPING}
         return "; ".join(f"{escape(name)} {_value(value)}" for name, value in values.items())
-    changed = _changed(change)
+    changed = {name for name in after if before[name] != after[name]}
     shown = changed - {_RULES} or changed
     return "; ".join(
         f"{escape(name)} {_value(before[name])} → {_value(after[name])}"
         for name in sorted(after, key=lambda name: name in _BOOKKEEPING)
         if name in shown
     )
-
-
-def _changed(change: Mapping[str, Any]) -> set[str]:
-    """The columns whose values differ; of an added or removed window all of them."""
-    before, after = change["before"] or {}, change["after"] or {}
-    if not (before and after):
-        return {*before, *after}
-    return {name for name in after if before[name] != after[name]}
 
 
 def _value(value: Any) -> str:

@@ -28,10 +28,10 @@ def a_change(how="changed", key="a", **values) -> dict[str, Any]:
     return {"how": how, "start": start, "end": end, "key": {"k": key}, **sides}
 
 
-def a_preview(shown=(), days=1, other_days=0, **windows) -> dict[str, Any]:
+def a_preview(shown=(), days=1, other_days=0, in_values=1, **windows) -> dict[str, Any]:
     return {
         "windows": {"added": 0, "changed": 0, "removed": 0} | windows,
-        "changed_in_values": 1,
+        "changed_in_values": in_values,
         "shown": list(shown),
         "quarantine": {"gained": {"late": 3}, "changed": {}, "lost": {"invalid": 1}},
         "days": [{"day": f"day {n:03}", **counts((0, n, 0))} for n in range(1, days + 1)],
@@ -58,14 +58,18 @@ def test_a_changed_window_shows_each_value_that_changes_the_aggregates_first():
 
 def test_windows_that_change_in_no_value_are_counted_and_shown_only_where_none_does():
     of_rules = {"spec_fingerprint": ("a1", "b2")}
-    alike = [a_change(key=f"alike {n}", firings=(1, 2), **of_rules) for n in range(30)]
-    lines = said(a_preview([a_change(n=(3, 4), **of_rules), *alike], changed=31))
+    same = [a_change(key=f"same {n}", firings=(1, 2), **of_rules) for n in range(30)]
+    lines = said(a_preview([a_change(n=(3, 4), **of_rules), *same], changed=31))
     changed = [line for line in lines if line.startswith("~")]
     assert [line.split("Z ")[-1] for line in changed] == ["a n 3 → 4", "~ and 30 more changed"]
-    lines = said(a_preview([*alike, a_change(**of_rules)], changed=31))
+    lines = said(a_preview([*same, a_change(**of_rules)], changed=31, in_values=0))
     changed = [line.split("Z ")[-1] for line in lines if line.startswith("~")]
-    assert changed == [*(f"alike {n} firings 1 → 2" for n in range(3)), "~ and 28 more changed"]
-    (line,) = (one for one in said(a_preview([a_change(**of_rules)], changed=1)) if "a1" in one)
+    assert changed == [*(f"same {n} firings 1 → 2" for n in range(3)), "~ and 28 more changed"]
+    (line,) = (
+        one
+        for one in said(a_preview([a_change(**of_rules)], changed=1, in_values=0))
+        if "a1" in one
+    )
     assert line.endswith("spec_fingerprint a1 → b2")
 
 
@@ -77,7 +81,7 @@ def test_a_window_that_comes_or_goes_shows_what_it_holds():
 
 def test_what_is_not_shown_is_counted():
     shown = [a_change(key=str(n), n=(n, n + 1)) for n in range(30)]
-    lines = said(a_preview(shown, changed=1_000, removed=7))
+    lines = said(a_preview(shown, changed=1_000, in_values=30, removed=7))
     assert sum(" → " in line for line in lines) == 10
     assert {"~ and 990 more changed", "- and 7 more removed"} < {*lines}
 

@@ -276,14 +276,23 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(modules, absent):
 
 
 def test_pipelines_over_tables_without_expectations_are_checked_without_pandas_or_arrow(home):
-    write(home, CLICKS)
+    heavy = {"pandas", "numpy", "pyarrow", "pyspark", "great_expectations"}
+    assert loaded_to_validate(home, "clicks", "near") & heavy == set()
+
+
+def test_nor_are_chained_ones_with_pandas_or_spark(home):
+    heavy = {"pandas", "pyspark", "great_expectations"}
+    assert loaded_to_validate(home, "daily") & heavy == set()
+
+
+def loaded_to_validate(home: Path, *pipelines: str) -> set[str]:
+    """The modules that are loaded by the time some pipelines are found valid."""
     at = ["--pipelines", f"{home}/pipelines", "--lake", f"{home}/lake"]
     code = (
         "import sys; from strandline.cli.main import main\n"
-        f"try: main({[*at, 'validate', 'clicks', 'near']})\n"
-        "except SystemExit as ended: print(ended.code)\n"
-        "print({'pandas', 'numpy', 'pyarrow', 'pyspark', 'great_expectations'} & {*sys.modules})"
+        f"try: main({[*at, 'validate', *pipelines]})\n"
+        "except SystemExit as ended: assert not ended.code, ended.code\n"
+        "print(*sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.splitlines()[-1] == "set()"
-    assert "valid" in said.stdout
+    return {*said.stdout.splitlines()[-1].split()}

@@ -4,20 +4,24 @@ import logging
 
 import pytest
 
-from strandline.lake.sessions.classic import _is_no_interruption
+from strandline.lake.sessions.interruptions import _is_no_interruption, log_no_interruption
+
+LOGGERS = ("root", "py4j.clientserver")
 
 
-@pytest.fixture
-def logged():
-    """The messages that a logger with the filter lets pass."""
+@pytest.fixture(params=LOGGERS)
+def logged(request):
+    """The messages that one of py4j's loggers lets pass."""
     messages: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: messages.append(record.getMessage())
-    logger = logging.getLogger("test.interrupted")
-    logger.addFilter(_is_no_interruption)
+    logger = logging.getLogger(request.param)
     logger.addHandler(handler)
-    logger.propagate = False
-    return logger, messages
+    log_no_interruption()
+    yield logger, messages
+    logger.removeHandler(handler)
+    for name in LOGGERS:
+        logging.getLogger(name).removeFilter(_is_no_interruption)
 
 
 def test_an_interruption_and_an_error_while_one_is_cleaned_up_are_not_logged(logged):

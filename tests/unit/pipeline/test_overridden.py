@@ -192,9 +192,17 @@ def test_what_a_run_by_hand_finds_again_is_one_finding():
         audited(0, 9, "advance", "day 1 is low", "day 3 is low"),
         audited(2, 6, "backfill", "day 3 is low"),
     )
-    findings = findings_of(HALF_DAYS, PipelineState.of(published(*runs)), left | {"overridden": []})
-    found = [(one.sentence, one.run_id) for one in findings]
-    assert found == [("day 1 is low", "r-1"), ("day 3 is low", "r-2")]
+
+    def found(*runs: Entry) -> list[tuple[str, str]]:
+        state = PipelineState.of(published(*runs))
+        findings = findings_of(HALF_DAYS, state, left | {"overridden": []})
+        return [(one.sentence, one.run_id) for one in findings]
+
+    assert found(*runs) == [("day 1 is low", "r-1"), ("day 3 is low", "r-2")]
+    apart = audited(0, 2, "backfill", "3 of 40 go"), audited(6, 8, "backfill", "3 of 40 go")
+    assert found(*apart) == [("3 of 40 go", "r-1"), ("3 of 40 go", "r-2")]
+    twice = audited(0, 2, "backfill", "could not be evaluated", "could not be evaluated")
+    assert len(found(twice)) == 2
 
 
 def test_windows_that_other_rules_have_left_open_are_no_alarm():

@@ -26,7 +26,7 @@ from pyarrow import fs
 from strandline.errors import RetryableError
 from strandline.lake.publish.file_statistics import (
     columns_with_bounds,
-    nulls_without_bounds,
+    nulls_of_floating_columns,
     statistics_of,
 )
 from strandline.lake.store.lock import commit
@@ -233,7 +233,7 @@ def _put(rows: pa.Table, files: fs.FileSystem, path: str) -> str:
         pq.write_table(
             rows, out, store_schema=False, metadata_collector=footers, write_statistics=bounded
         )
-    return statistics_of(footers[0], nulls_without_bounds(rows))
+    return statistics_of(footers[0], nulls_of_floating_columns(rows))
 
 
 def rows_by_log(

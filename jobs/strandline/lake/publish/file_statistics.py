@@ -68,8 +68,8 @@ def columns_with_bounds(schema: pa.Schema) -> list[str]:
     ]
 
 
-def nulls_without_bounds(rows: pa.Table) -> dict[str, int]:
-    """The number of nulls of each column that gets no bounds, by column.
+def nulls_of_floating_columns(rows: pa.Table) -> dict[str, int]:
+    """The number of nulls of each floating-point column, which gets no bounds, by column.
 
     A column whose nulls the log does not count looks like one that the file does not have.
     """

@@ -20,7 +20,8 @@ def lacking(
 ) -> dict[str, list[Days]]:
     """The days, by column, with a file of older rules in which the column is null in all rows.
 
-    They were published before the pipeline had the column; rebuilding them fills it.
+    They were published before the pipeline had the column; rebuilding them fills it. Of a column
+    without statistics in any file nothing is known.
 
     Args:
         windows: the table `windows`; None: it does not exist yet.
@@ -32,7 +33,7 @@ def lacking(
     files = pa.table(windows.get_add_actions(flatten=True)).to_pydict()
     # of arrays the log counts no nulls
     simple = [f for f in windows.schema().fields if isinstance(f.type, PrimitiveType)]
-    there = {field.name.lower(): field.name for field in simple}
+    there = {f.name.lower(): f.name for f in simple if f"null_count.{f.name}" in files}
     found = {
         name: list(_runs_of_days(_by_day(files, there[name.lower()], spec_fingerprint)))
         for name in names

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import socket
 import sys
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from threading import current_thread, main_thread
 
 import psutil
 from pyspark import SparkContext, StorageLevel
@@ -27,6 +25,7 @@ from strandline.lake.local import (
     local_settings,
 )
 from strandline.lake.sessions.executors import equip_executors
+from strandline.lake.sessions.interruptions import log_no_interruption, own_interrupt
 from strandline.lake.sessions.protocol import HadoopPlaces, opened
 from strandline.lake.sessions.remote import CLIENT_MODE
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS, WITHOUT_LINES
@@ -149,8 +148,7 @@ def start_classic(
     # expected analysis errors become our own; their JSON traces would only hide them
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    for name in ("root", "py4j.clientserver"):  # the latter as it shuts the call's connection down
-        logging.getLogger(name).addFilter(_is_no_interruption)
+    log_no_interruption()
     builder = SparkSession.builder.appName(app_name)
     settings = dict(_SETTINGS)
     if master is not None or not submitted:
@@ -174,7 +172,7 @@ def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
     """The session of a builder; an error names `master`."""
     others = _children()
     try:
-        with _own_interrupt():
+        with own_interrupt():
             spark = builder.getOrCreate()
     except KeyboardInterrupt:
         _kill_all_but(others)
@@ -197,32 +195,6 @@ def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
     spark.sparkContext.setLogLevel("ERROR")
     _look_up_once(spark)
     return spark
-
-
-@contextmanager
-def _own_interrupt() -> Iterator[None]:
-    """A context that leaves the handler of Ctrl-C as it was.
-
-    PySpark's cancels all jobs over the very connection whose answer the interrupted call awaits;
-    stopping the session ends them, too.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if before is not None and current_thread() is main_thread():
-            signal.signal(signal.SIGINT, before)
-
-
-def _is_no_interruption(record: logging.LogRecord) -> bool:
-    """Whether a log record reports neither an interrupted call nor an error as one was cleaned up.
-
-    py4j logs both; the interruption is raised, too.
-    """
-    error = record.exc_info[1] if record.exc_info else None
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error is None
 
 
 def _children() -> set[psutil.Process]:

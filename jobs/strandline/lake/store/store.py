@@ -32,8 +32,13 @@ PUBLISHED = ("windows", "firings", "pairs", "quarantine", "completeness")
 """The published tables of results; an interval join has `pairs`, other pipelines the first two."""
 RESULTS = ("timeline", *PUBLISHED, "runs")
 """All tables of pipelines; the tables of a pipeline are created by its first run."""
-_CHECKPOINTS = {"delta.checkpointInterval": "10"}
-"""The commits between checkpoints, as in Spark; delta-rs' default of 100 slows each opening."""
+_PROPERTIES = {
+    # as in Spark: delta-rs' default of 100 slows each opening
+    "delta.checkpointInterval": "10",
+    # of all columns: by default delta-rs has those of the first 32, and `spec_fingerprint` is last
+    "delta.dataSkippingNumIndexedCols": "-1",
+}
+"""The properties of tables: commits between checkpoints, and columns with statistics."""
 
 _FENCE = "strandline.lock"
 """The application id of fencing commits, whose version is the number of the term."""
@@ -129,12 +134,12 @@ class Store:
                 schema=schema,
                 partition_by=list(partition_by),
                 mode="ignore",
-                configuration=_CHECKPOINTS,
+                configuration=_PROPERTIES,
                 commit_properties=commit(self.uri(name)),
             )
-        if not _CHECKPOINTS.keys() <= table.metadata().configuration.keys():
+        if not _PROPERTIES.keys() <= table.metadata().configuration.keys():
             properties = commit(self.uri(name))
-            table.alter.set_table_properties(_CHECKPOINTS, commit_properties=properties)
+            table.alter.set_table_properties(_PROPERTIES, commit_properties=properties)
         return table
 
     def append(self, name: str, rows: pa.Table, *, to: DeltaTable | None = None) -> None:

@@ -49,8 +49,8 @@ def stored(table: DeltaTable) -> Size:
 def scattered_days(table: DeltaTable, partition: str) -> list[date]:
     """The days with several small files, which can be compacted.
 
-    A day with rows of several rules is not compacted: the statistics of a file with rows of one
-    rule show whether they were published before a column was added (`lacking`).
+    A day with rows of several rules, or of unknown ones, is not compacted: the statistics of a file
+    with rows of one rule show whether they were published before a column was added (`lacking`).
     """
     if not table.file_uris():
         return []
@@ -63,8 +63,13 @@ def scattered_days(table: DeltaTable, partition: str) -> list[date]:
         small[day] += file["size_bytes"] < _SMALL_BYTES
         if has_rules:
             rules[day] |= {file.get(f"{edge}.spec_fingerprint") for edge in ("min", "max")}
-    scattered = (day for day, count in small.items() if count > 1 and len(rules[day]) <= 1)
+    scattered = (day for day, count in small.items() if count > 1 and _is_of_one(rules[day]))
     return sorted(day for day in scattered if day is not None)
+
+
+def _is_of_one(rules: Collection[str | None]) -> bool:
+    """Whether a day's files have rows of one rule, or of a table without rules."""
+    return len(rules) <= 1 and None not in rules
 
 
 def compact(table: DeltaTable, partition: str, days: Collection[date]) -> None:

@@ -212,7 +212,8 @@ def _of_audits(state: PipelineState) -> Iterator[Finding]:
 
     In force are the audit of the last scheduled run, and those of later runs by hand whose range no
     later run covers. A run by hand over everything counts as scheduled. The audit of a run that a
-    revert has undone is not in force. Two runs that found the same have one finding, the later's.
+    revert has undone is not in force. Two runs with a common part of their ranges that found the
+    same have one finding, the later's.
     """
     in_force: list[Entry] = []
     taken_back = {pair.run.run_id for pair in state.taken_back}
@@ -227,8 +228,21 @@ def _of_audits(state: PipelineState) -> Iterator[Finding]:
             in_force = []
         in_force = [one for one in in_force if not _is_evaluated_again(one, entry)]
         in_force.append(entry)
-    found = [one for entry in in_force for one in findings_in(entry.audit or (), entry.run_id)]
-    yield from {(one.name, one.sentence): one for one in found}.values()
+    for place, entry in enumerate(in_force):
+        overlapping = (one for one in in_force[place + 1 :] if _share_a_part(entry, one))
+        found_again = {
+            (finding.name, finding.sentence)
+            for later in overlapping
+            for finding in findings_in(later.audit or ())
+        }
+        for finding in findings_in(entry.audit or (), entry.run_id):
+            if (finding.name, finding.sentence) not in found_again:
+                yield finding
+
+
+def _share_a_part(one: Entry, other: Entry) -> bool:
+    """Whether the ranges of two runs have a common part; a run without a range is over all."""
+    return one.range is None or other.range is None or one.range.overlaps(other.range)
 
 
 def _is_evaluated_again(earlier: Entry, later: Entry) -> bool:

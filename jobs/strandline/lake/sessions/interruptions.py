@@ -1,0 +1,41 @@
+"""Ctrl-C while a call of the JVM is awaited: the handler, and what py4j logs of it."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+
+
+@contextmanager
+def own_interrupt() -> Iterator[None]:
+    """A context that leaves the handler of Ctrl-C as it was.
+
+    PySpark's cancels all jobs over the very connection whose answer the interrupted call awaits;
+    stopping the session ends them, too.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and current_thread() is main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def log_no_interruption() -> None:
+    """Keep py4j from logging interrupted calls: the call's own logger, and its connection's."""
+    for name in ("root", "py4j.clientserver"):
+        logging.getLogger(name).addFilter(_is_no_interruption)
+
+
+def _is_no_interruption(record: logging.LogRecord) -> bool:
+    """Whether a log record reports neither an interrupted call nor an error as one was cleaned up.
+
+    py4j logs both; the interruption is raised, too.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is None
