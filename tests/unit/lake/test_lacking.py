@@ -10,6 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from strandline.lake.publish.adopt import Adoption, Attempt
 from strandline.lake.publish.lacking import lacking
+from strandline.lake.store.lake import Lake
+from strandline.lake.upkeep.upkeep import scattered_days
 
 
 @pytest.fixture
@@ -74,3 +76,26 @@ def test_a_column_of_numbers_that_a_run_has_written_lacks_nowhere(publish):
     adoption.swap(table, adoption.write([rows], table), [day])
     names = [*columns]
     assert lacking(DeltaTable(table.table_uri), names, "new") == {"none": [(day, date(2024, 3, 3))]}
+
+
+@pytest.mark.parametrize(
+    "has_all", [True, False], ids=["as created today", "by an earlier version"]
+)
+def test_of_a_wide_table_later_columns_lack_only_where_they_are_null(tmp_path, has_all):
+    """By default the log of a table has statistics of 32 columns; nothing is known of others."""
+    wide = {f"c{n}": pa.array([float(n)]) for n in range(40)}
+    nothing = {"gone": pa.array([None], pa.float64())}
+    rows = pa.table(
+        {"window_date": [date(2024, 3, 1)], **wide, **nothing, "spec_fingerprint": ["old"]}
+    )
+    store = Lake.at(str(tmp_path)).pipeline("p")
+    if has_all:
+        store.create("windows", rows.schema, ["window_date"])
+    for fingerprint in ("old", "older"):
+        column = rows.schema.get_field_index("spec_fingerprint")
+        of_rules = rows.set_column(column, "spec_fingerprint", [[fingerprint]])
+        write_deltalake(store.uri("windows"), of_rules, mode="append", partition_by=["window_date"])
+    table = DeltaTable(store.uri("windows"))
+    found = lacking(table, [*wide, *nothing], "today")
+    assert [*found] == (["gone"] if has_all else [])
+    assert scattered_days(table, "window_date") == []
