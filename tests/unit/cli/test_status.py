@@ -71,7 +71,7 @@ def test_a_store_that_does_not_answer_says_nothing_of_the_runs_to_come(status, m
     def refuses(*_, **__):
         raise RetryableError("source.table", "its store does not answer", "try again")
 
-    monkeypatch.setattr("strandline.lake.landing.known_columns.LandingLog.open", refuses)
+    monkeypatch.setattr("strandline.lake.landing.known_columns.open_table", refuses)
     assert status("meter")[1].startswith("meter: OK")
 
 
