@@ -11,6 +11,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from strandline.visible import number_of
 from strandline_airflow.requests import prepared_by
 
 
@@ -53,7 +54,7 @@ def subject_to_approve(context: Context, **_: object) -> str:
     prepared = prepared_by(context)
     within, counts = prepared.get("range") or {}, (prepared.get("diff") or {})
     changes = [
-        f"{rows:,} {'row' if rows == 1 else 'rows'} of {table}"
+        f"{number_of(rows, 'row')} of {table}"
         for table in sorted(counts, key=lambda table: table not in _RESULTS)
         if (rows := sum(counts[table].values()))
     ]

@@ -19,7 +19,7 @@ _INSTANT = (
     r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?" + _END
 )
 # Airflow's form has a date picker for this format. Its server leaves values to `pattern`, unless
-# the package rfc3339-validator is installed: then only times with an offset are taken.
+# the package rfc3339-validator is installed: then only times with seconds and an offset are taken.
 _PICKED = "date-time"
 _INSTANT_HELP = "ISO-8601, such as 2013-02-10T06:00:00Z or 2013-02-10; a date is midnight UTC"
 _DURATION = r"^(0|[1-9][0-9]*)(ms|s|m|h|d)" + _END

@@ -48,13 +48,9 @@ def with_unprocessed(status: Mapping[str, Any], now: datetime) -> dict[str, Any]
     is_behind = until is None or datetime.fromisoformat(until) < midnight
     if is_behind and not is_known:
         reached = "nothing is processed" if until is None else f"processed up to {until}"
-        sentence = f"{reached}, and it is {_text_of(now, 'minutes')}"
+        sentence = f"{reached}, and it is {now:%Y-%m-%dT%H:%MZ}"
         findings.append({"name": "schedule", "severity": "warning", "sentence": sentence})
     found: dict[str, Any] = {"findings": findings}
     if is_behind and until is not None:
-        found["range"] = {"start": until, "end": _text_of(midnight, "seconds")}
+        found["range"] = {"start": until, "end": f"{midnight:%Y-%m-%dT%H:%M:%SZ}"}
     return found
-
-
-def _text_of(instant: datetime, precision: str) -> str:
-    return instant.replace(tzinfo=None).isoformat(timespec=precision) + "Z"

@@ -102,11 +102,8 @@ def run(
     require_no_earlier_recreation(request, state, landing.log.known_until_ms)
     of_changed = of_changed_results(landing, request, state, ledger.store)
     run_ids: list[str] = []
-    for one in () if request.dry_run else of_changed:
-        opened = opened.after(run_ids)
-        rules = spec.under(one.overrides)
-        run_ids.append(run(rules, lake, one, spark, progress, opened).run_id)
     if not request.dry_run:
+        opened, run_ids = _run_each(spec, lake, of_changed, spark, progress, opened)
         require_writable(ledger.store)
     named = partial(request.as_next_attempt, started(spec, landing, request))
     first = (
@@ -120,6 +117,26 @@ def run(
         ctx, state = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
         with _cleared(ctx), no_erased_rows_staged(ctx):
             return _steps(ctx, request, journal, state, notes_before)
+
+
+def _run_each(
+    spec: PipelineSpec,
+    lake: Lake,
+    requests: Sequence[Request],
+    spark: SparkSession,
+    progress: Progress,
+    opened: OpenedLog,
+) -> tuple[OpenedLog, list[str]]:
+    """Run some requests in turn, each by its own rules: the log as the last one opened it, and ids.
+
+    Without a request the log is the given one.
+    """
+    run_ids: list[str] = []
+    for request in requests:
+        opened = opened.after(run_ids)
+        rules = spec.under(request.overrides)
+        run_ids.append(run(rules, lake, request, spark, progress, opened).run_id)
+    return opened, run_ids
 
 
 def _steps(

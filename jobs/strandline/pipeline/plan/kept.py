@@ -183,11 +183,8 @@ def _final(one: OverriddenRange, history: History, remembered: Remembered) -> Ti
     if watermark_ms != MIN_WATERMARK:
         watermark_ms += (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
         ends.append(grid.first_not_final(watermark_ms))
-    limits = [one.windows.end_ms] if first_open_ms is None else [first_open_ms, one.windows.end_ms]
-    final = TimeRange(one.windows.start_ms, min(max(ends), *limits))
-    if final.end_ms <= final.start_ms:
-        return None
-    if rules.window.merging:
+    final = _before(max(ends), first_open_ms, one.windows)
+    if final is not None and rules.window.merging:
         return remembered.whole_within(rules, final, horizon_ms, watermark_ms)
     return final
 
@@ -205,9 +202,14 @@ def closed_part(
     last_closed_ms, first_open_ms = states
     if last_closed_ms is None:
         return None
-    ends = [last_closed_ms + span_ms, windows.end_ms]
-    end_ms = min(ends if first_open_ms is None else [*ends, first_open_ms])
-    return TimeRange(windows.start_ms, end_ms) if windows.start_ms < end_ms else None
+    return _before(last_closed_ms + span_ms, first_open_ms, windows)
+
+
+def _before(end_ms: int, first_open_ms: int | None, windows: TimeRange) -> TimeRange | None:
+    """The part of a range before an instant and before its first open slot; None: it is empty."""
+    limits = [windows.end_ms] if first_open_ms is None else [first_open_ms, windows.end_ms]
+    part = TimeRange(windows.start_ms, min(end_ms, *limits))
+    return part if part.start_ms < part.end_ms else None
 
 
 def _older_had_closed(
