@@ -74,6 +74,14 @@ class NoSuchRunError(InputError):
         super().__init__(run_id, "no such run", f"see strandline runs list {pipeline}")
 
 
+class StaleStagingError(InputError):
+    """What a run has prepared is out of date, and cannot be published any more."""
+
+    def __init__(self, place: str, reason: str, way_out: str) -> None:
+        """Name the prepared run, what has changed since, and how to prepare it again."""
+        super().__init__(place, f"is stale: {reason}", way_out)
+
+
 class AuditFailedError(StrandlineError):
     """A critical expectation has failed, and nothing was published."""
 

@@ -48,8 +48,11 @@ def answer_file() -> Iterator[AnswerFile]:
 
 
 def error_of(answer: Any) -> Mapping[str, str]:
-    """The `place`, `problem` and `way_out` of a document's error; empty if it has no error."""
+    """The parts of a document's error; empty if it has no error.
+
+    They are `kind` (missing: of a version before 0.2.0), `place`, `problem` and `way_out`.
+    """
     match answer:
-        case {"error": {"place": str(place), "problem": str(problem), "way_out": str(way_out)}}:
-            return {"place": place, "problem": problem, "way_out": way_out}
+        case {"error": {"place": str(), "problem": str(), "way_out": str()} as error}:
+            return {name: str(part) for name, part in error.items()}
     return {}

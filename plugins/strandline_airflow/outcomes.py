@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from strandline.errors import AuditFailedError, InputError, NoRunsError
+from strandline.errors import AuditFailedError, InputError, NoRunsError, StaleStagingError
 from strandline.visible import visible
 from strandline_airflow.answers import error_of
 
@@ -16,10 +16,6 @@ _FINAL = {
     InputError.exit_code: "the input is wrong",
     AuditFailedError.exit_code: "the audit failed, so nothing was published",
 }
-_STALE = "is stale"
-"""The first words of `runs publish`'s error for a prepared run that has become stale."""
-_NO_RUNS = NoRunsError("").problem
-"""The problem of a pipeline that has never run."""
 _LINES_SHOWN = 25
 _NOISE = re.compile(
     r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN) "  # log4j
@@ -39,6 +35,13 @@ class AuditRejectedError(AirflowFailException):
     """The audit of a run failed, and nothing was published."""
 
 
+_OF_KIND = {
+    StaleStagingError.__name__: StagingIsStaleError,
+    NoRunsError.__name__: NothingHasRunError,
+}
+"""The exceptions of tasks for errors of some kinds, as a command's JSON document names them."""
+
+
 def failure_of(
     job: str, exit_code: int, output: Sequence[str], answer: Any = None
 ) -> AirflowException:
@@ -55,11 +58,9 @@ def failure_of(
     message = f"{headline}. It said:\n{_said(output, answer)}"
     if exit_code == AuditFailedError.exit_code:
         return AuditRejectedError(message)
-    problem = error_of(answer).get("problem", "")
-    if problem.startswith(_STALE):
-        return StagingIsStaleError(message)
-    if problem == _NO_RUNS:
-        return NothingHasRunError(message)
+    kind = error_of(answer).get("kind")
+    if kind in _OF_KIND:
+        return _OF_KIND[kind](message)
     return AirflowFailException(message) if meaning else AirflowException(message)
 
 

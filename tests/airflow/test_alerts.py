@@ -254,7 +254,7 @@ def test_the_watch_says_what_is_not_processed_also_of_what_has_never_run(
     context = {"task": watch, "ti": SimpleNamespace(log_url="http://127.0.0.1:8080/dags/x")}
     error = NoRunsError("flights")
     said = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
-    command.will_answer({"error": said, "exit_code": 2})
+    command.will_answer({"error": {"kind": "NoRunsError", **said}, "exit_code": 2})
     command.will_exit_with(2, 0, 0, 0)
     watch.execute(context)
     midnight = "2013-01-21T00:00:00Z"

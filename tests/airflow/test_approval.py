@@ -10,7 +10,12 @@ from job_calls import FORM, arguments
 from strandline.visible import visible
 
 pytestmark = pytest.mark.airflow
-STALE = {"place": "flights run r1-1", "problem": "is stale: run r2-1 has published", "way_out": ""}
+STALE = {
+    "kind": "StaleStagingError",
+    "place": "flights run r1-1",
+    "problem": "is stale: run r2-1 has published",
+    "way_out": "",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +103,7 @@ def test_what_was_approved_and_is_stale_is_not_published_and_it_is_said_what_to_
 def test_another_refusal_is_final_whether_approved_or_not(execute, submit):
     from airflow.sdk.exceptions import AirflowFailException
 
-    submit.will_answer({"error": STALE | {"problem": "its staging is gone"}})
+    submit.will_answer({"error": STALE | {"kind": "InputError", "problem": "its staging is gone"}})
     submit.will_exit_with(2)
     said = {"prepare": prepared()}
     with pytest.raises(AirflowFailException, match="its staging is gone"):

@@ -228,7 +228,7 @@ def test_wrong_input_is_json_for_machines(strandline, home):
         "advance", "clicks", "--to", "2024-03-02", "--json", "--lake", lake, exit_code=2
     )
     error = json.loads(done.stdout)["error"]
-    assert error["place"] == "clicks: source.table"
+    assert (error["kind"], error["place"]) == ("NoTableError", "clicks: source.table")
     assert "no Delta table at landing/clicks" in error["problem"]
     assert error["way_out"]
     assert not Path(lake).exists()

@@ -31,6 +31,11 @@ def write_document(content: Any) -> None:
 
 def write_failure(error: StrandlineError) -> None:
     """Write an error as JSON, where that can be written."""
-    parts = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
+    parts = {
+        "kind": type(error).__name__,
+        "place": error.place,
+        "problem": error.problem,
+        "way_out": error.way_out,
+    }
     with suppress(InputError, OSError):  # that it cannot be written is perhaps this very error
         write_document({"error": parts, "exit_code": error.exit_code})

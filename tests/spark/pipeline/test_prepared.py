@@ -12,7 +12,12 @@ from killed import Killed
 from lakes import Line, a_record, a_spec, a_week, instant, land
 from replayed import assert_told_by_replay
 
-from strandline.errors import AuditFailedError, InputError, RetryableError
+from strandline.errors import (
+    AuditFailedError,
+    InputError,
+    RetryableError,
+    StaleStagingError,
+)
 from strandline.lake.publish import publish as out
 from strandline.lake.store.places import path_of
 from strandline.model.intervals import TimeRange
@@ -85,7 +90,7 @@ def test_what_was_prepared_of_rows_that_are_others_by_now_is_stale(prepared, tmp
     land(line.folder, [a_record("3 10:00", "3 10:00")], mode="append")
     assert line.ledger[-1].step == "prepared"
     land(line.folder, [a_record("2 10:00", "2 10:00")], mode="append")
-    with pytest.raises(InputError, match="stale: landing/meter has other files"):
+    with pytest.raises(StaleStagingError, match="is stale: landing/meter has other files"):
         publish(line)
 
 

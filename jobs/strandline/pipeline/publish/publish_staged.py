@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from strandline.errors import InputError
+from strandline.errors import InputError, StaleStagingError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import Entry
@@ -182,9 +182,10 @@ def require_publishable(
             checked.
 
     Raises:
+        StaleStagingError: another run has published into its range since, or has erased rows; or
+            the pipeline's rules or landing have changed.
         InputError: there is no such run; it has staged nothing to publish; it was rejected without
-            being accepted, or its books do not balance; another run has published into its range
-            since; its settings or landing have changed; or its staging is missing.
+            being accepted, or its books do not balance; or its staging is missing.
     """
     steps = state.steps_of(run_id, spec.pipeline)
     if state.unfinished is not None and state.unfinished.run_id == run_id:
@@ -206,32 +207,34 @@ def require_publishable(
         raise InputError(place, f"was rejected: {run.message}", way_out)
     if outcome == "prepared" and accept is not None:
         raise InputError(place, "was not rejected: there is nothing to accept", "omit --accept")
-    problem = _problem(spec, store, state, run, log)
-    if problem is not None:
-        raise InputError(place, problem, again)
+    changed = _changed_since(spec, state, run, log)
+    if changed is not None:
+        raise StaleStagingError(place, changed, again)
+    if not store.keeps_staging(run_id):
+        raise InputError(place, "its staging is gone", again)
     return run
 
 
-def _problem(
-    spec: PipelineSpec, store: Store, state: PipelineState, run: Entry, log: LandingLog | None
+def _changed_since(
+    spec: PipelineSpec, state: PipelineState, run: Entry, log: LandingLog | None
 ) -> str | None:
-    """Why a staging is stale; None: it is not."""
+    """The change that has made a staging stale; None: it is not stale."""
     if (erased := state.erased_since(run.base)) is not None:
-        return f"is stale: {erased.run_id} has since erased rows that it may contain"
+        return f"{erased.run_id} has since erased rows that it may contain"
     for other in state.published_since(run):
         return (
-            f"is stale: run {other.run_id} has published into its range, or into older slots of "
+            f"run {other.run_id} has published into its range, or into older slots of "
             "its late records, since"
         )
     rules = (spec.spec_fingerprint, spec.timeline_fingerprint)
     keeps_firings = "firings" in (run.publish or {}).get("parts", ())
     if rules != (run.spec_fingerprint, run.timeline_fingerprint) or keeps_firings != spec.firings:
-        return "is stale: the pipeline's rules have changed since"
+        return "the pipeline's rules have changed since"
     if log is not None and log.is_another(run.landing_id):
-        return f"is stale: {spec.source.table} was created again since"
+        return f"{spec.source.table} was created again since"
     if log is not None and not _same_landing(spec, run, log):
-        return f"is stale: {spec.source.table} has other files below its horizon since"
-    return None if store.keeps_staging(run.run_id) else "its staging is gone"
+        return f"{spec.source.table} has other files below its horizon since"
+    return None
 
 
 def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:
