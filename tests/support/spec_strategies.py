@@ -1,7 +1,11 @@
-"""Hypothesis generators of pipelines: every strategy, every kind of window, any channels."""
+"""Hypothesis generators of pipelines: every strategy, every kind of window, any channels.
+
+Those of one kind are made once: a generator that is made for an example is also validated for it.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -27,6 +31,7 @@ EMISSIONS = ("per_record", "1ms", "7ms", "50ms", "0ms")
 _EMISSIONS = st.sampled_from(["per_record", *EMISSIONS])
 
 
+@cache
 def watermarks() -> st.SearchStrategy[dict[str, Any]]:
     """The `watermark` part of a pipeline that a table of thresholds is enough for."""
     generators = _BOUNDED | st.just({"strategy": "ascending"})
@@ -43,6 +48,7 @@ def _watermark(generator: dict[str, Any], emission: str, idle: bool) -> dict[str
     }
 
 
+@cache
 def any_watermarks(*, idleness: bool = True) -> st.SearchStrategy[dict[str, Any]]:
     """The `watermark` part of any pipeline: every strategy, valve and splits."""
     return watermarks_of(
@@ -67,6 +73,7 @@ _FIELDS = {
 }
 
 
+@cache
 def generators_of(strategy: str) -> st.SearchStrategy[dict[str, Any]]:
     """What a pipeline says of one of the STRATEGIES, fields and all."""
     if strategy == "ingestion of event times":
@@ -126,6 +133,7 @@ def cumulative_windows(draw: st.DrawFn) -> dict[str, Any]:
     return {"cumulative": f"{size_ms}ms", "step": f"{step_ms}ms", "offset": f"{offset_ms}ms"}
 
 
+@cache
 def session_windows() -> st.SearchStrategy[dict[str, Any]]:
     """Sessions with one gap, or with a gap of each record's own."""
     gaps = durations(st.integers(1, 30)) | st.just("gap_ms")
@@ -138,9 +146,11 @@ _SLOTS = durations(st.sampled_from([1, 7, 40, 3_600_000])) | st.none()
 
 CHANNELS_GIVEN = (None, "discovered", ["a"], ["b", "a", "c"])
 """What a source may say of its channels."""
+_CHANNELS = st.sampled_from(CHANNELS_GIVEN)
 LATENESS_MS = (0, 5, 25, 400, MAX_WATERMARK)
 
 
+@cache
 def any_windows() -> st.SearchStrategy[dict[str, Any]]:
     """The `window` part of any pipeline."""
     return windows() | sliding_windows() | cumulative_windows() | session_windows()
@@ -161,7 +171,7 @@ def pipelines(
     allowed_ms = draw(lateness_ms)
     if "session" in chosen and allowed_ms == MAX_WATERMARK:
         allowed_ms = 2**60  # sessions that are never cleaned are refused
-    declared = draw(st.sampled_from(CHANNELS_GIVEN) if channels is None else channels)
+    declared = draw(_CHANNELS if channels is None else channels)
     return {
         "pipeline": "stream",
         "source": {

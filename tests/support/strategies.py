@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -75,6 +76,15 @@ class Stream:
         )
 
 
+_STARTS_MS = st.sampled_from([0, 0, -13, 30])
+"""Where a source's clock starts, after the base of the stream."""
+
+
+@cache
+def _lengths(most: int) -> st.SearchStrategy[int]:
+    return st.sampled_from([0, 1, 2, most // 4, most // 2, most])
+
+
 @st.composite
 def streams(
     draw: st.DrawFn,
@@ -89,13 +99,11 @@ def streams(
     """A stream of some `length`, else of at most `most` records; `given` goes to `pipelines`."""
     content = draw(pipelines(**given))
     base = draw(base_ms)
-    start_ms = base + draw(st.sampled_from([0, 0, -13, 30]))
+    start_ms = base + draw(_STARTS_MS)
     content["source"]["start"] = datetime_of(start_ms)
     spec = parse_spec(content, origin="stream.yaml")
     channels = spec.source.declared_channels or CHANNELS
-    if length is None:
-        length = st.sampled_from([0, 1, 2, most // 4, most // 2, most])
-    count = draw(length)
+    count = draw(_lengths(most) if length is None else length)
     # one number a record: drawing its fields one by one would take ten times as long
     codes = draw(st.lists(st.integers(0, 2**40), min_size=count, max_size=count))
     records = tuple(_records(codes, base, channels, own_gaps=_has_own_gaps(spec)))

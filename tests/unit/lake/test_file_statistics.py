@@ -6,6 +6,7 @@ import json
 import tempfile
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,6 +35,10 @@ VALUES = {
 }
 NESTED = pa.struct([("in.side", pa.int64()), ("text", pa.string())])
 MAP = pa.map_(pa.string(), pa.int64())
+INSIDE = st.fixed_dictionaries(
+    {"in.side": st.none() | VALUES[pa.int64()], "text": st.none() | VALUES[pa.string()]}
+)
+LISTS = st.lists(st.integers(0, 9))
 
 
 @st.composite
@@ -43,17 +48,16 @@ def tables(draw: st.DrawFn) -> pa.Table:
     columns = {
         str(kind): pa.array(draw(of(values, count)), kind) for kind, values in VALUES.items()
     }
-    inside = st.none() | st.fixed_dictionaries(
-        {"in.side": st.none() | VALUES[pa.int64()], "text": st.none() | VALUES[pa.string()]}
-    )
-    columns["st.ruct"] = pa.array(draw(of(inside, count)), NESTED)
-    columns["list"] = pa.array(draw(of(st.lists(st.integers(0, 9)), count)), pa.list_(pa.int64()))
+    columns["st.ruct"] = pa.array(draw(of(INSIDE, count)), NESTED)
+    columns["list"] = pa.array(draw(of(LISTS, count)), pa.list_(pa.int64()))
     columns["map"] = pa.array([[("k", 1)]] * count, MAP)
     columns["last"] = pa.array(range(count), pa.int64())
     return pa.table(columns)
 
 
+@cache
 def of(values: st.SearchStrategy, count: int) -> st.SearchStrategy:
+    """So many values or nulls; made once, as a new strategy is validated anew."""
     return st.lists(st.none() | values, min_size=count, max_size=count)
 
 

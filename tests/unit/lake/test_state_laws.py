@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,39 +39,48 @@ def a_range(edges: tuple[int, int]) -> TimeRange:
     return TimeRange(start * DAY_MS, (end + 1) * DAY_MS)
 
 
+# strategies of a step, made once: what is made anew for each step is also validated anew
 RANGES = st.tuples(st.sampled_from(DAYS), st.sampled_from(DAYS)).map(a_range)
+MAYBE_A_RANGE = st.none() | RANGES
+MAYBE_DAYS = st.none() | ARRIVAL_DAYS
+LENGTHS = st.integers(0, 14)
+IDS, NAMES, FINGERPRINTS = (st.sampled_from(values) for values in (RUNS, STEPS, "ab"))
+KINDS = st.sampled_from(["advance", "backfill", "advance"])
+KINDS_OR_REVERT = st.sampled_from(["advance", "backfill", "revert"])
+BOOLEANS = st.booleans()
+ONE_IN_TEN = st.integers(0, 9).map(lambda number: number == 0)
 
 
 @st.composite
 def ledgers(draw: st.DrawFn) -> list[Entry]:
     """Steps of a few runs in any order, which no program would write; each with a position."""
     steps: list[Entry] = []
-    for position in range(1, draw(st.integers(0, 14)) + 1):
+    for position in range(1, draw(LENGTHS) + 1):
         published = [step.run_id for step in steps if step.step == "published"]
-        kind = draw(st.sampled_from(["advance", "backfill", "revert" if published else "advance"]))
-        kept = draw(st.none() | RANGES)
+        kind = draw(KINDS_OR_REVERT if published else KINDS)
+        kept = draw(MAYBE_A_RANGE)
         step = Entry(
-            run_id=draw(st.sampled_from(RUNS)),
+            run_id=draw(IDS),
             attempt=1,
-            step=draw(st.sampled_from(STEPS)),
+            step=draw(NAMES),
             kind=kind,
-            range=draw(st.none() | RANGES),
+            range=draw(MAYBE_A_RANGE),
             horizon_ms=draw(MIDNIGHTS),
-            closed=draw(st.booleans()),
-            reopened=draw(st.booleans()),
+            closed=draw(BOOLEANS),
+            reopened=draw(BOOLEANS),
             frontier_ms=draw(MIDNIGHTS),
             completes_ms=draw(MIDNIGHTS),
             base=draw(st.integers(0, position)),
-            owed=draw(st.none() | ARRIVAL_DAYS),
-            settled=draw(st.none() | ARRIVAL_DAYS),
-            lost=draw(st.none() | ARRIVAL_DAYS),
-            versions=draw(st.none() | st.just({"windows": position})),
-            diff=draw(st.none() | st.just({"windows": {"insert": 1}})),
-            recreated=draw(st.integers(0, 9)) == 0,
-            overrides=draw(st.none() | st.just({"bound": f"{position}h"})),
+            owed=draw(MAYBE_DAYS),
+            settled=draw(MAYBE_DAYS),
+            lost=draw(MAYBE_DAYS),
+            versions={"windows": position} if draw(BOOLEANS) else None,
+            diff={"windows": {"insert": 1}} if draw(BOOLEANS) else None,
+            recreated=draw(ONE_IN_TEN),
+            overrides={"bound": f"{position}h"} if draw(BOOLEANS) else None,
             kept=None if kept is None else [(kept.start_ms, kept.end_ms)],
             reverts=draw(st.sampled_from(published)) if kind == "revert" else None,
-            timeline_fingerprint=draw(st.sampled_from("ab")),
+            timeline_fingerprint=draw(FINGERPRINTS),
             clock_start_ms=draw(MIDNIGHTS),
             position=position,
         )
@@ -97,9 +107,8 @@ def test_a_ledger_folded_piece_by_piece_is_the_ledger_folded_whole(steps, cuts):
 
 def a_ledger_that_is_written_and_read_comes_to_the_same(steps: Sequence[Entry]) -> None:
     written = [replace(step, written_at=datetime(2024, 3, 9, tzinfo=UTC)) for step in steps]
-    read = [
-        step for one in written for step in entries_of(row_of(one, one.position, one.written_at))
-    ]
+    rows = [row_of(one, one.position, one.written_at) for one in written]
+    read = entries_of(pa.concat_tables(rows)) if rows else []
     assert read == written
     assert PipelineState.of(read) == PipelineState.of(written)
 
