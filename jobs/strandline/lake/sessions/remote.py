@@ -53,34 +53,40 @@ def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkS
         def host(self) -> str:
             return target
 
-    builder = Client.builder
     if target.startswith("sc://"):
-        _await_server(DefaultChannelBuilder(target), _SECONDS_TO_CONNECT)
-        builder = builder.remote(target)
+        server: Any = DefaultChannelBuilder(target)
+        seconds = _SECONDS_TO_CONNECT
     else:
         # the path of a socket is no name of a host, and Sail refuses it as one
-        channel: Any = Channel([("grpc.default_authority", "localhost")])
-        _await_server(channel, _SECONDS_TO_START)
-        builder = builder.channelBuilder(channel)
+        server = Channel([("grpc.default_authority", "localhost")])
+        seconds = _SECONDS_TO_START
+    builder = Client.builder.channelBuilder(_opened(server, seconds))
     for name, value in settings.items():
         builder = builder.config(name, value)
     return cast("SparkSession", builder.create())
 
 
-def _await_server(server: Any, seconds: float) -> None:
-    """Wait until a server accepts a connection; the client itself would retry for ten minutes.
+def _opened(server: Any, seconds: float) -> Any:
+    """A channel builder whose channel is open; the client itself would retry for ten minutes.
+
+    The client uses this very channel: to close it and open another takes a fifth of a second.
 
     Raises:
-        TimeoutError: it does not accept one in time.
+        TimeoutError: the server accepts no connection in time.
     """
     import grpc  # noqa: PLC0415 - the client's packages may be missing
 
-    with server.toChannel() as channel:
-        try:
-            grpc.channel_ready_future(channel).result(timeout=seconds)
-        except grpc.FutureTimeoutError:
-            problem = f"no connection within {seconds:.0f} s"
-            raise TimeoutError(problem) from None
+    channel = server.toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=seconds)
+    except BaseException as error:
+        channel.close()
+        if not isinstance(error, grpc.FutureTimeoutError):
+            raise
+        problem = f"no connection within {seconds:.0f} s"
+        raise TimeoutError(problem) from None
+    server.toChannel = lambda: channel
+    return server
 
 
 def keep_settings(spark: SparkSession) -> None:
