@@ -60,9 +60,9 @@ test-versions: setup ## the same with the lowest and the newest versions that py
 	@$(WITH) bash scripts/adopt.sh lowest newest
 
 .PHONY: test-stores
-test-stores: setup ## lakes on object stores that run as processes: races, kills, secrets (KILLS=20 SCHEDULES=200; the first time needs the network)
+test-stores: setup ## lakes on object stores that run as processes: races, kills, secrets (KILLS=20 SCHEDULES=1000; the first time needs the network)
 	@$(WITH) python scripts/fetch_stores.py
-	@$(WITH) KILLS=$(or $(KILLS),20) SCHEDULES=$(or $(SCHEDULES),200) pytest \
+	@$(WITH) KILLS=$(or $(KILLS),20) SCHEDULES=$(or $(SCHEDULES),1000) pytest \
 	    tests/unit/lake/test_terms.py tests/system/test_object_store.py
 
 .PHONY: check

@@ -159,7 +159,8 @@ class Rebuild(ABC):
     @cached_property
     def _aggregates(self) -> dict[str, Column]:
         """The aggregates by name, checked."""
-        return aggregate_columns(self.records, self.history.spec, self._kinds)
+        spec, columns = self.history.spec, self.source_columns.names
+        return aggregate_columns(self.records, spec, self._kinds, columns)
 
     @cached_property
     def _partials(self) -> dict[str, Partial] | None:

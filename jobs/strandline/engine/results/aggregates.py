@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -164,27 +164,39 @@ def _is_one_argument(text: str) -> bool:
 
 
 def aggregate_columns(
-    records: DataFrame, spec: PipelineSpec, kinds: Kinds | None = None
+    records: DataFrame,
+    spec: PipelineSpec,
+    kinds: Kinds | None = None,
+    columns: Iterable[str] | None = None,
 ) -> dict[str, Column]:
     """The aggregates of a pipeline by name, checked against the records that they will see.
 
-    `kinds`: of `kinds_of_aggregates`, where they are known.
+    Args:
+        records: the records that they will aggregate.
+        spec: the pipeline.
+        kinds: of `kinds_of_aggregates`, where they are known.
+        columns: the columns that they may read; None: query the engine for those of the records.
 
     Raises:
         InputError: one is not an aggregate over the landing table, or depends on the order of the
             records, on chance or on the clock, so that a rerun would give other numbers.
     """
     known = kinds_of_aggregates(records, spec) if kinds is None else kinds
+    readable = records.columns if columns is None else [*columns]
     return {
         name: aggregate_column(
-            records, text, f"{spec.pipeline}: aggregates.{name}", known.get(text)
+            records, text, f"{spec.pipeline}: aggregates.{name}", readable, known.get(text)
         )
         for name, text in spec.aggregates.items()
     }
 
 
 def aggregate_column(
-    records: DataFrame, text: str, place: str, kind: T.DataType | None = None
+    records: DataFrame,
+    text: str,
+    place: str,
+    columns: Iterable[str],
+    kind: T.DataType | None = None,
 ) -> Column:
     """One aggregate, checked as by `aggregate_columns`.
 
@@ -192,12 +204,13 @@ def aggregate_column(
         records: the records that it will aggregate.
         text: the aggregate.
         place: the place in the file, for errors.
+        columns: the columns that it may read.
         kind: its type; None: query the engine.
 
     Raises:
         InputError: see `aggregate_columns`.
     """
-    for problem, way_out in problems_of_aggregate(text, dict.fromkeys(records.columns)):
+    for problem, way_out in problems_of_aggregate(text, dict.fromkeys(columns)):
         raise InputError(place, problem, way_out)
     try:
         kind = kind or _types_of(records, [text])[text]

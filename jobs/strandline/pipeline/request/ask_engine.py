@@ -125,7 +125,7 @@ def asked(table: DataFrame, text: str) -> str:
 
 def _ask(use: Use, table: DataFrame, place: str) -> None:
     if use.wanted == "aggregate":
-        aggregate_column(table, use.text, place)
+        aggregate_column(table, use.text, place, table.columns)
     elif use.wanted != "column":
         _, found = typed(table, use.text, place)
         require(use.wanted, use.text, found, place)
