@@ -13,14 +13,14 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "jobs"))
 from strandline.errors import StrandlineError
-from strandline.lake.jars import LOCK, download, fetch, jars_of, sha256_of, spark_jars_folder
+from strandline.lake.jars import LOCK, download, fetch, locked_jars, sha256_of, spark_jars_folder
 
 
 def lock() -> None:
     """Downloads the jars that the lock names and writes their hashes into it."""
     spark_jars = spark_jars_folder()
     head = [line for line in LOCK.read_text().splitlines() if line.startswith("#")]
-    jars = jars_of(LOCK.read_text())
+    jars = locked_jars()
     with TemporaryDirectory() as folder:
         download(jars, spark_jars, Path(folder), os.environ)
         rows = [

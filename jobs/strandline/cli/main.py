@@ -52,7 +52,7 @@ from strandline.cli.options import (
     Prepare,
     Start,
     instant_at,
-    path_given,
+    output_path,
     range_of,
 )
 from strandline.cli.package import package
@@ -210,7 +210,7 @@ def report(
 
     spec, days = at.spec(pipeline), asked_days(since, until)
     now_ms = int(time.time() * 1000)
-    folder = path_given("--output", output)
+    folder = output_path(output)
     if folder is not None and folder.suffix in {".html", ".htm"} and not folder.is_dir():
         raise InputError(
             "--output", f"{folder} is a page, not a folder", "name the folder for report.html"

@@ -121,14 +121,14 @@ TrustThisMachine = Annotated[
 ]
 
 
-def path_given(option: str, text: str | None) -> Path | None:
-    """The path in an option; None if the option is not given.
+def output_path(text: str | None) -> Path | None:
+    """The path in --output; None if the option is not given.
 
     Raises:
         InputError: it is empty, as if a script's variable is not set; `Path("")` would be the
             current folder.
     """
-    return None if text is None else Path(not_empty(option, text))
+    return None if text is None else Path(not_empty("--output", text))
 
 
 def not_empty(option: str, text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,13 +51,15 @@ def package(
     what it needs, in the versions of this environment, but no Python. Again it makes only what has
     changed. It needs a package index and, once, Maven Central.
     """
-    from strandline.packing.package import asked_contents  # noqa: PLC0415
+    from strandline.packing.environment import Contents  # noqa: PLC0415
     from strandline.packing.package import package as build  # noqa: PLC0415
+    from strandline.packing.wheel import origin  # noqa: PLC0415
 
     if worker_python is not None and not worker_python.is_absolute():
         problem = f"{str(worker_python)!r} is no absolute path"
         raise InputError("--worker-python", problem, "give a folder of the workers, such as /usr")
-    contents = asked_contents(wheel, tuple(requirements or ()), worker_python)
+    python = worker_python or Path(sys.base_prefix)
+    contents = Contents(origin(wheel), tuple(requirements or ()), python)
     with progress(quiet=as_json) as say:
         built = build(to, contents, environment=os.environ, say=say)
     show.document(built.to_json() if as_json else built, as_json=as_json, human=_show)

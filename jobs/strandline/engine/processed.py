@@ -18,10 +18,10 @@ from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
 from strandline.engine.replay import calls
 from strandline.engine.replay.calls import Calls, call_partition
-from strandline.engine.replay.outcome import IS_SHOWN, NUMBER, PLACE
+from strandline.engine.replay.outcome import IS_SHOWN, NUMBER
 from strandline.engine.replay.rebuild import OverReplay
 from strandline.engine.replay.rows import FIRST, UNTIL, position_of
-from strandline.engine.results.rows import fired_with, window_key
+from strandline.engine.results.rows import POSITION, fired_with, window_key
 from strandline.errors import InputError
 from strandline.spec import functions
 from strandline.spec.pipeline import PipelineSpec
@@ -94,7 +94,7 @@ class ProcessedRebuild(OverReplay):
 
 def _called_for() -> Column:
     """A firing of `ReplayedRebuild.reported` as `Calls.firing`, with its number in its window."""
-    place = F.col(PLACE)
+    place = F.col(POSITION)
     return F.struct(
         F.col(c.FIRING).alias("number"),
         F.col(NUMBER).alias("nth"),

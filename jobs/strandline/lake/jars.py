@@ -63,9 +63,10 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def jars_of(lock: str) -> list[Jar]:
+def locked_jars() -> list[Jar]:
     """The jars in the lock."""
-    return [Jar.from_line(line) for line in lock.splitlines() if line and not line.startswith("#")]
+    lines = LOCK.read_text().splitlines()
+    return [Jar.from_line(line) for line in lines if line and not line.startswith("#")]
 
 
 def spark_jars_folder() -> Path:
@@ -169,7 +170,7 @@ def fetch(environment: Mapping[str, str], into: Path | None = None) -> list[str]
         RetryableError: a jar cannot be downloaded.
     """
     folder = into or spark_jars_folder()
-    jars = jars_of(LOCK.read_text())
+    jars = locked_jars()
     missing = [jar for jar in jars if not jar.is_in(folder)]
     try:
         _bring(missing, folder, environment)

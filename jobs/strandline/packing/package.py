@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -14,11 +13,11 @@ from typing import Any
 
 import strandline
 from strandline.errors import not_writable
-from strandline.lake.jars import LOCK, fetch, jars_of, sha256_of, spark_jars_folder
+from strandline.lake.jars import fetch, locked_jars, sha256_of, spark_jars_folder
 from strandline.lake.local import WORKERS_PYTHON
 from strandline.packing.environment import Contents, pack, versions_here
 from strandline.packing.uv import Uv
-from strandline.packing.wheel import origin, wheel_of
+from strandline.packing.wheel import wheel_of
 
 _MANIFEST, _VERSIONS, _JARS = "package.json", "versions.txt", "jars"
 _ENTRY = Path(strandline.__file__).parent / "cli" / "entry" / "strandline_job.py"
@@ -120,17 +119,6 @@ def package(
         raise not_writable(str(error.filename or folder), error) from None
 
 
-def asked_contents(
-    wheel: Path | None, requirements: tuple[str, ...], python: Path | None
-) -> Contents:
-    """The contents of an environment by the command's options; None: as in this environment.
-
-    Raises:
-        InputError: the wheel cannot be found.
-    """
-    return Contents(origin(wheel), requirements, python or Path(sys.base_prefix))
-
-
 def _sum_of(contents: Contents, versions: str) -> str:
     """A hash of all inputs of an environment."""
     parts = (
@@ -157,7 +145,7 @@ def _is_whole(path: Path, folder: Path, before: Mapping[str, Any]) -> bool:
 
 
 def _pieces(folder: Path, contents: Contents) -> tuple[Piece, ...]:
-    jars = [folder / _JARS / jar.file_name for jar in jars_of(LOCK.read_text())]
+    jars = [folder / _JARS / jar.file_name for jar in locked_jars()]
     return tuple(
         Piece.of(what, path, folder)
         for what, path in [

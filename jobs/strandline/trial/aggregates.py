@@ -8,11 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from strandline.errors import InputError
-from strandline.sql.calls import NotUnderstood
-from strandline.sql.parsing import tree_of
 from strandline.trial.conditions import Evaluate, Row
-from strandline.trial.expressions import not_computed, of_tree
+from strandline.trial.expressions import not_computed, of_tree, parsed
 from strandline.trial.values import ThrownError
 
 Aggregate = Callable[[Sequence[Row]], Any]
@@ -61,11 +58,10 @@ def aggregate(text: str, place: str) -> Aggregate:
     Raises:
         InputError: it cannot be parsed, or calls a function that tests do not support.
     """
-    tree = tree_of(text)
-    if isinstance(tree, NotUnderstood):
-        raise InputError(place, f"{text!r}: {tree.reason}", "correct the expression")
     parts: dict[str, Aggregate] = {}
-    whole = of_tree(tree.transform(lambda node: _as_column(node, parts, place)), place)
+    whole = of_tree(
+        parsed(text, place).transform(lambda node: _as_column(node, parts, place)), place
+    )
 
     def value(rows: Sequence[Row]) -> Any:
         return whole({name: part(rows) for name, part in parts.items()})

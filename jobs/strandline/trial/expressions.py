@@ -52,10 +52,19 @@ def evaluator(text: str, place: str) -> Evaluate:
     Raises:
         InputError: it cannot be parsed, or calls a function that tests do not support.
     """
+    return of_tree(parsed(text, place), place)
+
+
+def parsed(text: str, place: str) -> exp.Expr:
+    """An expression's tree.
+
+    Raises:
+        InputError: it cannot be parsed.
+    """
     tree = tree_of(text)
     if isinstance(tree, NotUnderstood):
         raise InputError(place, f"{text!r}: {tree.reason}", "correct the expression")
-    return of_tree(tree, place)
+    return tree
 
 
 def of_tree(tree: exp.Expr, place: str) -> Evaluate:

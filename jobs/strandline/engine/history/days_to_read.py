@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from strandline.engine.position.grid import Grid, gap_of
+from strandline.engine.records.duplicates import DUPLICATE
 from strandline.engine.timeline import Timeline
 from strandline.model.intervals import (
     DAY_MS,
@@ -51,10 +52,11 @@ class DaysToRead:
         """The arrival days that have a malformed row; None: rows without an arrival day."""
         return {None if pd.isna(day) else day for day in self.timeline.malformed["arrival_date"]}
 
-    def with_reason(self, reason: str) -> set[date]:
-        """The arrival days with a row that is malformed for a reason."""
+    @cached_property
+    def with_duplicates(self) -> set[date]:
+        """The arrival days with a row that repeats an earlier one."""
         bad = self.timeline.malformed
-        return set(bad.loc[bad["reason"] == reason, "arrival_date"].dropna())
+        return set(bad.loc[bad["reason"] == DUPLICATE, "arrival_date"].dropna())
 
     @cached_property
     def rebuilt(self) -> list[date]:
@@ -173,14 +175,11 @@ class DaysToRead:
         return self.day_map["largest_end_ms"].fillna(END_OF_INSTANTS_MS).astype("int64")
 
 
-def ranges_around(starts_ms: Collection[int], length_ms: int = DAY_MS) -> list[TimeRange]:
-    """Ranges that cover some starts.
-
-    Two starts further from each other than a length are separate.
-    """
+def ranges_around(starts_ms: Collection[int]) -> list[TimeRange]:
+    """Ranges that cover some instants; two that lie more than a day apart are in separate ones."""
     ranges: list[TimeRange] = []
     for start_ms in sorted(set(starts_ms)):
-        if ranges and start_ms <= ranges[-1].end_ms + length_ms:
+        if ranges and start_ms <= ranges[-1].end_ms + DAY_MS:
             ranges[-1] = TimeRange(ranges[-1].start_ms, start_ms + 1)
         else:
             ranges.append(TimeRange(start_ms, start_ms + 1))

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.history.history import History
 from strandline.engine.records.days import on_days
-from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
+from strandline.engine.records.duplicates import with_duplicates
 from strandline.model.intervals import DAY_MS, midnight_of
 
 
@@ -44,6 +44,6 @@ def of_days(records: DataFrame, history: History, days: Collection[date]) -> Dat
     Duplicates are marked only where observation has found some.
     """
     among = history.days.rebuilt
-    if set(days) & history.days.with_reason(DUPLICATE):
+    if set(days) & history.days.with_duplicates:
         return with_duplicates(records, history.spec, days, among)
     return on_days(records, days, among)

@@ -19,7 +19,6 @@ from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.replay.outcome import (
     NUMBER,
-    PLACE,
     REACHES,
     causes_of,
     contents,
@@ -80,7 +79,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
         filled = counted.select(*window, "late_accepted", *fields_of(counted, _CONTENT))
         if _may_hold_nothing(spec):
-            filled = with_contents_of_none(filled, records, aggregates, "records")
+            filled = with_contents_of_none(filled, records, aggregates)
         fired = self._fired(self._identity).groupBy(*window)
         both = filled.join(
             fired.agg(F.count(F.lit(1)).alias("firings"), F.min(FIRED_AT).alias(FIRED_AT)),
@@ -129,14 +128,12 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         firing = [*self.group, c.FIRING]
         rows = self.reported(self.fired(identity)).join(self._contents(identity), firing, "left")
         if _may_hold_nothing(self._spec):
-            rows = with_contents_of_none(
-                rows, self._replayed(identity), self._aggregates, "records"
-            )
+            rows = with_contents_of_none(rows, self._replayed(identity), self._aggregates)
         return self.firing_rows(rows.withColumn("records", F.coalesce("records", long(0))))
 
     def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
         """See `ReplayedRebuild`."""
-        columns = firing_columns(timing(), F.col(PLACE), self._spec)
+        columns = firing_columns(timing(), self._spec)
         return filled.select(*columns, NUMBER, supersedes().alias("supersedes"), *map(quoted, more))
 
     # ------------------------------------------------------------------------------- the replay

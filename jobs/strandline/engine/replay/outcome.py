@@ -12,13 +12,11 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.records.at_arrival import advance_column, arrival_probe
 from strandline.engine.replay.rows import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
-from strandline.engine.results.rows import FIRED_AT
+from strandline.engine.results.rows import FIRED_AT, POSITION
 from strandline.spec.pipeline import PipelineSpec
 
 OWN_END = "_strandline_own_end_ms"
 """The END of the record that causes a firing."""
-PLACE = "_strandline_place"
-"""The position of a firing among all: a struct with the names of `results.rows.ORDER`."""
 _FIRED = "_strandline_fired"
 _TIME, _LATE = "_strandline_fired_time_ms", "_strandline_fired_late"
 REACHES = "_strandline_fired_reaches_ms"
@@ -80,7 +78,7 @@ def is_by_record() -> Column:
 def placed(
     firings: DataFrame, fired_at_ms: Column, of_window: Column, spec: PipelineSpec
 ) -> DataFrame:
-    """The firings with PLACE and FIRED_AT; RECORD_ID is null where the watermark causes one.
+    """The firings with POSITION and FIRED_AT; RECORD_ID is null where the watermark causes one.
 
     Args:
         firings: the rows of `firings_of`, with FIRE_FROM and RANK: where the watermark reaches
@@ -102,7 +100,7 @@ def placed(
         by(of_window, F.col(_TIME) + 1).alias("window_ms"),
     )
     columns = {
-        PLACE: place,
+        POSITION: place,
         FIRED_AT: by(F.col(c.ARRIVAL), fired_at_ms),
         c.RECORD_ID: by(F.col(c.RECORD_ID), nothing),
     }
@@ -118,8 +116,8 @@ def as_probes(firings: DataFrame) -> DataFrame:
     """The firings of `placed` as positions to look up the watermark at: see `Emissions.at`."""
     position = {
         c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
-        c.SEEN_FROM: F.col(PLACE)["instant"],
-        c.RANK: F.col(PLACE)["rank"],
+        c.SEEN_FROM: F.col(POSITION)["instant"],
+        c.RANK: F.col(POSITION)["rank"],
     }
     return firings.withColumns(position).drop(c.INSTANT, c.SEQUENCE)
 

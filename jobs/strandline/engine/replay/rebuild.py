@@ -39,7 +39,7 @@ class ReplayedRebuild(Rebuild, ABC):
         return [*self.groups.by]
 
     def fired(self, identity: Column) -> DataFrame:
-        """The firings of windows that start in the range, with PLACE and FIRED_AT."""
+        """The firings of windows that start in the range, with POSITION and FIRED_AT."""
         within = self.scope.windows
         in_range = F.col(c.START).between(within.start_ms, within.end_ms - 1)
         return self._fired(identity).where(in_range)
@@ -67,7 +67,7 @@ class ReplayedRebuild(Rebuild, ABC):
 
     @cached_property
     def _fired(self) -> PerIdentity:
-        """The firings with PLACE and FIRED_AT, computed once."""
+        """The firings with POSITION and FIRED_AT, computed once."""
         return PerIdentity(lambda identity: computed(self._place(identity)))
 
     @abstractmethod
@@ -76,7 +76,7 @@ class ReplayedRebuild(Rebuild, ABC):
 
     @abstractmethod
     def _place(self, identity: Column) -> DataFrame:
-        """The firings with PLACE and FIRED_AT (`outcome.placed`)."""
+        """The firings with POSITION and FIRED_AT (`outcome.placed`)."""
 
     @property
     @abstractmethod

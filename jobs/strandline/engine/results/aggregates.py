@@ -237,15 +237,15 @@ def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataTyp
 
 
 def with_contents_of_none(
-    rows: DataFrame, members: DataFrame, contents: Mapping[str, Column], count: str
+    rows: DataFrame, members: DataFrame, contents: Mapping[str, Column]
 ) -> DataFrame:
-    """Rows whose `count` is null, with the aggregates of no record as their contents."""
+    """Rows of windows; where `records` is null, with the aggregates of no record as contents."""
     if not contents:
         return rows
     of_none = members.where(F.lit(False)).agg(
         *(column.alias(_OF_NONE + name) for name, column in contents.items())
     )
-    is_none = F.col(count).isNull()
+    is_none = F.col("records").isNull()
     filled = {
         name: F.when(is_none, F.col(_OF_NONE + name)).otherwise(F.col(name)) for name in contents
     }

@@ -15,6 +15,8 @@ from strandline.spec.pipeline import PipelineSpec
 ORDER = ("order_instant", "order_rank", "order_sequence", "order_ts_ms", "order_window_ms")
 """The columns by which Flink orders firings; Flink defines no order among equal ones."""
 FIRED_AT = "_strandline_fired_at_ms"
+POSITION = "_strandline_position"
+"""The position of a firing among all: a struct with the names of ORDER without `order_`."""
 _LAST = "_strandline_last"
 
 
@@ -70,15 +72,12 @@ def fired_with(by_watermark: Column, time_ms: Column) -> Column:
     return F.nullif(at_arrival, F.lit(MIN_WATERMARK)).alias("watermark_ms")
 
 
-def firing_columns(timing: Column, order: Column, spec: PipelineSpec) -> list[Column]:
-    """The columns of firings of sessions, except their numbers; includes `window_columns`.
+def firing_columns(timing: Column, spec: PipelineSpec) -> list[Column]:
+    """The columns of firings, except their numbers; includes `window_columns`.
 
-    Args:
-        timing: EARLY, ON_TIME or LATE.
-        order: the position of each: a struct of `instant`, `rank`, `sequence`, `ts_ms`,
-            `window_ms`.
-        spec: the pipeline.
+    The rows have the POSITION of each firing. `timing`: EARLY, ON_TIME or LATE.
     """
+    order = F.col(POSITION)
     names = ("rank", "sequence", "ts_ms", "window_ms")
     return [
         *window_columns(c.START, c.END, spec),

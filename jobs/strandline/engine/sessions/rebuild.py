@@ -20,7 +20,6 @@ from strandline.engine.records.arithmetic import date_of, slot_of, starts_in
 from strandline.engine.replay.outcome import (
     IS_SHOWN,
     NUMBER,
-    PLACE,
     as_probes,
     firings_of,
     is_by_record,
@@ -35,7 +34,7 @@ from strandline.engine.replay.rows import (
     Groups,
     replayed,
 )
-from strandline.engine.results.rows import FIRED_AT, firing_columns
+from strandline.engine.results.rows import FIRED_AT, POSITION, firing_columns
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, row_key
 from strandline.engine.sessions.crossings import with_crossings
 from strandline.engine.sessions.replayed import SessionReplay
@@ -234,11 +233,11 @@ class SessionRebuild(SessionReplay):
             nothing.alias("ts_ms"),
             F.col(c.END).alias("window_ms"),
         )
-        reported = self.reported(fired.withColumn(PLACE, place))
+        reported = self.reported(fired.withColumn(POSITION, place))
         filled = reported.join(self._contents, [c.CHAIN, c.FIRING])
         filled = filled.withColumn(c.RECORD_ID, F.lit(None).cast("string"))
         return filled.select(
-            *firing_columns(F.lit("ON_TIME"), F.col(PLACE), self._spec),
+            *firing_columns(F.lit("ON_TIME"), self._spec),
             long(1).alias(NUMBER),
             nothing.alias("supersedes"),
             F.lit(None).cast(_SUPERSEDED).alias("supersedes_windows"),

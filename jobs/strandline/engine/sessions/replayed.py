@@ -21,7 +21,6 @@ from strandline.engine.replay.outcome import (
     IS_SHOWN,
     NUMBER,
     OWN_END,
-    PLACE,
     REACHES,
     causes_of,
     contents,
@@ -130,7 +129,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
 
     def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
         """See `ReplayedRebuild`."""
-        columns = firing_columns(timing(), F.col(PLACE), self._spec)
+        columns = firing_columns(timing(), self._spec)
         earlier = [
             supersedes().alias("supersedes"),
             supersedes_windows().alias("supersedes_windows"),
@@ -148,7 +147,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
     def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
         """Rows, where the contents are missing with the aggregates of no record."""
         none = {**self._aggregates, "records": F.count(F.lit(1))}
-        return with_contents_of_none(rows, records, none, "records")
+        return with_contents_of_none(rows, records, none)
 
     # ------------------------------------------------------------------------------- its windows
 

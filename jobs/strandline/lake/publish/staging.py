@@ -160,7 +160,7 @@ class Part:
 
     @property
     def _names(self) -> list[str]:
-        there = parquet_files(files_at(self.place), "")
+        there = parquet_files(files_at(self.place))
         return [name for name in there if name not in self.left_out]
 
     @property
@@ -171,7 +171,7 @@ class Part:
 
 def _columns_at(place: str) -> StructType:
     files = files_at(place)
-    first = next(iter(parquet_files(files, "")), None)
+    first = next(iter(parquet_files(files)), None)
     if first is None:
         raise FileNotFoundError(f"{place}: no such file")
     schema = pq.read_schema(files.open_input_file(first))

@@ -179,9 +179,9 @@ def emptied(place: str) -> fs.FileSystem:
     return files
 
 
-def parquet_files(files: fs.FileSystem, folder: str) -> dict[str, int]:
-    """The bytes of the Parquet files below a folder, by path; an engine's markers are ignored."""
-    below_it = fs.FileSelector(folder, allow_not_found=True, recursive=True)
+def parquet_files(files: fs.FileSystem) -> dict[str, int]:
+    """The bytes of all Parquet files, by path; an engine's markers are ignored."""
+    below_it = fs.FileSelector("", allow_not_found=True, recursive=True)
     sizes = {
         one.path.lstrip("/"): one.size
         for one in files.get_file_info(below_it)

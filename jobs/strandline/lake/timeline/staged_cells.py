@@ -55,7 +55,7 @@ class StagedCells:
         )
         schema = pa.schema([SCHEMA.field(name) for name in CELL_COLUMNS])
         there = files_at(folder)
-        names = [*parquet_files(there, "")]
+        names = [*parquet_files(there)]
         files = ds.dataset(
             names, schema=schema, format="parquet", filesystem=there, partitioning=_BY_DAY
         )

@@ -10,7 +10,6 @@ from typing import Any
 
 from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.duplicates import DUPLICATE
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.settings import for_input_of
@@ -77,7 +76,7 @@ class PlannedRun:
     def days_read_to_rebuild(self, ctx: Context) -> list[date]:
         """`days_to_rebuild`, and the days that show the duplicates among them."""
         days = self.days_to_rebuild
-        repeated = self.observation.history.days.with_reason(DUPLICATE)
+        repeated = self.observation.history.days.with_duplicates
         return days if repeated.isdisjoint(days) else ctx.landing.days_read_for(days)
 
     def bytes_to_rebuild(self, ctx: Context) -> int:

@@ -105,30 +105,28 @@ def slot_page(shown: Shown, start_ms: int, end_ms: int) -> SlotPage:
         closes_ms,
         channels_passed(shown, fires_ms, closes_ms),
         _results(shown, slot),
-        quarantine_of(shown.store, Days(day, day), _at_slot(slot)),
+        quarantine_of(shown.store, day, _at_slot(slot)),
         runs[:MOST_RUNS],
         len(runs),
     )
 
 
-def quarantine_of(store: Store, days: Days, wanted: ds.Expression | None = None) -> dict[str, Rows]:
+def quarantine_of(store: Store, day: date, wanted: ds.Expression) -> dict[str, Rows]:
     """The number of quarantine rows by reason, the most frequent first, and samples of them.
 
     Args:
         store: the pipeline's tables.
-        days: the days of the slots of late rows, and of the arrivals of malformed ones.
-        wanted: a further condition; None: none.
+        day: the day of the slots of late rows, and of the arrivals of malformed ones.
+        wanted: a further condition.
     """
     table = store.table(QUARANTINE.name)
     if table is None:
         return {}
     names = _of_source(columns_of(table))
-    dataset, rows = days_of(table, QUARANTINE.name, days)
-    if wanted is not None:
-        rows &= wanted
+    dataset, of_day = days_of(table, QUARANTINE.name, Days(day, day))
     counts, samples = Counter[str](), dict[str, list[tuple[Any, ...]]]()
     few = {"batch_size": _BATCH_ROWS, "batch_readahead": 2}
-    for batch in dataset.to_batches(columns=["reason", *names], filter=rows, **few):
+    for batch in dataset.to_batches(columns=["reason", *names], filter=of_day & wanted, **few):
         _count(batch, names, counts, samples)
     return {
         reason: Rows(tuple(names), tuple(samples[reason]), many)
@@ -139,7 +137,7 @@ def quarantine_of(store: Store, days: Days, wanted: ds.Expression | None = None)
 def malformed_and_late(store: Store, day: date) -> dict[str, Rows]:
     """The quarantine rows of a day: late rows by their slots, malformed ones by arrival."""
     has_day = ds.field(PARTITIONS[QUARANTINE.name]).is_valid()
-    return quarantine_of(store, Days(day, day), has_day)
+    return quarantine_of(store, day, has_day)
 
 
 def _count(
