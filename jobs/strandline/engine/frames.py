@@ -64,10 +64,7 @@ def long(value: int) -> Column:
 
 
 def up_to_here(window: WindowSpec) -> WindowSpec:
-    """The frame from the first row up to the current one, by rows.
-
-    Peers of the current row are not in it.
-    """
+    """The frame of rows from the first to the current one, without the peers of that one."""
     return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 

@@ -75,10 +75,7 @@ def _as_slots(calendar: Calendar) -> dict[str, Column]:
 
 
 def _ahead(lead_ms: int) -> Column:
-    """The watermark that a bound smaller by some ms would have given.
-
-    MIN and MAX stay as they are.
-    """
+    """The watermark of a bound that is smaller by some ms; MIN and MAX stay as they are."""
     watermark = F.col(c.WATERMARK)
     is_one = (watermark != long(MIN_WATERMARK)) & (watermark != long(MAX_WATERMARK))
     return F.when(is_one, watermark + long(lead_ms)).otherwise(watermark)

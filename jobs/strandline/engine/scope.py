@@ -11,14 +11,13 @@ from typing import Any, Self
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.history.known_records import known_records
-from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
+from strandline.engine.records.at_arrival import probe_at
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.results.aggregates import (
     Kinds,
@@ -145,12 +144,7 @@ class Rebuild(ABC):
 
     def _watermark_at(self, instant: int) -> int:
         axis, day = self.history.axis, day_of(self.clock.horizon_ms - 1)
-        now = self.spark.range(1).select(
-            F.lit(day).alias(c.ARRIVAL_DAY),
-            F.lit(axis.literal(instant)).alias(c.SEEN_FROM),
-            F.lit(AFTER_CHANNELS).alias(c.RANK),
-        )
-        row = self._emissions([day]).at(now).first()
+        row = self._emissions([day]).at(probe_at(instant, day, axis, self.spark)).first()
         return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
 
     def _known(self, days: Collection[date]) -> DataFrame:
@@ -164,10 +158,7 @@ class Rebuild(ABC):
 
     @cached_property
     def _partials(self) -> dict[str, Partial] | None:
-        """The aggregates in two steps.
-
-        None: at least one cannot be computed from partial aggregates.
-        """
+        """The aggregates in two steps; None: at least one of them has no partial form."""
         return in_two_steps(self.records, self.history.spec, self._kinds)
 
     @cached_property

@@ -115,10 +115,7 @@ class Timeline(Protocol):
 
 @dataclass(frozen=True)
 class Observed:
-    """A timeline in memory.
-
-    The cells of some days (columns `CELL_COLUMNS`), including malformed ones.
-    """
+    """A timeline in memory: cells of some days (`CELL_COLUMNS`), including malformed ones."""
 
     every: pd.DataFrame
 

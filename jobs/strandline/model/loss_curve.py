@@ -59,10 +59,7 @@ class LossCurve:
         return self.lost[place]
 
     def smallest(self, keep: Fraction) -> int | None:
-        """The least total lateness on offer that keeps a share of the records.
-
-        None: no total does.
-        """
+        """The least total lateness on offer that keeps a share of the records; None: none does."""
         most_lost = self.records * (1 - keep)
         kept = (
             total
@@ -87,10 +84,7 @@ def unit_of(step_ms: int, span_ms: int | None = None) -> int:
 
 
 def totals_on_offer(unit_ms: int, own_ms: int) -> tuple[int, ...]:
-    """The totals on offer.
-
-    0, the multiples of a unit up to 90 days or 90 units, and the one in force.
-    """
+    """The totals on offer: 0, multiples of a unit up to 90 days or 90 units, and the current."""
     longest_ms = 90 * max(unit_ms, _DAY_MS)
     offered = {ms for ms in _OFFERED_MS if ms % unit_ms == 0 and ms <= longest_ms}
     if unit_ms not in _UNITS_MS:

@@ -35,10 +35,7 @@ class Ticks:
     interval_ms: int
 
     def after(self, arrival_ms: int) -> int:
-        """The tick at which a record of this arrival becomes visible.
-
-        The first later one, k >= 1.
-        """
+        """The first tick later than an arrival, and not the start: it makes the record visible."""
         return max(
             arrival_ms + self.interval_ms - (arrival_ms - self.start_ms) % self.interval_ms,
             self.start_ms + self.interval_ms,

@@ -167,10 +167,7 @@ class ChannelsBehindValve:
         return iter(self._partitions)
 
     def join(self, channel: str) -> Iterator[Signal]:
-        """Add a channel.
-
-        Active and without a watermark, so it holds the combined watermark back.
-        """
+        """Add a channel, active and without a watermark: it holds the combined watermark back."""
         was_idle = self._valve.idle
         self._add(channel)
         if was_idle:

@@ -198,9 +198,9 @@ class Tables:
         ]
 
     def _last_silent_day(self, horizon_ms: int) -> int:
-        """The midnight that begins the last completed arrival day without a record.
+        """The start of the last completed arrival day without a record, in ms.
 
-        Else before all times.
+        If there is none, an instant before all times.
         """
         arrived = {midnight_before(record.arrival_ms) for record in self._known()}
         over = range(min(arrived), midnight_before(horizon_ms), DAY_MS)

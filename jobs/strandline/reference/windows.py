@@ -202,9 +202,9 @@ class WindowOperator(ABC):
         return Outcome.LATE_ACCEPTED if self._has_ended(newest) else Outcome.ON_TIME
 
     def _refused(self, record: Record) -> Outcome:
-        """The outcome of a refused record. Flink.
+        """The outcome of a refused record.
 
-        `isElementLate` wraps where `cleanupTime` saturates.
+        Flink: `isElementLate` wraps where `cleanupTime` saturates.
         """
         limit_ms = wrapping_add(record.ts_ms, self._allowed_lateness_ms)
         return Outcome.LATE if limit_ms <= self.watermark_ms else Outcome.NO_WINDOW
@@ -214,10 +214,7 @@ class GridWindowOperator(WindowOperator):
     """Windows on a grid; each decides on its own."""
 
     def __init__(self, assigner: WindowAssigner, **how: Any) -> None:
-        """An operator that assigns records by a rule.
-
-        Other arguments as for every window operator.
-        """
+        """Assign records by a rule; all other arguments are those of `WindowOperator`."""
         super().__init__(**how)
         self._assigner = assigner
 

@@ -44,9 +44,7 @@ _Longs = npt.NDArray[np.int64]
 
 
 def silent_until(history: History, horizon_ms: int) -> int | None:
-    """The midnight that begins the last completed arrival day without a record.
-
-    None: there is none.
+    """The start of the last completed arrival day without a record, in ms; None: there is none.
 
     Every empty slot that ends by this midnight is a gap.
     """
@@ -129,10 +127,7 @@ class Gaps:
             yield places.assign(window_id=first, slot_ms=grid.starts_of(first), slots=slots)
 
     def _stretches(self, row: range) -> Iterator[tuple[int, int]]:
-        """The rows of a run of gaps.
-
-        The first window of each row, and the number of its windows.
-        """
+        """The first window of each row of a run of gaps, and the number of the row's windows."""
         if len(row) <= MOST_LISTED:
             yield from ((window, 1) for window in row)
             return
@@ -148,9 +143,9 @@ class Gaps:
             yield of_state[0].start, sum(map(len, of_state))
 
     def _of_one_state(self, row: range) -> Iterator[tuple[str, range]]:
-        """A run of gaps by state, where all or none of its windows' input ends.
+        """The rows of a run of gaps by state, if the input of all its windows ends, or of none.
 
-        Older ones close first.
+        Older windows close first.
         """
         grid, axis, crossings = self.history.grid, self.history.axis, self.history.crossings
         first, last = placed([row[0], row[-1]], grid, axis, crossings, self.clock)["state"]
@@ -185,10 +180,7 @@ class Gaps:
         return range(start, max(start, stop), self.history.grid.step_ms)
 
     def _first_of_row(self, window: int) -> int:
-        """The first empty window of the run of empty windows just before a window.
-
-        Else the window itself.
-        """
+        """The first of the empty windows just before a window; itself if there are none."""
         step = self.history.grid.step_ms
         if window - step not in self._possible or self.has_record(window - step):
             return window
@@ -196,10 +188,7 @@ class Gaps:
         return self._possible.start if last is None else max(last + step, self._possible.start)
 
     def _end_of_row(self, window: int) -> int:
-        """The id after the run of empty windows that begins with a window.
-
-        The window itself if filled.
-        """
+        """The id after the empty windows that begin with a window; its own id if it is filled."""
         if window not in self._possible or self.has_record(window):
             return window
         first = self._first_from(self._start(window))
@@ -209,10 +198,7 @@ class Gaps:
         return int(self.history.grid.starts_of(np.array([window]))[0])
 
     def _windows_of(self, ts_ms: int) -> tuple[int, int]:
-        """The oldest and the newest window of an event time.
-
-        In a gap both are the window before it.
-        """
+        """The oldest and newest window of an event time; in a gap both are the one before it."""
         grid = self.history.grid
         oldest, newest = grid.windows_of_panes(grid.panes_of(np.array([ts_ms])))
         return min(int(oldest[0]), int(newest[0])), int(newest[0])
@@ -229,10 +215,7 @@ class Gaps:
         return self._windows_of(max(times))[1] if times else None
 
     def _first_from(self, instant_ms: int) -> tuple[int, int] | None:
-        """The oldest and newest window of the first record at or after an instant.
-
-        None: there is none.
-        """
+        """The oldest and newest window of the first record from an instant on; None: no record."""
         day_map = self.history.days.day_map
         behind = day_map[day_map["largest_ts_ms"] >= instant_ms]
         whole = behind.loc[behind["least_ts_ms"] >= instant_ms, "least_ts_ms"]

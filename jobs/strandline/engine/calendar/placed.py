@@ -94,9 +94,9 @@ def placed(
 
 
 def turns(thresholds: Longs, starts: Longs, axis: Axis, crossings: Crossings, clock: Clock) -> Turn:
-    """When the watermark reaches thresholds of windows, or their input ends.
+    """When the watermark reaches a threshold of each window, or the input of the window ends.
 
-    With the windows' starts.
+    `starts`: the starts of the windows, in ms.
     """
     return _turn(thresholds, _EndOfInput.of(starts, clock), axis, crossings, clock)
 
@@ -109,10 +109,7 @@ def _turn(
     clock: Clock,
     never: Mask | None = None,
 ) -> Turn:
-    """When the watermark reaches thresholds, or the input ends.
-
-    `never` masks the unreachable ones.
-    """
+    """When the watermark reaches thresholds, or the input ends; `never` masks unreachable ones."""
     seen, rank = crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
     if never is not None:
         seen[never] = axis.never

@@ -86,9 +86,7 @@ class Calendar:
         return table
 
     def starting_in(self, within: TimeRange) -> pd.DataFrame:
-        """The slots of the windows that start in a range.
-
-        Those of `windows`, with when they fire and close.
+        """The slots of the windows that start in a range, and when they fire and close.
 
         Columns: `window_id`, `channels_heard`, `records`, `slot_ms` (its start), those of `placed`.
         """
@@ -230,10 +228,7 @@ class OlderWindows:
         )
 
     def starts(self, grid: Grid) -> list[TimeRange]:
-        """Ranges that hold the starts of these windows.
-
-        Starts far from each other lie in several ranges.
-        """
+        """Ranges that hold the starts of these windows; distant starts lie in separate ranges."""
         ids = np.array(sorted(self.ids), dtype=np.int64)
         return ranges_around(grid.starts_of(ids).tolist())
 

@@ -119,19 +119,13 @@ class DaysToRead:
         return frozenset(starts[inside].tolist())
 
     def last_event_date(self, until_ms: int) -> date | None:
-        """The last event date of the records that arrived before a midnight.
-
-        None: there are none.
-        """
+        """The last event date of records that arrived before a midnight; None: there are none."""
         known = self.between(None, until_ms)["event_date"]
         return max(known) if len(known) else None
 
     @property
     def events(self) -> TimeRange | None:
-        """The range from the least to the largest event time of all records.
-
-        None: there is no record.
-        """
+        """The range from the least to the largest event time; None: there is no record."""
         if not len(self.day_map):
             return None
         least, largest = self.day_map["least_ts_ms"].min(), self.day_map["largest_ts_ms"].max()
@@ -148,9 +142,9 @@ class DaysToRead:
         return int(self.grid.newest_starts(np.array([ts_ms]))[0]) + self.grid.span_ms
 
     def first_reaching(self, instant_ms: int) -> int:
-        """The least event time of records whose session alone ends at or after an instant.
+        """A lower bound of the event times of records whose own session reaches an instant.
 
-        A lower bound, from the day map. The instant itself, if no such session exists.
+        It is the instant itself if no such session exists, and comes from the day map.
         """
         gap_ms = gap_of(self.spec)
         if gap_ms is not None:
@@ -159,10 +153,7 @@ class DaysToRead:
         return instant_ms if pd.isna(least) else min(instant_ms, int(least))
 
     def last_end(self, before_ms: int) -> int:
-        """The latest end of the session that a record before an instant forms alone.
-
-        An upper bound.
-        """
+        """An upper bound of the ends of the sessions that records before an instant form alone."""
         gap_ms = gap_of(self.spec)
         if gap_ms is not None:
             return min(before_ms + gap_ms, END_OF_INSTANTS_MS)

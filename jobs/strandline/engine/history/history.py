@@ -41,10 +41,7 @@ class History:
 
     @property
     def of_sides(self) -> Mapping[str, History]:
-        """The history of each source by the name of its side.
-
-        Of a single source itself, under "".
-        """
+        """The history of each source by the name of its side; of a single source by the name ""."""
         return {"": self}
 
     @cached_property

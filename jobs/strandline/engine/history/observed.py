@@ -97,10 +97,7 @@ def assemble_history(
     *,
     horizon_ms: int,
 ) -> History:
-    """The history of a timeline.
-
-    Where channels can go idle, from the steps of known and of new days.
-    """
+    """The history of a timeline; with idleness, from the steps of known and of new days."""
     if known is None:
         return history_of(timeline, spec, axis)
     steps, channels = _kept_steps(Source(spec, axis), axis, known, days, horizon_ms)

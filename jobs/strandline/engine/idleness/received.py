@@ -182,7 +182,7 @@ class Interval:
     def of(
         cls, before: SourceState, activity: Activity, until_ms: int, rules: IdlenessRules
     ) -> Interval:
-        """From where a source stands to an instant that no record of the activity reaches."""
+        """The interval from a source's state to an instant, later than all records received."""
         channels = [*before.channels, *_newcomers(before.channels, activity.first)]
         on_ticks = dict(iter(activity.on_ticks.groupby("channel")))
         at_once = dict(iter(activity.at_once.groupby("channel")))
@@ -196,25 +196,16 @@ class Interval:
         return cls(before, tuple(received), first_tick_ms, until_ms)
 
     def is_new(self, number: int) -> bool:
-        """The interval from a source's state to an instant.
-
-        All records of the activity must lie before that instant.
-        """
+        """Whether a channel, by its place in `channels`, had no record before the interval."""
         return number >= len(self.before.channels)
 
     def combined_channels(self) -> Channels:
-        """The channels before the interval in the form that the combiners use.
-
-        New ones have not joined.
-        """
+        """The channels before the interval as the combiners use them; new ones have not joined."""
         return channels_of([one.before for one in self.channels], self.before)
 
 
 def channels_of(channels: Sequence[Channel], state: SourceState) -> Channels:
-    """Channels in the form that the combiners use.
-
-    One that the state does not know has not joined.
-    """
+    """Channels as the combiners use them; one that the state does not know has not joined."""
     there = len(state.channels)
     return Channels(
         np.array([channel.watermark_ms for channel in channels], dtype=np.int64),

@@ -96,10 +96,7 @@ class Steps:
         return np.asarray(first + ticks * interval_ms)
 
     def _rank_at_end(self, threshold_ms: int) -> int | None:
-        """The rank of the step by which the end of the input would reach a threshold.
-
-        None: it would not.
-        """
+        """The rank of the step by which the input's end reaches a threshold; None: it does not."""
         return next((rank for rank, reached in self.at_end if reached >= threshold_ms), None)
 
     @property

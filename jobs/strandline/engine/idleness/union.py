@@ -97,10 +97,7 @@ class Union:
     def advance(
         self, carried: UnionState, activities: Sequence[Activity], until_ms: int
     ) -> tuple[pd.DataFrame, UnionState]:
-        """Add both inputs' activity and run the ticks before an instant.
-
-        The steps and the new state.
-        """
+        """The steps, and the state after them, of both inputs' activity before an instant."""
         happened = [
             _happened(one, source, splits, activity, until_ms)
             for one, source, splits, activity in zip(
@@ -244,10 +241,7 @@ def _on_both(axis: InputAxis, own: PlacedEvents, joins: Mapping[int, int]) -> Pl
 
 
 def _events_of_both(happened: Sequence[Happened]) -> PlacedEvents:
-    """The events of both inputs' channels.
-
-    The right input's channels are numbered after the left's.
-    """
+    """The events of both inputs' channels; the right input's are numbered after the left's."""
     left, right = (one.events for one in happened)
     behind = replace(right, channel=right.channel + len(happened[0].before))
     return PlacedEvents.concatenated([left, behind])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -18,10 +18,10 @@ from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import WIDEST_MS
 from strandline.engine.records.arithmetic import floor, instant_of
+from strandline.engine.records.at_arrival import probe_at
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
 from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
-from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_days import emissions
 from strandline.engine.watermark_values.of_two import EmissionsOfTwo, InputEmissions
 from strandline.model.intervals import (
@@ -94,7 +94,7 @@ class PairRebuild:
     def _in_buckets(self, name: str, *, identified: bool) -> DataFrame:
         """The accepted records of a side with their BUCKET.
 
-        A left one once for each bucket of partners.
+        A left record is repeated for each bucket in which its partners may lie.
         """
         lower_ms, upper_ms = self._bounds
         length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
@@ -113,11 +113,9 @@ class PairRebuild:
         return self._side(name).late().where(inside)
 
     def late_since(self, name: str, since_ms: int, before_ms: int) -> DataFrame:
-        """Late records of a side that arrived since a midnight, with event times before an instant.
+        """The late records of a side before an event time, of the arrival days from a midnight on.
 
-        Midnight.
-
-        Each with the WATERMARK at its arrival.
+        Each has the WATERMARK at its arrival.
         """
         given, axis = self._given(name), self.crossings.axis
         days = given.history.days.since(since_ms)
@@ -144,17 +142,15 @@ class PairRebuild:
     def final_watermark(self) -> int:
         """The combined watermark of both inputs at the horizon; MIN_WATERMARK: none yet."""
         axis, day = self.crossings.axis, day_of(self.clock.horizon_ms - 1)
-        now = self.spark.range(1).select(
-            F.lit(day).alias(c.ARRIVAL_DAY),
-            F.lit(axis.literal(axis.never)).alias(c.SEEN_FROM),
-            F.lit(AFTER_CHANNELS).alias(c.RANK),
-        )
+        now = probe_at(axis.never, day, axis, self.spark)
         return int(self.emitted([day]).at(now).collect()[0][c.WATERMARK])
 
     def emitted(self, days: Sequence[date]) -> EmissionsOfTwo:
         """The watermark's values on some days."""
         left, right = (
-            InputEmissions(place, self._emissions_of(given))
+            InputEmissions(
+                place, partial(emissions, self.spark, given.records, given.history, self.clock)
+            )
             for place, given in zip(self._places, (self.left, self.right), strict=True)
         )
         return EmissionsOfTwo(left, right, days)
@@ -170,9 +166,6 @@ class PairRebuild:
 
     def _given(self, name: str) -> Input:
         return self.left if name == "left" else self.right
-
-    def _emissions_of(self, given: Input) -> _EmissionsOnDays:
-        return _EmissionsOnDays(self.spark, given, self.clock)
 
     @cached_property
     def _sides(self) -> dict[str, Side]:
@@ -201,8 +194,6 @@ class PairRebuild:
 
     def _expired(self) -> Column:
         """Whether the earlier record of a pair had been removed when the later one came.
-
-        The boundary hole.
 
         A record that is not late lies within the time that the other one is kept, so only a record
         at the watermark itself can come after the removal; not if both came at the same watermark.
@@ -253,10 +244,7 @@ class PairRebuild:
 
     @property
     def _identified_by_id(self) -> bool:
-        """Whether columns of a side identify its records.
-
-        Two records with one id may differ otherwise.
-        """
+        """Whether columns of a side identify its records; two with one id may differ otherwise."""
         return any(one.history.spec.source.id is not None for one in (self.left, self.right))
 
     def _nth_of_equal(self) -> Column:
@@ -270,18 +258,6 @@ class PairRebuild:
         order = (of_side(name, column) for column in (c.TS, _CONTENT) for name in SIDES)
         equal = Window.partitionBy(PAIR_TS, *keys, *ids).orderBy(*order)
         return F.row_number().over(equal).cast("bigint")
-
-
-@dataclass(frozen=True)
-class _EmissionsOnDays:
-    """Gives the emissions of an input on some days."""
-
-    spark: SparkSession
-    given: Input
-    clock: Clock
-
-    def __call__(self, days: Sequence[date]) -> Emissions:
-        return emissions(self.spark, self.given.records, self.given.history, self.clock, days)
 
 
 def of_side(name: str, column: str) -> str:

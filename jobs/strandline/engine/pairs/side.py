@@ -77,10 +77,7 @@ class Side:
         return late.unionByName(came_later.select(*late.columns))
 
     def after_the_end(self, at_arrival: DataFrame) -> DataFrame:
-        """Records with the WATERMARK at their arrival.
-
-        After the end of the input, MAX_WATERMARK.
-        """
+        """Records with the WATERMARK at their arrival: MAX_WATERMARK after the end of the input."""
         if self._ended is None:
             return at_arrival
         watermark = F.when(self._ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
@@ -92,10 +89,7 @@ class Side:
 
     @property
     def _ended(self) -> Column | None:
-        """Whether a record came after the input had ended for its event time.
-
-        None: none had ended.
-        """
+        """Whether a record came after the input had ended for its event time; None: no end."""
         before = (one for one in self.clock.closures if one.at_ms < self.clock.horizon_ms)
         ended = [
             F.col(c.TS).between(one.windows.start_ms, one.windows.end_ms - 1)

@@ -120,10 +120,7 @@ class Axis:
         return Ticks(self.start_ms, interval_ms) if interval_ms else None
 
     def all_seen_from(self, instants: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """`seen_from` for each instant of an array.
-
-        The first instant that sees what happens there.
-        """
+        """The first instant that sees what happens at each instant of an array: `seen_from`."""
         reached = instants < self.end
         seen = np.full_like(instants, self.never)
         if self.interval_ms is None:

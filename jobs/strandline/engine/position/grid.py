@@ -95,10 +95,7 @@ class Grid:
 
     @property
     def one_window_each(self) -> bool:
-        """Whether every record has exactly one window, which is also its pane.
-
-        True for tumbling windows.
-        """
+        """Whether every record has exactly one window, which is also its pane: tumbling windows."""
         return self.step_ms == self.size_ms == self.span_ms
 
     @property
@@ -195,9 +192,7 @@ class Grid:
         return range(start_ms - (self.most_windows - 1) * self.step_ms, start_ms + 1, self.step_ms)
 
     def largest_thresholds(self, candidates: pd.Series[Any]) -> pd.Series[Any]:
-        """The largest threshold that each candidate reaches.
-
-        Null: it is below all, or there is none.
+        """The largest threshold that each candidate reaches; null: it reaches none.
 
         The form over arrays of `watermark.cells.largest_threshold`.
         """
@@ -225,10 +220,7 @@ class Grid:
         return self.ends_of(windows) - 1
 
     def close_thresholds(self, windows: Longs) -> Longs:
-        """The watermarks at which the state of some windows is removed.
-
-        The array form of `cleanup_time`.
-        """
+        """The watermarks at which the state of windows is removed: `cleanup_time` over an array."""
         fire, lateness_ms = self.fire_thresholds(windows), self.allowed_lateness_ms
         overflows = fire > MAX_WATERMARK - lateness_ms
         close: Longs = np.where(overflows, 0, fire) + lateness_ms

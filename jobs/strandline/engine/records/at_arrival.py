@@ -1,13 +1,15 @@
-"""The position of a record among the advances of the watermark."""
+"""The position of a record, or of an instant, among the advances of the watermark."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from datetime import date
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import long
-from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS
+from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -26,6 +28,15 @@ def arrival_probe(spec: PipelineSpec) -> dict[str, Column]:
         c.SEEN_FROM: F.col(c.INSTANT) + F.when(advance.isNull(), 0).otherwise(1),
         c.RANK: F.coalesce(before_advance, long(AFTER_CHANNELS)),
     }
+
+
+def probe_at(instant: int, day: date, axis: Axis, spark: SparkSession) -> DataFrame:
+    """One row that looks up the watermark at the end of an instant of an arrival day."""
+    return spark.range(1).select(
+        F.lit(day).alias(c.ARRIVAL_DAY),
+        F.lit(axis.literal(instant)).alias(c.SEEN_FROM),
+        F.lit(AFTER_CHANNELS).alias(c.RANK),
+    )
 
 
 def advance_column(spec: PipelineSpec) -> list[str]:

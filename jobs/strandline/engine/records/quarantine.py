@@ -52,10 +52,7 @@ def quarantine_late(
 
 
 def _wrapped(name: str, lateness_ms: int) -> Column:
-    """Sum of a time and the lateness with the overflow of Java's long.
-
-    The column form of `wrapping_add`, a decimal.
-    """
+    """Sum of a time and the lateness as a decimal, with a long's overflow: `wrapping_add`."""
     exact = _decimal(name) + F.lit(Decimal(lateness_ms))
     return F.when(exact > MAX_WATERMARK, exact - F.lit(Decimal(2**64))).otherwise(exact)
 
@@ -98,10 +95,7 @@ def of_inputs(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame:
 
 
 def result_names(source_columns: Sequence[str]) -> dict[str, str]:
-    """The quarantine name of each source column.
-
-    `source_<name>` if quarantine has that name itself.
-    """
+    """The quarantine name of each source column: `source_<name>` if quarantine has that name."""
     names = {name: name for name in source_columns}
     in_use = {*QUARANTINE.columns, *(name.lower() for name in source_columns)}
     for name in source_columns:
@@ -140,10 +134,7 @@ def as_landed(
 def _value_of(
     columns: Sequence[str], kinds: Mapping[str, T.DataType], wanted: T.DataType
 ) -> Column:
-    """The first non-null value among some columns, cast to a type.
-
-    Null: no column has such a value.
-    """
+    """The first non-null value of some columns, cast to a type; null: they have none."""
     found = [
         quoted(name) if kinds[name] == wanted else quoted(name).try_cast(wanted)
         for name in columns

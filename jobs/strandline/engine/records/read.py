@@ -96,10 +96,7 @@ def _keys(landing: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
 
 
 def _gap(landing: DataFrame, spec: PipelineSpec) -> Column:
-    """The session gap of a record in ms.
-
-    Null where the record has none: it must be positive.
-    """
+    """The session gap of a record in ms, which must be positive; null: it has none."""
     own = spec.window.gap_of_record
     if own is None:
         return F.lit(min(spec.window.least_length_ms, WIDEST_MS)).cast("bigint")

@@ -28,10 +28,7 @@ class ReplayedRebuild(Rebuild, ABC):
     @property
     @abstractmethod
     def groups(self) -> Groups:
-        """The groups to replay.
-
-        A window of a key, or the connected records of a key.
-        """
+        """The groups to replay: the windows of each key, or the connected records of each key."""
 
     @property
     def group(self) -> list[str]:

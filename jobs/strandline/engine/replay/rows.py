@@ -23,12 +23,8 @@ from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
 
-cloudpickle.register_pickle_by_value(grouped)  # type: ignore[no-untyped-call]
-cloudpickle.register_pickle_by_value(of_sessions)  # type: ignore[no-untyped-call]
-cloudpickle.register_pickle_by_value(plain)  # type: ignore[no-untyped-call]
-cloudpickle.register_pickle_by_value(in_flight)  # type: ignore[no-untyped-call]
-cloudpickle.register_pickle_by_value(windows)  # type: ignore[no-untyped-call]
-cloudpickle.register_pickle_by_value(in_workers)  # type: ignore[no-untyped-call]
+for _shipped in (grouped, of_sessions, plain, in_flight, windows, in_workers):
+    cloudpickle.register_pickle_by_value(_shipped)  # type: ignore[no-untyped-call]
 
 _ADDED = "_strandline_replay_"
 IN_START, IN_END, LATE, FIRST, UNTIL, IS_IN_STATE, IS_UNFIRED, IS_SHOWN, SHOWN_IN, FIRINGS = (

@@ -239,10 +239,7 @@ class _Operator:
             self._keep(window, [], number, is_contained=True)
 
     def _needed(self, time_ms: int) -> int:
-        """The watermark that fires a timer.
-
-        For a timer already passed, the next larger watermark.
-        """
+        """The watermark that fires a timer; if the timer has passed, the next larger watermark."""
         if self._watermark_ms is None or time_ms > self._watermark_ms:
             return time_ms
         return self._watermark_ms + 1

@@ -125,10 +125,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
 
 
 def with_watermarks(rows: DataFrame, emitted: Emissions, spec: PipelineSpec) -> DataFrame:
-    """The rows with the WATERMARK at their arrival.
-
-    For rows ahead, a watermark below all of theirs.
-    """
+    """The rows with the WATERMARK at their arrival; rows ahead get one below all of theirs."""
     is_ahead = F.col(AT) == AHEAD
     at_arrival = {c.ARRIVAL_DAY: date_of(F.col(AT)), **arrival_probe(spec)}
     probes = rows.where(~is_ahead).withColumns(at_arrival)

@@ -185,7 +185,7 @@ def _slots_of_chains(
 ) -> list[tuple[int, int, int]]:
     """The first slot, last slot and latest end of connected records that may reach into a range.
 
-    At most one row for each pair of slots.
+    Connected records with the same first and last slot are one row.
     """
     grid, ts = history.grid, F.col(c.TS)
     region = TimeRange(

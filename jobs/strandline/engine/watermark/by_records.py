@@ -140,9 +140,9 @@ class RecordCrossings(ByChannels):
 
     @cached_property
     def _offers(self) -> pd.DataFrame:
-        """The largest thresholds offered on each day by each channel.
+        """The largest threshold that each channel offered on each day.
 
-        Until midnight, and in all.
+        `settled_reach_ms`: by midnight; `reach_ms`: also by offers that a later tick makes visible.
         """
         days, grid = self.timeline.channel_days, Grid.of(self.spec)
         midnights = days["arrival_date"].map(midnight_of)
@@ -165,10 +165,7 @@ class RecordCrossings(ByChannels):
         }
 
     def _cells_reaching(self, days: Collection[date], least_ms: int) -> pd.DataFrame:
-        """The cells of some days that reach a threshold.
-
-        Days already in memory are not read again.
-        """
+        """The cells of some days that reach a threshold; days in memory are not read again."""
         cached = {day: known for day in days if (known := self._read.get(day)) is not None}
         lacking = {day for day in days if day not in cached or cached[day][0] > least_ms}
         if lacking:
@@ -230,10 +227,7 @@ class RecordCrossings(ByChannels):
         return sure_ms, most_ms
 
     def _least_of(self, channels: Collection[str], offered: str, until_ms: int) -> int:
-        """The least of what some channels had offered by a midnight.
-
-        MIN_WATERMARK: one had offered nothing.
-        """
+        """The least offer of some channels by a midnight; MIN_WATERMARK: one had offered none."""
         offers = self._offers
         before = offers[offers["midnight_ms"] < until_ms]
         highest = before[before["channel"].isin(list(channels))].groupby("channel")[offered].max()

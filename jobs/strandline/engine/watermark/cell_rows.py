@@ -72,10 +72,7 @@ def channel_days(cells: DataFrame) -> DataFrame:
 
 
 def day_map(cells: DataFrame) -> DataFrame:
-    """Facts of the well-formed records of each (arrival date, event date).
-
-    Columns `DAY_COLUMNS`.
-    """
+    """Facts of the well-formed records of each (arrival date, event date): `DAY_COLUMNS`."""
     end = F.col("largest_end_ms")
     return (
         _well_formed(cells)

@@ -39,10 +39,7 @@ class Crossings(Protocol):
 
     @property
     def joined(self) -> list[int]:
-        """The first instant at which each channel takes part.
-
-        Always, or that of its first record.
-        """
+        """The instant from which each channel takes part: always, or from its first record on."""
 
     def reached(
         self,
@@ -50,12 +47,10 @@ class Crossings(Protocol):
         horizon_ms: int,
         ended: npt.NDArray[np.bool_] | None = None,
     ) -> tuple[Instants, Ranks]:
-        """`T(b)` at each threshold b.
+        """`T(b)` for each threshold b: the first instant that sees it reached, and the channel.
 
-        The first instant that sees it reached, and the channel's number.
-
-        `axis.never` where the combined watermark does not reach the threshold before the horizon;
-        `axis.end` where only the `ended` input does.
+        The channel is given by its number. `axis.never` where the combined watermark does not reach
+        the threshold before the horizon; `axis.end` where only the `ended` input does.
         """
 
     def watermark_reached(self, horizon_ms: int) -> int:
@@ -106,9 +101,7 @@ def known_before(seen: Instants, horizon_ms: int, axis: Axis) -> npt.NDArray[np.
 def last_to_reach(
     offers: Sequence[Instants], joined: Sequence[int], beyond: Instants, horizon_ms: int, axis: Axis
 ) -> tuple[Instants, Ranks]:
-    """When the last channel reaches each threshold, and its number.
-
-    Then the combined watermark does.
+    """When the combined watermark reaches each threshold, and the number of the last channel.
 
     Args:
         offers: for each channel in probe order, when it reaches each threshold.

@@ -86,10 +86,7 @@ def _cells(ends: list[End], spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
 
 
 def _exact(rows: pd.DataFrame) -> pd.DataFrame:
-    """The same rows with all times as integers.
-
-    The largest would not fit a floating-point number.
-    """
+    """The same rows with all times as integers: the largest would not fit a float."""
     times = [name for name in rows.columns if name.endswith("_ms") or name == "first_sequence"]
     return rows.astype(dict.fromkeys(times, "Int64"))
 

@@ -144,10 +144,7 @@ class _Offers:
         return sorted(at for at in {*self.history.crossings.joined} if self._day_of(at) in days)
 
     def _day_of(self, instant: int) -> date | None:
-        """The arrival day of an instant.
-
-        None: the channel is declared, and has always taken part.
-        """
+        """The arrival day of an instant; None: a declared channel has always taken part."""
         always = instant <= -self.history.axis.never
         return None if always else day_of(self.history.axis.arrival_of(instant))
 

@@ -27,10 +27,7 @@ def refused(records: DataFrame, newest_windows: DataFrame, least_delay_ms: int |
 
 
 def in_own_window(records: DataFrame, windows: DataFrame) -> DataFrame:
-    """Every record with when its one window fires and closes.
-
-    Tumbling windows, where panes are windows.
-    """
+    """Every record with when its one window fires and closes: its pane, as windows tumble."""
     own = windows.withColumn(c.PANE, F.col(c.WINDOW))
     return records.join(F.broadcast(own), c.PANE)
 

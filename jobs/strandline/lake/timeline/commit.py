@@ -139,17 +139,8 @@ def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
     """Update the facts of days whose rows were only moved; call it under the lock."""
     if not facts:
         return
-    days = ", ".join(repr(day.isoformat()) for day in sorted(facts))
-    table = store.newest("timeline")
-    write_deltalake(
-        store.uri("timeline") if table is None else table,
-        _table(_facts_rows(facts)),
-        mode="overwrite",
-        predicate=f"kind = 'landed' AND arrival_date IN ({days})",
-        partition_by=["arrival_date"],
-        schema_mode="merge",
-        commit_properties=commit(store.uri("timeline")),
-    )
+    of_days = f"kind = 'landed' AND arrival_date IN ({_listed(facts)})"
+    _write(store, _table(_facts_rows(facts)).to_reader(), schema_mode="merge", predicate=of_days)
 
 
 def _rows_of(written: DaysToWrite, days: Sequence[date], kept: pa.Table) -> pa.RecordBatchReader:

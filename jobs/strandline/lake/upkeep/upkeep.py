@@ -73,10 +73,7 @@ def _is_of_one(rules: Collection[str | None]) -> bool:
 
 
 def compact(table: DeltaTable, partition: str, days: Collection[date]) -> None:
-    """Compact the files of some days in one commit, which changes no rows.
-
-    Call it under the lock.
-    """
+    """Compact the files of some days in one commit without new rows; call it under the lock."""
     if days:
         table.optimize.compact(
             partition_filters=[(partition, "in", [day.isoformat() for day in days])],

@@ -106,10 +106,7 @@ class Advice:
 
     @property
     def chosen_ms(self) -> int | None:
-        """The smallest total lateness on offer that keeps the requested share.
-
-        None: no total does.
-        """
+        """The smallest total lateness on offer that keeps the requested share; None: none does."""
         return self.curve.smallest(self.keep)
 
     def to_json(self) -> dict[str, Any]:

@@ -34,9 +34,7 @@ class RunArrivals:
 
     @cached_property
     def days(self) -> Sequence[date]:
-        """The run's arrival days.
-
-        [P, M) and changed days if scheduled, the days of its range by hand.
+        """The run's arrival days: [P, M) and changed days if scheduled, else those of its range.
 
         P is the earlier of the frontier and the day before M; without a frontier, the first day.
         """

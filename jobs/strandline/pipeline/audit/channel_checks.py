@@ -159,10 +159,7 @@ def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:
 
 
 def _pauses(days: pd.DataFrame) -> dict[str, int]:
-    """The longest pause of each channel, by its hours with arrivals.
-
-    Else by each day's first arrival.
-    """
+    """The longest pause of each channel, by its hours with arrivals or its days' first ones."""
     midnights = days["arrival_date"].map(midnight_of).astype("int64").to_numpy()
     first = (days["first_arrival_ms"].fillna(0).astype("int64").to_numpy() - midnights) // HOUR_MS
     hours = days["arrival_hours"].fillna(0).astype("int64").to_numpy()

@@ -176,10 +176,7 @@ class _Days:
                 of_day[table][words[row[OP]]] += row[ROWS]
 
     def shown(self, most: int) -> dict[str, Any]:
-        """The fields of a preview by day.
-
-        The days with most changes one by one, the others summed up.
-        """
+        """The fields of a preview by day: days with most changes, and the sum of the others."""
         by_size = sorted(self.found, key=lambda day: -_rows_in(self.found[day]))
         others, totals = by_size[most:], _nothing()
         for day in others:

@@ -205,9 +205,7 @@ def _needed(state: PipelineState, name: str) -> list[int]:
 
 
 def versions_with(ledger: Ledger, names: Iterable[str]) -> dict[str, int] | None:
-    """The versions in the ledger, updated for some tables to their present ones.
-
-    None: none is named.
+    """The versions in the ledger, with the present ones of some tables; None: the ledger has none.
 
     The caller holds the lock, and no publish is unfinished.
     """

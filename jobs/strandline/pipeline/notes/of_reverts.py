@@ -12,10 +12,7 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 def of_reverts(spec: PipelineSpec, plan: Plan, state: PipelineState) -> Iterator[str]:
-    """Notes about reverted runs over slots of the range.
-
-    Computed again now, or left as they are.
-    """
+    """Notes about reverted runs over slots of the range, computed again or left as they are."""
     horizon_ms, within = plan.clock.horizon_ms, plan.scope.windows
     for done, back in state.taken_back:
         known_ms = done.horizon_ms

@@ -67,10 +67,7 @@ class LandingStatus:
         return [day for day in self.missing_within(events) if midnight_of(day) >= since_ms]
 
     def last_missing_within(self, events: TimeRange) -> int | None:
-        """The largest of some event times that a missing record may have had.
-
-        None: no record had one.
-        """
+        """The largest of some event times that a missing record may have had; None: none had."""
         return max(
             (
                 times.end_ms - 1

@@ -75,10 +75,7 @@ class Remembered:
 
     @property
     def frontier_ms(self) -> int | None:
-        """The midnight up to which everything is published that the source still supports.
-
-        None: nothing.
-        """
+        """The midnight up to which all is published, as far as the source supports it; or None."""
         return self.state.frontier_within(self.known_until_ms)
 
     def horizon_over(self, within: TimeRange, asked_ms: int) -> int:
@@ -109,10 +106,7 @@ class Remembered:
         return min([until_ms - DAY_MS, self.frontier_ms, *to_recompute])
 
     def settled_by(self, completes_ms: int | None) -> tuple[date, ...]:
-        """The days to recompute that a run settles.
-
-        All of them, or none if it leaves out windows.
-        """
+        """The days to recompute that a run settles: all, or none if it leaves out windows."""
         if completes_ms is None or completes_ms < (self.frontier_ms or completes_ms):
             return ()
         return tuple(day for day in self.to_recompute if midnight_of(day) < completes_ms)

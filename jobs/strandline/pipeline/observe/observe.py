@@ -178,9 +178,9 @@ def _upstream_of(
 
 
 def _known(table: TimelineTable, spec: PipelineSpec, days: DaysToObserve) -> StoredTimeline:
-    """The timeline's part for the other days.
+    """The part of the timeline for days that are not observed now.
 
-    If days depend on earlier ones, only of earlier days.
+    If each day depends on the one before, it has only earlier days.
     """
     until_ms = days.first_ms if spec.days_follow_each_other else days.horizon_ms
     return StoredTimeline(table, spec.timeline_fingerprint, until_ms, frozenset(days.whole))

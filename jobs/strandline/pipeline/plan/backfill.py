@@ -102,10 +102,7 @@ def _missing(
 
 
 def _holds_all(within: TimeRange, history: History) -> bool:
-    """Whether the newest window of every record starts in a range.
-
-    False if there are no records.
-    """
+    """Whether the newest window of every record, if there is one, starts in a range."""
     events = history.days.events
     if events is None:
         return False

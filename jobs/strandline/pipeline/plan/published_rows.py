@@ -78,10 +78,7 @@ def _closed_until(table: DeltaTable, before_ms: int) -> int | None:
 
 
 def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | None:
-    """The latest end of the closed slots in some files that start in a range.
-
-    None: there is none.
-    """
+    """The latest end of a range's closed slots, in some of the files; None: there is none."""
     closed = (ds.field("state") == "closed") & started_in("slot_start", within)
     ends = dataset_of(table, files).to_table(columns=["slot_end"], filter=closed)["slot_end"]
     last = pc.max(ends).as_py()
@@ -173,10 +170,7 @@ def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFram
 
 
 def _of_side(quarantined: DataFrame, name: str) -> DataFrame:
-    """The quarantined rows of one of two sources.
-
-    Rows from before there were two have no source.
-    """
+    """The quarantined rows of one of two sources; rows from before there were two have none."""
     is_of_it = F.col(INPUT) == name if INPUT in quarantined.columns else F.lit(False)
     return quarantined.where(is_of_it)
 

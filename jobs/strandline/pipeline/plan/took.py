@@ -79,10 +79,7 @@ def _is_straight(steps: Sequence[Entry], kind: str) -> bool:
 
 
 def _took(steps: Sequence[Entry], kind: str) -> tuple[int, float] | None:
-    """The records and the seconds of a run.
-
-    None: it is of another kind, or had to wait or failed.
-    """
+    """The records and seconds of a run; None: of another kind, or it had to wait or failed."""
     first, last = steps[0], steps[-1]
     if not (_is_straight(steps, kind) and first.written_at and last.written_at):
         return None

@@ -209,10 +209,7 @@ class _First:
         return known if known is not None and known >= ids.stop else self._first_of(behind)
 
     def _first_in_range(self, pieces: Sequence[Piece]) -> int | None:
-        """The first such window of the range.
-
-        Of its pieces, or of the windows that stay as published.
-        """
+        """The first such window of the range, rebuilt or published before and kept."""
         grid, scope = self.observation.history.grid, self.plan.scope
         kept = (one.shared_with(scope.windows) for one in scope.kept)
         found = [_first_published(self.ctx, grid, one) for one in kept if one is not None]
@@ -220,10 +217,7 @@ class _First:
         return min((first for first in found if first is not None), default=None)
 
     def _first_of(self, within: TimeRange) -> int | None:
-        """The first such window that starts in a range, as published.
-
-        Else by rebuilding windows.
-        """
+        """The first such window that starts in a range: a published one, else a rebuilt one."""
         dates = self._event_dates(within)
         if not dates or self.ctx.spec.quality.gaps == "allow":
             return None

@@ -80,9 +80,10 @@ def stage_kept(
 
 @dataclass(frozen=True)
 class _Arrivals:
-    """Late arrivals for windows that stay, which no earlier run has evaluated.
+    """Late arrivals for kept windows that no earlier run has evaluated.
 
-    Records that arrived since then, and records that landed since then on earlier arrival days.
+    They have arrived since the last run that did, or have landed since then on earlier arrival
+    days.
     """
 
     ctx: Context
@@ -130,10 +131,7 @@ class _Arrivals:
         return late.withColumn("run_id", F.lit(self.ctx.run_id))
 
     def book(self, quarantine: Part) -> Book:
-        """The book of the records.
-
-        Their number, and the staged quarantine rows of these windows.
-        """
+        """The book of the records, with the staged quarantine rows of these windows."""
         staged = late_in(quarantine, since_ms=None)
         parts = Counter[str](late=0)
         for (newest, reason), rows in refused_by_newest(staged, self.history.grid).items():

@@ -132,10 +132,7 @@ def _why_runs_wait(spec: ResultsSpec, lake: Lake) -> str | None:
 
 
 def _ranges_by_rules(store: Store) -> list[RulesRange]:
-    """Ranges of neighbouring slots with the same settings.
-
-    From the log, if a day has one setting.
-    """
+    """Ranges of neighbouring slots with the same settings; from the log where a day has one."""
     pieces = sorted(_pieces(store), key=lambda piece: (piece.start_ms, piece.end_ms))
     ranges = []
     for fingerprint, found in groupby(pieces, key=lambda piece: piece.spec_fingerprint):
