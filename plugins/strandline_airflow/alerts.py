@@ -96,7 +96,7 @@ def _alerted(
     current = [alarm for alarm in alarms if alarm.event in checked]
     new = [alarm for alarm in current if _key(alarm) not in before]
     sent = {_key(alarm) for alarm in new if _send(to, alarm, context)}
-    unchecked = {key for key in before if _event_of(key) not in checked}
+    unchecked = {key for key in before if key.partition("/")[0] not in checked}
     return unchecked | before & {_key(alarm) for alarm in current} | sent
 
 
@@ -120,10 +120,6 @@ def alarms_in(answer: Mapping[str, Any], pipeline: str, link: str) -> list[Alarm
 
 def _key(alarm: Alarm) -> str:
     return f"{alarm.event}/{alarm.name}"
-
-
-def _event_of(key: str) -> str:
-    return key.partition("/")[0]
 
 
 def _send(connection: str, alarm: Alarm, context: Any) -> bool:

@@ -103,12 +103,7 @@ def maintain_params(pipelines: Sequence[str]) -> dict[str, Param]:
     """The params of the upkeep DAG: one pipeline or all that have run, and whether to dry-run."""
     return {
         "pipeline": _pipeline([ALL, *pipelines], default=ALL),
-        "dry_run": Param(
-            False,
-            type="boolean",
-            title="Dry run",
-            description="Only show, in the task's log, what would be done",
-        ),
+        "dry_run": _switch("Dry run", "Only show, in the task's log, what would be done"),
     }
 
 
@@ -175,21 +170,13 @@ def _instant(title: str, description: str) -> Param:
 
 
 def _optional_instant(title: str, description: str) -> Param:
-    return Param(
-        None,
-        type=["null", "string"],
-        title=title,
-        description=description,
-        pattern=_INSTANT,
-        format=_PICKED,
-    )
+    return _optional(title, description, pattern=_INSTANT, format=_PICKED)
 
 
 def _optional_duration(title: str, description: str) -> Param:
-    return Param(
-        None,
-        type=["null", "string"],
-        title=title,
-        description=f"{description}. Such as 90m or 2h; empty: what the file says",
-        pattern=_DURATION,
-    )
+    help_ = f"{description}. Such as 90m or 2h; empty: what the file says"
+    return _optional(title, help_, pattern=_DURATION)
+
+
+def _optional(title: str, description: str, **schema: Any) -> Param:
+    return Param(None, type=["null", "string"], title=title, description=description, **schema)

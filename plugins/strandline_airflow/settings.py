@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,15 @@ def executable() -> Path:
 def report_file(pipeline: str, given_lake: str | None = None) -> str:
     """The file that `strandline report` writes for a pipeline."""
     return f"{lake(given_lake)}/{pipeline}/_reports/report.html"
+
+
+def dag_defaults() -> dict[str, Any]:
+    """The arguments that every DAG has which computes something."""
+    return {
+        "start_date": datetime(1970, 1, 1, tzinfo=UTC),  # a backfill reaches all of history
+        "catchup": False,
+        "default_args": task_defaults(),
+    }
 
 
 def task_defaults() -> dict[str, Any]:

@@ -65,9 +65,7 @@ def runs_show(
 @with_groups
 def runs_drop(
     pipeline: Pipeline,
-    run_id: Annotated[
-        str, typer.Argument(help="Id of the run, see `strandline runs list`.", metavar="RUN")
-    ],
+    run_id: in_hand.Run,
     reason: Annotated[str, typer.Option(help="Reason; kept in the run history.")],
     *,
     requested_by: RequestedBy = None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,8 +29,6 @@ from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import DAY_MS, EVERYTHING
 from strandline.model.loss_curve import LossCurve, curve_of
 
-Parts = tuple[list[tuple[tuple[str, ...], LossCurve]], int]
-"""The loss curves of parts of the records by their names, and the number of all parts."""
 DAY = "_strandline_day"
 """The date on which a record's newest window starts."""
 LOST_BY = "_strandline_lost_by"
@@ -37,6 +36,20 @@ LOST_BY = "_strandline_lost_by"
 _CLOSE = "_strandline_close_"
 """The first instant at which records of a slot are lost, for each total on offer."""
 _EVERY, _LOST = "_strandline_every", "_strandline_lost_"
+
+
+class LossesOf(NamedTuple):
+    """The losses of a part of the records: of a channel, a key or a day."""
+
+    name: tuple[str, ...]
+    curve: LossCurve
+
+
+class WorstParts(NamedTuple):
+    """The parts of the records that lose most, and the number of all parts."""
+
+    worst: Sequence[LossesOf] = ()
+    of: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,8 +82,8 @@ class Losses:
         kept = int(self.records[c.RECORDS].sum()) - sum(lost)
         return curve_of(self.totals_ms, [kept, *lost])
 
-    def worst(self, names: Sequence[str], *, at_ms: int, most: int) -> Parts:
-        """The loss curves of the parts that lose most records, and the number of parts.
+    def worst(self, names: Sequence[str], *, at_ms: int, most: int) -> WorstParts:
+        """The parts that lose most records.
 
         Args:
             names: the columns that name a part: DAY, CHANNEL or all key columns.
@@ -90,13 +103,13 @@ class Losses:
         )
         rows = collected(parts.orderBy(F.desc(f"{_LOST}{place_of}"), *names).limit(most))
         found = [
-            (
+            LossesOf(
                 tuple("" if row[name] is None else str(row[name]) for name in names),
                 LossCurve(self.totals_ms, tuple(int(row[name]) for name in sums), int(row[_EVERY])),
             )
             for row in rows.to_dict("records")
         ]
-        return found, self._many(names)
+        return WorstParts(found, self._many(names))
 
     def _counted_by(self, names: Sequence[str]) -> DataFrame:
         """The numbers of all records and of lost ones, by named columns (as texts) and LOST_BY."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
 import re
@@ -57,12 +56,6 @@ def files_at(places: list[str]) -> list[Path]:
     if not found:
         raise InputError("--from", "names no file", "name a Delta table, or CSV, JSON or Parquet")
     return list(dict.fromkeys(found))
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def batches_of(path: Path) -> Iterator[pa.Table]:

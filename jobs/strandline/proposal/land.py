@@ -11,8 +11,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from strandline.errors import InputError
+from strandline.lake.jars import sha256_of
 from strandline.lake.store.store import storage_errors
-from strandline.proposal.files import batches_of, digest_of
+from strandline.proposal.files import batches_of
 from strandline.proposal.roles import Roles
 from strandline.proposal.table import Table
 from strandline.proposal.times import DAY_MS, NONE_MS, Millis
@@ -58,7 +59,7 @@ def land(table: Table, roles: Roles, uri: str) -> tuple[int, int]:
     schema = table.schema if own else table.schema.append(pa.field(ARRIVAL_DATE, pa.date32()))
     landed = there = 0
     for path in table.files:
-        digest = digest_of(path)
+        digest = sha256_of(path)
         found = _table_at(uri)
         if found is not None:
             _require_ours(found, schema, uri)

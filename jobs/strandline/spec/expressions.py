@@ -177,8 +177,11 @@ def _of_columns(text: str, sql: Sql, columns: Columns | None) -> Iterator[Proble
 
 def _of_chance(text: str, sql: Sql, columns: Columns | None) -> Iterator[Problem]:
     """The parts of an expression that depend on randomness, the clock or the user."""
-    bare = {path[0].lower() for path in _bare_calls(sql, columns)}
-    calls = [*sql.calls, *(_bare(name) for name in sorted(bare))]
+    bare = {read.path[0].lower() for read in sql.reads if _is_bare_call(read.path, columns)}
+    calls = [
+        *sql.calls,
+        *(Call(name, 0, (), is_ordered=False, is_distinct=False) for name in sorted(bare)),
+    ]
     for call in {call.name: call for call in calls}.values():
         if call.is_of(known.CHANCE) or call.is_of(known.CLOCKS):
             yield (
@@ -189,14 +192,6 @@ def _of_chance(text: str, sql: Sql, columns: Columns | None) -> Iterator[Problem
             yield f"{text!r} depends on who runs it, and where ({call.name}())", _FROM_THE_RECORD
     if sql.asks_tables:
         yield f"{text!r} asks other tables (SELECT), which change by themselves", _FROM_THE_RECORD
-
-
-def _bare(name: str) -> Call:
-    return Call(name, 0, (), is_ordered=False, is_distinct=False)
-
-
-def _bare_calls(sql: Sql, columns: Columns | None) -> Iterator[tuple[str, ...]]:
-    yield from (read.path for read in sql.reads if _is_bare_call(read.path, columns))
 
 
 def _is_bare_call(path: tuple[str, ...], columns: Columns | None) -> bool:

@@ -15,7 +15,7 @@ from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
 from strandline.spec.watermark import CandidateExpression, Punctuated
-from strandline.trial.conditions import Evaluate, Row
+from strandline.trial.conditions import Row
 from strandline.trial.expressions import evaluator
 from strandline.trial.values import EPOCH, MS, ThrownError, as_time, to_time
 
@@ -89,10 +89,11 @@ class _Reader:
             "evictor.of": evictor.of if isinstance(evictor, DeltaEvictor) else None,
             **{f"source.key.{name}": text for name, text in source.key.items()},
         }
-        self._of = {place: self._evaluator(t, place) for place, t in texts.items() if t is not None}
-
-    def _evaluator(self, text: str, place: str) -> Evaluate:
-        return evaluator(text, f"{self._spec.pipeline}: {place}")
+        self._of = {
+            place: evaluator(text, f"{spec.pipeline}: {place}")
+            for place, text in texts.items()
+            if text is not None
+        }
 
     def _value(self, place: str, row: Row) -> Any:
         of = self._of.get(place)

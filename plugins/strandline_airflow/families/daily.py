@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow.sdk import DAG
@@ -10,7 +9,7 @@ from airflow.sdk import DAG
 from strandline.spec import PipelineSpec
 from strandline_airflow.catalogue import schedule_of
 from strandline_airflow.params import daily_params
-from strandline_airflow.settings import task_defaults
+from strandline_airflow.settings import dag_defaults
 from strandline_airflow.task_group import daily_tasks
 
 DOC = """
@@ -53,11 +52,9 @@ def daily_dag(spec: PipelineSpec, *, folder: Path, lake: str | None = None) -> D
         dag_id=f"strandline_daily_{spec.pipeline}",
         description=f"Advance {spec.pipeline} to the end of the day",
         schedule=schedule_of(spec),
-        start_date=datetime(1970, 1, 1, tzinfo=UTC),  # `airflow backfill` reaches all of history
-        catchup=False,
         max_active_runs=1,
         params=daily_params(),
-        default_args=task_defaults(),
+        **dag_defaults(),
         doc_md=DOC.format(pipeline=spec.pipeline),
         tags=["strandline", "daily", spec.pipeline],
     ) as dag:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow.sdk import DAG, CronDataIntervalTimetable
@@ -11,7 +10,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 from strandline_airflow.commands import StrandlineMaintainOperator
 from strandline_airflow.params import maintain_params
 from strandline_airflow.requests import Requests, is_dry_run
-from strandline_airflow.settings import task_defaults
+from strandline_airflow.settings import dag_defaults
 
 DOC = """
 ### Keep the pipelines small
@@ -33,11 +32,9 @@ def maintain_dag(names: Sequence[str], *, folder: Path, lake: str | None = None)
         dag_id="strandline_maintain",
         description="Put small files together, remove what nobody needs any more",
         schedule=CronDataIntervalTimetable("0 3 * * 0", timezone="UTC"),
-        start_date=datetime(1970, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
         params=maintain_params(names),
-        default_args=task_defaults(),
+        **dag_defaults(),
         doc_md=DOC,
         tags=["strandline", "maintain"],
     ) as dag:

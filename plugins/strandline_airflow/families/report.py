@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -15,7 +14,7 @@ from strandline_airflow.catalogue import published_asset
 from strandline_airflow.commands import StrandlineReportOperator
 from strandline_airflow.params import report_params
 from strandline_airflow.requests import Requests
-from strandline_airflow.settings import task_defaults
+from strandline_airflow.settings import dag_defaults
 
 DOC = """
 ### Make the quality report
@@ -36,11 +35,9 @@ def report_dag(names: Sequence[str], *, folder: Path, lake: str | None = None) -
         dag_id="strandline_report",
         description="The quality report of one pipeline, or of all",
         schedule=reduce(or_, published) if published else None,
-        start_date=datetime(1970, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
         params=report_params(names),
-        default_args=task_defaults(),
+        **dag_defaults(),
         doc_md=DOC,
         tags=["strandline", "report"],
     ) as dag:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow.sdk import DAG, TriggerRule
@@ -21,7 +20,7 @@ from strandline_airflow.requests import (
     publish_request,
     requested_engine,
 )
-from strandline_airflow.settings import APPROVAL_TIMEOUT, task_defaults
+from strandline_airflow.settings import APPROVAL_TIMEOUT, dag_defaults
 
 DOC = """
 ### Rebuild a range of history
@@ -66,11 +65,9 @@ def reprocess_dag(names: Sequence[str], *, folder: Path, lake: str | None = None
         dag_id="strandline_reprocess",
         description="Rebuild a range of a pipeline by hand",
         schedule=None,
-        start_date=datetime(1970, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=16,  # a run that waits for a person holds no other up
         params=reprocess_params(names),
-        default_args=task_defaults(),
+        **dag_defaults(),
         doc_md=DOC,
         tags=["strandline", "reprocess"],
     ) as dag:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow.sdk import DAG, MultipleCronTriggerTimetable
 
 from strandline.spec import PipelineSpec
-from strandline_airflow.settings import task_defaults
+from strandline_airflow.settings import dag_defaults
 from strandline_airflow.watching import StrandlineWatchOperator
 
 DOC = """
@@ -34,10 +33,8 @@ def watch_dag(specs: Sequence[PipelineSpec], *, folder: Path, lake: str | None =
         dag_id="strandline_watch",
         description="Alert of pipelines that have become stale",
         schedule=MultipleCronTriggerTimetable(*crons, timezone="UTC"),
-        start_date=datetime(1970, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
-        default_args=task_defaults(),
+        **dag_defaults(),
         doc_md=DOC,
         tags=["strandline", "watch"],
     ) as dag:

@@ -17,7 +17,6 @@ import pandas as pd
 from strandline.engine.calendar.placed import placed
 from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History
-from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid, ids_between
 from strandline.engine.timeline import CellQuery, concatenated
@@ -150,8 +149,11 @@ class Calendar:
         """
         closes = slots.set_index("window_id")["close_from"]
         cells = self.cells[self.cells["newest_window_id"].isin(closes.index)]
-        after = {day: _end_of(day, self.history.axis) for day in cells["arrival_date"].unique()}
-        ends = cells["arrival_date"].map(after)
+        first_after = {
+            day: self.history.axis.first_of(midnight_of(day) + DAY_MS)
+            for day in cells["arrival_date"].unique()
+        }
+        ends = cells["arrival_date"].map(first_after)
         late = ends.to_numpy() > closes.reindex(cells["newest_window_id"]).to_numpy()
         gap = (cells["oldest_id"] > cells["newest_window_id"]).to_numpy()
         return sorted(cells.loc[late | gap, "arrival_date"].unique())
@@ -279,8 +281,3 @@ def _disjoint(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:
         else:
             disjoint.append(within)
     return disjoint
-
-
-def _end_of(day: date, axis: Axis) -> int:
-    """The first instant after an arrival day."""
-    return axis.first_of(midnight_of(day) + DAY_MS)

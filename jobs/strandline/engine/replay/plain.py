@@ -187,7 +187,7 @@ class Replayed:
             [NEVER] * records,
         )
 
-    def containing(self, place: int, ts_ms: int, up_to: int) -> Iterable[int]:
+    def containing(self, place: int, ts_ms: int, up_to: int = NEVER) -> Iterable[int]:
         """The numbers of the firings, up to one, that contain a record with an event time."""
         fired = self.firings[self.first[place] - 1 : min(self.until[place] - 1, up_to)]
         return (one.number for one in fired if one.start_ms <= ts_ms < one.end_ms)

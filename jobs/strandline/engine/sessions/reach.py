@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -169,24 +170,29 @@ def whole_within(
     step_ms = history.grid.step_ms
     chains = _slots_of_chains(records, history, within, until_ms)
     final_ms = watermark_ms - history.spec.allowed_lateness + 1
-    not_dropped = (first_ms for first_ms, _, end_ms in chains if end_ms > final_ms)
+    not_dropped = (chain.first_ms for chain in chains if chain.end_ms > final_ms)
     end_ms = min([within.end_ms, *not_dropped])
     crossed = {
         edge_ms
-        for first_ms, last_ms, _ in chains
-        for edge_ms in range(first_ms + step_ms, last_ms + 1, step_ms)
+        for chain in chains
+        for edge_ms in range(chain.first_ms + step_ms, chain.last_ms + 1, step_ms)
     }
     edges = [ms for ms in range(within.start_ms, end_ms + 1, step_ms) if ms not in crossed]
     return TimeRange(edges[0], edges[-1]) if len(edges) > 1 else None
 
 
+class _SlotsOfChains(NamedTuple):
+    """The first and the last slot of some chains of connected records, and their latest end."""
+
+    first_ms: int
+    last_ms: int
+    end_ms: int
+
+
 def _slots_of_chains(
     records: DataFrame, history: History, within: TimeRange, until_ms: int
-) -> list[tuple[int, int, int]]:
-    """The first slot, last slot and latest end of connected records that may reach into a range.
-
-    Connected records with the same first and last slot are one row.
-    """
+) -> list[_SlotsOfChains]:
+    """The slots of the chains that may reach into a range, once for each first and last slot."""
     grid, ts = history.grid, F.col(c.TS)
     region = TimeRange(
         history.days.first_reaching(within.start_ms), history.days.last_end(within.end_ms) + 1
@@ -200,7 +206,7 @@ def _slots_of_chains(
         c.END,
     )
     found = chains.groupBy(c.SLOT, c.LARGEST_TS).agg(F.max(c.END)).collect()
-    return [(int(first), int(last), int(end)) for first, last, end in found]
+    return [_SlotsOfChains(*map(int, row)) for row in found]
 
 
 def _first_start_ending_after(

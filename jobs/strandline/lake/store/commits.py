@@ -41,7 +41,7 @@ def only_moved(table: DeltaTable, partition: str | None, days: Mapping[date, int
         return set()
     last: dict[date | None, int] = {}
     for version in range(min(days.values()) + 1, table.version() + 1):
-        last |= dict.fromkeys(_days_of_removals(table, version, partition), version)
+        last |= dict.fromkeys(_days_of("remove", table, version, partition), version)
     of_any_day = last.get(None, -1)
     return {
         day
@@ -65,15 +65,10 @@ def days_changed(table: DeltaTable, partition: str, since: int) -> set[date] | N
     return None if None in days else {day for day in days if day is not None}
 
 
-def _days_of_removals(table: DeltaTable, version: int, partition: str | None) -> set[date | None]:
-    """The days of which a commit has removed rows; None if it may be any day."""
-    return _days_of("remove", table, version, partition)
-
-
 def _days_of(
     action: str, table: DeltaTable, version: int, partition: str | None
 ) -> set[date | None]:
-    """The days of the files that a commit has added or removed, without moved rows."""
+    """The days of which a commit has added or removed rows; None among them: any day may be one."""
     lines = _log_of(table, version)
     if lines is None:
         return {None}

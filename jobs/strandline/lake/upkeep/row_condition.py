@@ -86,12 +86,10 @@ def _problems(tree: exp.Expr) -> Iterator[str]:
             yield f"{_shown(node)} is no type that a value is cast to here"
         elif isinstance(node, exp.In) and not node.expressions:
             yield f"IN takes a list of values: {_shown(node)}"
-        elif isinstance(node, exp.Identifier) and not _is_name(node):
+        elif (
+            isinstance(node, exp.Identifier) and not node.quoted and not _PLAIN.fullmatch(node.name)
+        ):
             yield f"{node.name!r} is no name of a column; put it into double quotes"
-
-
-def _is_name(node: exp.Identifier) -> bool:
-    return bool(node.quoted or _PLAIN.fullmatch(node.name))
 
 
 def _shown(node: exp.Expr) -> str:

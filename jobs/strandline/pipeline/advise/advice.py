@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from strandline.engine.loss_curve import Reached
-from strandline.engine.losses_by import Parts
+from strandline.engine.losses_by import LossesOf, WorstParts
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.model.loss_curve import LossCurve
 from strandline.spec.pipeline import PipelineSpec
@@ -98,9 +98,9 @@ class Advice:
     curve: LossCurve
     delays: tuple[Delay, ...]
     windows: int
-    channels: Parts
-    keys: Parts
-    days: Parts
+    channels: WorstParts
+    keys: WorstParts
+    days: WorstParts
     malformed: Mapping[str, int]
     clocks: ClocksAhead
 
@@ -118,7 +118,7 @@ class Advice:
             "windows_from": _edge(self.within.start_ms),
             "windows_before": _edge(self.within.end_ms),
             "horizon": text_of(self.horizon_ms),
-            "keep": _percent(self.keep),
+            "keep": f"{float(self.keep * 100):.10g}%",
             "keep_share": float(self.keep),
             "records": self.curve.records,
             "windows": self.windows,
@@ -128,12 +128,12 @@ class Advice:
             "in_force": self._setting(own_ms),
             "smallest": None if chosen is None else self._setting(chosen),
             "settings": [self._row(total_ms) for total_ms in self.curve.totals_ms],
-            "channels": [self._part(*one) for one in self.channels[0]],
-            "channels_in_all": self.channels[1],
+            "channels": [self._part(one) for one in self.channels.worst],
+            "channels_in_all": self.channels.of,
             "key": list(spec.source.key),
-            "keys": [self._part(*one) for one in self.keys[0]],
-            "keys_in_all": self.keys[1],
-            "days": [self._part(*one) for one in self.days[0]],
+            "keys": [self._part(one) for one in self.keys.worst],
+            "keys_in_all": self.keys.of,
+            "days": [self._part(one) for one in self.days.worst],
             "clocks_ahead": self._clocks(),
         }
 
@@ -156,12 +156,12 @@ class Advice:
             "windows_final": delay.final,
         }
 
-    def _part(self, names: tuple[str, ...], curve: LossCurve) -> dict[str, Any]:
-        own_ms, chosen = self.spec.total_lateness_ms, self.chosen_ms
+    def _part(self, part: LossesOf) -> dict[str, Any]:
+        curve, own_ms, chosen = part.curve, self.spec.total_lateness_ms, self.chosen_ms
         lost, kept_by = curve.lost_at(own_ms), curve.smallest(self.keep)
         lost_then = None if chosen is None else curve.lost_at(chosen)
         return {
-            "name": list(names),
+            "name": list(part.name),
             "records": curve.records,
             "lost": lost,
             "share_lost": _share(lost, curve.records),
@@ -210,7 +210,3 @@ def _edge(instant_ms: int) -> str | None:
 
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
-
-
-def _percent(share: Fraction) -> str:
-    return f"{float(share * 100):.10g}%"

@@ -13,7 +13,7 @@ from strandline.engine import columns as c
 from strandline.engine.frames import collected
 from strandline.engine.history.history import History
 from strandline.engine.loss_curve import Offer, Reached, observe_without_bound, reached
-from strandline.engine.losses_by import DAY, Losses, Parts, losses_of
+from strandline.engine.losses_by import DAY, Losses, WorstParts, losses_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import WIDEST_MS, Grid
 from strandline.engine.records.days import lies_in_its_day
@@ -188,8 +188,8 @@ def _advice(count: _Count, question: Question, progress: Progress) -> Advice:
     losses = count.losses.computed
     curve = losses.curve
 
-    def parts(names: Sequence[str], *, at_ms: int, most: int = _MOST_PARTS) -> Parts:
-        return losses.worst(names, at_ms=at_ms, most=most) if names else ([], 0)
+    def parts(names: Sequence[str], *, at_ms: int, most: int = _MOST_PARTS) -> WorstParts:
+        return losses.worst(names, at_ms=at_ms, most=most) if names else WorstParts()
 
     in_force_ms, chosen_ms = spec.total_lateness_ms, curve.smallest(question.keep)
     channels = parts([c.CHANNEL] if spec.source.channel else [], at_ms=in_force_ms)

@@ -97,7 +97,11 @@ def erase(
             attempt=1,
             step="erasing",
             kind="erase",
-            diff={name: _deletes(rows) for name, rows in found["rows"].items() if rows},
+            diff={
+                name: {INSERT: 0, UPDATE: 0, DELETE: rows}
+                for name, rows in found["rows"].items()
+                if rows
+            },
             reason=reason,
             requested_by=requested_by,
             message=f"condition sha256:{hashlib.sha256(expression.encode()).hexdigest()}",
@@ -121,10 +125,6 @@ def _note_erased(ledger: Ledger, tables: list[str], step: Entry) -> None:
     if (last.step, last.versions) != ("erased", versions):
         erased = replace(step, step="erased", versions=versions)
         ledger.append(erased, datetime.now(UTC))
-
-
-def _deletes(rows: int) -> dict[str, int]:
-    return {INSERT: 0, UPDATE: 0, DELETE: rows}
 
 
 def _rows(store: Store, name: str, expression: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.in_force import OverriddenRange
@@ -29,6 +30,29 @@ class FirstOpen:
     closed_until_ms: int | None
 
 
+class SlotStates(NamedTuple):
+    """The published slots of a range that are closed, and those that are not.
+
+    Attributes:
+        last_closed_ms: the start of the last closed slot; None: there is none.
+        first_open_ms: the start of the first slot that is not closed; None: there is none.
+    """
+
+    last_closed_ms: int | None = None
+    first_open_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class LandedBefore:
+    """The landing table when a run read it.
+
+    Attributes:
+        log: its log; None: the table has the same rows now, below the horizon of that run.
+    """
+
+    log: LandingLog | None
+
+
 @dataclass(frozen=True)
 class Remembered:
     """The state that earlier runs have left for a run.
@@ -44,11 +68,9 @@ class Remembered:
         known_until_ms: the midnight up to which the results of the other pipeline are known; None:
             the source is a landing table.
         known_ms: the instant up to which they are.
-        states_in: gives the start of the last closed published slot of a range, and that of the
-            first one that is not closed; None: there is no such slot.
-        landed_before: for a range with overridden settings, gives whether rows that landed since
-            its run can be distinguished from earlier ones, and the landing table at that run; None:
-            it has the same rows now below the range's horizon.
+        states_in: gives the last closed and the first open published slot of a range.
+        landed_before: for a range with overridden settings, gives the landing table at its run;
+            None: rows that landed since cannot be distinguished from earlier ones.
         whole_within: for sessions, gives the slots of a range whose sessions a watermark had
             dropped at a horizon, with none across the edges; None: there are none.
         last_end: gives the last end of the published windows that start in a range; None: there is
@@ -63,12 +85,8 @@ class Remembered:
     last_end: Callable[[TimeRange], int | None] = lambda within: None
     known_until_ms: int | None = None
     known_ms: int | None = None
-    states_in: Callable[[TimeRange], tuple[int | None, int | None]] = lambda within: (None, None)
-    landed_before: Callable[[OverriddenRange], tuple[bool, LandingLog | None]] = lambda one: (
-        False,
-        None,
-    )
-
+    states_in: Callable[[TimeRange], SlotStates] = lambda within: SlotStates()
+    landed_before: Callable[[OverriddenRange], LandedBefore | None] = lambda one: None
     whole_within: Callable[[PipelineSpec, TimeRange, int, int], TimeRange | None] = (
         lambda rules, within, horizon_ms, watermark_ms: None
     )

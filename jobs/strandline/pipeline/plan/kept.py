@@ -18,7 +18,7 @@ from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.model.intervals import TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.overrides import as_typed, in_words
-from strandline.pipeline.observe.memory import Remembered
+from strandline.pipeline.observe.memory import Remembered, SlotStates
 
 KEPT = "windows kept from"
 """The prefix of the name of the book of late arrivals for such windows."""
@@ -130,7 +130,7 @@ def _reached(
     )
     if not isinstance(found, Kept):
         return Reached(one, None, found, [one.windows])
-    _, first_open_ms = remembered.states_in(one.windows)
+    first_open_ms = remembered.states_in(one.windows).first_open_ms
     rest = one.windows.outside(found.windows)
     if first_open_ms is None and not history.spec.window.merging:
         rest = []  # slots behind the last one
@@ -159,9 +159,10 @@ def _found(
         return "windows before them share their records and close later"
     by, before = replace(one, windows=windows), None
     if base_ms is None or base_ms < one.horizon_ms:
-        is_known, before = remembered.landed_before(one)
-        if not is_known:
+        earlier = remembered.landed_before(one)
+        if earlier is None:
             return "which of their records have landed since is not known any more"
+        before = earlier.log
     return Kept(by, max(one.horizon_ms, base_ms or one.horizon_ms), base_ms, before)
 
 
@@ -189,14 +190,12 @@ def _final(one: OverriddenRange, history: History, remembered: Remembered) -> Ti
     return final
 
 
-def closed_part(
-    windows: TimeRange, states: tuple[int | None, int | None], span_ms: int
-) -> TimeRange | None:
+def closed_part(windows: TimeRange, states: SlotStates, span_ms: int) -> TimeRange | None:
     """The part of a range up to its last closed slot, before any open one; None: none is closed.
 
     Args:
         windows: the range of window starts.
-        states: the starts of its last closed and its first open published slot (`states_in`).
+        states: its closed and open published slots.
         span_ms: the distance of neighbouring starts.
     """
     last_closed_ms, first_open_ms = states

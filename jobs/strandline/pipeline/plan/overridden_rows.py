@@ -6,27 +6,24 @@ from dataclasses import replace
 
 from strandline.engine.history.history import History
 from strandline.engine.sessions.reach import whole_within
-from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.model.intervals import TimeRange, day_of
+from strandline.pipeline.observe.memory import LandedBefore
 from strandline.pipeline.request.context import Context
 from strandline.spec.pipeline import PipelineSpec
 
 
-def landed_before(ctx: Context, one: OverriddenRange) -> tuple[bool, LandingLog | None]:
-    """Whether rows landed since can be distinguished from earlier ones; and the earlier log.
-
-    A log of None: the table has the same rows now, on the days below the range's horizon.
-    """
+def landed_before(ctx: Context, one: OverriddenRange) -> LandedBefore | None:
+    """The landing table at a range's run; None: rows that landed since cannot be distinguished."""
     log = ctx.landing.log
     if one.landing_version is None or one.horizon_ms is None or log.is_another(one.landing_id):
-        return False, None
+        return None
     days_by = log.day_partition(ctx.spec.source.arrival_date)
     last_day = day_of(one.horizon_ms - 1)
     if log.same_rows_since(one.landing_version, days_by=days_by, last_day=last_day):
-        return True, None
+        return LandedBefore(log=None)
     before = log.readable_at(one.landing_version)
-    return before is not None, before
+    return None if before is None else LandedBefore(before)
 
 
 def whole_sessions(

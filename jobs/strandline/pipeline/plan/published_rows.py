@@ -40,7 +40,7 @@ from strandline.model.intervals import (
     midnight_before,
     text_of,
 )
-from strandline.pipeline.observe.memory import FirstOpen
+from strandline.pipeline.observe.memory import FirstOpen, SlotStates
 from strandline.pipeline.request.context import Context
 from strandline.tables import COMPLETENESS, INPUT, QUARANTINE
 
@@ -85,21 +85,18 @@ def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | 
     return None if last is None else instant_of(last)
 
 
-def states_in(store: Store, within: TimeRange) -> tuple[int | None, int | None]:
-    """The starts of the last closed and the first not closed published slot of a range.
-
-    None: there is no such slot.
-    """
+def states_in(store: Store, within: TimeRange) -> SlotStates:
+    """The last closed and the first open published slot of a range."""
     table = store.table(COMPLETENESS.name)
     if table is None:
-        return None, None
+        return SlotStates()
     rows = dataset_of(table, files_started_in("slot_start", within)).to_table(
         columns=["slot_start", "state"], filter=started_in("slot_start", within)
     )
     is_closed = pc.equal(rows["state"], "closed")
     closed = pc.max(rows.filter(is_closed)["slot_start"]).as_py()
     not_closed = pc.min(rows.filter(pc.invert(is_closed))["slot_start"]).as_py()
-    return tuple(None if at is None else instant_of(at) for at in (closed, not_closed))  # type: ignore[return-value]
+    return SlotStates(*(None if at is None else instant_of(at) for at in (closed, not_closed)))
 
 
 def complete_until(
@@ -121,7 +118,7 @@ def complete_until(
     if before_ms is not None and open_ms <= before_ms:
         return midnight_before(open_ms)
     start_ms = EVERYTHING.start_ms if before_ms is None else before_ms
-    last_closed_ms, _ = states_in(store, TimeRange(start_ms, open_ms))
+    last_closed_ms = states_in(store, TimeRange(start_ms, open_ms)).last_closed_ms
     found = [before_ms, None if last_closed_ms is None else midnight_before(last_closed_ms)]
     of_run = run.range if run.closed else None
     if of_run is not None and last_closed_ms is not None and last_closed_ms in of_run:

@@ -222,19 +222,14 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
             rows = staging.part(f"{name}_diff")
             change = Change(targets[name], rows, counts_of(rows), whole=False)
         if name in begun.get("anew", ()):  # what it deletes may have gone already
-            change = replace(
-                change, replaces_all=True, counts={**(counted or {}), **_inserts(change)}
-            )
+            counts = {**(counted or {}), INSERT: change.counts[INSERT]}
+            change = replace(change, replaces_all=True, counts=counts)
         if counted is not None and change.counts != counted:
             raise InputError(
                 ctx.place(name), f"{change.counts} is staged, and {counted} was counted"
             )
         found.append(change)
     return found
-
-
-def _inserts(change: Change) -> dict[str, int]:
-    return {INSERT: change.counts[INSERT]}
 
 
 @contextmanager

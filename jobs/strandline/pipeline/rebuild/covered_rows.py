@@ -38,7 +38,8 @@ def covered(
         scope: the range of starts of all these rows.
         around: ranges outside the run's range in which gaps are listed again.
     """
-    rows, older = started_in(target.start, plan.scope.windows), _older(plan, scope)
+    rows = started_in(target.start, plan.scope.windows)
+    older = TimeRange(scope.start_ms, plan.scope.older_end_ms)
     if target.name == COMPLETENESS.name:
         rows |= _listed_again(target, around)
         if plan.scope.older_since_ms is not None:
@@ -73,10 +74,6 @@ def _covered_late(plan: Plan, older: TimeRange) -> Iterator[LateRecords]:
     for kept in plan.kept:
         if kept.since_ms is not None:
             yield LateRecords(kept.windows, TimeRange(kept.since_ms, horizon_ms))
-
-
-def _older(plan: Plan, scope: TimeRange) -> TimeRange:
-    return TimeRange(scope.start_ms, plan.scope.older_end_ms)
 
 
 def _listed_again(target: PublishedTable, around: Sequence[TimeRange]) -> ds.Expression:

@@ -40,9 +40,9 @@ def require_same_layout(spec: PipelineSpec, state: PipelineState, *, recreate: b
         name = other[0]
         raise InputError(
             f"{spec.pipeline}: {_PLACES[name]}",
-            f"{_said(now.get(name))} differs from the setting of the published rows, "
-            f"{_said(before.get(name))} (times in ms): with another window, key or quality.slot "
-            "it is another pipeline",
+            f"{json.dumps(now.get(name))} differs from the setting of the published rows, "
+            f"{json.dumps(before.get(name))} (times in ms): with another window, key or "
+            "quality.slot it is another pipeline",
             "give it a new name, or replace all that it has published: "
             f"strandline advance {spec.pipeline} --to INSTANT --recreate --reason TEXT",
         )
@@ -55,7 +55,3 @@ def _published_by(state: PipelineState) -> Mapping[str, Any] | None:
         if publishes and not state.has_step(entry.run_id, "dropped"):
             return entry.layout
     return None
-
-
-def _said(value: Any) -> str:
-    return json.dumps(value)

@@ -173,11 +173,8 @@ def _strip(
         ],
         **{name: _or_zero(cells[name]) for name in (*_STATES, *_COUNTS)},
     }
-    return Figure("heat", label, _height(rows), data, _by_day(slots), series)
-
-
-def _height(rows: int) -> int:
-    return max(44 + min(11 * rows, 480), 90)
+    height = max(44 + min(11 * rows, 480), 90)
+    return Figure("heat", label, height, data, _by_day(slots), series)
 
 
 def _or_zero(column: pd.Series[Any]) -> Any:
