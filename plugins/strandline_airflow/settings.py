@@ -86,7 +86,7 @@ def report_file(pipeline: str, given_lake: str | None = None) -> str:
 
 
 def dag_defaults() -> dict[str, Any]:
-    """The arguments that every DAG has which computes something."""
+    """The arguments of all DAGs that run commands."""
     return {
         "start_date": datetime(1970, 1, 1, tzinfo=UTC),  # a backfill reaches all of history
         "catchup": False,

@@ -12,7 +12,7 @@ class _Part(BaseModel):
 
 
 class GoldenWindow(_Part):
-    """`window`."""
+    """The value of a scenario's key `window`."""
 
     kind: str
     size_ms: int | None = None
@@ -23,7 +23,7 @@ class GoldenWindow(_Part):
 
 
 class GoldenWatermark(_Part):
-    """`watermark`, of the scenario or of one of its inputs."""
+    """The value of the key `watermark` of a scenario, or of one of its inputs."""
 
     strategy: str
     emit: Literal["periodic", "per_record"]
@@ -36,7 +36,7 @@ class GoldenWatermark(_Part):
 
 
 class GoldenTrigger(_Part):
-    """`trigger`."""
+    """The value of a scenario's key `trigger`."""
 
     kind: str
     interval_ms: int | None = None
@@ -46,7 +46,7 @@ class GoldenTrigger(_Part):
 
 
 class GoldenEvictor(_Part):
-    """`evictor`."""
+    """The value of a scenario's key `evictor`."""
 
     kind: str
     n: int | None = None
@@ -63,14 +63,14 @@ class GoldenInput(_Part):
 
 
 class GoldenInputs(_Part):
-    """`inputs`."""
+    """The value of a scenario's key `inputs`."""
 
     left: GoldenInput
     right: GoldenInput
 
 
 class GoldenJoin(_Part):
-    """`join`."""
+    """The value of a scenario's key `join`."""
 
     kind: str
     lower_ms: int | None = None

@@ -19,7 +19,7 @@ from strandline.engine.whole_numbers import to_pandas
 
 
 class Executor(Protocol):
-    """What the engine's plans need from a session beside the DataFrame API."""
+    """The abilities of a session that the engine's plans need beside the DataFrame API."""
 
     @property
     def writes_json_as_spark(self) -> bool:

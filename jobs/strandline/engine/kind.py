@@ -1,4 +1,4 @@
-"""What a run does differently for windows on a grid and for sessions."""
+"""The kinds of windows: the steps of a run that differ between grids, sessions and joins."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class GridWindows(WindowKind):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets, or by a replay."""
+        """See `WindowKind`: a rebuild as sets, or by a replay."""
         return ReplayedWindows if self.spec.is_replayed else GridRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
@@ -103,7 +103,7 @@ class GridWindows(WindowKind):
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
-        """By the grid alone: no record is read."""
+        """See `WindowKind`; the grid gives it, so no record is read."""
         return history.grid.first_not_final(watermark_ms)
 
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
@@ -116,7 +116,7 @@ class GlobalWindows(GridWindows):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets, or by a replay."""
+        """See `WindowKind`: a rebuild as sets, or by a replay."""
         return ReplayedOfAllTime if self.spec.is_replayed else GridRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
@@ -132,7 +132,7 @@ class SessionWindows(WindowKind):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By sets, or by a replay."""
+        """See `WindowKind`: a rebuild as sets, or by a replay."""
         return ReplayedSessions if self.spec.is_replayed else SessionRebuild
 
     def whole_slots(self, within: TimeRange) -> TimeRange:
@@ -169,7 +169,7 @@ class JoinedWithin(SessionWindows):
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
-        """By pairs instead of windows."""
+        """See `WindowKind`: the results are pairs instead of windows."""
         return PairsOfRange
 
     def first_not_final(

@@ -173,7 +173,7 @@ class NeverTrigger(WindowTrigger):
     """Never fires. Flink: `NeverTrigger`."""
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """Do nothing."""
+        """Continue: it never fires."""
         return TriggerResult.CONTINUE
 
 
@@ -194,7 +194,7 @@ class PurgingTrigger(WindowTrigger):
     """A trigger whose firings empty the window; its own state stays. Flink: `PurgingTrigger`."""
 
     def __init__(self, nested: WindowTrigger) -> None:
-        """Wrap another trigger."""
+        """A purging form of another trigger."""
         self._nested = nested
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:

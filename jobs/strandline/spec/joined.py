@@ -61,7 +61,7 @@ class JoinedSpec(TwoSourcesSpec):
 
     @classmethod
     def of(cls, spec: IntervalJoinSpec) -> JoinedSpec:
-        """The pipeline that a file says."""
+        """The runnable pipeline of a file with an interval join."""
         return cls.model_construct(**_of_both(spec), join=spec.join)
 
     @property

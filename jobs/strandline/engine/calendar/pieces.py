@@ -26,7 +26,7 @@ def in_pieces(history: History, within: TimeRange, most_cells: int) -> list[Time
 
 
 def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
-    """Where a range is divided: at midnights, and within a day that has too many cells by itself.
+    """The instants that divide a range: midnights, and within a day with too many cells by itself.
 
     There are at most as many cells as records, so cells are counted only where records are too
     many.

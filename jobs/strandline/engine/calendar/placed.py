@@ -1,4 +1,4 @@
-"""When windows fire and close, as of a clock."""
+"""The instants at which windows fire and close, as of a clock."""
 
 from __future__ import annotations
 

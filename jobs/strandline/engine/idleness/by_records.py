@@ -169,7 +169,7 @@ def _goes_idle(
     splits: Splits,
     advanced: npt.NDArray[np.int64],
 ) -> list[tuple[float, StatusChange]]:
-    """Where all splits of a source and its main output are idle, in order.
+    """The places at which all splits of a source and its main output are idle, in order.
 
     The main output goes idle on one tick, after the splits of that tick. The source goes idle no
     earlier, and exactly there if all splits are idle by then.

@@ -115,10 +115,7 @@ class Received:
         at_once: pd.DataFrame | None,
         until_ms: int,
     ) -> Received:
-        """What a channel received until an instant.
-
-        Its rows of an `Activity`; None: it has none.
-        """
+        """The part of a channel's rows of an `Activity` before an instant; None: it has no rows."""
         every = ShownRecords.of_day(on_ticks).following(channel)
         count = int(np.searchsorted(every.ticks, until_ms))
         shown, pending = every[:count], every[count:]

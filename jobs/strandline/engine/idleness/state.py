@@ -87,7 +87,7 @@ class SourceState:
 
     @classmethod
     def at_the_start(cls, spec: PipelineSpec, axis: Axis) -> SourceState:
-        """Before any tick."""
+        """The state before any tick, with the declared channels."""
         declared = spec.source.declared_channels or ()
         return cls(channels=tuple(Channel(name, last_shown_ms=axis.start_ms) for name in declared))
 

@@ -47,7 +47,7 @@ class InputSource:
 
     @property
     def rules(self) -> IdlenessRules:
-        """Its idleness settings."""
+        """The idleness settings of the input."""
         return IdlenessRules.of(self.spec, self.axis.own)
 
     def at_the_start(self) -> SourceState:

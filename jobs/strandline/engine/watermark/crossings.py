@@ -68,7 +68,7 @@ class Crossings(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ByChannels:
-    """What crossings have by the order of their channels: see `Crossings`."""
+    """Crossings whose channels are in a probe order: see `Crossings`."""
 
     order: ProbeOrder
 

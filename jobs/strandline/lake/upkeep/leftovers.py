@@ -31,7 +31,7 @@ def dead_staging(store: Store, state: PipelineState, before: datetime) -> dict[s
 
 
 def drop_staging(store: Store, state: PipelineState, before: datetime) -> None:
-    """Remove it."""
+    """Remove the staging of `dead_staging`."""
     for run_id, _ in _dead(store, state, before):
         store.drop_staging(run_id)
 
@@ -42,7 +42,7 @@ def old_reports(store: Store, before: datetime) -> dict[str, int]:
 
 
 def drop_reports(store: Store, before: datetime) -> None:
-    """Remove these files, and the folders that become empty."""
+    """Remove the files of `old_reports`, and the folders that become empty."""
     files = store.files()
     for file in _reports(store, before):
         with suppress(FileNotFoundError):
@@ -64,7 +64,7 @@ def whatever_is_left(store: Store) -> dict[str, Any]:
 
 
 def drop_whatever_is_left(store: Store) -> None:
-    """Remove it."""
+    """Remove all staging, and all reports and audit results: those of `whatever_is_left`."""
     for folder in (_STAGING, _REPORTS):
         with suppress(OSError):
             store.files().delete_dir(folder)

@@ -45,7 +45,7 @@ class _WithBackticks(Dialect):
     """SQL whose names may also stand in backticks, as in Spark; it is rewritten in plain SQL."""
 
     class Tokenizer(tokens.Tokenizer):
-        """Its quotes of names."""
+        """The tokenizer, with the signs that enclose a name."""
 
         IDENTIFIERS: ClassVar = ['"', "`"]
 

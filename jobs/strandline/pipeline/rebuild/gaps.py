@@ -139,7 +139,7 @@ def _rows_of(slots: pd.DataFrame, ctx: Context) -> pd.DataFrame:
 
 
 def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:
-    """By state, how many rows of the calendar start in a range."""
+    """The number of the calendar's rows that start in a range, by state."""
     starts = in_ms(rows["slot_start"])
     inside = (starts >= within.start_ms) & (starts < within.end_ms)
     return Counter(rows.loc[inside, "state"].tolist())

@@ -184,7 +184,7 @@ class _Place:
 
     @property
     def reach(self) -> timedelta:
-        """How far after its start a slot may be shown."""
+        """The longest time from the start of a slot to the day that shows it."""
         return timedelta(0 if self.last_step_ms is None else 1)
 
     def of_slot(self, slot: Slot) -> tuple[date, int]:

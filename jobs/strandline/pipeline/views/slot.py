@@ -36,7 +36,7 @@ class NoSlotError(InputError):
     """A slot that the calendar does not have."""
 
     def __init__(self, start_ms: int, end_ms: int) -> None:
-        """Name its edges."""
+        """Name the slot by its edges, in ms."""
         place = f"{text_of(start_ms)} to {text_of(end_ms)}"
         super().__init__(place, "no slot of the calendar", "choose one in the calendar")
 

@@ -51,7 +51,7 @@ class RangeFigures:
 
     @property
     def of_late_share(self) -> str:
-        """Such as `late share 0.031 (310 of 10,000) > 0.02`."""
+        """The late share and its limit, as `late share 0.031 (310 of 10,000) > 0.02`."""
         share, limit = self.late_share, self.max_late_share
         if share is None or limit is None:
             return "no record in the range"
@@ -76,7 +76,7 @@ class RangeFigures:
 
     @property
     def of_slots(self) -> str:
-        """Such as `399 of 400 slots that the day map names; missing: 2013-01-05T03:00:00Z`."""
+        """The slots with a row, as `399 of 400 slots that the day map names; missing: …`."""
         there = self.slots_expected - len(self.slots_missing)
         counts = f"{there:,} of {self.slots_expected:,} slots that the day map names"
         missing = [text_of(start_ms) for start_ms in self.slots_missing[:_EXAMPLES]]
