@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -51,7 +50,7 @@ from strandline.pipeline.request.opened import (
     no_erased_rows_staged,
     require_nothing_erased,
 )
-from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.request.request import Outcome, Request, begin_run
 from strandline.pipeline.request.thrown import thrown_by
 from strandline.pipeline.run_outcome import (
     RebuiltRange,
@@ -105,10 +104,8 @@ def run(
     if not request.dry_run:
         opened, run_ids = _run_each(spec, lake, of_changed, spark, progress, opened)
         require_writable(ledger.store)
-    named = partial(request.as_next_attempt, started(spec, landing, request))
-    first = (
-        named(ledger.state()) if request.dry_run else ledger.append_named(named, datetime.now(UTC))
-    )
+    step = started(spec, landing, request)
+    first = begin_run(ledger, step, request.run_key, dry_run=request.dry_run)
     notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, state)]
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, first, progress)

@@ -7,7 +7,6 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from subprocess import Popen
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.unfinished import UnfinishedPublish
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
-from strandline.pipeline.request.request import Request
+from strandline.pipeline.request.request import begin_run
 
 NOW = datetime(2024, 3, 1, 12, 30, tzinfo=UTC)
 CHANGED = {"windows": {"insert": 1, "update": 0, "delete": 0}}
@@ -189,9 +188,7 @@ def test_a_publish_that_is_being_dropped_is_unfinished_until_it_is():
 def test_drivers_of_the_same_run_that_start_at_once_get_an_attempt_each(tmp_path):
     def begin(_: int) -> Entry:
         alone = Ledger(Lake.at(str(tmp_path)).pipeline("meter"))
-        request = Request("advance", to_ms=0, run_key="a task")
-        step = Entry("", 0, "started", "advance")
-        return alone.append_named(partial(request.as_next_attempt, step), NOW)
+        return begin_run(alone, Entry("", 0, "started", "advance"), "a task")
 
     with ThreadPoolExecutor(4) as pool:
         begun = list(pool.map(begin, range(8)))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
-from functools import partial
+from datetime import date
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -33,7 +32,7 @@ from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.driver import this_driver
 from strandline.pipeline.request.failures import failures_recorded
 from strandline.pipeline.request.opened import OpenedLog
-from strandline.pipeline.request.request import MOST_SHOWN, Outcome, as_next_attempt
+from strandline.pipeline.request.request import MOST_SHOWN, Outcome, begin_run
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 from strandline.tables import PublishedTable, of_windows, tables_of
@@ -206,8 +205,8 @@ def revert_run(
     reverted = require_revertible(spec.pipeline, ledger.state(), run_id)
     if not dry_run:
         require_writable(ledger.store)
-    named = partial(as_next_attempt, None, reverted.first_step(spark, spec, reason, requested_by))
-    first = named(ledger.state()) if dry_run else ledger.append_named(named, datetime.now(UTC))
+    step = reverted.first_step(spark, spec, reason, requested_by)
+    first = begin_run(ledger, step, dry_run=dry_run)
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)
 
     def say_failed(message: str) -> None:

@@ -164,7 +164,7 @@ def _to_rebuild(
     until_ms: int,
     first_not_final: Callable[[int], int],
 ) -> TimeRange:
-    """From the first window that was not final at P, or is open, to the last event date at M."""
+    """The range from the first window not final at P, or open, to the last event date at M."""
     since_ms, last_date = remembered.base_ms(until_ms), history.days.last_event_date(until_ms)
     start_ms = EVERYTHING.start_ms
     if since_ms is not None:

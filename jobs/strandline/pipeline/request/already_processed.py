@@ -7,15 +7,13 @@ later runs, or a person, have published.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import partial
 
 from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import named, text_of
-from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.request.request import Outcome, Request, begin_run
 from strandline.spec import PipelineSpec
 
 ALREADY_PROCESSED = "already_processed"
@@ -63,8 +61,7 @@ def already_processed(
         requested_by=request.requested_by,
         message="; ".join(notes),
     )
-    as_run = partial(request.as_next_attempt, step)
-    run = as_run(state) if request.dry_run else ledger.append_named(as_run, datetime.now(UTC))
+    run = begin_run(ledger, step, request.run_key, dry_run=request.dry_run)
     return Outcome(
         pipeline=spec.pipeline,
         kind=request.kind,

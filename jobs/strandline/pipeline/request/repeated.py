@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import partial
 
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import PUBLISHED, Store
 from strandline.pipeline.request.driver import program
-from strandline.pipeline.request.request import Outcome, Request, of_overrides
+from strandline.pipeline.request.request import Outcome, Request, begin_run, of_overrides
 from strandline.quality.findings.check import findings_in
 from strandline.quality.findings.freshness import fresh_within_ms
 from strandline.spec import PipelineSpec
@@ -109,7 +107,7 @@ def repeat(
         message=f"run {last.run_id} has published the same result",
         request_fingerprint=last.request_fingerprint,
     )
-    named = ledger.append_named(partial(request.as_next_attempt, step), datetime.now(UTC))
+    named = begin_run(ledger, step, request.run_key)
     return Outcome(
         pipeline=spec.pipeline,
         kind=request.kind,

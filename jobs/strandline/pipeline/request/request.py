@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from strandline.errors import InputError
@@ -15,6 +17,7 @@ from strandline.quality.findings.check import Finding, findings_in
 
 if TYPE_CHECKING:
     from strandline.lake.ledger.entry import Entry
+    from strandline.lake.ledger.ledger import Ledger
     from strandline.lake.ledger.state import PipelineState
     from strandline.model.books import Book
     from strandline.spec.pipeline import PipelineSpec
@@ -167,10 +170,6 @@ class Request:
             )
         return notes
 
-    def as_next_attempt(self, step: Entry, state: PipelineState) -> Entry:
-        """A step of a new run of this request (see the function of this name)."""
-        return as_next_attempt(self.run_key, step, state)
-
 
 def of_overrides(overrides: Mapping[str, str], spec: PipelineSpec) -> Iterator[str]:
     """A note about the rules of a run alone, and about the later runs that need its windows."""
@@ -186,6 +185,23 @@ def of_overrides(overrides: Mapping[str, str], spec: PipelineSpec) -> Iterator[s
         f"of this run alone, {in_words(overrides)}: its observations are not kept; "
         f"scheduled runs {scheduled}"
     )
+
+
+def begin_run(
+    ledger: Ledger, step: Entry, run_key: str | None = None, *, dry_run: bool = False
+) -> Entry:
+    """Write the first step of a new run, and give it an id; of a dry run nothing is written.
+
+    Two drivers that begin at once for the same caller's run get different ids.
+
+    Args:
+        ledger: the pipeline's ledger.
+        step: the step without an id.
+        run_key: the caller's run; None: a new one.
+        dry_run: whether the run writes nothing.
+    """
+    named = partial(as_next_attempt, run_key, step)
+    return named(ledger.state()) if dry_run else ledger.append_named(named, datetime.now(UTC))
 
 
 def as_next_attempt(run_key: str | None, step: Entry, state: PipelineState) -> Entry:

@@ -65,7 +65,7 @@ class RangeFigures:
 
     @property
     def of_gaps(self) -> str:
-        """Such as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00:00Z`."""
+        """The gaps, as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00`."""
         if not self.gaps:
             return "no gap"
         said = _counted(self.gaps, "gap", "gaps") + _examples(map(shown, self.gap_examples))
