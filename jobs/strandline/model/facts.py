@@ -70,10 +70,6 @@ class KnownDays:
     first_id: str | None = None
 
 
-def _none_moved(days: Mapping[date, int]) -> Collection[date]:
-    return ()
-
-
 @dataclass(frozen=True)
 class LandedDays:
     """The present facts of a landing table.
@@ -86,7 +82,7 @@ class LandedDays:
     """
 
     facts: Mapping[date, DayFacts] = field(default_factory=dict)
-    only_moved: Callable[[Mapping[date, int]], Collection[date]] = _none_moved
+    only_moved: Callable[[Mapping[date, int]], Collection[date]] = lambda days: ()
     by_rows: bool = False
 
 

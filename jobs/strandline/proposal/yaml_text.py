@@ -85,7 +85,8 @@ class Proposal:
             for one in (*self.roles.guesses, *self.columns.guesses)
             if one.what == f"source.{key}"
         )
-        return _line(f"  {key}: {scalar(value)}", f"{_mark(guess.certainty)}{visible(guess.why)}")
+        mark = "TODO: " if guess.certainty is Certainty.TODO else ""
+        return _line(f"  {key}: {scalar(value)}", f"{mark}{visible(guess.why)}")
 
     def _rules(self) -> Iterator[str]:
         lateness = self.lateness
@@ -133,10 +134,6 @@ def _map(name: str, values: Mapping[str, str], comment: str) -> Iterator[str]:
     yield _line(f"{name}:", comment) if comment else f"{name}:"
     indent = " " * (len(name) - len(name.lstrip()) + 2)
     yield from (f"{indent}{key}: {scalar(value)}" for key, value in values.items())
-
-
-def _mark(certainty: Certainty) -> str:
-    return "TODO: " if certainty is Certainty.TODO else ""
 
 
 def _wrapped(text: str, width: int = 96) -> list[str]:

@@ -191,10 +191,7 @@ class ChannelsBehindValve:
                     yield from self._offer(channel, partition.probe(now_ms))
 
     def tick(self, now_ms: int) -> Iterator[Signal]:
-        """Probe the channels one after the other.
-
-        Each offer passes the valve before the next probe.
-        """
+        """Probe the channels in turn; each offer passes the valve before the next probe."""
         for channel, partition in self._partitions.items():
             answer = partition.tick(now_ms)
             if answer.idle:

@@ -143,11 +143,8 @@ def side_of(spec: JoinSpec, name: str) -> PipelineSpec:
         span_ms = spec.join.upper_ms - spec.join.lower_ms
         windows["window"] = Session(session=f"{max(1, min(span_ms, _LONGEST_GAP_MS))}ms")
         windows["allowed_lateness"] = 1
-    return _pipeline(spec, windows, _source_of(side), side.watermark)
-
-
-def _source_of(side: Side) -> Source:
-    return Source.model_construct(**{part: getattr(side, part) for part in Source.model_fields})
+    source = Source.model_construct(**{part: getattr(side, part) for part in Source.model_fields})
+    return _pipeline(spec, windows, source, side.watermark)
 
 
 def _pipeline(

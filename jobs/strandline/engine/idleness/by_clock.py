@@ -163,10 +163,7 @@ def _tick_runs(rules: IdlenessRules, interval: Interval) -> Iterator[_TickRun]:
 
 
 def _advances_of_source(run: _TickRun, rules: IdlenessRules) -> Iterator[_RisingTicks]:
-    """The advances of a source of splits.
-
-    Splits are merged at once, the main output too until idle.
-    """
+    """The advances of a source of splits, merged at once; its main output too, until idle."""
     if run.offering or run.first_ms < rules.main_output_idle_from_ms:
         yield _RisingTicks(run.first_ms, run.last_ms, TICK_RANK)
 
@@ -236,7 +233,9 @@ def _changes(
     main output, and becomes active only with a watermark.
     """
     before = interval.before
-    idle = before.says_idle if rules.splits else _none_is_active(before.channels)
+    idle = before.says_idle
+    if not rules.splits:
+        idle = bool(before.channels) and not any(one.active for one in before.channels)
     events: list[tuple[int, int, _TickRun | None]] = [
         (run.first_ms, TICK_RANK, run) for run in runs
     ]
@@ -251,10 +250,6 @@ def _changes(
         if now_idle != idle:
             yield StatusChange(seen_from, rank, idle=now_idle)
         idle = now_idle
-
-
-def _none_is_active(channels: Sequence[Channel]) -> bool:
-    return bool(channels) and not any(channel.active for channel in channels)
 
 
 def _says_idle(rules: IdlenessRules, interval: Interval, offering: set[int]) -> bool:

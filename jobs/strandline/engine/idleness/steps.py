@@ -85,10 +85,7 @@ class Steps:
         return np.asarray(table["watermark_ms"].to_numpy() + run_on, dtype=np.int64)
 
     def _seen_from(self, reaching: pd.DataFrame, wanted: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """The first instant that sees each threshold reached.
-
-        A tick of the step that reaches it.
-        """
+        """The first instant that sees each threshold reached: the tick that reaches it."""
         first, value = reaching["seen_from"].to_numpy(), reaching["watermark_ms"].to_numpy()
         missing_ms = np.maximum(wanted, value) - value
         interval_ms = self.axis.interval_ms or 1

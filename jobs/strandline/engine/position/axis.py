@@ -145,10 +145,7 @@ class Axis:
         return (seen_from - np.where(ranks < TICK_RANK, 1, 0)) // self.scale
 
     def known_below(self, horizon_ms: int) -> int:
-        """The bound of `seen_from` for a horizon.
-
-        Whatever is seen earlier happened before the horizon.
-        """
+        """The bound of `seen_from` for a horizon: what is seen earlier happened before it."""
         return self.first_of(horizon_ms) + (1 if self.interval_ms is None else 0)
 
     def last_tick_before(self, instant_ms: int) -> int:

@@ -245,10 +245,7 @@ class _Operator:
         return self._watermark_ms + 1
 
     def _keep(self, window: Window, kept: list[int], number: int, *, is_contained: bool) -> None:
-        """Remove all other members.
-
-        A firing that contained one of them cannot be superseded any more.
-        """
+        """Remove all other members; a firing that held one cannot be superseded any more."""
         if len(kept) == len(window.members):
             return
         removed = sorted(set(window.members).difference(kept))

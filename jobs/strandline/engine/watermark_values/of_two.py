@@ -120,9 +120,9 @@ class EmissionsOfTwo:
         changes = _near(idle.place, self.days)
         if not changes:
             return at_arrival
-        stretches = other.at(
-            _stretches(at_arrival.sparkSession, changes, idle.place), _days_of(changes), _AT_CHANGE
-        )
+        days = sorted({day for _, _, day, _ in changes})
+        stretches = _stretches(at_arrival.sparkSession, changes, idle.place)
+        stretches = other.at(stretches, days, _AT_CHANGE)
         stretches = stretches.select(_FROM, _UNTIL, _IS_IDLE, _AT_CHANGE)
         place = _place(c.SEEN_FROM, c.RANK)
         inside = (place >= F.col(_FROM)) & (place < F.col(_UNTIL))
@@ -148,10 +148,6 @@ def _near(place: InputCrossings, days: Sequence[date]) -> list[_Change]:
     first, last = (min(days), max(days)) if days else (date.max, date.min)
     earlier = [change for change in changes if change[2] < first][-1:]
     return earlier + [change for change in changes if first <= change[2] <= last]
-
-
-def _days_of(changes: Sequence[_Change]) -> list[date]:
-    return sorted({day for _, _, day, _ in changes})
 
 
 def _stretches(spark: SparkSession, changes: Sequence[_Change], place: InputCrossings) -> DataFrame:

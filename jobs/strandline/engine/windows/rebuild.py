@@ -56,7 +56,8 @@ class GridRebuild(Rebuild):
 
     def late(self) -> DataFrame:
         """The records of the scope that no window accepted, as quarantine rows."""
-        panes = self.calendar.panes(self._older_and_own)
+        older_and_own = pd.concat([self.older, self.slots], ignore_index=True)
+        panes = self.calendar.panes(older_and_own)
         late_days = self._late_days()
         newest_windows = newest_window_table(self.spark, panes, self.history.axis)
         late = refused(self._known(late_days), newest_windows, self.calendar.least_delay(panes))
@@ -116,10 +117,6 @@ class GridRebuild(Rebuild):
     @property
     def _identity(self) -> Column:
         return identity(self.history.spec, self.source_columns)
-
-    @cached_property
-    def _older_and_own(self) -> pd.DataFrame:
-        return pd.concat([self.older, self.slots], ignore_index=True)
 
     def _accepted(self, windows: DataFrame) -> DataFrame:
         """The accepted records, once for each window that accepted them."""

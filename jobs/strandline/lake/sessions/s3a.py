@@ -25,7 +25,9 @@ def s3a_settings(environment: Mapping[str, str], conf: Mapping[str, str]) -> dic
         InputError: S3A is not among Spark's jars. This is not checked under spark-submit, whose
             option `--packages` may add it.
     """
-    if "PYSPARK_GATEWAY_PORT" not in environment and not ({*_BY_HAND} & {*conf} or _is_there()):
+    if "PYSPARK_GATEWAY_PORT" not in environment and not (
+        {*_BY_HAND} & {*conf} or _jars("hadoop-aws")
+    ):
         raise InputError(
             "engine spark",
             f"reads no object store without {PACKAGE}, which is not among its jars",
@@ -41,10 +43,6 @@ def s3a_settings(environment: Mapping[str, str], conf: Mapping[str, str]) -> dic
         f"{_HADOOP}.path.style.access": "true" if environment.get("AWS_ENDPOINT_URL") else None,
     }
     return {name: value for name, value in found.items() if value}
-
-
-def _is_there() -> bool:
-    return bool(_jars("hadoop-aws"))
 
 
 def _version() -> str:

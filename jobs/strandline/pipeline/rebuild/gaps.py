@@ -162,12 +162,12 @@ def _listed(
         with_records = Calendar.of(gaps.history, gaps.clock, [starts]).windows["window_id"]
         outside |= {*gaps.around(moved, frozenset(with_records.astype("int64").tolist()))}
         around.append(starts)
-    around += [gaps.starts_of(row) for row in rows | outside if not _is_inside(row, ids)]
+    around += [
+        gaps.starts_of(row)
+        for row in rows | outside
+        if not (ids.start <= row.start and row.stop <= ids.stop)
+    ]
     return sorted(rows | outside, key=lambda row: row.start), around
-
-
-def _is_inside(row: range, ids: range) -> bool:
-    return ids.start <= row.start and row.stop <= ids.stop
 
 
 def first_accepted_before(ctx: Context, state: PipelineState) -> int | None:

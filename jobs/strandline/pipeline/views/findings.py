@@ -81,10 +81,7 @@ def _of_refusals(refused: Sequence[str]) -> Iterator[Finding]:
 
 
 def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]:
-    """A finding if the clock starts after everything processed.
-
-    No window has fired, and none will.
-    """
+    """A finding if the clock starts after all that is processed: no window will ever fire."""
     start_ms = start_to_come(spec, state)
     if start_ms is not None:
         sentence = (
