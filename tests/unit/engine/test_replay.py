@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operators import Group, events_of, operator_of
 
-from strandline.engine.replay.plain import NEVER, Firing, Records, Replayed, Rules
+from strandline.engine.replay.plain import NEVER, EndedRange, Firing, Records, Replayed, Rules
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.replay.windows import replay
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
@@ -271,7 +271,8 @@ def test_the_sessions_of_ranges_whose_input_has_ended_fire_and_accept_nothing_mo
             group.records.append((record, watermark_ms))
             eras.append(sum(number >= after for after, _ in closures))
     ranges = [
-        (within.start, within.stop, nth) for nth, (_, within) in enumerate(closures, start=1_000)
+        EndedRange(within.start, within.stop, nth)
+        for nth, (_, within) in enumerate(closures, start=1_000)
     ]
     merging = rules(trigger, None, merging=True, lateness_ms=lateness_ms)
     merging = replace(merging, closures=tuple(ranges))
@@ -280,7 +281,7 @@ def test_the_sessions_of_ranges_whose_input_has_ended_fire_and_accept_nothing_mo
     found = [(firing, emitted(firing, done, records)) for firing in done.firings]
 
     others, of_all = every, []
-    for (after, within), (_, _, ended_ms) in zip(closures, ranges, strict=True):
+    for (after, within), ended_range in zip(closures, ranges, strict=True):
         before = [event for event in others if event[0] < after]
         at_closure, fired = run(before)
         ended = [pane for pane in at_closure.panes() if pane.window.start_ms in within]
@@ -291,7 +292,9 @@ def test_the_sessions_of_ranges_whose_input_has_ended_fire_and_accept_nothing_mo
         others = [one for one in others if one[1] is None or one[1].record_id not in members]
         # a window that the watermark had dropped just before may count as one that has ended
         before_ms = max((ms for _, record, ms in before if record is None), default=MIN_WATERMARK)
-        numbers = {n for one in done.sessions if one.ended_ms == ended_ms for n in one.fired}
+        numbers = {
+            n for one in done.sessions if one.ended_ms == ended_range.ended_ms for n in one.fired
+        }
         assert {
             str(one)
             for firing, one in found

@@ -1,4 +1,4 @@
-"""What each channel of a source received between two instants."""
+"""The records and offers of the channels of a source between two instants."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Silences:
 
 @dataclass(frozen=True)
 class Received:
-    """What one channel received between two instants.
+    """The records and offers of one channel between two instants.
 
     Attributes:
         before: the state of the channel before.
@@ -115,7 +115,7 @@ class Received:
         at_once: pd.DataFrame | None,
         until_ms: int,
     ) -> Received:
-        """The part of a channel's rows of an `Activity` before an instant; None: it has no rows."""
+        """The part of a channel's rows that lies before an instant; None: it has no such rows."""
         every = ShownRecords.of_day(on_ticks).following(channel)
         count = int(np.searchsorted(every.ticks, until_ms))
         shown, pending = every[:count], every[count:]
@@ -161,11 +161,11 @@ def _offers(at_once: pd.DataFrame | None) -> tuple[Longs, Longs]:
 
 @dataclass(frozen=True)
 class Interval:
-    """What a source received between two instants.
+    """The records and offers of a source between two instants.
 
     Attributes:
         before: the state of the source.
-        channels: what each channel received, in probe order, new channels last.
+        channels: those of each channel, in probe order, new channels last.
         first_tick_ms: the first tick that has not run.
         until_ms: the later instant.
     """

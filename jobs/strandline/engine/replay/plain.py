@@ -16,6 +16,21 @@ NEVER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
+class EndedRange:
+    """A range of window starts whose input has ended.
+
+    Attributes:
+        start_ms: the start of the range.
+        end_ms: its end; exclusive.
+        ended_ms: the instant at which the input ended.
+    """
+
+    start_ms: int
+    end_ms: int
+    ended_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """The trigger and the evictor of a pipeline.
 
@@ -35,8 +50,8 @@ class Rules:
         after: the evictor runs after the firing instead of before it.
         merging: windows merge if they overlap or touch: sessions.
         allowed_lateness_ms: with merging windows: how long a window stays in state after its end.
-        closures: with merging windows: (start, end, instant) of each range whose input has ended,
-            in order, all in ms. Then the windows that start in the range fire and leave the state.
+        closures: with merging windows: the ranges whose input has ended, in order. At such an end
+            the windows that start in the range fire and leave the state.
         lists_superseded: with merging windows: whether each firing lists all firings whose records
             are all in it; the lists of n firings of a session have up to n² / 2 entries.
     """
@@ -52,7 +67,7 @@ class Rules:
     after: bool = False
     merging: bool = False
     allowed_lateness_ms: int = 0
-    closures: tuple[tuple[int, int, int], ...] = ()
+    closures: tuple[EndedRange, ...] = ()
     lists_superseded: bool = True
 
     @property

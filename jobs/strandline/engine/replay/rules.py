@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from strandline.engine.replay.plain import Rules
+from strandline.engine.replay.plain import EndedRange, Rules
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, Count, Delta
 
 
-def rules_of(spec: PipelineSpec, closures: Iterable[tuple[int, int, int]] = ()) -> Rules:
+def rules_of(spec: PipelineSpec, closures: Iterable[EndedRange] = ()) -> Rules:
     """The rules of a pipeline's windows; `closures`: see `Rules`."""
     trigger, evictor = spec.fires_by, spec.evicts_by
     return Rules(

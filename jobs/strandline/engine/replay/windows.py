@@ -74,13 +74,15 @@ class _Operator:
     def end_inputs(self, closures: int) -> None:
         """End the input of the first ranges: their windows fire and leave the state."""
         while self._closures < closures:
-            start_ms, end_ms, ended_ms = self._rules.closures[self._closures]
+            within = self._rules.closures[self._closures]
             self._closures += 1
             windows = self._in_flight.windows
-            for window in (one for one in windows if start_ms <= one.start_ms < end_ms):
+            for window in windows:
+                if not within.start_ms <= window.start_ms < within.end_ms:
+                    continue
                 while (time_ms := window.timer_ms) is not None:
                     self._on_event_time(window, time_ms, None)
-                self._drop(window, ended_ms)
+                self._drop(window, within.ended_ms)
             self._in_flight.windows = [one for one in windows if one.is_in_flight]
 
     def _clean_up(self, to_ms: int | None) -> None:

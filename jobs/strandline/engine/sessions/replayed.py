@@ -32,7 +32,7 @@ from strandline.engine.replay.outcome import (
     supersedes_windows,
     timing,
 )
-from strandline.engine.replay.plain import Rules
+from strandline.engine.replay.plain import EndedRange, Rules
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rows import (
     IN_END,
@@ -86,7 +86,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
     @property
     def _rules(self) -> Rules:
         closures = (
-            (closure.windows.start_ms, closure.windows.end_ms, closure.at_ms)
+            EndedRange(closure.windows.start_ms, closure.windows.end_ms, closure.at_ms)
             for closure in self._closures
         )
         return rules_of(self._spec, closures)

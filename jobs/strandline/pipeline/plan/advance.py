@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -71,15 +71,14 @@ def plan_advance(
         notes=(
             *possible.notes,
             *stay_closed(clock.closures, mended),
-            *_notes_of(overridden, history.spec.pipeline, possible.windows),
+            *(
+                note
+                for one in overridden
+                for note in one.notes(history.spec.pipeline, possible.windows)
+            ),
         ),
         kept=kept,
     )
-
-
-def _notes_of(overridden: Sequence[Reached], pipeline: str, rebuilt: TimeRange) -> Iterator[str]:
-    for one in overridden:
-        yield from one.notes(pipeline, rebuilt)
 
 
 def _from_recomputed(
