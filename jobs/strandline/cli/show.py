@@ -68,8 +68,7 @@ def outcome(run: Mapping[str, Any]) -> None:
         facts.add_row("judged again", f"what arrived from {run['judged_from']} on")
     for book in run["books"]:
         if not book["name"].startswith("arrival day"):
-            total = number_of(book["total"], "record")
-            facts.add_row(book["name"], f"{total} = {_parts_of(book)}")
+            facts.add_row(book["name"], f"{number_of(book['total'], 'record')} = {_parts_of(book)}")
     if run["read"]:
         facts.add_row("malformed", counted(run["malformed"]))
     _add_violations(facts, run)

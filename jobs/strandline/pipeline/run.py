@@ -40,6 +40,7 @@ from strandline.pipeline.publish.publish import (
 from strandline.pipeline.rebuild.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request.already_processed import require_no_earlier_recreation
 from strandline.pipeline.request.ask_engine import require_all_expressions
+from strandline.pipeline.request.begin import begin_run
 from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.failures import failures_recorded
 from strandline.pipeline.request.journal import Journal, started
@@ -50,7 +51,7 @@ from strandline.pipeline.request.opened import (
     no_erased_rows_staged,
     require_nothing_erased,
 )
-from strandline.pipeline.request.request import Outcome, Request, begin_run
+from strandline.pipeline.request.request import Outcome, Request
 from strandline.pipeline.request.thrown import thrown_by
 from strandline.pipeline.run_outcome import (
     RebuiltRange,

@@ -19,7 +19,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.unfinished import UnfinishedPublish
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
-from strandline.pipeline.request.request import begin_run
+from strandline.pipeline.request.begin import begin_run
 
 NOW = datetime(2024, 3, 1, 12, 30, tzinfo=UTC)
 CHANGED = {"windows": {"insert": 1, "update": 0, "delete": 0}}

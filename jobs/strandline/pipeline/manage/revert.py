@@ -28,11 +28,12 @@ from strandline.pipeline.diff.preview import preview_of
 from strandline.pipeline.publish.abandon import rebuild_by_hand
 from strandline.pipeline.publish.publish import finish_dead_publish, publish
 from strandline.pipeline.publish.publish_staged import outcome_of
+from strandline.pipeline.request.begin import begin_run
 from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.driver import this_driver
 from strandline.pipeline.request.failures import failures_recorded
 from strandline.pipeline.request.opened import OpenedLog
-from strandline.pipeline.request.request import MOST_SHOWN, Outcome, begin_run
+from strandline.pipeline.request.request import MOST_SHOWN, Outcome
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 from strandline.tables import PublishedTable, of_windows, tables_of

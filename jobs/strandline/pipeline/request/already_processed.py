@@ -13,7 +13,8 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import named, text_of
-from strandline.pipeline.request.request import Outcome, Request, begin_run
+from strandline.pipeline.request.begin import begin_run
+from strandline.pipeline.request.request import Outcome, Request
 from strandline.spec import PipelineSpec
 
 ALREADY_PROCESSED = "already_processed"

@@ -10,8 +10,9 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import PUBLISHED, Store
+from strandline.pipeline.request.begin import begin_run
 from strandline.pipeline.request.driver import program
-from strandline.pipeline.request.request import Outcome, Request, begin_run, of_overrides
+from strandline.pipeline.request.request import Outcome, Request, of_overrides
 from strandline.quality.findings.check import findings_in
 from strandline.quality.findings.freshness import fresh_within_ms
 from strandline.spec import PipelineSpec

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange, midnight_before, text_of
 from strandline.model.overrides import in_words, option_of
-from strandline.model.run_ids import shared_id
 from strandline.quality.findings.check import Finding, findings_in
 
 if TYPE_CHECKING:
-    from strandline.lake.ledger.entry import Entry
-    from strandline.lake.ledger.ledger import Ledger
-    from strandline.lake.ledger.state import PipelineState
     from strandline.model.books import Book
     from strandline.spec.pipeline import PipelineSpec
 
@@ -185,41 +178,6 @@ def of_overrides(overrides: Mapping[str, str], spec: PipelineSpec) -> Iterator[s
         f"of this run alone, {in_words(overrides)}: its observations are not kept; "
         f"scheduled runs {scheduled}"
     )
-
-
-def begin_run(
-    ledger: Ledger, step: Entry, run_key: str | None = None, *, dry_run: bool = False
-) -> Entry:
-    """Write the first step of a new run, and give it an id; of a dry run nothing is written.
-
-    Two drivers that begin at once for the same caller's run get different ids.
-
-    Args:
-        ledger: the pipeline's ledger.
-        step: the step without an id.
-        run_key: the caller's run; None: a new one.
-        dry_run: whether the run writes nothing.
-    """
-    named = partial(as_next_attempt, run_key, step)
-    return named(ledger.state()) if dry_run else ledger.append_named(named, datetime.now(UTC))
-
-
-def as_next_attempt(run_key: str | None, step: Entry, state: PipelineState) -> Entry:
-    """The first step of a new run: with its id, and the number of the attempt of the caller's run.
-
-    Args:
-        run_key: the caller's run; None: a new one.
-        step: its other facts.
-        state: the pipeline's state; all attempts share the part of the id before the number.
-    """
-    shared = shared_id(run_key or uuid.uuid4().hex)
-    attempts = [
-        int(number)
-        for before, _, number in (run_id.rpartition("-") for run_id in state.runs)
-        if before == shared
-    ]
-    attempt = 1 + max(attempts, default=0)
-    return replace(step, run_id=f"{shared}-{attempt}", attempt=attempt)
 
 
 @dataclass
