@@ -39,6 +39,8 @@ def replay(records: Records, rules: Rules, until_ms: int | None) -> Replayed:
 
 
 class _Operator:
+    """The windows of a group, and their firings, while its records are replayed."""
+
     def __init__(self, records: Records, rules: Rules) -> None:
         self._records, self._rules = records, rules
         self._removes = rules.purging or rules.evicts
@@ -217,7 +219,7 @@ class _Operator:
             return
         number = len(firings) + 1
         if rules.evicts and not rules.after:
-            self._keep(window, self._kept(window.members), number, is_contained=False)
+            self._keep_only(window, self._not_evicted(window.members), number, is_contained=False)
         firings.append(
             Firing(
                 number=number,
@@ -236,9 +238,9 @@ class _Operator:
         if rules.merging:
             window.fired.append(number)
         if rules.evicts and rules.after and window.members:
-            self._keep(window, self._kept(window.members), number, is_contained=True)
+            self._keep_only(window, self._not_evicted(window.members), number, is_contained=True)
         if rules.purging:
-            self._keep(window, [], number, is_contained=True)
+            self._keep_only(window, [], number, is_contained=True)
 
     def _needed(self, time_ms: int) -> int:
         """The watermark that fires a timer; if the timer has passed, the next larger watermark."""
@@ -246,7 +248,9 @@ class _Operator:
             return time_ms
         return self._watermark_ms + 1
 
-    def _keep(self, window: Window, kept: list[int], number: int, *, is_contained: bool) -> None:
+    def _keep_only(
+        self, window: Window, kept: list[int], number: int, *, is_contained: bool
+    ) -> None:
         """Remove all other members; a firing that held one cannot be superseded any more."""
         if len(kept) == len(window.members):
             return
@@ -272,7 +276,7 @@ class _Operator:
         }
         return [firing for firing in in_force if firing not in incomplete]
 
-    def _kept(self, members: list[int]) -> list[int]:
+    def _not_evicted(self, members: list[int]) -> list[int]:
         """The members that the evictor keeps, of at least one, in order of arrival."""
         rules, records = self._rules, self._records
         if rules.last is not None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -120,7 +121,7 @@ class EmissionsOfTwo:
         changes = _near(idle.place, self.days)
         if not changes:
             return at_arrival
-        days = sorted({day for _, _, day, _ in changes})
+        days = sorted({change.day for change in changes})
         stretches = _stretches(at_arrival.sparkSession, changes, idle.place)
         stretches = other.at(stretches, days, _AT_CHANGE)
         stretches = stretches.select(_FROM, _UNTIL, _IS_IDLE, _AT_CHANGE)
@@ -134,9 +135,13 @@ class EmissionsOfTwo:
         )
 
 
-_Change = tuple[int, int, date, bool]
-"""A status change of an input: its instant and rank among both inputs, its day, whether it is
-idle."""
+class _Change(NamedTuple):
+    """A status change of an input: its instant and rank among both inputs, and its day."""
+
+    instant: int
+    rank: int
+    day: date
+    idle: bool
 
 
 def _near(place: InputCrossings, days: Sequence[date]) -> list[_Change]:
@@ -144,16 +149,16 @@ def _near(place: InputCrossings, days: Sequence[date]) -> list[_Change]:
     changes = []
     for one in place.changes:
         at, rank = place.axis.seen_from(one.seen_from), place.axis.rank_of(one.rank)
-        changes.append((at, rank, day_of(place.axis.both.event_ms(at, rank)), one.idle))
+        changes.append(_Change(at, rank, day_of(place.axis.both.event_ms(at, rank)), one.idle))
     first, last = (min(days), max(days)) if days else (date.max, date.min)
-    earlier = [change for change in changes if change[2] < first][-1:]
-    return earlier + [change for change in changes if first <= change[2] <= last]
+    earlier = [change for change in changes if change.day < first][-1:]
+    return earlier + [change for change in changes if first <= change.day <= last]
 
 
 def _stretches(spark: SparkSession, changes: Sequence[_Change], place: InputCrossings) -> DataFrame:
     """A row for each interval between two status changes, at the position of the first."""
     both = place.axis.both
-    ends = [*(change[:2] for change in changes[1:]), (both.never, _AFTER_ALL)]
+    ends = [*((one.instant, one.rank) for one in changes[1:]), (both.never, _AFTER_ALL)]
     starts, ranks, days, idle = zip(*changes, strict=True)
     table = pa.table(
         {
