@@ -225,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     gc.set_threshold(_NEW_OBJECTS)
     atexit.register(gc.freeze)  # else Python, as it ends, searches a million objects for cycles
     try:
-        # not by itself: its message for a wrong option would be no JSON document
+        # Typer alone would print a wrong option as a text, where --json wants a document
         code = app(args=arguments, prog_name="strandline", standalone_mode=False) or 0
         if code == InterruptedByUserError.exit_code:  # of a Ctrl-C, which is no error to Typer
             raise InterruptedByUserError(_place_in(arguments))

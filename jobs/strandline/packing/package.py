@@ -107,7 +107,7 @@ def package(
         versions = versions_here(uv)
         made_of = _sum_of(contents, versions)
         archive = folder / contents.file_name
-        if before.get("made_of") != made_of or not _is_whole(archive, folder, before):
+        if before.get("made_of") != made_of or not _is_unchanged(archive, folder, before):
             say("environment")
             holds = pack(contents, versions, archive, uv)
             (folder / _VERSIONS).write_text(holds)
@@ -137,7 +137,7 @@ def _read(folder: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _is_whole(path: Path, folder: Path, before: Mapping[str, Any]) -> bool:
+def _is_unchanged(path: Path, folder: Path, before: Mapping[str, Any]) -> bool:
     """Whether a file is unchanged since it was written."""
     if not path.is_file():
         return False

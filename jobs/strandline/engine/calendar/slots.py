@@ -1,7 +1,4 @@
-"""The windows of some ranges, over all keys.
-
-How many records they have, when they fire and close.
-"""
+"""The windows of some ranges, over all keys: their records, and when they fire and close."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Observations of arrivals combined.
-
-The cells, and the watermark's steps where channels go idle.
-"""
+"""Observations of arrivals: the cells, and the watermark's steps where channels go idle."""
 
 from __future__ import annotations
 

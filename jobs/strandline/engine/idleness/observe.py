@@ -1,7 +1,4 @@
-"""Observation of channels that can go idle.
-
-On which ticks their records show, and the offers there.
-"""
+"""Observation of channels that can go idle: the ticks that show their records, and the offers."""
 
 from __future__ import annotations
 
@@ -90,7 +87,7 @@ def _at_once(records: DataFrame) -> pd.DataFrame:
             F.col(c.CANDIDATE).alias("candidate_ms"),
         )
     )
-    return _whole(collected(offers), "seen_from")
+    return _with_whole_numbers(collected(offers), "seen_from")
 
 
 def _first(records: DataFrame) -> pd.DataFrame:
@@ -106,7 +103,7 @@ def _first(records: DataFrame) -> pd.DataFrame:
             F.col(f"first.{c.TS}").alias("ts_ms"),
         )
     )
-    return _whole(collected(first), "instant")
+    return _with_whole_numbers(collected(first), "instant")
 
 
 def _largest_before(of_day: object) -> Column:
@@ -114,8 +111,8 @@ def _largest_before(of_day: object) -> Column:
     return F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
 
 
-def _whole(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """A column of instants as whole numbers: with a sequence they arrive as decimals."""
+def _with_whole_numbers(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Rows with a column of instants as integers: with a sequence they arrive as decimals."""
     if rows[name].dtype == object:
         return rows.assign(**{name: pd.Series([int(v) for v in rows[name]], dtype=object)})
     return rows.astype({name: "int64"})

@@ -46,7 +46,8 @@ class WindowChange:
 
     Attributes:
         how: `added`, `changed` or `removed`.
-        start: its start, `end` its end: ISO-8601; for a pair both are its later event time.
+        start: its start, ISO-8601; for a pair its later event time.
+        end: its end; for a pair the same.
         key: the values of its key columns, by name.
         before: its other columns as published; None: it is added.
         after: its other columns as they would be; None: it is removed.

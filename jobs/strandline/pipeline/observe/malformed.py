@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine.records.days import on_days
 from strandline.engine.records.quarantine import of_inputs, quarantine_malformed
+from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
 from strandline.lake.publish import publish as out
 from strandline.lake.publish.diff import DELETE, INSERT, UPDATE
@@ -23,7 +24,6 @@ from strandline.lake.store.reads import columns_of, dataset_of, holds, rows_of
 from strandline.lake.store.schema import schema_of
 from strandline.lake.store.store import Store
 from strandline.model.books import Book
-from strandline.pipeline.observe.day_books import require_balance
 from strandline.pipeline.observe.observation import Observation, sums_by_day
 from strandline.pipeline.request.driver import attempt_of
 from strandline.tables import INPUT, QUARANTINE
@@ -56,6 +56,23 @@ def stage_malformed(observation: Observation, landing: Landing, staging: Staging
     books = _books(observation, counts, landing)
     require_balance(books, landing.spec.pipeline)
     return Malformed(rows, books)
+
+
+def require_balance(books: Sequence[Book], pipeline: str) -> None:
+    """Refuse arrival days of which another number of rows was read than has landed.
+
+    Raises:
+        InputError: the numbers of a day differ; it must not count as observed.
+    """
+    for book in books:
+        if not book.balanced:
+            parts = " + ".join(f"{count:,} {part}" for part, count in book.parts.items())
+            raise InputError(
+                f"{pipeline}: {book.name}",
+                f"{book.total:,} rows have landed by the landing table's log, but "
+                f"{book.accounted:,} were read ({parts}); the day is not observed",
+                "the table's files are not those of its log: restore them, or land the day again",
+            )
 
 
 def has_malformed(store: Store, days: Sequence[date | None]) -> bool:

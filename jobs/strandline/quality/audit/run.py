@@ -144,10 +144,7 @@ def audit_removals(
         [expectation],
         figures={own.ExpectRemovedShareToBeAtMost: f"{figures_of_share} {limit}"},
     )
-    run = RunIdentifier(run_name=run_id, run_time=audited_at)
-    with checkpoint.without_chatter():
-        (result,) = _validated(checkpoint.context(None), table, run)
-    return result
+    return _only_result(table, run_id, audited_at)
 
 
 def audit_tables(books: Sequence[Book], *, run_id: str, audited_at: datetime | None) -> AuditResult:
@@ -163,7 +160,11 @@ def audit_tables(books: Sequence[Book], *, run_id: str, audited_at: datetime | N
     kind, figures = own.ExpectTablesToShareNoRecord, wording.of_books(books)
     if all(book.balanced for book in books):  # nearly always: a checkpoint would take longer
         return AuditResult(kind.expectation_type, "quarantine", "critical", True, figures)
-    table = _books(books, "quarantine", kind)
+    return _only_result(_books(books, "quarantine", kind), run_id, audited_at)
+
+
+def _only_result(table: _Table, run_id: str, audited_at: datetime | None) -> AuditResult:
+    """The result of a table with one expectation; it is not kept for Data Docs."""
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
     with checkpoint.without_chatter():
         (result,) = _validated(checkpoint.context(None), table, run)
