@@ -114,10 +114,7 @@ def audit(
         _results(spec, staged.results),
         *([] if staged.pairs is None else [_pairs(spec, staged.pairs)]),
     ]
-    run = RunIdentifier(run_name=run_id, run_time=audited_at)
-    with checkpoint.without_chatter():
-        gx_context = checkpoint.context(context_folder)
-        results = [one for table in tables for one in _validated(gx_context, table, run)]
+    results = _evaluated(tables, run_id, audited_at, context_folder)
     return Audit((*results, *results_of_passed(staged.checks)))
 
 
@@ -134,17 +131,16 @@ def audit_removals(
         audited_at: the time of the validation result; None: now.
     """
     share = removed / published
-    expectation = own.ExpectRemovedShareToBeAtMost(max_value=max_share)
     figures_of_share = f"{removed:,} of {published:,} published windows go ({share:.3g})"
     limit = f"{'>' if share > max_share else '≤'} {max_share:.3g}"
     table = _Table(
         "range",
         pd.DataFrame([{"removed_share": share}]),
         (),
-        [expectation],
+        [own.ExpectRemovedShareToBeAtMost(max_value=max_share)],
         figures={own.ExpectRemovedShareToBeAtMost: f"{figures_of_share} {limit}"},
     )
-    return _only_result(table, run_id, audited_at)
+    return _evaluated([table], run_id, audited_at)[0]
 
 
 def audit_tables(books: Sequence[Book], *, run_id: str, audited_at: datetime | None) -> AuditResult:
@@ -160,15 +156,17 @@ def audit_tables(books: Sequence[Book], *, run_id: str, audited_at: datetime | N
     kind, figures = own.ExpectTablesToShareNoRecord, wording.of_books(books)
     if all(book.balanced for book in books):  # nearly always: a checkpoint would take longer
         return AuditResult(kind.expectation_type, "quarantine", "critical", True, figures)
-    return _only_result(_books(books, "quarantine", kind), run_id, audited_at)
+    return _evaluated([_books(books, "quarantine", kind)], run_id, audited_at)[0]
 
 
-def _only_result(table: _Table, run_id: str, audited_at: datetime | None) -> AuditResult:
-    """The result of a table with one expectation; it is not kept for Data Docs."""
+def _evaluated(
+    tables: Sequence[_Table], run_id: str, audited_at: datetime | None, folder: Path | None = None
+) -> list[AuditResult]:
+    """The results of the expectations of some tables; `folder`: where they are kept."""
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
     with checkpoint.without_chatter():
-        (result,) = _validated(checkpoint.context(None), table, run)
-    return result
+        gx_context = checkpoint.context(folder)
+        return [one for table in tables for one in _validated(gx_context, table, run)]
 
 
 def validate_expectations(spec: PipelineSpec) -> None:
