@@ -207,7 +207,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a run may read and remove."""
+    """The limits of what a run reads and removes."""
 
     accept_loss: AcceptLoss = None
     allow_removals: AllowRemovals = False

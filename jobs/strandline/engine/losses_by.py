@@ -139,7 +139,7 @@ class Losses:
 def losses_of(
     records: DataFrame, history: History, offer: Offer, closes: Reached, horizon_ms: int
 ) -> Losses:
-    """How many records each total on offer loses.
+    """The losses of records at each total on offer.
 
     Args:
         records: as `observe_without_bound` takes them.

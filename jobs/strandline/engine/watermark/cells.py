@@ -111,7 +111,7 @@ def _hour_of_arrival() -> Column:
 
 
 def _measured(spec: PipelineSpec) -> dict[str, tuple[Callable[[str], Column], str]]:
-    """The aggregates of a group, by column: the function, and the column of the records."""
+    """The aggregates of a group by column, each as a function and the records' column."""
     measured: dict[str, tuple[Callable[[str], Column], str]] = {
         c.LEAST_TS: (F.min, c.TS),
         c.LARGEST_TS: (F.max, c.TS),

@@ -81,7 +81,7 @@ class LandingStatus:
     def days_to_observe(self, spec: PipelineSpec, horizon_ms: int) -> list[date]:
         """The whole days below a horizon to observe now, ascending.
 
-        If each day depends on the one before, all days from the first of them on.
+        If each day depends on the one before, these are all days from the first such day on.
 
         Raises:
             InputError: a day with missing rows would have to be observed again.

@@ -148,7 +148,7 @@ def last_end(store: Store, within: TimeRange) -> int | None:
 
 
 def arrived_in(since_ms: int, horizon_ms: int) -> Column:
-    """Whether a record arrived in a range of instants."""
+    """Whether a record arrived from one instant on and before another one."""
     return (F.col(c.ARRIVAL) >= since_ms) & (F.col(c.ARRIVAL) < horizon_ms)
 
 

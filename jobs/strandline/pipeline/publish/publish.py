@@ -197,7 +197,7 @@ def finish_dead_publish(ctx: Context) -> None:
 
 
 def changes_of(ctx: Context, run: Entry) -> list[Change]:
-    """What a run was to bring in, as it lies in its staging.
+    """The changes that a run was to publish, as they lie in its staging.
 
     Args:
         ctx: whose session reads it.

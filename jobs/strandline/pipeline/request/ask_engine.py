@@ -70,7 +70,7 @@ def require_all_expressions(landing: Landing) -> None:
 
 
 def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
-    """What Sail cannot compute in an expression, or computes differently from Spark."""
+    """The parts of an expression that Sail cannot compute, or computes differently from Spark."""
     try:
         kind = asked(table, use.text)
     except PySparkException as error:

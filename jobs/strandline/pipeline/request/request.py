@@ -182,7 +182,7 @@ def of_overrides(overrides: Mapping[str, str], spec: PipelineSpec) -> Iterator[s
 
 @dataclass
 class Outcome:
-    """What a run found and did; `to_json` is the machine's form of it."""
+    """The outcome of a run; `to_json` is its form for machines."""
 
     pipeline: str
     kind: str

@@ -70,7 +70,7 @@ class Slot:
 
     @property
     def within(self) -> TimeRange:
-        """Its range of instants."""
+        """The range from its start to its end."""
         return TimeRange(self.start_ms, self.end_ms)
 
     def to_json(self) -> dict[str, Any]:

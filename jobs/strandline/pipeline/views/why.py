@@ -112,7 +112,7 @@ class Causes:
             yield Cause("fired", f"open to late records: {lacking}")
 
     def _lacking(self, slot: Slot, threshold_ms: int, what: str) -> str:
-        """How far the watermark is below a threshold of a slot, as a text."""
+        """The distance from the watermark to a threshold of a slot, as a text."""
         if self.watermark is None:
             return f"the watermark had not reached {what} at the last run"
         watermark_ms = self.watermark.watermark_ms
