@@ -14,7 +14,7 @@ from strandline.engine.calendar.slots import Calendar
 from strandline.engine.calendar.tables import newest_window_table
 from strandline.engine.frames import long
 from strandline.engine.history.first_records import in_probe_order
-from strandline.engine.records.arithmetic import slot_of, starts_in
+from strandline.engine.records.arithmetic import ended_at, slot_of
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_late
@@ -62,15 +62,11 @@ def late_for_kept(
 
 def _as_slots(calendar: Calendar) -> dict[str, Column]:
     """The columns of a session's slot for each record, as if it were a session by itself."""
-    ended_at = F.lit(None).cast("bigint")
-    for closure in calendar.clock.closures:
-        inside = starts_in(F.col(c.TS), closure.windows)
-        ended_at = F.when(inside, long(closure.at_ms)).otherwise(ended_at)
     return {
         c.SLOT: slot_of(F.col(c.TS), calendar.history.grid),
         c.SLOT_END: F.col(c.END),
         c.MISSED: long(1),
-        c.ENDED_AT: ended_at,
+        c.ENDED_AT: ended_at(calendar.clock.closures),
     }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import first_of_cases, long
 from strandline.engine.position.axis import TICK_RANK, Axis
+from strandline.engine.position.clock import Closure
 from strandline.engine.position.grid import Grid
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
@@ -23,6 +26,12 @@ def floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
 def starts_in(start: Column, within: TimeRange) -> Column:
     """Whether a time lies in a range."""
     return (start >= within.start_ms) & (start < within.end_ms)
+
+
+def ended_at(closures: Sequence[Closure]) -> Column:
+    """When the input for a record's event time had ended, by its last closure, in ms; or null."""
+    cases = ((starts_in(F.col(c.TS), one.windows), long(one.at_ms)) for one in reversed(closures))
+    return first_of_cases(cases, F.lit(None).cast("bigint"))
 
 
 def slot_of(ts: Column, grid: Grid) -> Column:

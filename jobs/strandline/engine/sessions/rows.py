@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -17,7 +17,7 @@ from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import long, union_by_name
 from strandline.engine.history.advance_days import advance_days
 from strandline.engine.position.clock import Closure
-from strandline.engine.records.arithmetic import date_of, slot_of, starts_in
+from strandline.engine.records.arithmetic import date_of, ended_at, slot_of, starts_in
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
@@ -181,7 +181,7 @@ class SessionRows(Rebuild, ABC):
             c.SLOT: slot_of(F.col(c.TS), self.history.grid),
             c.SLOT_END: F.col(c.END),
             c.MISSED: long(1),
-            c.ENDED_AT: self._ended_at(),
+            c.ENDED_AT: ended_at(self._ended),
         }
         return quarantine_late(late.withColumns(slots), self._spec, self.source_columns)
 
@@ -209,11 +209,3 @@ class SessionRows(Rebuild, ABC):
         records = self._known(days).where(F.col(c.TS) < self.scope.older_end_ms)
         probes = records.withColumns(arrival_probe(self._spec))
         return self._emissions(days).at(probes).drop(c.SEEN_FROM, c.RANK)
-
-    def _ended_at(self) -> Column:
-        """When the input for a record's event time had ended, in ms; null: it had not."""
-        ended_at = F.lit(None).cast("bigint")
-        for closure in self._ended:
-            inside = starts_in(F.col(c.TS), closure.windows)
-            ended_at = F.when(inside, long(closure.at_ms)).otherwise(ended_at)
-        return ended_at
