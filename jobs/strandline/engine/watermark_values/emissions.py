@@ -113,9 +113,7 @@ class Emissions:
         return value + F.when(unfinished & (whole > 0), whole - interval).otherwise(whole)
 
     def crossings(self, thresholds: DataFrame) -> DataFrame:
-        """The distinct THRESHOLDs with SEEN_FROM and RANK.
-
-        When each was reached, and by which channel.
+        """The distinct THRESHOLDs, each with the SEEN_FROM and the RANK that reached it.
 
         A threshold must be reached on these days, or not before the horizon. In the latter case
         SEEN_FROM is `never`, and RANK is the channel that reaches it if the input ends there.
