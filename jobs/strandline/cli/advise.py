@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from strandline.cli import show
+from strandline.cli.console import escape
 from strandline.cli.groups import EngineOptions, Places
 from strandline.cli.options import AsJson, AsOf, Pipeline, instant_at
 from strandline.cli.running import application

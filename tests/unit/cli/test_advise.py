@@ -6,13 +6,16 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import pytest
 from joined import COGROUP, JOIN
 from lakes import a_spec, land
 
 from strandline.cli import show
+from strandline.engine.loss_curve import Reached
 from strandline.errors import InputError
 from strandline.lake.store.lake import Lake
+from strandline.pipeline.advise.advice import delays_of
 from strandline.pipeline.advise.advise import require_advisable
 from strandline.pipeline.views.kept_advice import keep_advice, kept_advice
 from strandline.spec.loading import parse_any
@@ -112,6 +115,13 @@ def test_without_a_bound_only_the_lateness_is_named(capsys):
     assert "bound + lateness" not in text
 
 
+def test_a_key_of_several_lines_is_one_line(capsys):
+    text = " ".join(
+        shown(an_advice(keys=[a_part("a\nin force: all is well\x1b", 90, None)]), capsys)
+    )
+    assert r"a\nin force: all is well\x1b" in text
+
+
 def test_of_no_records_it_says_so(capsys):
     (line,) = shown(an_advice(records=0), capsys)
     assert line.startswith("meter: no record in the range")
@@ -128,6 +138,15 @@ def test_a_share_is_a_percentage_or_a_number_up_to_one(text, share):
 def test_what_is_no_share_is_refused(text):
     with pytest.raises(InputError, match="is no share"):
         advise.share_of(text)
+
+
+@pytest.mark.parametrize(("windows", "half", "most"), [(2, 1, 2), (3, 2, 3), (20, 10, 19)])
+def test_as_many_windows_as_it_says_are_final_by_then(windows, half, most):
+    ends_ms = np.arange(1, windows + 1) * HOUR_MS
+    happened_ms = (2.0 * ends_ms)[:, None]
+    closes = Reached(ends_ms - HOUR_MS, happened_ms, happened_ms)
+    (delay,) = delays_of(closes, HOUR_MS)
+    assert (delay.median_ms, delay.most_ms) == (half * HOUR_MS, most * HOUR_MS)
 
 
 # -------------------------------------------------------------------------------------- refusals

@@ -184,3 +184,10 @@ def test_a_silent_declared_channel_is_named():
     page = page_of(tables("EWR"), a_spec(channels=["EWR", "JFK"]))
     assert "No watermark yet from JFK: a declared channel that has not spoken" in page.text
     assert "none; held by channel JFK, which has never offered one" in page.text
+
+
+def test_a_channels_name_is_visible_text_in_the_line_of_the_watermark():
+    hostile = "\x1b[31m\u202eJFK"
+    page = page_of(tables("EWR"), a_spec(channels=["EWR", hostile]))
+    assert r"held by channel \x1b[31m\u202eJFK, which has never" in page.text
+    assert hostile not in page.text

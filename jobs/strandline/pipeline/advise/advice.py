@@ -196,7 +196,7 @@ def delays_of(closes: Reached, size_ms: int) -> tuple[Delay, ...]:
             delays.append(Delay(None, None, None, 0))
             continue
         median, most, longest = (
-            round(float(ms)) for ms in np.quantile(final, (0.5, 0.95, 1), method="lower")
+            round(float(ms)) for ms in np.quantile(final, (0.5, 0.95, 1), method="inverted_cdf")
         )
         delays.append(Delay(median, most, longest, len(final)))
     return tuple(delays)

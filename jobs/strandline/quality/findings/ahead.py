@@ -55,7 +55,9 @@ class Raised:
 
 
 def raised_in_words(raised: Sequence[Raised], late: int) -> str:
-    """The records that raised the watermark, and the late records that `max_ahead` would save.
+    """The records that raised the watermark, and the late records that `max_ahead` may save.
+
+    Some of the late records may be late without them, too.
 
     Args:
         raised: one record, or one for each of two sources whose watermark is ahead.
@@ -63,7 +65,7 @@ def raised_in_words(raised: Sequence[Raised], late: int) -> str:
     """
     bounds = " and ".join(one.max_ahead for one in raised)
     them = "it" if len(raised) == 1 else "them"
-    spared = f"{number_of(late, 'record')} late behind it" if late else "the windows"
+    spared = f"up to {number_of(late, 'record')} late behind it" if late else "the windows"
     return (
         f"raised by {', and by '.join(map(str, raised))}; {bounds} would have quarantined {them} "
         f"and spared {spared}"

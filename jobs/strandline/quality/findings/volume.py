@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from math import ceil, floor
 from statistics import median
 
 from strandline.quality.findings.check import BY_QUALITY, Check
@@ -55,9 +56,9 @@ class Unusual:
     usual: UsualVolume
 
     def __str__(self) -> str:
-        """The day as text: `2013-02-09: 145 records, usually 812 (568 to 1,055)`."""
+        """The day as text: `2013-02-09: 145 records, usually 783 (549 to 1,017)`."""
         usual = self.usual
-        within = f"{usual.least:,.0f} to {usual.most:,.0f}"
+        within = f"{ceil(usual.least):,} to {floor(usual.most):,}"
         records = number_of(self.records, "record")
         return f"{self.day}: {records}, usually {usual.usual:,.0f} ({within})"
 

@@ -120,8 +120,7 @@ def _environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """A template's value; control characters of a text, except line breaks, are escaped."""
-    is_text = isinstance(value, str) and not isinstance(value, Markup)
-    return visible(value, keep="\n") if is_text else value
+    return value if isinstance(value, Markup) else visible(str(value), keep="\n")
 
 
 def _of_runs(ledger: pd.DataFrame, runs: list[RunLine]) -> dict[str, Any]:
