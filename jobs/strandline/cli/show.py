@@ -191,17 +191,25 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
     runs_table = table("kind", "status", "ended", "windows from", "to", "changes", first="run")
     runs_table.columns[0].min_width = longest
     for line in lines:
-        changed = sum(sum(counts.values()) for counts in (line["diff"] or {}).values())
+        is_empty = line["start"] == line["end"]
         runs_table.add_row(
             line["run_id"],
             line["kind"],
             _state(line),
             line["ended"],
-            _first(line["start"]),
-            line["end"],
-            number_of(changed, "row") if line["diff"] is not None else "–",
+            "none" if is_empty else _first(line["start"]),
+            "" if is_empty else line["end"],
+            _changes(line),
         )
     out.print(runs_table)
+
+
+def _changes(run: Mapping[str, Any]) -> str:
+    """The number of rows in a run's diff; `–` if the run has no diff."""
+    if run["diff"] is None:
+        return "–"
+    rows = number_of(sum(sum(counts.values()) for counts in run["diff"].values()), "row")
+    return rows if run["status"] == "published" else f"{rows}, not published"
 
 
 def _state(run: Mapping[str, Any]) -> str:

@@ -22,3 +22,29 @@ def test_a_run_whose_slots_are_not_known_does_not_say_that_there_are_none(
     show.outcome(Outcome("meter", "advance", dry_run=False, slots=slots, gaps=gaps).to_json())
     lines = [one.split() for one in capsys.readouterr().out.splitlines()]
     assert [one for one in lines if one[:1] in (["slots"], ["gaps"])] == ([line] if line else [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "end_of_line"),
+    [
+        ({}, "2024-03-01T00:00:00Z 2024-03-02T00:00:00Z 5 rows"),
+        ({"status": "rejected"}, "2024-03-02T00:00:00Z 5 rows, not published"),
+        ({"status": "failed", "diff": None}, "2024-03-02T00:00:00Z –"),
+        ({"end": "2024-03-01T00:00:00Z"}, "2026-01-01 none 5 rows"),
+    ],
+)
+def test_the_list_of_runs_says_what_has_changed_and_over_which_windows(
+    capsys, monkeypatch, changes, end_of_line
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    line = {
+        "run_id": "a-1",
+        "kind": "advance",
+        "status": "published",
+        "ended": "2026-01-01",
+        "start": "2024-03-01T00:00:00Z",
+        "end": "2024-03-02T00:00:00Z",
+        "diff": {"windows": {"insert": 3, "update": 2, "delete": 0}},
+    }
+    show.runs([line | changes])
+    assert " ".join(capsys.readouterr().out.split()).endswith(end_of_line)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from small_disks import a_small_disk, read_only
 
 from strandline.errors import InputError
 from strandline.lake.store.lake import Lake
@@ -25,3 +26,11 @@ def test_a_folder_that_may_not_be_written_is_named_before_anything_is(
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != folder)
     with pytest.raises(InputError, match=f"{folder}: cannot be written \\(Permission denied\\)"):
         require_writable(store)
+
+
+def test_a_read_only_disk_is_called_so(tmp_path):
+    with a_small_disk(tmp_path / "disk") as disk:
+        store = Lake.at(str(disk)).pipeline("meter")
+        Path(store.root, "windows", "_delta_log").mkdir(parents=True)
+        with read_only(disk), pytest.raises(InputError, match=r"\(Read-only file system\)"):
+            require_writable(store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from errno import EACCES
+from errno import EACCES, EROFS
 from pathlib import Path
 
 from strandline.errors import not_writable
@@ -23,7 +23,9 @@ def require_writable(store: Store) -> None:
         return
     for folder in _folders(store):
         if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
-            raise not_writable(str(folder), PermissionError(EACCES, os.strerror(EACCES)))
+            is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+            code = EROFS if is_read_only else EACCES
+            raise not_writable(str(folder), OSError(code, os.strerror(code)))
 
 
 def _folders(store: Store) -> Iterator[Path]:
