@@ -21,7 +21,7 @@ from strandline.cli.options import AsJson, AsOf, Pipeline, instant_at
 from strandline.cli.running import application
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
-from strandline.quality.figures import duration, percent
+from strandline.quality.figures import duration, exact_duration, percent
 from strandline.visible import number_of
 
 if TYPE_CHECKING:
@@ -176,9 +176,9 @@ def _show(advice: Mapping[str, Any]) -> None:
 
 def _in_words(advice: Mapping[str, Any], setting: Mapping[str, Any]) -> str:
     lost = percent(setting["lost"], advice["records"])
-    lateness = f"allowed lateness {duration(setting['allowed_lateness_ms'])}"
+    lateness = f"allowed lateness {exact_duration(setting['allowed_lateness_ms'])}"
     bound = advice["bound_name"]
-    rules = f"{bound} {duration(setting['bound_ms'])} + {lateness}" if bound else lateness
+    rules = f"{bound} {exact_duration(setting['bound_ms'])} + {lateness}" if bound else lateness
     final = setting["final_after_ms"]
     cost = "no window final yet" if final is None else f"windows final after {duration(final)}"
     return f"{rules} loses {number_of(setting['lost'], 'record')} ({lost}); {cost}"
@@ -204,7 +204,7 @@ def _settings(advice: Mapping[str, Any]) -> Table:
             for name in ("final_after_ms", "final_after_ms_95")
         )
         table.add_row(
-            duration(row["total_ms"]),
+            exact_duration(row["total_ms"]),
             f"{row['lost']:,}",
             percent(row["lost"], advice["records"]),
             _bar(row["share_lost"]),
@@ -258,7 +258,7 @@ def _parts(advice: Mapping[str, Any]) -> Iterator[RenderableType]:
                 f"{part['records']:,}",
                 f"{part['lost']:,}",
                 percent(part["lost"], part["records"]),
-                "more than is on offer" if needs is None else duration(needs),
+                "more than is on offer" if needs is None else exact_duration(needs),
             )
         if in_all > 10:
             table.add_row(f"{in_all:,} in all, the worst first")
@@ -276,7 +276,7 @@ def _parts(advice: Mapping[str, Any]) -> Iterator[RenderableType]:
 def _clocks(advice: Mapping[str, Any]) -> str:
     """The cost of clocks that run ahead."""
     clocks = advice["clocks_ahead"]
-    limit = duration(clocks["max_ahead_ms"])
+    limit = exact_duration(clocks["max_ahead_ms"])
     if not clocks["records"]:
         return f"clocks: no event time is more than {limit} after its arrival"
     with_limit, without = clocks["with"], clocks["without"]

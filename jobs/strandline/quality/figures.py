@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms"))
 NOTHING = "–"
 
 
+def exact_duration(duration_ms: int) -> str:
+    """A duration in all its units, such as `1d 23h 50m`: the value of a setting."""
+    left, parts = abs(duration_ms), []
+    for unit_ms, unit in _UNITS:
+        count, left = divmod(left, unit_ms)
+        if count:
+            parts.append(f"{count}{unit}")
+    return ("−" if duration_ms < 0 else "") + (" ".join(parts) or "0s")
+
+
+def least_shown(duration_ms: int) -> int:
+    """The next duration, in ms, of which `duration` drops nothing: 4h 20m of 4h 19m 1s."""
+    units = (unit_ms for unit_ms, _ in _UNITS)
+    finer_ms = next((finer for unit_ms, finer in pairwise(units) if duration_ms >= unit_ms), 1)
+    return -(-duration_ms // finer_ms) * finer_ms
+
+
 def duration(duration_ms: float) -> str:
-    """A duration in its two largest units, such as `5h 21m`."""
+    """A duration in its two largest units, such as `5h 21m`; what is smaller is dropped."""
     left = round(abs(duration_ms))
     parts: list[str] = []
     for unit_ms, unit in _UNITS:

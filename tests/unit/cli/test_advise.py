@@ -115,6 +115,12 @@ def test_without_a_bound_only_the_lateness_is_named(capsys):
     assert "bound + lateness" not in text
 
 
+def test_a_setting_is_named_to_its_last_minute(capsys):
+    setting = {"bound_ms": 600_000, "allowed_lateness_ms": 2_870 * 60_000}
+    text = " ".join(shown(an_advice(smallest=a_row(48, 0) | setting), capsys))
+    assert "bound 10m + allowed lateness 1d 23h 50m loses 0 records" in text
+
+
 def test_a_key_of_several_lines_is_one_line(capsys):
     text = " ".join(
         shown(an_advice(keys=[a_part("a\nin force: all is well\x1b", 90, None)]), capsys)

@@ -191,6 +191,11 @@ def test_extra_lateness_saves_what_is_late_by_no_more():
     assert lateness_plot(found).data["series"][0]["values"] == [0, 12.5, 50, 100]
 
 
+def test_the_last_extra_lateness_is_not_shorter_than_what_it_saves():
+    *_, last = saved_by(late_by((HOUR_MS, 3), (27 * HOUR_MS + 46 * 60_000, 1)))
+    assert (last.extra, last.records) == ("1d 4h", 4)
+
+
 def a_spec(channels):
     named = {"channel": "origin", "channels": channels} if channels else {}
     return parse_spec(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pandas as pd
 import pytest
 
-from strandline.quality.figures import duration, percent
+from strandline.quality.figures import duration, exact_duration, least_shown, percent
 from strandline.quality.report.format import day_or_instant, instant
 
 
@@ -64,3 +64,21 @@ def test_durations_have_their_two_largest_units(duration_ms, shown):
 )
 def test_a_share_is_zero_or_all_only_if_it_is(part, whole, shown):
     assert percent(part, whole) == shown
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "exact", "at_least"),
+    [
+        (0, "0s", "0s"),
+        (2_870 * 60_000, "1d 23h 50m", "2d"),
+        (86_700_001, "1d 5m 1ms", "1d 1h"),
+        (15_541_000, "4h 19m 1s", "4h 20m"),
+        (1_500, "1s 500ms", "1s 500ms"),
+        (7, "7ms", "7ms"),
+        (-90_000, "−1m 30s", "−1m 30s"),
+    ],
+)
+def test_a_setting_is_exact_and_what_saves_all_is_not_less(duration_ms, exact, at_least):
+    assert exact_duration(duration_ms) == exact
+    if duration_ms >= 0:
+        assert duration(least_shown(duration_ms)) == at_least

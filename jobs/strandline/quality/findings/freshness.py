@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from strandline.model.intervals import DAY_MS, HOUR_MS, LEAST_INSTANT_MS, text_of
-from strandline.quality.figures import duration
+from strandline.quality.figures import duration, exact_duration
 from strandline.quality.findings.check import Check, Finding
 from strandline.spec.cron import longest_interval_ms, next_after
 from strandline.spec.quality import DEFAULT
@@ -57,9 +57,11 @@ def check_of_freshness(
     last = text_of(last_arrival_ms)
     lag = f"{duration(silence_ms)} before the horizon {horizon}"
     if silence_ms <= within_ms:
-        sentence = f"last {arrival}{source} {last}, {lag}; within {duration(within_ms)}"
+        sentence = f"last {arrival}{source} {last}, {lag}; within {exact_duration(within_ms)}"
     else:
-        sentence = f"no {arrival}{source} since {last}: {lag}, at most {duration(within_ms)} may be"
+        sentence = (
+            f"no {arrival}{source} since {last}: {lag}, at most {exact_duration(within_ms)} may be"
+        )
     return Check(name, "warning", silence_ms, within_ms, sentence, of)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from strandline.quality.figures import duration, percent
+from strandline.quality.figures import duration, exact_duration, percent
 from strandline.quality.report.figure import Figure, Series, TableBehind, lines
 
 _HOUR_MS = 3_600_000
@@ -38,7 +38,7 @@ def advised(advice: Mapping[str, Any] | None) -> Advised | None:
         ("bound + allowed lateness", "lost", "share", "final after (half)", "final after (95 %)"),
         [
             (
-                duration(row["total_ms"]),
+                exact_duration(row["total_ms"]),
                 int(row["lost"]),
                 percent(row["lost"], records),
                 *(_delay(row[name]) for name in ("final_after_ms", "final_after_ms_95")),
@@ -81,9 +81,9 @@ def _until_nothing_is_lost(advice: Mapping[str, Any]) -> Sequence[Mapping[str, A
 
 
 def _sentence(advice: Mapping[str, Any], setting: Mapping[str, Any]) -> str:
-    lateness = f"allowed lateness {duration(setting['allowed_lateness_ms'])}"
+    lateness = f"allowed lateness {exact_duration(setting['allowed_lateness_ms'])}"
     bound = advice["bound_name"]
-    rules = f"{bound} {duration(setting['bound_ms'])}, {lateness}" if bound else lateness
+    rules = f"{bound} {exact_duration(setting['bound_ms'])}, {lateness}" if bound else lateness
     lost = percent(setting["lost"], advice["records"])
     return (
         f"{rules} loses {setting['lost']:,} of {advice['records']:,} records ({lost}), windows are "

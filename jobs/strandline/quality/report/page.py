@@ -11,7 +11,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from strandline.quality.figures import NOTHING, duration, percent
+from strandline.quality.figures import NOTHING, exact_duration, percent
 from strandline.quality.findings.check import Finding
 from strandline.quality.report.advised import advised
 from strandline.quality.report.calendar import calendar, late_calendar
@@ -114,7 +114,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"duration": duration, "plot": _plot}
+    environment.filters |= {"duration": exact_duration, "plot": _plot}
     return environment
 
 
@@ -178,18 +178,18 @@ def _rules(spec: PipelineSpec) -> tuple[str, str, str]:
         lower, upper = (_signed(ms) for ms in (spec.join.lower_ms, spec.join.upper_ms))
         return f"pairs within {lower} and {upper}", watermark, "late behind the watermark"
     window = " ".join(
-        f"{name} {duration(value) if isinstance(value, int) else value}"
+        f"{name} {exact_duration(value) if isinstance(value, int) else value}"
         for name, value in spec.window.model_dump().items()
         if value != 0
     )
-    lateness = f"allowed lateness {duration(spec.allowed_lateness)}"
+    lateness = f"allowed lateness {exact_duration(spec.allowed_lateness)}"
     return f"{window} windows", watermark, lateness
 
 
 def _watermark(spec: PipelineSpec) -> str:
     bound = getattr(spec.watermark, "bound", None)
-    return spec.watermark.strategy + (f" {duration(bound)}" if bound is not None else "")
+    return spec.watermark.strategy + (f" {exact_duration(bound)}" if bound is not None else "")
 
 
 def _signed(ms: int) -> str:
-    return f"-{duration(-ms)}" if ms < 0 else duration(ms)
+    return f"-{exact_duration(-ms)}" if ms < 0 else exact_duration(ms)

@@ -8,7 +8,7 @@ from datetime import date
 
 import pandas as pd
 
-from strandline.quality.figures import duration, percent
+from strandline.quality.figures import duration, least_shown, percent
 from strandline.quality.report.figure import Figure, Series, TableBehind, bars, lines
 
 REFUSED = ("late", "no_window")
@@ -98,7 +98,7 @@ def saved_by(lateness: pd.DataFrame) -> tuple[Saved, ...]:
     total = int(lateness["records"].sum())
     if not total:
         return ()
-    worst_ms = int(lateness["late_by_ms"].max())
+    worst_ms = least_shown(int(lateness["late_by_ms"].max()))
     lengths_ms = [*(extra_ms for extra_ms in _EXTRA_MS if extra_ms < worst_ms), worst_ms]
     counts = [
         int(lateness["records"][lateness["late_by_ms"] <= extra_ms].sum())
