@@ -16,7 +16,7 @@ from strandline.spec import parse_spec
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>&%{x}"
 
 
-def a_spec(channels="discovered", **quality):
+def a_spec(channels="discovered", window=None, allowed_lateness="2h", **quality):
     return parse_spec(
         {
             "pipeline": "flights",
@@ -28,8 +28,9 @@ def a_spec(channels="discovered", **quality):
                 "channels": channels,
             },
             "watermark": {"strategy": "bounded_out_of_orderness", "bound": "3h"},
-            "window": {"tumbling": "1h"},
-            "allowed_lateness": "2h",
+            "window": window or {"tumbling": "1h"},
+            "allowed_lateness": allowed_lateness,
+            "firings": window is not None,
             "quality": quality,
         },
         origin="flights.yaml",
@@ -116,6 +117,24 @@ class Page(HTMLParser):
 def page_of(found, spec=None):
     made = build_report(found, spec=spec or a_spec(), made_from="ledger position 1")
     return Page(made.html)
+
+
+@pytest.mark.parametrize(
+    ("window", "said"),
+    [
+        ({"count": 5, "every": 2}, "count 5 every 2 windows"),
+        ({"count": 5}, "count 5 windows"),
+        ({"global": {}}, "global windows"),
+        ({"session": "gap_ms"}, "session gap_ms windows"),
+        (
+            {"sliding": "1h", "every": "90s", "offset": "-5s"},
+            "sliding 1h every 1m 30s offset −5s w",
+        ),
+    ],
+)
+def test_the_windows_are_named_as_the_file_has_them(window, said):
+    spec = a_spec(window=window, allowed_lateness="0s")
+    assert f" {said}" in page_of(tables(), spec).text
 
 
 def test_the_page_tells_what_became_of_the_records():

@@ -177,11 +177,12 @@ def _rules(spec: PipelineSpec) -> tuple[str, str, str]:
     if isinstance(spec, JoinedSpec):
         lower, upper = (_signed(ms) for ms in (spec.join.lower_ms, spec.join.upper_ms))
         return f"pairs within {lower} and {upper}", watermark, "late behind the watermark"
+    written = spec.window.model_dump(exclude_defaults=True, by_alias=True)
+    is_length = not spec.window.all_time
     window = " ".join(
-        f"{name} {exact_duration(value) if isinstance(value, int) else value}"
-        for name, value in spec.window.model_dump().items()
-        if value != 0
-    )
+        f"{name} {exact_duration(value) if is_length and isinstance(value, int) else value or ''}"
+        for name, value in written.items()
+    ).strip()
     lateness = f"allowed lateness {exact_duration(spec.allowed_lateness)}"
     return f"{window} windows", watermark, lateness
 
