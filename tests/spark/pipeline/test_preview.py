@@ -100,6 +100,17 @@ def test_as_many_windows_are_shown_as_are_asked_for_and_the_others_are_counted(b
         assert change["after"]["largest"] is not None
 
 
+def test_what_is_replaced_by_other_windows_is_counted_by_day_and_not_shown_as_the_new_rows(before):
+    published = Counter(str(row["window_date"]) for row in before.rows("windows"))
+    line = before.of(a_spec(window={"tumbling": "30m"}))
+    asked = {"as_of": "5", "recreate": True, "reason": "half hours"}
+    preview = line.backfill("1", "5", dry_run=True, **asked).preview
+    assert {change["how"] for change in preview["shown"]} == {"added"}
+    assert preview["not_shown"]["removed"] == preview["windows"]["removed"] == published.total()
+    removed = {day["day"]: day["windows"]["removed"] for day in preview["days"]}
+    assert {day: count for day, count in removed.items() if count} == published
+
+
 def test_a_run_that_publishes_has_no_preview_and_one_that_changes_nothing_an_empty_one(
     before, tmp_path
 ):

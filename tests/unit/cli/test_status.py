@@ -59,6 +59,17 @@ def test_a_landing_table_that_is_gone_is_what_every_run_would_say(lake, status):
     assert out.startswith("meter: CRITICAL: every run is refused: source.table: ")
 
 
+def test_a_file_with_another_window_than_the_published_rows_is_what_every_run_would_say(
+    lake, status, tmp_path
+):
+    note(lake, "scheduled", "published", layout=SPEC.layout)
+    assert "every run is refused" not in status("meter")[1]
+    (tmp_path / "meter.yaml").write_text(FILE.replace("12h", "6h"), encoding="utf-8")
+    code, out = status("meter", "--deep")
+    assert code == 3
+    assert out.startswith("meter: CRITICAL: every run is refused: meter: window: ")
+
+
 def test_a_landing_table_that_cannot_be_read_is_not_called_gone(lake, status):
     (log,) = sorted(Path(lake.resolve(SPEC.source.table), "_delta_log").glob("*0.json"))
     log.write_text("{broken")

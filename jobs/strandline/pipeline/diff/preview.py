@@ -23,6 +23,7 @@ from strandline.lake.publish.shown_rows import Largest, first_rows, largest_upda
 from strandline.lake.publish.staged_diff import counted_by, rows_with
 from strandline.lake.publish.staging import Part
 from strandline.lake.publish.sums import ROWS
+from strandline.lake.store.days import rows_by_day
 from strandline.lake.store.reads import dataset_of, files_started_in, rows_of, started_in
 from strandline.lake.store.schema import arrow_of, fit, schema_of, with_all_columns
 from strandline.model.intervals import TimeRange, instant_of, text_of
@@ -132,6 +133,8 @@ def preview_of(
     shown, in_values = _shown_windows(ctx, windows, within, most)
     days = _Days()
     days.count("windows", windows.rows, windows.target.partition, _OF_WINDOWS)
+    if windows.replaces_all:
+        days.remove("windows", rows_by_day(ctx.store, windows.target.name))
     in_quarantine = [rows for rows in (quarantine, malformed) if rows is not None]
     for rows in in_quarantine:
         days.count("quarantine", rows, QUARANTINE.partition, _OF_QUARANTINE)
@@ -176,6 +179,11 @@ class _Days:
                 of_day = self.found.setdefault(row[partition], _nothing())
                 of_day[table][words[row[OP]]] += row[ROWS]
 
+    def remove(self, table: str, rows: Mapping[date | None, int]) -> None:
+        """Count the published rows of each day as removed, as all of them are replaced."""
+        for day, count in rows.items():
+            self.found.setdefault(day, _nothing())[table][_OF_WINDOWS[DELETE]] += count
+
     def shown(self, most: int) -> dict[str, Any]:
         """The fields of a preview by day: days with most changes, and the sum of the others."""
         by_size = sorted(self.found, key=lambda day: -_rows_in(self.found[day]))
@@ -205,7 +213,10 @@ def _rows_in(changes: _Changes) -> int:
 def _shown_windows(
     ctx: Context, windows: Change, within: TimeRange, most: int
 ) -> tuple[list[WindowChange], int]:
-    """The windows to show, and the number of changed windows that differ in their values."""
+    """The windows to show, and the number of changed windows that differ in their values.
+
+    Of a change that replaces everything no removed window is shown: it may have other columns.
+    """
     shown, in_values, keys = [], 0, _keys_of(windows)
     by = _BY[windows.target.name]
     if windows.counts[UPDATE]:
@@ -213,7 +224,7 @@ def _shown_windows(
         in_values = largest.in_values
         pairs = zip(largest.before.to_pylist(), largest.after.to_pylist(), strict=True)
         shown += [_change(ctx, UPDATE, before, after) for before, after in pairs]
-    for op in (INSERT, DELETE):
+    for op in (INSERT,) if windows.replaces_all else (INSERT, DELETE):
         if windows.counts[op]:
             rows = first_rows(rows_with(windows.rows, op), by, keys, most).to_pylist()
             shown += [

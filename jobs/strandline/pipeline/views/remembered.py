@@ -28,6 +28,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
+from strandline.pipeline.request.layout import require_same_layout
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
@@ -63,7 +64,8 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         `open_by_other_rules`: the number of these whose settings are not the file's;
         `sessions_across_rules`: the number of sessions that extend over a border between settings;
         `upstream`: the pipeline whose results are read (`_upstream`); `refused`: why every run
-        is refused, by the file and the tables that it reads: one is missing, or has other columns.
+        is refused: the published rows have another window or key than the file, or a table that
+        it reads is missing, or has other columns.
     """
     ranges = _ranges_by_rules(store)
     behind, by_other_rules = _open_behind_watermark(spec, store, state.frontier_ms)
@@ -86,13 +88,14 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
         "open_by_other_rules": by_other_rules,
         "sessions_across_rules": _across(spec, store, ranges),
         "upstream": _upstream(spec, store),
-        "refused": [str(problem) for problem in _refused(spec, store.lake)],
+        "refused": [str(problem) for problem in _refused(spec, store.lake, state)],
     }
 
 
-def _refused(spec: PipelineSpec, lake: Lake) -> list[InputError]:
+def _refused(spec: PipelineSpec, lake: Lake, state: PipelineState) -> list[InputError]:
     """The problems for which every run is refused before it has a step in the ledger."""
     try:
+        require_same_layout(spec, state, recreate=False)
         columns, _ = columns_in_lake(lake, spec, has_landed=True)
     except InputError as problem:
         return [problem]
