@@ -191,16 +191,10 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
     runs_table = table("kind", "status", "ended", "windows from", "to", "changes", first="run")
     runs_table.columns[0].min_width = longest
     for line in lines:
-        is_empty = line["start"] == line["end"]
-        runs_table.add_row(
-            line["run_id"],
-            line["kind"],
-            _state(line),
-            line["ended"],
-            "none" if is_empty else _first(line["start"]),
-            "" if is_empty else line["end"],
-            _changes(line),
-        )
+        start, end = line["start"], line["end"]
+        windows = (_first(start), end) if start != end else ("none", "")
+        facts = (line["run_id"], line["kind"], _state(line), line["ended"])
+        runs_table.add_row(*facts, *windows, _changes(line))
     out.print(runs_table)
 
 
