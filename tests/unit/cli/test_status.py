@@ -138,6 +138,14 @@ def test_a_run_that_failed_is_the_first_line_until_one_of_its_kind_has_ended(lak
     )
 
 
+def test_a_run_that_failed_as_another_published_the_same_request_is_no_finding(lake, status):
+    note(lake, "r-2", "published", request_fingerprint="same")
+    note(lake, "r-3", "failed", request_fingerprint="other", message="another run has published")
+    assert "CRITICAL: the last run of advance failed" in status("meter")[1]
+    note(lake, "r-3", "failed", request_fingerprint="same", message="another run has published")
+    assert status("meter")[1].startswith("meter: OK")
+
+
 def test_only_with_deep_the_exit_code_says_that_something_is_critical(lake, status, tmp_path):
     assert status("meter", "--deep")[0] == 0
     DeltaTable(lake.pipeline("meter").uri("quarantine")).delete("reason = 'late'")

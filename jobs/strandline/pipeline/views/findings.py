@@ -184,13 +184,17 @@ def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:
 def _of_runs(state: PipelineState) -> Iterator[Finding]:
     """Findings about the last failed, killed or interrupted runs, until one of their kind succeeds.
 
-    A successful scheduled run settles all runs before it.
+    A successful scheduled run settles all runs before it. A run that failed because another one was
+    publishing the same request has left nothing undone.
     """
+    published = {step.request_fingerprint for step in state.in_force} - {None}
     of_runs = (steps for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
     by_kind: dict[str, Finding] = {}
     for steps in sorted(of_runs, key=lambda steps: steps[-1].position):
         last, outcome = steps[-1], state_of(steps)
         if outcome in _CHANGED_NOTHING:
+            continue
+        if outcome == "failed" and last.request_fingerprint in published:
             continue
         if last.kind == "advance" or last.completes_ms is not None:
             by_kind.clear()
