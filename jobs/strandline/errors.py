@@ -75,7 +75,7 @@ class NoSuchRunError(InputError):
 
 
 class StaleStagingError(InputError):
-    """What a run has prepared is out of date, and cannot be published any more."""
+    """A prepared run that is out of date and can no longer be published."""
 
     def __init__(self, place: str, reason: str, way_out: str) -> None:
         """Name the prepared run, what has changed since, and how to prepare it again."""

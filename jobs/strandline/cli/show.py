@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from strandline.cli import days, findings, preview
+from strandline.cli import days, findings, preview, run_words
 from strandline.cli.answer_file import named_file
 from strandline.cli.console import TextConsole, escape, table
 from strandline.cli.json_document import write_document, write_failure
@@ -54,7 +54,7 @@ def outcome(run: Mapping[str, Any]) -> None:
     out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
     facts = facts_table()
     if within := run["range"]:
-        facts.add_row(*_windows(within["start"], within["end"]))
+        facts.add_row(*run_words.windows(within["start"], within["end"]))
     facts.add_row("horizon", str(run["horizon"]))
     if run["status"] in {"repeated", "already_processed"}:
         out.print(facts)
@@ -116,10 +116,12 @@ def status(found: Mapping[str, Any]) -> None:
     closed_up_to = found["closed_up_to"] or ("the last slot" if found["slots"] else "no slot yet")
     of_all_time = closed_up_to == text_of(EVERYTHING.start_ms)
     facts.add_row("closed up to", "nothing yet" if of_all_time else closed_up_to)
-    facts.add_row("last run", f"{last['run_id']} ({last['kind']}): {_state(last)}, {last['ended']}")
+    facts.add_row(
+        "last run", f"{last['run_id']} ({last['kind']}): {run_words.state(last)}, {last['ended']}"
+    )
     start, end, horizon = (last[name] or "not known" for name in ("start", "end", "horizon"))
-    windows = " ".join(_windows(start, end))
-    facts.add_row("", f"{windows}, horizon {horizon}{_engine(last)}")
+    windows = " ".join(run_words.windows(start, end))
+    facts.add_row("", f"{windows}, horizon {horizon}{run_words.engine(last)}")
     facts.add_row("watermark", escape(_watermark(found)))
     facts.add_row("in all", days.in_all(found["totals"]))
     facts.add_row("shown", days.shown(found["days"]))
@@ -170,21 +172,6 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
         facts.add_row("", f"{number_of(found['sessions_across_rules'], 'session')} across a border")
 
 
-def _windows(start: str, end: str) -> tuple[str, str]:
-    """The range of the windows that a run has computed."""
-    return ("windows from", f"{_first(start)} to {end}") if start != end else ("windows", "none")
-
-
-def _first(start: str) -> str:
-    """The start of a run's windows; `the first` for a run over all windows."""
-    return "the first" if start == text_of(EVERYTHING.start_ms) else start
-
-
-def _engine(run: Mapping[str, Any]) -> str:
-    """The engine of a run; nothing for a run of an earlier version, which did not record it."""
-    return f" on {run['engine']} {run['engine_version']}" if run["engine"] else ""
-
-
 def runs(lines: Sequence[Mapping[str, Any]]) -> None:
     """Print a line for each run; in a narrow terminal all columns but the ids are wrapped."""
     longest = max((len(line["run_id"]) for line in lines), default=0)
@@ -192,32 +179,17 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
     runs_table.columns[0].min_width = longest
     for line in lines:
         start, end = line["start"], line["end"]
-        windows = (_first(start), end) if start != end else ("none", "")
-        facts = (line["run_id"], line["kind"], _state(line), line["ended"])
-        runs_table.add_row(*facts, *windows, _changes(line))
+        windows = ("none", "") if start and start == end else (run_words.first_window(start), end)
+        facts = (line["run_id"], line["kind"], run_words.state(line), line["ended"])
+        runs_table.add_row(*facts, *windows, run_words.changes(line))
     out.print(runs_table)
-
-
-def _changes(run: Mapping[str, Any]) -> str:
-    """The number of rows in a run's diff; `–` if the run has no diff."""
-    if run["diff"] is None:
-        return "–"
-    rows = number_of(sum(sum(counts.values()) for counts in run["diff"].values()), "row")
-    return rows if run["status"] == "published" else f"{rows}, not published"
-
-
-def _state(run: Mapping[str, Any]) -> str:
-    """The state of a run; an unfinished run of another host may still be running."""
-    if run["status"] != "unknown":
-        return str(run["status"])
-    return f"running or dead on {escape(run['host'] or 'a host not noted')} since {run['started']}"
 
 
 def one_run(run: Mapping[str, Any]) -> None:
     """Print one run: its steps, books, audit and diff."""
     runs([run])
     if run["engine"]:
-        out.print(f"computed{_engine(run)}")
+        out.print(f"computed{run_words.engine(run)}")
     steps = table("at", "", first="step")
     for step in run["steps"]:
         steps.add_row(step["step"], step["at"], escape(step["message"] or ""))

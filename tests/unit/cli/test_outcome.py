@@ -30,6 +30,8 @@ def test_a_run_whose_slots_are_not_known_does_not_say_that_there_are_none(
         ({}, "2024-03-01T00:00:00Z 2024-03-02T00:00:00Z 5 rows"),
         ({"status": "rejected"}, "2024-03-02T00:00:00Z 5 rows, not published"),
         ({"status": "failed", "diff": None}, "2024-03-02T00:00:00Z –"),
+        ({"status": "failed"}, "2024-03-02T00:00:00Z 5 rows planned"),
+        ({"kind": "erase", "status": "erased", "start": None, "end": None}, "2026-01-01 5 rows"),
         ({"end": "2024-03-01T00:00:00Z"}, "2026-01-01 none 5 rows"),
     ],
 )

@@ -139,10 +139,16 @@ def test_a_run_that_failed_is_the_first_line_until_one_of_its_kind_has_ended(lak
 
 
 def test_a_run_that_failed_as_another_published_the_same_request_is_no_finding(lake, status):
+    """One that failed after that has work of its own: of rows that have landed since."""
     note(lake, "r-2", "published", request_fingerprint="same")
-    note(lake, "r-3", "failed", request_fingerprint="other", message="another run has published")
-    assert "CRITICAL: the last run of advance failed" in status("meter")[1]
-    note(lake, "r-3", "failed", request_fingerprint="same", message="another run has published")
+    note(lake, "r-3", "started")
+    note(lake, "r-3", "failed", request_fingerprint="same", message="the disk is full")
+    assert "CRITICAL: the last run of advance failed: the disk is full" in status("meter")[1]
+    note(lake, "r-4", "started")
+    note(lake, "r-5", "published", request_fingerprint="same")
+    note(lake, "r-4", "failed", request_fingerprint="other", message="another run has published")
+    assert "CRITICAL: the last run of advance failed: another" in status("meter")[1]
+    note(lake, "r-4", "failed", request_fingerprint="same", message="another run has published")
     assert status("meter")[1].startswith("meter: OK")
 
 

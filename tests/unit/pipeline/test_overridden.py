@@ -15,7 +15,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
-from strandline.pipeline.observe.memory import Remembered, SlotStates
+from strandline.pipeline.observe.memory import EdgeSlots, Remembered
 from strandline.pipeline.plan.kept import closed_part, reached_by
 from strandline.pipeline.request.request import Request, of_overrides
 from strandline.pipeline.views.findings import findings_of
@@ -84,7 +84,7 @@ def said_of(spec: PipelineSpec, rebuilt: TimeRange, *before: Entry, **known: Any
 
 
 def test_a_scheduled_run_keeps_what_was_closed_and_names_what_it_recomputes():
-    halves = SlotStates(5 * DAY_MS, 5 * DAY_MS + DAY_MS // 2)
+    halves = EdgeSlots(5 * DAY_MS, 5 * DAY_MS + DAY_MS // 2)
     (kept,), notes = said_of(HALF_DAYS, days(4, 20), states_in=lambda within: halves)
     assert (kept.windows, kept.since_ms) == (
         TimeRange(2 * DAY_MS, halves.first_open_ms),
@@ -126,7 +126,7 @@ def test_windows_that_share_records_with_longer_open_ones_are_not_kept():
     sliding = a_meter({"sliding": "12h", "every": "6h"}, {"strategy": "ascending"})
     before = a_run(1, 2, overrides=SIX_HOURS, horizon_ms=DAY_MS)
     kept, (note,) = said_of(
-        sliding, days(4, 20), before, states_in=lambda within: SlotStates(5 * DAY_MS)
+        sliding, days(4, 20), before, states_in=lambda within: EdgeSlots(5 * DAY_MS)
     )
     assert not kept
     assert "(windows before them share their records and close later)" in note
@@ -257,7 +257,7 @@ def test_kept_windows_whose_results_have_changed_are_named_with_their_own_rules(
 
 def test_of_windows_over_results_those_are_kept_that_were_closed_in_order():
     def found(closed: int | None, opened: int | None) -> TimeRange | None:
-        states = SlotStates(*(None if day is None else day * DAY_MS for day in (closed, opened)))
+        states = EdgeSlots(*(None if day is None else day * DAY_MS for day in (closed, opened)))
         return closed_part(days(2, 6), states, DAY_MS)
 
     assert found(3, 4) == found(3, None) == days(2, 4)

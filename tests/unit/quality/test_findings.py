@@ -132,6 +132,10 @@ def test_what_arrived_too_long_before_the_horizon_is_not_fresh():
     assert stale.sentence.startswith("no arrival since 2023-11-13T23:31:00Z: 2d")
     side = check_of_freshness(last_ms, START_MS + 2 * DAY_MS, within_ms, "right")
     assert side.sentence.startswith("no well-formed arrival from right since ")
+    limit_ms = DAY_MS + 30 * 60_000 + 10_000
+    longer = check_of_freshness(last_ms, last_ms + limit_ms + 10_000, limit_ms)
+    assert "1d 30m 20s before the horizon" in longer.sentence
+    assert longer.sentence.endswith("at most 1d 30m 10s may be")
     nothing = check_of_freshness(None, START_MS, within_ms)  # or `where` leaves nothing
     assert not nothing.success
     assert nothing.sentence.startswith("nothing has arrived yet, before the horizon ")

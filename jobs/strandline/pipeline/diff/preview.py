@@ -171,18 +171,21 @@ class _Days:
     def count(self, table: str, rows: Part, partition: str, words: Mapping[str, str]) -> None:
         """Count the rows of a diff."""
         groups = counted_by(rows, [partition, OP])
-        days = sorted({row[partition] for row in groups}, key=lambda day: day or date.min)
-        self.cut |= len(days) > MOST_DAYS
-        shown = {*days[:MOST_DAYS]}
-        for row in groups:
-            if row[partition] in shown:
-                of_day = self.found.setdefault(row[partition], _nothing())
-                of_day[table][words[row[OP]]] += row[ROWS]
+        self._add(table, [(row[partition], words[row[OP]], row[ROWS]) for row in groups])
 
     def remove(self, table: str, rows: Mapping[date | None, int]) -> None:
         """Count the published rows of each day as removed, as all of them are replaced."""
-        for day, count in rows.items():
-            self.found.setdefault(day, _nothing())[table][_OF_WINDOWS[DELETE]] += count
+        removed = _OF_WINDOWS[DELETE]
+        self._add(table, [(day, removed, count) for day, count in rows.items()])
+
+    def _add(self, table: str, changes: Sequence[tuple[date | None, str, int]]) -> None:
+        """Count changes, each with its day, kind and number, on the first `MOST_DAYS` days."""
+        days = sorted({day for day, _, _ in changes}, key=lambda day: day or date.min)
+        self.cut |= len(days) > MOST_DAYS
+        shown = {*days[:MOST_DAYS]}
+        for day, kind, number in changes:
+            if day in shown:
+                self.found.setdefault(day, _nothing())[table][kind] += number
 
     def shown(self, most: int) -> dict[str, Any]:
         """The fields of a preview by day: days with most changes, and the sum of the others."""
@@ -215,7 +218,7 @@ def _shown_windows(
 ) -> tuple[list[WindowChange], int]:
     """The windows to show, and the number of changed windows that differ in their values.
 
-    Of a change that replaces everything no removed window is shown: it may have other columns.
+    Of a change that replaces everything no removed window is shown: it may lack columns of the new.
     """
     shown, in_values, keys = [], 0, _keys_of(windows)
     by = _BY[windows.target.name]

@@ -30,7 +30,7 @@ class FirstOpen:
     closed_until_ms: int | None
 
 
-class SlotStates(NamedTuple):
+class EdgeSlots(NamedTuple):
     """The published slots of a range that are closed, and those that are not.
 
     Attributes:
@@ -85,7 +85,7 @@ class Remembered:
     last_end: Callable[[TimeRange], int | None] = lambda within: None
     known_until_ms: int | None = None
     known_ms: int | None = None
-    states_in: Callable[[TimeRange], SlotStates] = lambda within: SlotStates()
+    states_in: Callable[[TimeRange], EdgeSlots] = lambda within: EdgeSlots()
     landed_before: Callable[[OverriddenRange], LandedBefore | None] = lambda one: None
     whole_within: Callable[[PipelineSpec, TimeRange, int, int], TimeRange | None] = (
         lambda rules, within, horizon_ms, watermark_ms: None

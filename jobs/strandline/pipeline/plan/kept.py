@@ -18,7 +18,7 @@ from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.model.intervals import TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.overrides import as_typed, in_words
-from strandline.pipeline.observe.memory import Remembered, SlotStates
+from strandline.pipeline.observe.memory import EdgeSlots, Remembered
 
 KEPT = "windows kept from"
 """The prefix of the name of the book of late arrivals for such windows."""
@@ -190,7 +190,7 @@ def _final(one: OverriddenRange, history: History, remembered: Remembered) -> Ti
     return final
 
 
-def closed_part(windows: TimeRange, states: SlotStates, span_ms: int) -> TimeRange | None:
+def closed_part(windows: TimeRange, states: EdgeSlots, span_ms: int) -> TimeRange | None:
     """The part of a range up to its last closed slot, before any open one; None: none is closed.
 
     Args:

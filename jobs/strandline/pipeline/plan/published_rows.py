@@ -40,7 +40,7 @@ from strandline.model.intervals import (
     midnight_before,
     text_of,
 )
-from strandline.pipeline.observe.memory import FirstOpen, SlotStates
+from strandline.pipeline.observe.memory import EdgeSlots, FirstOpen
 from strandline.pipeline.request.context import Context
 from strandline.tables import COMPLETENESS, INPUT, QUARANTINE
 
@@ -85,18 +85,18 @@ def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | 
     return None if last is None else instant_of(last)
 
 
-def states_in(store: Store, within: TimeRange) -> SlotStates:
+def states_in(store: Store, within: TimeRange) -> EdgeSlots:
     """The last closed and the first open published slot of a range."""
     table = store.table(COMPLETENESS.name)
     if table is None:
-        return SlotStates()
+        return EdgeSlots()
     rows = dataset_of(table, files_started_in("slot_start", within)).to_table(
         columns=["slot_start", "state"], filter=started_in("slot_start", within)
     )
     is_closed = pc.equal(rows["state"], "closed")
     closed = pc.max(rows.filter(is_closed)["slot_start"]).as_py()
     not_closed = pc.min(rows.filter(pc.invert(is_closed))["slot_start"]).as_py()
-    return SlotStates(*(None if at is None else instant_of(at) for at in (closed, not_closed)))
+    return EdgeSlots(*(None if at is None else instant_of(at) for at in (closed, not_closed)))
 
 
 def complete_until(

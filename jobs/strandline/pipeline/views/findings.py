@@ -187,14 +187,13 @@ def _of_runs(state: PipelineState) -> Iterator[Finding]:
     A successful scheduled run settles all runs before it. A run that failed because another one was
     publishing the same request has left nothing undone.
     """
-    published = {step.request_fingerprint for step in state.in_force} - {None}
     of_runs = (steps for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
     by_kind: dict[str, Finding] = {}
     for steps in sorted(of_runs, key=lambda steps: steps[-1].position):
         last, outcome = steps[-1], state_of(steps)
         if outcome in _CHANGED_NOTHING:
             continue
-        if outcome == "failed" and last.request_fingerprint in published:
+        if outcome == "failed" and _was_published_meanwhile(steps, state):
             continue
         if last.kind == "advance" or last.completes_ms is not None:
             by_kind.clear()
@@ -206,6 +205,15 @@ def _of_runs(state: PipelineState) -> Iterator[Finding]:
             severity = "critical" if last.kind == "advance" else "warning"
             by_kind[last.kind] = Finding("runs", severity, sentence, last.run_id)
     yield from by_kind.values()
+
+
+def _was_published_meanwhile(steps: Sequence[Entry], state: PipelineState) -> bool:
+    """Whether another run has published the request of a run since that run began."""
+    begun, last = steps[0].position, steps[-1]
+    return last.request_fingerprint is not None and any(
+        other.position > begun and other.request_fingerprint == last.request_fingerprint
+        for other in state.in_force
+    )
 
 
 def _of_audits(state: PipelineState) -> Iterator[Finding]:

@@ -94,12 +94,16 @@ def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[s
 
 def _refused(spec: PipelineSpec, lake: Lake, state: PipelineState) -> list[InputError]:
     """The problems for which every run is refused before it has a step in the ledger."""
+    problems: list[InputError] = []
     try:
         require_same_layout(spec, state, recreate=False)
+    except InputError as problem:
+        problems.append(problem)
+    try:
         columns, _ = columns_in_lake(lake, spec, has_landed=True)
     except InputError as problem:
-        return [problem]
-    return problems_of(spec, columns, spec.pipeline)
+        return [*problems, problem]
+    return [*problems, *problems_of(spec, columns, spec.pipeline)]
 
 
 def _upstream(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:

@@ -55,13 +55,12 @@ def check_of_freshness(
         return Check(name, "warning", horizon_ms - LEAST_INSTANT_MS, within_ms, sentence, of)
     silence_ms = max(horizon_ms - last_arrival_ms, 0)
     last = text_of(last_arrival_ms)
-    lag = f"{duration(silence_ms)} before the horizon {horizon}"
+    limit, before = exact_duration(within_ms), f"before the horizon {horizon}"
     if silence_ms <= within_ms:
-        sentence = f"last {arrival}{source} {last}, {lag}; within {exact_duration(within_ms)}"
+        sentence = f"last {arrival}{source} {last}, {duration(silence_ms)} {before}; within {limit}"
     else:
-        sentence = (
-            f"no {arrival}{source} since {last}: {lag}, at most {exact_duration(within_ms)} may be"
-        )
+        lag = f"{exact_duration(silence_ms)} {before}"
+        sentence = f"no {arrival}{source} since {last}: {lag}, at most {limit} may be"
     return Check(name, "warning", silence_ms, within_ms, sentence, of)
 
 

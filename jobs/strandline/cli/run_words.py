@@ -1,0 +1,50 @@
+"""The words of the command for a run: its windows, its state, its changes, its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from strandline.cli.console import escape
+from strandline.model.intervals import EVERYTHING, text_of
+from strandline.visible import number_of
+
+_DONE, _KEPT_BACK = ("published", "erased"), ("rejected", "prepared", "dropped")
+"""States of runs whose diffs are in the tables, and of runs whose diffs are not.
+
+The diff of a run in another state, as one that has failed, may be there in part.
+"""
+
+
+def windows(start: str, end: str) -> tuple[str, str]:
+    """The range of the windows that a run has computed."""
+    if start == end:
+        return "windows", "none"
+    return "windows from", f"{first_window(start)} to {end}"
+
+
+def first_window(start: str) -> str:
+    """The start of a run's windows; `the first` for a run over all windows."""
+    return "the first" if start == text_of(EVERYTHING.start_ms) else start
+
+
+def changes(run: Mapping[str, Any]) -> str:
+    """The number of rows in a run's diff; `–` if the run has no diff."""
+    if run["diff"] is None:
+        return "–"
+    rows = number_of(sum(sum(counts.values()) for counts in run["diff"].values()), "row")
+    if run["status"] in _DONE:
+        return rows
+    return f"{rows}, not published" if run["status"] in _KEPT_BACK else f"{rows} planned"
+
+
+def state(run: Mapping[str, Any]) -> str:
+    """The state of a run; an unfinished run of another host may still be running."""
+    if run["status"] != "unknown":
+        return str(run["status"])
+    return f"running or dead on {escape(run['host'] or 'a host not noted')} since {run['started']}"
+
+
+def engine(run: Mapping[str, Any]) -> str:
+    """The engine of a run; nothing for a run of an earlier version, which did not record it."""
+    return f" on {run['engine']} {run['engine_version']}" if run["engine"] else ""
