@@ -403,3 +403,16 @@ def test_one_that_takes_too_long_is_ended(get, lake, command, monkeypatch):
     assert answer.status_code == 503
     assert "took longer than" in answer.text
     assert views._WORKER._process is None
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "shown"),
+    [(47_871, "47s ago"), (300, "0s ago"), (0, "0s ago"), (-47_871, "in 48s"),
+     (47 * 3_600_000 + 4, "1d 23h ago"), (72 * 3_600_000, "3 days ago")],
+)  # fmt: skip
+def test_how_long_ago_something_was_has_no_milliseconds(since_ms, shown):
+    from strandline_airflow.page.rendering import ago
+
+    now_ms = 1_700_000_000_000
+    at = datetime.fromtimestamp((now_ms - since_ms) / 1000, UTC).isoformat()
+    assert ago(at, now_ms) == shown

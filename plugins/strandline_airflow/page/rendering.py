@@ -135,7 +135,8 @@ def ago(at: str | None, now_ms: int) -> str:
     since_ms = now_ms - int(then.timestamp() * 1000)
     if since_ms >= 2 * DAY_MS:
         return f"{since_ms // DAY_MS:,} days ago"
-    return f"{duration(since_ms)} ago" if since_ms > 0 else f"in {duration(-since_ms)}"
+    since_ms -= since_ms % 1000  # nobody asks for milliseconds
+    return f"{duration(since_ms)} ago" if since_ms >= 0 else f"in {duration(-since_ms)}"
 
 
 _GRADES = ((1.0, 5), (0.99, 4), (0.95, 3), (0.8, 2), (0.5, 1))
