@@ -48,6 +48,13 @@ class InterruptedByUserError(StrandlineError):
         super().__init__(place, "interrupted", "running it again is safe")
 
 
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether an error is an interruption, or was raised while one was cleaned up."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 class InputError(StrandlineError):
     """The data, the pipeline's file or an argument is wrong; a retry would fail, too."""
 

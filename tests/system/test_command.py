@@ -189,7 +189,7 @@ def test_an_interruption_while_spark_runs_is_one_line(on_spark):
     started = psutil.Process(on_spark.pid).children(recursive=True)
     os.killpg(on_spark.pid, signal.SIGINT)
     message, _ = on_spark.communicate(timeout=60)
-    assert on_spark.returncode == 130
+    assert on_spark.returncode == 130, message
     assert "Traceback" not in message
     assert message.endswith("interrupted; running it again is safe\n")
     assert psutil.wait_procs(started, timeout=30)[1] == []

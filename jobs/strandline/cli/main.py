@@ -72,6 +72,7 @@ from strandline.errors import (
     UnexpectedError,
     not_installed,
     storage_error,
+    was_interrupted,
 )
 
 _NEW_OBJECTS = 100_000
@@ -230,7 +231,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         if code == InterruptedByUserError.exit_code:  # of a Ctrl-C, which is no error to Typer
             raise InterruptedByUserError(_place_in(arguments))
         sys.exit(code)
+    except InterruptedByUserError as error:
+        _fail(error, arguments)
     except StrandlineError as error:
+        if was_interrupted(error):  # the error is of its clean-up
+            error = InterruptedByUserError(_place_in(arguments))
         _fail(error, arguments)
     except UsageError as error:
         error.show()
@@ -244,7 +249,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BaseException as error:  # noqa: BLE001 - a panic of Rust, too: a user reads one line
         place = _place_in(arguments)
         failed = (
-            not_installed(place, error)
+            (InterruptedByUserError(place) if was_interrupted(error) else None)
+            or not_installed(place, error)
             or storage_error(place, error)
             or UnexpectedError.of(place, error)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -118,6 +119,21 @@ def test_a_panic_of_rust_is_one_line(command, monkeypatch):
     assert code == 1
     assert len(said.strip().splitlines()) == 1
     assert "PanicException: out of bounds; running it again is safe" in said
+
+
+@pytest.mark.parametrize("error", [OSError("a broken pipe"), RetryableError("a store", "is away")])
+def test_an_error_as_an_interruption_is_cleaned_up_is_the_interruption(command, monkeypatch, error):
+    def interrupted(*_, **__):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise error
+
+    monkeypatch.setattr("strandline.pipeline.views.status.status_of", interrupted)
+    monkeypatch.setattr("os._exit", sys.exit)
+    code, said = command("status", "meter")
+    assert code == 130
+    assert said.strip().endswith("interrupted; running it again is safe")
 
 
 # ------------------------------------------------------------------ disks that are full, or closed

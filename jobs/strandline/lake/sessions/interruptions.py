@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
 
+from strandline.errors import was_interrupted
+
 
 @contextmanager
 def own_interrupt() -> Iterator[None]:
@@ -35,7 +37,4 @@ def _is_no_interruption(record: logging.LogRecord) -> bool:
 
     py4j logs both; the interruption is raised, too.
     """
-    error = record.exc_info[1] if record.exc_info else None
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error is None
+    return not was_interrupted(record.exc_info[1] if record.exc_info else None)

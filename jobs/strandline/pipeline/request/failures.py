@@ -29,6 +29,7 @@ from strandline.errors import (
     file_missing,
     problem_of,
     storage_error,
+    was_interrupted,
 )
 from strandline.lake.local import MEMORY
 from strandline.lake.sessions.failures import FAILURES
@@ -88,7 +89,7 @@ def failures_recorded(
         raise
     except Exception as error:
         message, raised = _as_ours(error, spark, pipeline, run_id, thrown)
-        _leave(say_failed, message)
+        _leave(say_failed, INTERRUPTED if was_interrupted(error) else message)
         raise raised from error
 
 
