@@ -231,31 +231,32 @@ def main(argv: Sequence[str] | None = None) -> None:
         if code == InterruptedByUserError.exit_code:  # of a Ctrl-C, which is no error to Typer
             raise InterruptedByUserError(_place_in(arguments))
         sys.exit(code)
-    except InterruptedByUserError as error:
-        _fail(error, arguments)
-    except StrandlineError as error:
-        if was_interrupted(error):  # the error is of its clean-up
-            error = InterruptedByUserError(_place_in(arguments))
-        _fail(error, arguments)
     except UsageError as error:
         error.show()
         if "--json" in arguments:
             write_failure(InputError(_place_of(error), error.format_message()))
         sys.exit(error.exit_code)
-    except (typer.Abort, KeyboardInterrupt):  # Typer aborts where the input ends at a question
-        _fail(InterruptedByUserError(_place_in(arguments)), arguments)
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust, too: a user reads one line
-        place = _place_in(arguments)
-        failed = (
-            (InterruptedByUserError(place) if was_interrupted(error) else None)
-            or not_installed(place, error)
-            or storage_error(place, error)
-            or UnexpectedError.of(place, error)
-        )
-        failed.__cause__ = error
-        _fail(failed, arguments)
+        _fail(_as_ours(error, _place_in(arguments)), arguments)
+
+
+def _as_ours(error: BaseException, place: str) -> StrandlineError:
+    """The program's error for an exception; an interruption counts more than its clean-up."""
+    if isinstance(error, InterruptedByUserError):
+        return error
+    if isinstance(error, typer.Abort) or was_interrupted(error):
+        return InterruptedByUserError(place)  # Typer aborts where the input ends at a question
+    if isinstance(error, StrandlineError):
+        return error
+    failed = (
+        not_installed(place, error)
+        or storage_error(place, error)
+        or UnexpectedError.of(place, error)
+    )
+    failed.__cause__ = error
+    return failed
 
 
 def _place_in(arguments: Sequence[str]) -> str:
