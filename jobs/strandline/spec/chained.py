@@ -112,10 +112,10 @@ class ResultsSpec(PipelineSpec):
 
     @property
     def why_overridden_is_redone(self) -> str | None:
-        """See `PipelineSpec`; they stay if a changed result changes its own window alone."""
+        """See `PipelineSpec`; over sessions, or in them, a changed result can move edges."""
         why = super().why_overridden_is_redone
-        if why is None and (self.window.overlapping or not self.by_slots):
-            return "results can change after they have arrived, in more than one window or firing"
+        if why is None and any(one.window.merging for one in (self, self.upstream)):
+            return "a changed result can join sessions, or part them"
         return why
 
     @property

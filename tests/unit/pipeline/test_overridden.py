@@ -271,13 +271,13 @@ def test_of_windows_over_results_those_are_kept_that_were_closed_in_order():
     ("changed", "stay"),
     [
         ({}, True),
-        ({"window": {"sliding": "2d", "every": "1d"}}, False),
+        ({"window": {"sliding": "2d", "every": "1d"}}, True),
         ({"window": {"session": "1h"}}, False),
-        ({"trigger": {"continuous": "1h", "purging": True}, "firings": True}, False),
+        ({"trigger": {"continuous": "1h", "purging": True}, "firings": True}, True),
         ({"overridden": "redo"}, False),
     ],
 )
-def test_windows_over_results_stay_where_a_changed_result_changes_one_alone(changed, stay):
+def test_windows_over_results_stay_unless_a_changed_result_can_join_sessions(changed, stay):
     content: dict[str, Any] = {
         "pipeline": "daily",
         "source": {"pipeline": "meter", "key": ["device"]},
