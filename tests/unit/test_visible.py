@@ -55,6 +55,13 @@ def test_signs_are_written_out_as_python_would():
     assert visible("Zürich 東京 😀") == "Zürich 東京 😀"
 
 
+@given(st.text(alphabet=r"\[]/b: ", max_size=8), st.sampled_from(["", "[/]", " end", "[/] end"]))
+def test_a_text_of_backslashes_brackets_and_colons_is_shown_as_it_is(text, following):
+    opened = "[bold]" if "[/]" in following else ""
+    shown = TextConsole().render_str(f"{opened}{escape(text)}{following}").plain
+    assert shown == text + following.replace("[/]", "")
+
+
 def test_neither_a_line_nor_a_cell_nor_a_header_sends_a_sign(page):
     table = Table(title=HOSTILE)
     table.add_column(HOSTILE)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from math import isfinite, isnan
 from typing import Any
 
-from rich import markup
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,23 +17,34 @@ from strandline.visible import visible
 _DELETE = "\x7f"
 """The only control character that JSON in ASCII does not escape."""
 
+_READ_AS_MARKUP = re.compile(r"\\+|\[")
+
+_EMPTY_TAG = "[none][/none]"
+
 
 class TextConsole(Console):
     """A console that prints no control or format characters but line breaks and its own styles."""
 
     def render_str(self, text: str, **more: Any) -> Text:
         """A text as it is printed, in a line or in a cell of a table."""
-        return super().render_str(visible(text, keep="\n"), **more)
+        return super().render_str(visible(text, keep="\n"), **more | {"emoji": False})
 
 
 def escape(text: str, keep: str = "") -> str:
     """A text from data without markup, control characters and line breaks.
 
+    rich shows a bracket or a backslash by the sign that follows it, so an empty tag follows each.
+
     Args:
         text: any text.
         keep: control characters that stay, such as the line breaks of a message.
     """
-    return markup.escape(visible(text, keep))
+    return _READ_AS_MARKUP.sub(_as_text, visible(text, keep))
+
+
+def _as_text(signs: re.Match[str]) -> str:
+    """Backslashes, or an opening bracket, as rich shows them."""
+    return (r"\[" if signs[0] == "[" else signs[0] * 2) + _EMPTY_TAG
 
 
 def as_json(content: Any) -> str:
