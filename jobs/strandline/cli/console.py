@@ -18,8 +18,10 @@ _DELETE = "\x7f"
 """The only control character that JSON in ASCII does not escape."""
 
 _READ_AS_MARKUP = re.compile(r"\\+|\[")
+"""Backslashes in a row, or an opening bracket: the signs that rich's markup gives a meaning."""
 
 _EMPTY_TAG = "[none][/none]"
+"""Markup that shows nothing."""
 
 
 class TextConsole(Console):
@@ -43,7 +45,7 @@ def escape(text: str, keep: str = "") -> str:
 
 
 def _as_text(signs: re.Match[str]) -> str:
-    """Backslashes, or an opening bracket, as rich shows them."""
+    """The markup that shows backslashes, or an opening bracket."""
     return (r"\[" if signs[0] == "[" else signs[0] * 2) + _EMPTY_TAG
 
 

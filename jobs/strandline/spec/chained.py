@@ -107,16 +107,20 @@ class ResultsSpec(PipelineSpec):
 
         False for sessions, and for windows that fire before their ends.
         """
-        both = (self, self.upstream)
-        return not self.fires_at_times and not any(one.window.merging for one in both)
+        return not self.fires_at_times and not self._has_sessions
 
     @property
     def why_overridden_is_redone(self) -> str | None:
-        """See `PipelineSpec`; over sessions, or in them, a changed result can move edges."""
+        """See `PipelineSpec`; also sessions, here or upstream, as they can merge or split."""
         why = super().why_overridden_is_redone
-        if why is None and any(one.window.merging for one in (self, self.upstream)):
-            return "a changed result can join sessions, or part them"
+        if why is None and self._has_sessions:
+            return "a changed result can merge sessions, or split them"
         return why
+
+    @property
+    def _has_sessions(self) -> bool:
+        """Whether the windows of this pipeline, or of the other one, are sessions."""
+        return self.window.merging or self.upstream.window.merging
 
     @property
     def spec_fingerprint(self) -> str:

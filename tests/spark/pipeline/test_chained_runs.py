@@ -151,6 +151,11 @@ def assert_told(chain: Chain, rows: Iterable[Mapping[str, Any]], horizon: str) -
 
 ROWS = a_week(days=4)
 SIX_HOURS: dict[str, Any] = {"window": {"tumbling": "6h", "offset": "15m"}}
+SLIDING: dict[str, Any] = {"window": {"sliding": "12h", "every": "6h", "offset": "15m"}}
+FIRING_BEFORE_THEIR_END: dict[str, dict[str, Any]] = {
+    "early": {"trigger": {"continuous": "1h", "purging": True}, "firings": True},
+    "counted": {"trigger": {"count": 2}, "firings": True},
+}
 
 
 @pytest.fixture(scope="module")
@@ -265,22 +270,15 @@ def by_range(
     }
 
 
-SLIDING: dict[str, Any] = {"window": {"sliding": "12h", "every": "6h", "offset": "15m"}}
-
-
-EARLY: dict[str, Any] = {
-    **SIX_HOURS,
-    "trigger": {"continuous": "1h", "purging": True},
-    "firings": True,
-}
-
-
 @pytest.mark.parametrize(
     ("windows", "differ"),
     [
         # a result that comes too late for one sliding window is in time for the next
         (SLIDING, {"windows", "completeness"}),
-        (EARLY, {"windows", "completeness", "quarantine", "firings"}),
+        (
+            SIX_HOURS | FIRING_BEFORE_THEIR_END["early"],
+            {"windows", "completeness", "quarantine", "firings"},
+        ),
     ],
     ids=["sliding", "early"],
 )
@@ -346,12 +344,6 @@ def landing_of(chain: Chain) -> ResultsLanding:
 def still_to_rebuild(chain: Chain) -> list[TimeRange]:
     """The closed ranges of the days whose results have changed since."""
     return ranges_changed(landing_of(chain), PipelineState.of(chain.days.ledger))
-
-
-FIRING_BEFORE_THEIR_END: dict[str, dict[str, Any]] = {
-    "early": {"trigger": {"continuous": "1h", "purging": True}, "firings": True},
-    "counted": {"trigger": {"count": 2}, "firings": True},
-}
 
 
 def state_of_days(chain: Chain) -> str:
