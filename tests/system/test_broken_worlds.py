@@ -61,6 +61,7 @@ def fails(home: Home, output: Path | None = None, code: int | None = None) -> st
     assert ended not in {0, 130} if code is None else ended == code, said
     assert "Traceback" not in said
     assert "\tat " not in said
+    assert "panicked" not in said
     assert "error " in said
     return said
 

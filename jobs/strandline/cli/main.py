@@ -13,14 +13,14 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer._click.exceptions import UsageError
 
-from strandline.cli import show
+from strandline.cli import native_messages, show
 from strandline.cli.advise import advise
 from strandline.cli.changes import changes
 from strandline.cli.conformance import conformance
@@ -75,6 +75,8 @@ from strandline.errors import (
     was_interrupted,
 )
 
+_TRACE = "STRANDLINE_TRACE"
+"""The environment variable that shows traces, and every message of libraries."""
 _NEW_OBJECTS = 100_000
 """The number of new objects after which the garbage collector searches for cycles. The default of
 700 would be wasteful: most objects of a command belong to modules, which are never freed."""
@@ -227,7 +229,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     atexit.register(gc.freeze)  # else Python, as it ends, searches a million objects for cycles
     try:
         # Typer alone would print a wrong option as a text, where --json wants a document
-        code = app(args=arguments, prog_name="strandline", standalone_mode=False) or 0
+        with nullcontext() if os.environ.get(_TRACE) else native_messages.filtered():
+            code = app(args=arguments, prog_name="strandline", standalone_mode=False) or 0
         if code == InterruptedByUserError.exit_code:  # of a Ctrl-C, which is no error to Typer
             raise InterruptedByUserError(_place_in(arguments))
         sys.exit(code)
@@ -270,7 +273,7 @@ def _place_of(error: UsageError) -> str:
 
 def _fail(error: StrandlineError, arguments: Sequence[str]) -> NoReturn:
     show.failure(error, as_json="--json" in arguments)
-    if os.environ.get("STRANDLINE_TRACE"):
+    if os.environ.get(_TRACE):
         traceback.print_exception(error.__cause__ or error)
     if isinstance(error, InterruptedByUserError):
         _leave(error.exit_code)
