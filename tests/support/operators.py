@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from strandline.engine.replay.plain import Records
+from strandline.engine.replay.operator_io import Records
 from strandline.reference.evictors import keep_by
 from strandline.reference.panes import FiredPane, Outcome
 from strandline.reference.records import Record

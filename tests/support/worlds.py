@@ -34,8 +34,8 @@ from strandline.model.intervals import (
     day_of,
     midnight_of,
 )
+from strandline.pipeline.observe.earlier_runs import EarlierRuns, FirstOpen
 from strandline.pipeline.observe.landing_status import LandingStatus, times_of_missing
-from strandline.pipeline.observe.memory import FirstOpen, Remembered
 from strandline.pipeline.plan.advance import plan_advance
 from strandline.pipeline.plan.backfill import plan_backfill
 from strandline.pipeline.plan.plan import Plan, require_rows
@@ -256,7 +256,7 @@ class Life:
         history = self._history(status, new, axis, horizon_ms)
         found = status.to_recompute_among(new)
         owed = tuple(sorted({*self.state.days_to_recompute, *found}))
-        remembered = Remembered(self.state, owed, self._first_open())
+        remembered = EarlierRuns(self.state, owed, self._first_open())
         if owed or self.state.timeline_rules - {self.spec.timeline_fingerprint}:
             last = max((start for start, _ in self.published.slots), default=None)
             remembered = replace(remembered, last_slot_ms=last, late_slots=self._late_slots)

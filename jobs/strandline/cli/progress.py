@@ -19,7 +19,7 @@ def progress(
 
     Args:
         quiet: whether to print one line for each step, as for a log, instead of a moving bar.
-        took_before: the seconds of earlier runs by the names of their parts (`took.parts_before`).
+        took_before: the seconds of earlier runs by the names of their parts (`seconds_by_part`).
     """
     begun = time.monotonic()
 

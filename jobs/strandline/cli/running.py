@@ -63,7 +63,7 @@ def run_pipeline(
     spec = at.spec(pipeline, asked.get("overrides"))
     choice = on.choice(spec)
     from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415
-    from strandline.pipeline.plan.took import parts_before  # noqa: PLC0415
+    from strandline.pipeline.plan.earlier_durations import seconds_by_part  # noqa: PLC0415
     from strandline.pipeline.request.expressions import require_expressions  # noqa: PLC0415
     from strandline.pipeline.request.layout import require_same_layout  # noqa: PLC0415
     from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
@@ -88,7 +88,7 @@ def run_pipeline(
         as_json=as_json,
         log=opened.log,
         short=is_small(spec, state, opened.log, request.range),
-        took_before=parts_before(state, request.kind),
+        took_before=seconds_by_part(state, request.kind),
     ) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
 
@@ -151,9 +151,9 @@ def application(
     """
     from strandline.lake.sessions.shared import require_shared  # noqa: PLC0415
     from strandline.lake.sessions.start import start  # noqa: PLC0415
-    from strandline.pipeline.request.limits import require_able, stores_of  # noqa: PLC0415
+    from strandline.pipeline.request.unsupported import require_supported, stores_of  # noqa: PLC0415
 
-    require_able(choice, spec, log)
+    require_supported(choice, spec, log)
     with progress(quiet=as_json, took_before=took_before) as step:
         step(f"start {SHOWN_AS[choice.name]}")
         name = f"strandline {spec.pipeline}"

@@ -1,15 +1,15 @@
-"""runs: the commands that show the run history, and those that change the state of a run."""
+"""runs: its commands, of which `list` and `show` are defined here."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from strandline.cli import in_hand, show
+from strandline.cli import run_actions, show
 from strandline.cli.groups import Places, with_groups
-from strandline.cli.options import AsJson, Pipeline, RequestedBy
+from strandline.cli.options import AsJson, Pipeline
 
 
 class _ListedByDefault(TyperGroup):
@@ -27,9 +27,10 @@ runs_app = typer.Typer(
 )
 
 
-runs_app.command("publish")(with_groups(in_hand.runs_publish))
-runs_app.command("revert")(with_groups(in_hand.runs_revert))
-runs_app.command("cancel")(with_groups(in_hand.runs_cancel))
+runs_app.command("publish")(with_groups(run_actions.runs_publish))
+runs_app.command("revert")(with_groups(run_actions.runs_revert))
+runs_app.command("cancel")(with_groups(run_actions.runs_cancel))
+runs_app.command("drop")(with_groups(run_actions.runs_drop))
 
 
 @runs_app.command("list")
@@ -50,7 +51,7 @@ def runs_list(
 @with_groups
 def runs_show(
     pipeline: Pipeline,
-    run_id: Annotated[str, typer.Argument(help="Id of the run, see `strandline runs list`.")],
+    run_id: run_actions.Run,
     *,
     as_json: AsJson = False,
     at: Places,
@@ -59,22 +60,3 @@ def runs_show(
     from strandline.pipeline.views.status import run_of  # noqa: PLC0415
 
     show.document(run_of(at.spec(pipeline), at.root, run_id), as_json=as_json, human=show.one_run)
-
-
-@runs_app.command("drop")
-@with_groups
-def runs_drop(
-    pipeline: Pipeline,
-    run_id: in_hand.Run,
-    reason: Annotated[str, typer.Option(help="Reason; kept in the run history.")],
-    *,
-    requested_by: RequestedBy = None,
-    as_json: AsJson = False,
-    at: Places,
-) -> None:
-    """Abandon an unpublished run; take back what it wrote."""
-    from strandline.pipeline.publish.abandon import drop_run  # noqa: PLC0415
-
-    spec = at.spec(pipeline)
-    found = drop_run(spec, at.root, run_id, reason=reason, requested_by=requested_by)
-    show.document(found, as_json=as_json, human=show.dropped)

@@ -8,7 +8,7 @@ from lakes import Line, a_spec, land
 from replayed import assert_told_by_replay, of_range
 
 from strandline.errors import InputError
-from strandline.pipeline.publish.publish_staged import publish_staged
+from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.views.status import run_of, status_of
 
 pytestmark = pytest.mark.spark
@@ -33,8 +33,8 @@ def test_its_range_goes_by_its_rules_and_runs_after_it_by_the_files(spark, tmp_p
     assert not any("null_key" in by_reason for by_reason in looked.values())  # it observes nothing
     outcome = wider.backfill("1", "2", as_of="4", prepare=True, **asked)
     with pytest.raises(InputError, match=r"rules have changed since; .* --bound 12h .*--prepare"):
-        publish_staged(line.spec, line.lake, outcome.run_id, spark)  # by the file it is another's
-    assert publish_staged(wider.spec, line.lake, outcome.run_id, spark).diff == outcome.diff
+        publish_prepared(line.spec, line.lake, outcome.run_id, spark)  # by the file it is another's
+    assert publish_prepared(wider.spec, line.lake, outcome.run_id, spark).diff == outcome.diff
     assert any("of this run alone" in note for note in outcome.notes)
     assert outcome.diff["windows"]["update"] or outcome.diff["windows"]["insert"]
     assert line.versions()["timeline"] == before["timeline"]

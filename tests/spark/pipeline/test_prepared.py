@@ -21,7 +21,7 @@ from strandline.errors import (
 from strandline.lake.publish import publish as out
 from strandline.lake.store.places import path_of
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.publish.publish_staged import publish_staged
+from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.request.request import Outcome, Request
 from strandline.quality.audit.result import Audit, AuditResult
 
@@ -49,7 +49,7 @@ def prepared(spark, tmp_path_factory):
 
 def publish(line: Line, **more: str) -> Outcome:
     run_id = line.ledger[-1].run_id
-    return publish_staged(line.spec, line.lake, run_id, line.spark, **more)
+    return publish_prepared(line.spec, line.lake, run_id, line.spark, **more)
 
 
 def test_a_prepared_run_publishes_just_what_it_has_shown_and_once(prepared, tmp_path):

@@ -12,7 +12,7 @@ from strandline.errors import AuditFailedError, InputError
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_facts
 from strandline.pipeline.publish.abandon import drop_run
-from strandline.pipeline.publish.publish_staged import publish_staged
+from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
@@ -114,7 +114,7 @@ def test_a_loss_that_is_prepared_is_accepted_once_that_is_published(without_2, t
     asked = {"accept_loss": "gone", "allow_removals": True, "prepare": True}
     run = line.backfill("1", "6", as_of="5", **asked)
     assert not [entry for entry in line.ledger if entry.owed]
-    publish_staged(line.spec, line.lake, run.run_id, line.spark)
+    publish_prepared(line.spec, line.lake, run.run_id, line.spark)
     assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
     assert_books_balance(line)
     assert line.advance("5").lost == []

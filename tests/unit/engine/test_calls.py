@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.engine.replay.calls import Calls, call_partition
-from strandline.engine.replay.plain import NEVER
+from strandline.engine.replay.operator_io import NEVER
 from strandline.spec.functions import ProcessError
 
 SOURCE = """

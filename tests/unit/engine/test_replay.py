@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operators import Group, events_of, operator_of
 
-from strandline.engine.replay.plain import NEVER, EndedRange, Firing, Records, Replayed, Rules
+from strandline.engine.replay.operator_io import NEVER, EndedRange, Firing, Records, Replayed, Rules
 from strandline.engine.replay.rules import rules_of
-from strandline.engine.replay.windows import replay
+from strandline.engine.replay.window_operator import replay
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
 from strandline.model.windows import (
     GLOBAL_WINDOW,

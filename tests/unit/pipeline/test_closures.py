@@ -23,8 +23,8 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.facts import KnownDays, LandedDays, compare
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
+from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.observe.memory import Remembered
 from strandline.pipeline.plan.backfill import plan_backfill
 from strandline.pipeline.request.request import Request
 
@@ -89,7 +89,7 @@ def sliding_history() -> History:
 
 def planned(start, end, horizon, entries=(), history=None, **asked):
     request = Request("backfill", range=TimeRange(start, end), **asked)
-    remembered = Remembered(PipelineState.of(entries))
+    remembered = EarlierRuns(PipelineState.of(entries))
     return plan_backfill(request, history or sliding_history(), horizon, remembered, UNCHANGED)
 
 

@@ -15,7 +15,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
-from strandline.pipeline.observe.memory import EdgeSlots, Remembered
+from strandline.pipeline.observe.earlier_runs import EarlierRuns, EdgeSlots
 from strandline.pipeline.plan.kept import closed_part, reached_by
 from strandline.pipeline.request.request import Request, of_overrides
 from strandline.pipeline.views.findings import findings_of
@@ -77,7 +77,7 @@ def said_of(spec: PipelineSpec, rebuilt: TimeRange, *before: Entry, **known: Any
     by_hand = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)
     crossings = SimpleNamespace(watermark_reached=lambda horizon_ms: MIN_WATERMARK)
     history = SimpleNamespace(spec=spec, grid=Grid.of(spec), crossings=crossings)
-    remembered = Remembered(PipelineState.of(published(*before, by_hand)), **known)
+    remembered = EarlierRuns(PipelineState.of(published(*before, by_hand)), **known)
     reached = reached_by(rebuilt, 10 * DAY_MS, history, remembered)
     kept = [one.kept for one in reached if one.kept is not None]
     return kept, [note for one in reached for note in one.notes("meter", rebuilt)]

@@ -35,7 +35,7 @@ class Input:
     history: History
 
 
-def places_of(left: Input, right: Input) -> tuple[InputCrossings, InputCrossings]:
+def crossings_of_inputs(left: Input, right: Input) -> tuple[InputCrossings, InputCrossings]:
     """The crossings of two inputs, each with positions on the axis of both."""
     axes = InputAxis.of_two(left.history.axis, right.history.axis)
     return (
@@ -59,7 +59,7 @@ class HistoryOfTwo(History):
     @classmethod
     def of(cls, timeline: Timeline, spec: JoinedSpec, inputs: dict[str, Input]) -> HistoryOfTwo:
         """The history of both inputs; `timeline` is the one of both."""
-        crossings = CrossingsOfTwo(*places_of(inputs["left"], inputs["right"]))
+        crossings = CrossingsOfTwo(*crossings_of_inputs(inputs["left"], inputs["right"]))
         return cls(
             spec=spec,
             axis=crossings.axis,

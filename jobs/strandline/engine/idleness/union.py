@@ -56,16 +56,15 @@ class InputSource:
 
 
 @dataclass(frozen=True)
-class Happened:
-    """The events of one input's channels at the valve.
+class InputEvents:
+    """The events of one input's channels at the valve, of some activity.
 
     Attributes:
         events: the events, by position on the axis of both inputs.
-        before: the channels before them.
-        joined: how many of these had joined.
+        before: the channels before the events.
+        joined: the number of these channels that had joined.
         interval: what the channels of the source received.
-        own: the events on the input's own axis, by its own channels; None: it is a source of
-            splits.
+        own: the events on the input's own axis; None: the input is a source of splits.
         after: the state of a source of splits after the events; None: its channels are at the
             valve.
     """
@@ -98,33 +97,37 @@ class Union:
         self, carried: UnionState, activities: Sequence[Activity], until_ms: int
     ) -> tuple[pd.DataFrame, UnionState]:
         """The steps, and the state after them, of both inputs' activity before an instant."""
-        happened = [
-            _happened(one, source, splits, activity, until_ms)
+        of_inputs = [
+            _events_of_input(one, source, splits, activity, until_ms)
             for one, source, splits, activity in zip(
                 self.inputs, carried.sources, carried.splits, activities, strict=True
             )
         ]
         channels = _of_both_sides(
-            [one.before for one in happened], [one.joined for one in happened]
+            [one.before for one in of_inputs], [one.joined for one in of_inputs]
         )
         channels.combined_ms = carried.combined_ms
-        events = _events_of_both(happened)
+        events = _events_of_both(of_inputs)
         events = events.without_swallowed_offers(channels.watermark_ms.tolist())
         advances = Valve(channels).run(events.events) if len(events) else []
         return advances_as_rows(events, advances), self._after(
-            carried, happened, channels, until_ms
+            carried, of_inputs, channels, until_ms
         )
 
     def _after(
-        self, carried: UnionState, happened: Sequence[Happened], channels: Channels, until_ms: int
+        self,
+        carried: UnionState,
+        of_inputs: Sequence[InputEvents],
+        channels: Channels,
+        until_ms: int,
     ) -> UnionState:
         """The state of both inputs after some events, which have changed the `channels` of both."""
-        first = len(happened[0].before)
+        first = len(of_inputs[0].before)
         parts = (_part(channels, slice(0, first)), _part(channels, slice(first, None)))
         (left, left_splits), (right, right_splits) = (
-            _after(one, of_input, splits, part, until_ms)
+            _input_after(one, of_input, splits, part, until_ms)
             for one, of_input, splits, part in zip(
-                self.inputs, happened, carried.splits, parts, strict=True
+                self.inputs, of_inputs, carried.splits, parts, strict=True
             )
         )
         return UnionState(
@@ -156,28 +159,32 @@ class Union:
 
 
 def of_both(state: SourceState) -> UnionState:
-    """A state, as one of two inputs.
+    """A state that is known to be of two inputs.
 
     Raises:
         TypeError: it is the state of one source.
     """
     if not isinstance(state, UnionState):
-        msg = "where one source stands, and not two"
+        msg = "the state of one source, not of two"
         raise TypeError(msg)
     return state
 
 
-def _happened(
+def _events_of_input(
     one: InputSource, source: SourceState, splits: Channel | None, activity: Activity, until_ms: int
-) -> Happened:
+) -> InputEvents:
     interval = Interval.of(source, activity, until_ms, one.rules)
     if splits is not None:
         steps, after = Source(one.spec, one.axis.own, one.rules).advance(source, activity, until_ms)
-        return Happened(_events_of_splits(one, steps, after), (splits,), 1, interval, after=after)
+        return InputEvents(
+            _events_of_splits(one, steps, after), (splits,), 1, interval, after=after
+        )
     before = tuple(received.before for received in interval.channels)
     own = _own_events(one.rules, interval)
     joins = _joins(one.axis, interval, activity)
-    return Happened(_on_both(one.axis, own, joins), before, len(source.channels), interval, own=own)
+    return InputEvents(
+        _on_both(one.axis, own, joins), before, len(source.channels), interval, own=own
+    )
 
 
 def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
@@ -215,10 +222,10 @@ def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState)
 def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int, int]:
     """The instant of both inputs from which each new channel takes part, by its number."""
     first = activity.first
-    came = zip(first["instant"].tolist(), first["sequence"].tolist(), strict=True)
+    columns = (first[name].tolist() for name in ("channel", "instant", "sequence"))
     at = {
         name: axis.both.instant(axis.own.arrival_of(int(instant)), int(sequence))
-        for name, (instant, sequence) in zip(first["channel"], came, strict=True)
+        for name, instant, sequence in zip(*columns, strict=True)
     }
     names = [received.before.name for received in interval.channels]
     return {n: at[name] + 1 for n, name in enumerate(names) if interval.is_new(n)}
@@ -240,10 +247,10 @@ def _on_both(axis: InputAxis, own: PlacedEvents, joins: Mapping[int, int]) -> Pl
     return replace(own, seen_from=np.array(seen, dtype=kind), rank=np.array(ranks, dtype=np.int64))
 
 
-def _events_of_both(happened: Sequence[Happened]) -> PlacedEvents:
+def _events_of_both(of_inputs: Sequence[InputEvents]) -> PlacedEvents:
     """The events of both inputs' channels; the right input's are numbered after the left's."""
-    left, right = (one.events for one in happened)
-    behind = replace(right, channel=right.channel + len(happened[0].before))
+    left, right = (one.events for one in of_inputs)
+    behind = replace(right, channel=right.channel + len(of_inputs[0].before))
     return PlacedEvents.concatenated([left, behind])
 
 
@@ -265,22 +272,22 @@ def _part(channels: Channels, part: slice) -> Channels:
     return Channels(channels.watermark_ms[part], channels.active[part], channels.been_idle[part])
 
 
-def _after(
+def _input_after(
     one: InputSource,
-    happened: Happened,
+    events: InputEvents,
     splits: Channel | None,
     combined: Channels,
     until_ms: int,
 ) -> tuple[SourceState, Channel | None]:
     """The state of an input after its events, which have changed its `combined` channels."""
-    if splits is not None and happened.after is not None:
+    if splits is not None and events.after is not None:
         moved = replace(
             splits,
             watermark_ms=int(combined.watermark_ms[0]),
             active=bool(combined.active[0]),
             been_idle=bool(combined.been_idle[0]),
         )
-        return happened.after, moved
-    own = happened.own if happened.own is not None else happened.events
-    channels = channels_after(one.rules, happened.interval, own, combined)
-    return replace(happened.interval.before, channels=channels, until_ms=until_ms), None
+        return events.after, moved
+    own = events.own if events.own is not None else events.events
+    channels = channels_after(one.rules, events.interval, own, combined)
+    return replace(events.interval.before, channels=channels, until_ms=until_ms), None

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history.inputs import Input, places_of
+from strandline.engine.history.inputs import Input, crossings_of_inputs
 from strandline.engine.history.known_records import known_records
 from strandline.engine.pairs.side import Side
 from strandline.engine.position.axis import AFTER_CHANNELS
@@ -162,7 +162,7 @@ class PairRebuild:
 
     @cached_property
     def _places(self) -> tuple[InputCrossings, InputCrossings]:
-        return places_of(self.left, self.right)
+        return crossings_of_inputs(self.left, self.right)
 
     def _given(self, name: str) -> Input:
         return self.left if name == "left" else self.right

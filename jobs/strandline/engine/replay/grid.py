@@ -189,7 +189,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             asked = TimeRange(events.start_ms - 1, events.end_ms)
             days.update(advance_days(self.history, asked, self.clock))
         days.update(self._fired_days)
-        return self._emissions_probed(sorted(days)).at_hand()
+        return self._emissions_probed(sorted(days)).computed_once()
 
     def _is_newest(self) -> Column:
         """Whether a record's window is its newest one, in which it is counted."""

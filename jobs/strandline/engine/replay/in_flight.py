@@ -1,6 +1,6 @@
 """The windows of a group that are in state during its replay, and their timers.
 
-The module is shipped to the engine's workers as text: of the library it imports `plain` alone.
+The module is shipped to the engine's workers as text: of the library it imports only `operator_io`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from strandline.engine.replay.plain import Session
+from strandline.engine.replay.operator_io import Session
 
 
 @dataclass(slots=True, eq=False)

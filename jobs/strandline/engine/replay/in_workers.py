@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from strandline.engine.replay.grouped import bounds_of, in_order
 from strandline.engine.replay.of_sessions import OfSessions
-from strandline.engine.replay.plain import (
+from strandline.engine.replay.operator_io import (
     NEVER,
     NULL_VALUE,
     Firing,
@@ -23,7 +23,7 @@ from strandline.engine.replay.plain import (
     Rules,
     Session,
 )
-from strandline.engine.replay.windows import replay
+from strandline.engine.replay.window_operator import replay
 
 _NUMBER, _FLAG, _NUMBERS = pa.int64(), pa.bool_(), pa.list_(pa.int64())
 _EARLIER = pa.struct([("start_ms", _NUMBER), ("end_ms", _NUMBER), ("firing", _NUMBER)])

@@ -1,6 +1,6 @@
 """The outcome of a replay of sessions as columns of records, by the session that has taken each.
 
-The module is shipped to the engine's workers as text: of the library it imports `plain` alone.
+The module is shipped to the engine's workers as text: of the library it imports only `operator_io`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strandline.engine.replay.plain import NEVER, Replayed, Session
+from strandline.engine.replay.operator_io import NEVER, Replayed, Session
 
 
 @dataclass(slots=True)

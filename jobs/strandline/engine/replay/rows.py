@@ -16,14 +16,21 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from strandline.engine import columns as c
 from strandline.engine.frames import all_of
 from strandline.engine.records.expressions import NESTED, quoted, require, typed
-from strandline.engine.replay import grouped, in_flight, in_workers, of_sessions, plain, windows
+from strandline.engine.replay import (
+    grouped,
+    in_flight,
+    in_workers,
+    of_sessions,
+    operator_io,
+    window_operator,
+)
 from strandline.engine.replay.in_workers import Names, replay_partition, types_of
-from strandline.engine.replay.plain import Rules
+from strandline.engine.replay.operator_io import Rules
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
 
-for _shipped in (grouped, of_sessions, plain, in_flight, windows, in_workers):
+for _shipped in (grouped, of_sessions, operator_io, in_flight, window_operator, in_workers):
     cloudpickle.register_pickle_by_value(_shipped)  # type: ignore[no-untyped-call]
 
 _ADDED = "_strandline_replay_"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from strandline.engine.replay.plain import EndedRange, Rules
+from strandline.engine.replay.operator_io import EndedRange, Rules
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, Count, Delta

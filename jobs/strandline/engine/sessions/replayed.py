@@ -17,6 +17,7 @@ from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
+from strandline.engine.replay.operator_io import EndedRange, Rules
 from strandline.engine.replay.outcome import (
     IS_SHOWN,
     NUMBER,
@@ -32,7 +33,6 @@ from strandline.engine.replay.outcome import (
     supersedes_windows,
     timing,
 )
-from strandline.engine.replay.plain import EndedRange, Rules
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rows import (
     IN_END,

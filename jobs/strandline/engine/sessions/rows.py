@@ -137,7 +137,7 @@ class SessionRows(Rebuild, ABC):
         last_ms = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
         asked = TimeRange(max(first_ms - 1, LEAST_INSTANT_MS), last_ms)
         days = self._probed_days | {*advance_days(history, asked, self.clock)}
-        return self._emissions(sorted(days)).at_hand()
+        return self._emissions(sorted(days)).computed_once()
 
     @property
     @abstractmethod

@@ -60,5 +60,5 @@ def step_emissions(
         clock,
         runs=steps.table if history.spec.watermark.goes_by_the_clock else None,
         at_end=steps.at_end,
-        is_at_hand=True,
+        is_computed=True,
     )

@@ -51,7 +51,7 @@ class Emissions:
         runs: the runs of ticks, on the driver and without the end; None: `rows` has none.
         at_end: (rank, watermark) of each advance that the end of the input causes; None: see
             `rows`.
-        is_at_hand: whether the rows are already computed.
+        is_computed: whether the rows are computed.
     """
 
     rows: DataFrame
@@ -59,11 +59,13 @@ class Emissions:
     clock: Clock
     runs: pd.DataFrame | None = None
     at_end: tuple[tuple[int, int], ...] | None = None
-    is_at_hand: bool = False
+    is_computed: bool = False
 
-    def at_hand(self) -> Emissions:
-        """The same, with the rows computed now, for repeated use."""
-        return self if self.is_at_hand else replace(self, rows=computed(self.rows), is_at_hand=True)
+    def computed_once(self) -> Emissions:
+        """These emissions with their rows computed, for repeated use."""
+        return (
+            self if self.is_computed else replace(self, rows=computed(self.rows), is_computed=True)
+        )
 
     def at(self, probes: DataFrame) -> DataFrame:
         """The probes with the combined WATERMARK at their position; MIN_WATERMARK: none yet.

@@ -27,7 +27,7 @@ from strandline.pipeline.diff.diff import Change
 from strandline.pipeline.diff.preview import preview_of
 from strandline.pipeline.publish.abandon import rebuild_by_hand
 from strandline.pipeline.publish.publish import finish_dead_publish, publish
-from strandline.pipeline.publish.publish_staged import outcome_of
+from strandline.pipeline.publish.publish_prepared import outcome_of
 from strandline.pipeline.request.begin import begin_run
 from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.driver import this_driver

@@ -21,8 +21,8 @@ from strandline.model.intervals import (
     named,
     text_of,
 )
+from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.observe.memory import Remembered
 from strandline.pipeline.plan.closures import stay_closed
 from strandline.pipeline.plan.kept import Kept, Reached, reached_by
 from strandline.pipeline.plan.plan import Plan
@@ -32,7 +32,7 @@ from strandline.pipeline.request.request import Request
 def plan_advance(
     request: Request,
     history: History,
-    remembered: Remembered,
+    earlier: EarlierRuns,
     status: LandingStatus,
     first_not_final: Callable[[int], int],
 ) -> Plan:
@@ -45,28 +45,28 @@ def plan_advance(
     Args:
         request: the requested run.
         history: everything observed below the horizon.
-        remembered: the state left by earlier runs.
+        earlier: the state that earlier runs have left.
         status: the landing status.
         first_not_final: gives the start of the first window that a watermark does not make final.
     """
-    until_ms, base_ms = request.until_ms, remembered.base_ms(request.until_ms)
-    not_final = _to_rebuild(history, remembered, until_ms, first_not_final)
+    until_ms, base_ms = request.until_ms, earlier.base_ms(request.until_ms)
+    not_final = _to_rebuild(history, earlier, until_ms, first_not_final)
     mended = _with_older(not_final, base_ms, until_ms, history)
-    overridden = reached_by(mended, base_ms, history, remembered)
+    overridden = reached_by(mended, base_ms, history, earlier)
     whole = _from_recomputed(not_final, overridden, base_ms, history)
     possible = _possible(whole, base_ms, history, status)
     kept = _kept(overridden, possible)
-    scope = _scope(possible, whole, kept, history.grid, remembered)
+    scope = _scope(possible, whole, kept, history.grid, earlier)
     # the older slots of late records are mended too, so nothing known of them may be taken back
     mended = _with_older(whole, possible.since_ms, until_ms, history, scope.older_too)
-    clock = _clock(remembered, history.grid, mended, until_ms)
+    clock = _clock(earlier, history.grid, mended, until_ms)
     return Plan(
         scope,
         clock,
         # what is left out is still to come: the next run begins where this one did
         None if possible.missing else until_ms,
-        to_recompute=remembered.to_recompute,
-        settles=() if possible.missing else remembered.settled_by(until_ms),
+        to_recompute=earlier.to_recompute,
+        settles=() if possible.missing else earlier.settled_by(until_ms),
         missing=possible.missing,
         notes=(
             *possible.notes,
@@ -95,11 +95,11 @@ def _scope(
     whole: TimeRange,
     kept: Sequence[Kept],
     grid: Grid,
-    remembered: Remembered,
+    earlier: EarlierRuns,
 ) -> Scope:
     """The windows to rebuild, without those that stay, and the older ones of late records."""
     stay = tuple(one.windows for one in kept)
-    published = _slots_of_published_late(grid, remembered, whole.start_ms, possible.since_ms)
+    published = _slots_of_published_late(grid, earlier, whole.start_ms, possible.since_ms)
     return Scope(
         possible.windows,
         older_since_ms=possible.since_ms,
@@ -129,21 +129,21 @@ def _kept(overridden: Sequence[Reached], possible: _Possible) -> tuple[Kept, ...
     return kept
 
 
-def _clock(remembered: Remembered, grid: Grid, mended: TimeRange, until_ms: int) -> Clock:
+def _clock(earlier: EarlierRuns, grid: Grid, mended: TimeRange, until_ms: int) -> Clock:
     """The clock of M, or of the largest published horizon, with the closures of earlier runs.
 
     Args:
-        remembered: the state left by earlier runs.
+        earlier: the state that earlier runs have left.
         grid: the grid of the windows.
         mended: the range, and the older slots of late records.
         until_ms: M.
     """
-    horizon_ms = remembered.horizon_over(mended, until_ms)
-    return Clock(horizon_ms, tuple(remembered.state.closures_in(grid.sharing(mended))))
+    horizon_ms = earlier.horizon_over(mended, until_ms)
+    return Clock(horizon_ms, tuple(earlier.state.closures_in(grid.sharing(mended))))
 
 
 def _slots_of_published_late(
-    grid: Grid, remembered: Remembered, before_ms: int, since_ms: int | None
+    grid: Grid, earlier: EarlierRuns, before_ms: int, since_ms: int | None
 ) -> frozenset[int]:
     """The starts of windows before an instant that published late records have missed.
 
@@ -152,27 +152,27 @@ def _slots_of_published_late(
     if since_ms is None:
         return frozenset()
     sharing = grid.sharing(TimeRange(EVERYTHING.start_ms, before_ms))
-    newest = remembered.late_slots(sharing.end_ms, since_ms)
+    newest = earlier.late_slots(sharing.end_ms, since_ms)
     missed = {start_ms for start in newest for start_ms in grid.starts_with(start)}
     return frozenset(start_ms for start_ms in missed if start_ms < before_ms)
 
 
 def _to_rebuild(
     history: History,
-    remembered: Remembered,
+    earlier: EarlierRuns,
     until_ms: int,
     first_not_final: Callable[[int], int],
 ) -> TimeRange:
     """The range from the first window not final at P, or open, to the last event date at M."""
-    since_ms, last_date = remembered.base_ms(until_ms), history.days.last_event_date(until_ms)
+    since_ms, last_date = earlier.base_ms(until_ms), history.days.last_event_date(until_ms)
     start_ms = EVERYTHING.start_ms
     if since_ms is not None:
-        start_ms = first_not_final(_watermark_before_open(since_ms, history, remembered))
+        start_ms = first_not_final(_watermark_before_open(since_ms, history, earlier))
     elif last_date is not None:
         start_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
     last_days = [] if last_date is None else [midnight_of(last_date)]
-    if remembered.last_slot_ms is not None:
-        last_days.append(midnight_before(remembered.last_slot_ms))
+    if earlier.last_slot_ms is not None:
+        last_days.append(midnight_before(earlier.last_slot_ms))
     silent_ms = silent_until(history, until_ms)
     if silent_ms is not None and history.spec.quality.gaps != "allow":
         last_days.append(silent_ms - DAY_MS)
@@ -182,9 +182,9 @@ def _to_rebuild(
     return kind_of(history.spec).whole_slots(TimeRange(start_ms, end_ms))
 
 
-def _watermark_before_open(since_ms: int, history: History, remembered: Remembered) -> int:
+def _watermark_before_open(since_ms: int, history: History, earlier: EarlierRuns) -> int:
     """The watermark at P; or, if lower, the largest one that certainly closed no open slot."""
-    watermark_ms, opened = history.crossings.watermark_reached(since_ms), remembered.first_open
+    watermark_ms, opened = history.crossings.watermark_reached(since_ms), earlier.first_open
     if opened is None:
         return watermark_ms
     kind = kind_of(history.spec)

@@ -19,8 +19,8 @@ from strandline.model.intervals import (
     midnight_before,
     text_of,
 )
+from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.observe.memory import Remembered
 from strandline.pipeline.plan.closures import stay_closed
 from strandline.pipeline.plan.plan import Plan, asked_of
 from strandline.pipeline.request.request import Request
@@ -30,7 +30,7 @@ def plan_backfill(
     request: Request,
     history: History,
     horizon_ms: int,
-    remembered: Remembered,
+    earlier: EarlierRuns,
     status: LandingStatus,
 ) -> Plan:
     """The plan of a run by hand over a range.
@@ -40,7 +40,7 @@ def plan_backfill(
             that share records would close out of order.
     """
     within = asked_of(request, history.spec)
-    in_force = remembered.state.closures_in(history.grid.sharing(within))
+    in_force = earlier.state.closures_in(history.grid.sharing(within))
     closures = [closure for closure in in_force if closure.windows.overlaps(within)]
     if not (request.reopen or request.keeps_closed):
         _require_closed_at(horizon_ms, closures)
@@ -57,9 +57,9 @@ def plan_backfill(
         Scope(within),
         clock,
         completes_ms,
-        to_recompute=remembered.to_recompute,
-        settles=remembered.settled_by(completes_ms),
-        missing=tuple(_missing(within, history, remembered, status)),
+        to_recompute=earlier.to_recompute,
+        settles=earlier.settled_by(completes_ms),
+        missing=tuple(_missing(within, history, earlier, status)),
         notes=tuple(_notes(request, within, closures, clock)),
     )
 
@@ -88,7 +88,7 @@ def _notes(
 
 
 def _missing(
-    within: TimeRange, history: History, remembered: Remembered, status: LandingStatus
+    within: TimeRange, history: History, earlier: EarlierRuns, status: LandingStatus
 ) -> Sequence[date]:
     """The days with missing rows that windows of a range depend on.
 
@@ -97,7 +97,7 @@ def _missing(
     if not status.missing:
         return ()
     events = history.days.events_of(within)
-    end_ms = max(events.end_ms, remembered.last_end(within) or events.end_ms)
+    end_ms = max(events.end_ms, earlier.last_end(within) or events.end_ms)
     return status.missing_within(TimeRange(events.start_ms, end_ms))
 
 

@@ -18,7 +18,7 @@ from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.model.intervals import TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.overrides import as_typed, in_words
-from strandline.pipeline.observe.memory import EdgeSlots, Remembered
+from strandline.pipeline.observe.earlier_runs import EarlierRuns, EdgeSlots
 
 KEPT = "windows kept from"
 """The prefix of the name of the book of late arrivals for such windows."""
@@ -100,7 +100,7 @@ class Reached:
 
 
 def reached_by(
-    mended: TimeRange, base_ms: int | None, history: History, remembered: Remembered
+    mended: TimeRange, base_ms: int | None, history: History, earlier: EarlierRuns
 ) -> list[Reached]:
     """The ranges with overridden settings that a scheduled run reaches, in the order of their runs.
 
@@ -108,11 +108,11 @@ def reached_by(
         mended: the range of the windows to rebuild and of the older windows with late records.
         base_ms: the midnight since which all arrivals are evaluated again; None: all.
         history: everything observed below the horizon.
-        remembered: the state left by earlier runs.
+        earlier: the state that earlier runs have left.
     """
-    ranges = remembered.state.overridden
+    ranges = earlier.state.overridden
     return [
-        _reached(one, ranges, base_ms, history, remembered)
+        _reached(one, ranges, base_ms, history, earlier)
         for one in ranges
         if one.windows.overlaps(mended)
     ]
@@ -123,14 +123,12 @@ def _reached(
     ranges: Sequence[OverriddenRange],
     base_ms: int | None,
     history: History,
-    remembered: Remembered,
+    earlier: EarlierRuns,
 ) -> Reached:
-    found = history.spec.why_overridden_is_redone or _found(
-        one, ranges, base_ms, history, remembered
-    )
+    found = history.spec.why_overridden_is_redone or _found(one, ranges, base_ms, history, earlier)
     if not isinstance(found, Kept):
         return Reached(one, None, found, [one.windows])
-    first_open_ms = remembered.states_in(one.windows).first_open_ms
+    first_open_ms = earlier.states_in(one.windows).first_open_ms
     rest = one.windows.outside(found.windows)
     if first_open_ms is None and not history.spec.window.merging:
         rest = []  # slots behind the last one
@@ -149,30 +147,30 @@ def _found(
     ranges: Sequence[OverriddenRange],
     base_ms: int | None,
     history: History,
-    remembered: Remembered,
+    earlier: EarlierRuns,
 ) -> Kept | str:
     """The part of a range that is kept; a text: why none is."""
-    windows = _final(one, history, remembered)
+    windows = _final(one, history, earlier)
     if windows is None or one.horizon_ms is None:
         return _why_rest(history)
     if not _older_had_closed(windows, one, ranges, history):
         return "windows before them share their records and close later"
     by, before = replace(one, windows=windows), None
     if base_ms is None or base_ms < one.horizon_ms:
-        earlier = remembered.landed_before(one)
-        if earlier is None:
+        landed = earlier.landed_before(one)
+        if landed is None:
             return "which of their records have landed since is not known any more"
-        before = earlier.log
+        before = landed.log
     return Kept(by, max(one.horizon_ms, base_ms or one.horizon_ms), base_ms, before)
 
 
-def _final(one: OverriddenRange, history: History, remembered: Remembered) -> TimeRange | None:
+def _final(one: OverriddenRange, history: History, earlier: EarlierRuns) -> TimeRange | None:
     """The windows of a range that were final by its settings at its horizon; None: none were.
 
     Decided by the published slots, and by the watermark for empty slots after them. For sessions
     decided by the records: none may extend over an edge. For results decided by the slots alone.
     """
-    last_closed_ms, first_open_ms = states = remembered.states_in(one.windows)
+    last_closed_ms, first_open_ms = states = earlier.states_in(one.windows)
     if history.spec.reads_results_of is not None:
         return closed_part(one.windows, states, history.grid.span_ms)
     rules = history.spec.under(one.overrides)
@@ -186,7 +184,7 @@ def _final(one: OverriddenRange, history: History, remembered: Remembered) -> Ti
         ends.append(grid.first_not_final(watermark_ms))
     final = _before(max(ends), first_open_ms, one.windows)
     if final is not None and rules.window.merging:
-        return remembered.whole_within(rules, final, horizon_ms, watermark_ms)
+        return earlier.whole_within(rules, final, horizon_ms, watermark_ms)
     return final
 
 

@@ -1,4 +1,4 @@
-"""The landing rows of a range with overridden settings: see `Remembered`."""
+"""The landing rows of a range with overridden settings: see `EarlierRuns`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from strandline.engine.history.history import History
 from strandline.engine.sessions.reach import whole_within
 from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.model.intervals import TimeRange, day_of
-from strandline.pipeline.observe.memory import LandedBefore
+from strandline.pipeline.observe.earlier_runs import LandedBefore
 from strandline.pipeline.request.context import Context
 from strandline.spec.pipeline import PipelineSpec
 

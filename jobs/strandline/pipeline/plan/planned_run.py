@@ -14,8 +14,8 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.settings import for_input_of
 from strandline.model.intervals import day_of, named, text_of
+from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus, landing_status_of
-from strandline.pipeline.observe.memory import Remembered
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.plan.advance import plan_advance
@@ -211,24 +211,22 @@ def _planned(
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
     with for_input_of(ctx.spark, scanned, ctx.spec.spark, two_sources=ctx.spec.has_two_sources):
         observation = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, status)
-    remembered = _remembered(ctx, request, state, observation)
+    earlier = _remembered(ctx, request, state, observation)
     if request.kind == "backfill":
-        return observation, plan_backfill(
-            request, observation.history, horizon_ms, remembered, status
-        )
+        return observation, plan_backfill(request, observation.history, horizon_ms, earlier, status)
     first = partial(_first_not_final, ctx, request, state, observation, axis)
-    return observation, plan_advance(request, observation.history, remembered, status, first)
+    return observation, plan_advance(request, observation.history, earlier, status, first)
 
 
 def _remembered(
     ctx: Context, request: Request, state: PipelineState, observation: Observation
-) -> Remembered:
+) -> EarlierRuns:
     """The state left by earlier runs that this run needs."""
     to_recompute = tuple(sorted({*state.days_to_recompute, *observation.days_to_recompute}))
     if request.kind == "backfill" or request.recreate:
-        return Remembered(state, to_recompute, last_end=partial(last_end, ctx.store))
+        return EarlierRuns(state, to_recompute, last_end=partial(last_end, ctx.store))
     log = ctx.landing.log
-    remembered = Remembered(
+    earlier = EarlierRuns(
         state,
         to_recompute,
         first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots),
@@ -240,10 +238,10 @@ def _remembered(
     )
     goes_back = log.horizon_ms is not None and state.knows_more(log.horizon_ms)
     if not (to_recompute or goes_back) and state.timeline_rules <= {ctx.spec.timeline_fingerprint}:
-        return remembered
+        return earlier
     # then what is published may have gone
     return replace(
-        remembered,
+        earlier,
         last_slot_ms=last_slot(ctx.store),
         late_slots=partial(late_slots, ctx),
     )

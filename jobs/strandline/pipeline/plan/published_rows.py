@@ -40,7 +40,7 @@ from strandline.model.intervals import (
     midnight_before,
     text_of,
 )
-from strandline.pipeline.observe.memory import EdgeSlots, FirstOpen
+from strandline.pipeline.observe.earlier_runs import EdgeSlots, FirstOpen
 from strandline.pipeline.request.context import Context
 from strandline.tables import COMPLETENESS, INPUT, QUARANTINE
 

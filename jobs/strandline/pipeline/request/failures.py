@@ -19,7 +19,7 @@ from pyspark.errors import (
 )
 from pyspark.sql import SparkSession
 
-from strandline.engine.replay.plain import NULL_VALUE
+from strandline.engine.replay.operator_io import NULL_VALUE
 from strandline.errors import (
     AuditFailedError,
     InputError,

@@ -30,7 +30,7 @@ _CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unkn
 def findings_of(
     spec: PipelineSpec,
     state: PipelineState,
-    remembered: Mapping[str, Any],
+    unfinished: Mapping[str, Any],
     now_ms: int | None = None,
 ) -> list[Finding]:
     """The present findings, the gravest first.
@@ -41,18 +41,18 @@ def findings_of(
     Args:
         spec: the pipeline.
         state: the pipeline's state, by its ledger.
-        remembered: the work left by runs (`views.remembered`).
+        unfinished: the unfinished work of earlier runs (`unfinished_work`).
         now_ms: the current time, for missed schedules; None: not checked.
     """
     schedule = None if now_ms is None else not_run_since(spec.cron, _runs(state.steps), now_ms)
     found = [
-        *_of_refusals(remembered["refused"]),
+        *_of_refusals(unfinished["refused"]),
         *_of_the_clock(spec, state),
         *_of_runs(state),
         *_of_audits(state),
-        *_of_what_is_left(remembered),
-        *_of_overridden(spec, state, remembered["overridden"]),
-        *_of_upstream(state, remembered["upstream"]),
+        *_of_unfinished(unfinished),
+        *_of_overridden(spec, state, unfinished["overridden"]),
+        *_of_upstream(state, unfinished["upstream"]),
         *_of_closures(state),
     ]
     return in_order([*([schedule] if schedule else []), *found])
@@ -91,14 +91,14 @@ def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]
         yield Finding("start", "warning", sentence)
 
 
-def _of_what_is_left(remembered: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_unfinished(unfinished: Mapping[str, Any]) -> Iterator[Finding]:
     """Findings about slots that should be closed, and days to recompute or with missing rows."""
-    if behind := remembered["open_behind_watermark"]:
-        yield from _of_open(behind - (others := remembered["open_by_other_rules"]), others)
-    if days := remembered["lost"]:
+    if behind := unfinished["open_behind_watermark"]:
+        yield from _of_open(behind - (others := unfinished["open_by_other_rules"]), others)
+    if days := unfinished["lost"]:
         sentence = f"rows of {days_named(days)} have disappeared from the landing table"
         yield Finding("lost", "warning", sentence)
-    if days := remembered["owed"]:
+    if days := unfinished["owed"]:
         sentence = f"{days_named(days)} to be recomputed: changed, or landed late"
         yield Finding("owed", "warning", sentence)
 

@@ -27,7 +27,7 @@ from strandline.lake.timeline.timeline import channel_days, read_facts
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.kept_advice import kept_advice
-from strandline.pipeline.views.remembered import remembered
+from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.pipeline.views.values import frequent_values
 from strandline.quality.report.format import instant
 from strandline.quality.report.page import Page, build_report
@@ -83,7 +83,7 @@ def write_report(
         raise NoRunsError(spec.pipeline)
     days = shown_days(store, since, until)
     folder = _writable(folder, lake, spec)
-    found = findings_of(spec, ledger.state(), remembered(spec, store, ledger.state()), now_ms)
+    found = findings_of(spec, ledger.state(), unfinished_work(spec, store, ledger.state()), now_ms)
     shown = Shown(**days.named, totals=totals(store, spec.result))
     report = build_report(
         replace(

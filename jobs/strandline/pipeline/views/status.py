@@ -22,7 +22,7 @@ from strandline.model.intervals import text_of
 from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.findings import findings_of
-from strandline.pipeline.views.remembered import remembered
+from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.pipeline.views.watermark import watermark_of
 from strandline.quality.findings.check import in_order, state_line
 from strandline.spec import PipelineSpec
@@ -59,7 +59,7 @@ def status_of(
     days = shown_days(store, since, until)
     newest = next(step for step in reversed(state.steps) if step.kind not in UPKEEP)
     last = _run_line(state.runs[newest.run_id])
-    of_ledger = remembered(spec, store, state)
+    of_ledger = unfinished_work(spec, store, state)
     books = books_of_all(spec, store, state) if deep else None
     findings = in_order(
         [*findings_of_books(books or ()), *findings_of(spec, state, of_ledger, now_ms)]

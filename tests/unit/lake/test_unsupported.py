@@ -12,7 +12,7 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.embedded import bytes_of
 from strandline.lake.store.lake import Lake
-from strandline.pipeline.request.limits import require_able, stores_of
+from strandline.pipeline.request.unsupported import require_supported, stores_of
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def test_a_function_that_sail_computes_otherwise_is_refused_there_alone(
     lake = Lake(str(tmp_path))
     spec = a_spec(**{path: text}).model_copy(update={"spark": {}})
     log = LandingLog.open(lake.resolve(spec.source.table), "source.table", spec.source.table)
-    require_able(EngineChoice("spark"), spec, log)
+    require_supported(EngineChoice("spark"), spec, log)
     with pytest.raises(InputError, match="--engine spark") as caught:
-        require_able(EngineChoice("sail"), spec, log)
+        require_supported(EngineChoice("sail"), spec, log)
     assert caught.value.place == f"meter: {path.replace('__', '.')}"
     assert caught.value.problem.startswith(f"{text!r}: {problem}")
 
@@ -51,10 +51,10 @@ def test_of_sparks_settings_sail_knows_the_memory_alone(tmp_path):
     land(tmp_path, [a_record("1 10:00", "1 09:00")])
     lake, memory = Lake(str(tmp_path)), {"spark.driver.memory": "6g"}
     spec = a_spec().model_copy(update={"spark": memory})
-    require_able(EngineChoice("sail"), spec, LandingLog.of(lake, spec))
+    require_supported(EngineChoice("sail"), spec, LandingLog.of(lake, spec))
     other = spec.model_copy(update={"spark": memory | {"spark.sql.shuffle.partitions": "8"}})
     with pytest.raises(InputError, match=r"spark\.spark\.sql\.shuffle\.partitions"):
-        require_able(EngineChoice("sail"), other, LandingLog.of(lake, spec))
+        require_supported(EngineChoice("sail"), other, LandingLog.of(lake, spec))
 
 
 @pytest.mark.parametrize("size", ["4", "4 g", "g", "-1g", "1.5g", "4g; x", ""])

@@ -1,4 +1,4 @@
-"""runs publish, revert, cancel: the commands that change the state of a run."""
+"""runs publish, revert, cancel, drop: the commands that change the state of a run."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def runs_publish(
     if accept is not None and not accept.strip():
         raise InputError("--accept", "no reason", "give the reason for publishing it")
     spec, root = at.spec(pipeline), at.root
-    from strandline.pipeline.publish.publish_staged import (  # noqa: PLC0415
+    from strandline.pipeline.publish.publish_prepared import (  # noqa: PLC0415
         outcome_of,
         overrides_of,
-        publish_staged,
+        publish_prepared,
         require_publishable,
     )
     from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
@@ -56,7 +56,7 @@ def runs_publish(
         with application(
             spec, root, on.choice(spec), as_json=as_json, log=opened.log, short=True
         ) as (spark, step):
-            outcome = publish_staged(
+            outcome = publish_prepared(
                 spec,
                 root,
                 run_id,
@@ -120,6 +120,23 @@ def runs_cancel(
     spec = at.spec(pipeline)
     found = cancel_run(spec, at.root, run_id, reason=reason, requested_by=requested_by)
     show.document(found, as_json=as_json, human=_cancelled)
+
+
+def runs_drop(
+    pipeline: Pipeline,
+    run_id: Run,
+    reason: Annotated[str, typer.Option(help="Reason; kept in the run history.")],
+    *,
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    at: Places,
+) -> None:
+    """Abandon an unpublished run; take back what it wrote."""
+    from strandline.pipeline.publish.abandon import drop_run  # noqa: PLC0415
+
+    spec = at.spec(pipeline)
+    found = drop_run(spec, at.root, run_id, reason=reason, requested_by=requested_by)
+    show.document(found, as_json=as_json, human=show.dropped)
 
 
 def _cancelled(run: Mapping[str, Any]) -> None:

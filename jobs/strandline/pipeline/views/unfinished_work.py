@@ -52,7 +52,7 @@ class RulesRange:
     slots: int
 
 
-def remembered(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any]:
+def unfinished_work(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any]:
     """The work that earlier runs have left for later ones.
 
     Returns:

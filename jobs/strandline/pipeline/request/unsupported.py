@@ -1,4 +1,4 @@
-"""The features that an engine does not support, refused by name before anything is read."""
+"""The features of a pipeline that the chosen engine does not support; they are refused by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ without using them."""
 _MAPPING = "delta.columnMapping.mode"
 
 
-def require_able(choice: EngineChoice, spec: PipelineSpec, log: LandingLog | None) -> None:
+def require_supported(choice: EngineChoice, spec: PipelineSpec, log: LandingLog | None) -> None:
     """Refuse features of a pipeline that an engine does not support.
 
     Args:

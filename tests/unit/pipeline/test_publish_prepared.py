@@ -15,7 +15,7 @@ import yaml
 from lakes import SPEC as CONTENT
 from lakes import a_record, a_spec, instant, land
 
-from strandline.cli import in_hand
+from strandline.cli import run_actions
 from strandline.cli.groups import EngineOptions, Places
 from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing.log import LandingLog
@@ -24,7 +24,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.verdict import Verdict
-from strandline.pipeline.publish.publish_staged import require_publishable
+from strandline.pipeline.publish.publish_prepared import require_publishable
 from strandline.pipeline.request.journal import Journal
 from strandline.quality.audit.result import AuditResult
 
@@ -211,8 +211,8 @@ def test_one_that_has_published_is_shown_again_without_a_session(kept, monkeypat
     def no_session(*_: object, **__: object) -> None:
         raise AssertionError("a session is opened")
 
-    monkeypatch.setattr(in_hand, "application", no_session)
+    monkeypatch.setattr(run_actions, "application", no_session)
     at = Places(str(kept.folder), str(kept.folder))
-    in_hand.runs_publish("meter", "r-1", as_json=True, on=EngineOptions(), at=at)
+    run_actions.runs_publish("meter", "r-1", as_json=True, on=EngineOptions(), at=at)
     said = json.loads(capsys.readouterr().out)
     assert (said["run_id"], said["status"], said["diff"]) == ("r-1", "published", published.diff)

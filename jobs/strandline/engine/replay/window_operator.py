@@ -2,14 +2,14 @@
 
 Flink: `WindowOperator` and `EvictingWindowOperator`. A group is a window of a key, or the records
 of a key whose own windows are connected, for its sessions. The module is shipped to the engine's
-workers as text: of the library it imports `plain` and `in_flight` alone.
+workers as text: of the library it imports `operator_io` and `in_flight` alone.
 `strandline.reference.windows` is the readable definition.
 """
 
 from __future__ import annotations
 
 from strandline.engine.replay.in_flight import InFlight, Window
-from strandline.engine.replay.plain import NEVER, Firing, Records, Replayed, Rules
+from strandline.engine.replay.operator_io import NEVER, Firing, Records, Replayed, Rules
 
 _MAX_WATERMARK = 2**63 - 1
 """See `model.lateness`."""

@@ -9,7 +9,7 @@ import pytest
 from strandline.cli.progress import took_before_of as console_says
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.pipeline.plan.took import parts_before, took_before
+from strandline.pipeline.plan.earlier_durations import seconds_by_part, similar_runs
 
 BEGUN = datetime(2024, 3, 1, tzinfo=UTC)
 
@@ -29,7 +29,7 @@ def a_run(name, records=100, seconds=10.0, *, steps=("observed", "staged"), **mo
 
 def test_runs_over_about_as_many_records_tell_what_the_next_takes():
     ledger = [*a_run("a", 100, 10), *a_run("b", 250, 20.04), *a_run("c", 9_000, 300)]
-    assert took_before(PipelineState.of(ledger), "advance", 120) == {
+    assert similar_runs(PipelineState.of(ledger), "advance", 120) == {
         "runs": 2,
         "records": [100, 250],
         "seconds": [10, 20.0],
@@ -38,14 +38,14 @@ def test_runs_over_about_as_many_records_tell_what_the_next_takes():
 
 def test_where_none_was_of_that_size_the_newest_of_the_kind_tell():
     ledger = [*a_run("a", 100, 10), *a_run("c", 9_000, 300)]
-    assert took_before(PipelineState.of(ledger), "advance", 10**6)["records"] == [100, 9_000]
-    assert took_before(PipelineState.of(ledger), "backfill", 100) is None
-    assert took_before(PipelineState.of([]), "advance", 100) is None
+    assert similar_runs(PipelineState.of(ledger), "advance", 10**6)["records"] == [100, 9_000]
+    assert similar_runs(PipelineState.of(ledger), "backfill", 100) is None
+    assert similar_runs(PipelineState.of([]), "advance", 100) is None
 
 
 def test_only_the_newest_runs_tell():
     ledger = [entry for n in range(9) for entry in a_run(str(n), 100, n)]
-    assert took_before(PipelineState.of(ledger), "advance", 100) == {
+    assert similar_runs(PipelineState.of(ledger), "advance", 100) == {
         "runs": 5,
         "records": [100, 100],
         "seconds": [4, 8],
@@ -64,13 +64,13 @@ def test_only_the_newest_runs_tell():
     ids=["for an approval", "for somebody to accept it", "for another run", "for ever", "unknown"],
 )
 def test_a_run_that_waited_for_somebody_tells_nothing(waited):
-    assert took_before(PipelineState.of(waited), "advance", 100) is None
+    assert similar_runs(PipelineState.of(waited), "advance", 100) is None
 
 
 def test_a_ledger_that_keeps_no_books_tells_the_seconds():
     (*steps, last) = a_run("a")
     old = [*steps, Entry("a", 1, "published", "advance", written_at=last.written_at)]
-    assert took_before(PipelineState.of(old), "advance", 100) == {
+    assert similar_runs(PipelineState.of(old), "advance", 100) == {
         "runs": 1,
         "records": [0, 0],
         "seconds": [10, 10],
@@ -88,14 +88,14 @@ def test_each_part_of_a_run_has_the_median_seconds_of_the_runs_before():
 
     ledger = [*timed("a", 10, 1, 2, 3), *timed("b", 14, 1, 2, 3), *timed("c", 60, 1, 2, 9)]
     parts = {"observe and rebuild": 14, "audit": 1, "diff": 2, "publish": 3}
-    assert parts_before(PipelineState.of(ledger), "advance") == parts
+    assert seconds_by_part(PipelineState.of(ledger), "advance") == parts
     assert (
-        parts_before(
+        seconds_by_part(
             PipelineState.of([*ledger, *timed("d", 99, 9, 9, 9, message="late")]), "advance"
         )
         == parts
     )
-    assert parts_before(PipelineState.of(ledger), "backfill") == {}
+    assert seconds_by_part(PipelineState.of(ledger), "backfill") == {}
     assert console_says("rebuild", parts) == "observe and rebuild: 14s in earlier runs"
     assert console_says("publish", {"publish": 134.2}) == "2m 14s in earlier runs"
     assert console_says("start Spark", parts) == ""

@@ -46,7 +46,7 @@ _CANNOT_BE_READ: tuple[type[Exception], ...] = (
 )
 
 
-def publish_staged(
+def publish_prepared(
     spec: PipelineSpec,
     lake: Lake,
     run_id: str,

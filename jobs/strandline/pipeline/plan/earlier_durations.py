@@ -1,4 +1,4 @@
-"""The duration of earlier runs like a planned one, from the ledger: seconds and records."""
+"""The durations of earlier runs by the ledger: of those like a planned run, and of their parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTS = {
 """The parts of a run, and the ledger steps between which they lie."""
 
 
-def took_before(state: PipelineState, kind: str, records: int) -> Mapping[str, Any] | None:
+def similar_runs(state: PipelineState, kind: str, records: int) -> Mapping[str, Any] | None:
     """The newest runs of a kind over about as many records: their number, records and seconds.
 
     If no run had that size, the newest ones of the kind. A run's records are those of all its
@@ -51,13 +51,13 @@ def took_before(state: PipelineState, kind: str, records: int) -> Mapping[str, A
     }
 
 
-def parts_before(state: PipelineState, kind: str) -> dict[str, float]:
-    """The median seconds that each part of the newest runs of a kind took, by its name.
+def seconds_by_part(state: PipelineState, kind: str) -> dict[str, float]:
+    """The median seconds of each part of the newest runs of a kind, by the part's name.
 
     Observing and rebuilding overlap, and count as one. A part that no such run had is left out.
 
     Args:
-        state: what is known of the pipeline by its ledger.
+        state: the pipeline's state, by its ledger.
         kind: `backfill` or `advance`.
     """
     found: dict[str, list[float]] = {}
@@ -79,7 +79,7 @@ def _is_straight(steps: Sequence[Entry], kind: str) -> bool:
 
 
 def _took(steps: Sequence[Entry], kind: str) -> tuple[int, float] | None:
-    """The records and seconds of a run; None: of another kind, or it had to wait or failed."""
+    """The records and seconds of a run; None: not straight (`_is_straight`), or without times."""
     first, last = steps[0], steps[-1]
     if not (_is_straight(steps, kind) and first.written_at and last.written_at):
         return None

@@ -1,4 +1,4 @@
-"""The state that earlier runs have left for a scheduled run, and since when it evaluates again."""
+"""The state that earlier runs have left, and the arrivals that a run evaluates again for it."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class LandedBefore:
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """The state that earlier runs have left for a run.
+class EarlierRuns:
+    """The state that earlier runs have left, for the plan of a run.
 
     Attributes:
         state: the pipeline's state, by its ledger.
@@ -67,7 +67,7 @@ class Remembered:
             since another instant.
         known_until_ms: the midnight up to which the results of the other pipeline are known; None:
             the source is a landing table.
-        known_ms: the instant up to which they are.
+        known_ms: the instant up to which they are known.
         states_in: gives the last closed and the first open published slot of a range.
         landed_before: for a range with overridden settings, gives the landing table at its run;
             None: rows that landed since cannot be distinguished from earlier ones.
