@@ -47,9 +47,8 @@ def _page(found: Mapping[str, Any]) -> None:
     """Print the number of incomplete windows by cause, and the newest of them."""
     name, out, unit = escape(found["pipeline"]), show.out, found["unit"]
     colour = "yellow" if found["incomplete"] else "green"
-    many = f"{found['incomplete']:,} of {number_of(found['slots'], unit)} incomplete"
-    many = many if found["slots"] else f"no {unit} there"
-    out.print(f"[bold]{name}[/]: [{colour}]{many}[/]")
+    share = f"{found['incomplete']:,} of {number_of(found['slots'], unit)} incomplete"
+    out.print(f"[bold]{name}[/]: [{colour}]{share if found['slots'] else f'no {unit} there'}[/]")
     if found["notice"]:
         out.print(f"note: {escape(found['notice'])}")
     facts = show.facts_table()

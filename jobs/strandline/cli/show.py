@@ -62,20 +62,8 @@ def outcome(run: Mapping[str, Any]) -> None:
         out.print(*findings.lines(run["findings"]), sep="", end="")
         return
     _add_cost(facts, run)
-    if run["owed"]:
-        facts.add_row("to recompute", days_named(run["owed"]))
-    if run["judged_from"]:
-        facts.add_row("judged again", f"what arrived from {run['judged_from']} on")
-    for book in run["books"]:
-        if not book["name"].startswith("arrival day"):
-            facts.add_row(book["name"], f"{number_of(book['total'], 'record')} = {_parts_of(book)}")
-    if run["read"]:
-        facts.add_row("malformed", counted(run["malformed"]))
-    _add_violations(facts, run)
-    if run["slots"]:
-        facts.add_row("slots", f"{counted(run['slots'])}; gaps {run['gaps']:,}")
-    elif run["gaps"]:  # of gaps alone, or published later: the states are not in the ledger
-        facts.add_row("gaps", f"{run['gaps']:,}")
+    _add_records(facts, run)
+    _add_slots(facts, run)
     out.print(facts)
     out.print(_diff_table(run["diff"]))
     for part in preview.parts(run["preview"]):
@@ -85,7 +73,7 @@ def outcome(run: Mapping[str, Any]) -> None:
     if run["status"] == "prepared":
         out.print(
             f"nothing is published yet: strandline runs publish {escape(run['pipeline'])} "
-            f"{run['run_id']} publishes just this"
+            f"{run['run_id']} publishes exactly this"
         )
     if not run["changed"]:
         out.print("nothing changes: the published rows are those of this run")
@@ -248,10 +236,32 @@ def _add_cost(facts: Table, run: Mapping[str, Any]) -> None:
         facts.add_row("took before", preview.took(before))
 
 
+def _add_records(facts: Table, run: Mapping[str, Any]) -> None:
+    """Add the arrivals that a run evaluates again, and the number of its records by outcome."""
+    if run["owed"]:
+        facts.add_row("to recompute", days_named(run["owed"]))
+    if run["judged_from"]:
+        facts.add_row("evaluated again", f"all arrivals from {run['judged_from']} on")
+    for book in run["books"]:
+        if not book["name"].startswith("arrival day"):
+            facts.add_row(book["name"], f"{number_of(book['total'], 'record')} = {_parts_of(book)}")
+    if run["read"]:
+        facts.add_row("malformed", counted(run["malformed"]))
+    _add_violations(facts, run)
+
+
 def _add_violations(facts: Table, run: Mapping[str, Any]) -> None:
     """Add the records out of order, for a watermark strategy that assumes ascending times."""
     if run["violations"] is not None:
         facts.add_row("out of order", number_of(run["violations"], "record"))
+
+
+def _add_slots(facts: Table, run: Mapping[str, Any]) -> None:
+    """Add the number of slots by state, and of gaps."""
+    if run["slots"]:
+        facts.add_row("slots", f"{counted(run['slots'])}; gaps {run['gaps']:,}")
+    elif run["gaps"]:  # of gaps alone, or published later: the states are not in the ledger
+        facts.add_row("gaps", f"{run['gaps']:,}")
 
 
 def _parts_of(book: Mapping[str, Any]) -> str:

@@ -107,10 +107,10 @@ def preview_to_show(
     """
     if not request.is_shown_first:
         return None
-    observation, observed = planned.observation, None
-    rows, days = rebuilt.malformed.rows, [*observation.new_days, *observation.partial_days]
-    keeps = ctx.dry_run and not request.overrides
-    if keeps and (rows is not None or has_malformed(ctx.store, observation.new_days)):
+    observation, rows, observed = planned.observation, rebuilt.malformed.rows, None
+    would_observe = ctx.dry_run and not request.overrides
+    if would_observe and (rows is not None or has_malformed(ctx.store, observation.new_days)):
+        days = [*observation.new_days, *observation.partial_days]
         observed, _ = malformed_diff(
             rows, days, observation.new_days, observation, ctx.store, ctx.staging
         )

@@ -56,7 +56,8 @@ def _of_side(spec: PipelineSpec, place: str, of_watermark: str, table: TableName
     if spec.reads_results_of is None:
         yield from _of_source(spec, place, of_watermark, table)
     else:
-        yield from _of_key(spec, place, table)
+        for name, text in spec.source.key.items():
+            yield Use(f"{place}.key.{name}", text, "any", table)
     if spec.window.gap_of_record is not None:
         yield Use("window.session", spec.window.gap_of_record, "gap", table)
 
@@ -65,29 +66,23 @@ def _of_source(
     spec: PipelineSpec, place: str, of_watermark: str, table: TableName
 ) -> Iterator[Use]:
     source, watermark = spec.source, spec.watermark
-    if source.arrival_date is not None:
-        yield Use(f"{place}.arrival_date", source.arrival_date, "date", table)
-    yield Use(f"{place}.arrival_time", source.arrival_time, "time", table)
-    if not spec.arrival_is_event_time:
-        yield Use(f"{place}.event_time", source.event_time, "time", table)
-    if source.channel is not None:
-        yield Use(f"{place}.channel", source.channel, "any", table)
-    yield from _of_key(spec, place, table)
-    if source.sequence is not None:
-        yield Use(f"{place}.sequence", source.sequence, "sequence", table)
-    for name in source.id or ():
-        yield Use(f"{place}.id", name, "column", table)
-    for name in source.deduplicate.columns if source.deduplicate else ():
-        yield Use(f"{place}.deduplicate.columns", name, "column", table)
-    for name, text in (("where", source.where), ("valid", source.valid)):
+    compared = source.deduplicate.columns if source.deduplicate else ()
+    uses: list[tuple[str, str | None, Wanted | Literal["column"]]] = [
+        ("arrival_date", source.arrival_date, "date"),
+        ("arrival_time", source.arrival_time, "time"),
+        ("event_time", None if spec.arrival_is_event_time else source.event_time, "time"),
+        ("channel", source.channel, "any"),
+        *((f"key.{name}", text, "any") for name, text in source.key.items()),
+        ("sequence", source.sequence, "sequence"),
+        *(("id", name, "column") for name in source.id or ()),
+        *(("deduplicate.columns", name, "column") for name in compared),
+        ("where", source.where, "condition"),
+        ("valid", source.valid, "condition"),
+    ]
+    for name, text, wanted in uses:
         if text is not None:
-            yield Use(f"{place}.{name}", text, "condition", table)
+            yield Use(f"{place}.{name}", text, wanted, table)
     if isinstance(watermark, Punctuated):
         yield Use(f"{of_watermark}.marker", watermark.marker, "condition", table)
     if isinstance(watermark, CandidateExpression):
         yield Use(f"{of_watermark}.candidate", watermark.candidate_, "time", table)
-
-
-def _of_key(spec: PipelineSpec, place: str, table: TableName) -> Iterator[Use]:
-    for name, text in spec.source.key.items():
-        yield Use(f"{place}.key.{name}", text, "any", table)

@@ -171,12 +171,19 @@ def test_a_store_whose_puts_race_is_refused_unless_there_is_one_publisher(object
     monkeypatch.setattr(StoreObjects, "create", lambda self, name, content: True)
     with pytest.raises(InputError, match=r"2 of 2 created the same object.*STRANDLINE_PUBLISHERS"):
         require_created_once("s3://bucket/wrong")
+    monkeypatch.setattr(StoreObjects, "create", _not_implemented)
+    with pytest.raises(InputError, match=r"hold when they race \(they were refused\)"):
+        require_created_once("s3://bucket/without")
     monkeypatch.setenv("STRANDLINE_PUBLISHERS", "one")
     with term_of("s3://bucket/wrong/meter", lambda number: None):
         assert objects.names() == []
     monkeypatch.setenv("STRANDLINE_PUBLISHERS", "two")
     with pytest.raises(InputError, match="'two' is not known"), term_of("s3://b/m", print):
         pass
+
+
+def _not_implemented(self, name, content):
+    raise OSError("NotImplemented: A header you provided implies functionality")
 
 
 def test_a_race_is_won_once(objects):

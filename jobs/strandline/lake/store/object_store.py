@@ -12,20 +12,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from strandline.errors import InputError, store_error
 
 if TYPE_CHECKING:
-    from obstore.store import ObjectStore
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
 PUBLISHERS = "STRANDLINE_PUBLISHERS"
 """The environment variable by which a user declares a single publisher: `one`."""
 _UNSAFE = ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_COPY_IF_NOT_EXISTS")
 """Environment variables by which delta-rs commits without conditional puts."""
 _RACERS, _ROUNDS = 2, 32
-"""Two racing threads, and rounds: a store without conditional puts fails with two threads, too."""
+"""The numbers of racing threads and of rounds; two threads suffice to find a store without them."""
 _WITHOUT = re.compile(r"NotImplemented|NotSupported|\b501\b")
 
 
@@ -77,9 +78,8 @@ class StoreObjects:
         """The names of all objects, without a store's marks of folders."""
         import obstore  # noqa: PLC0415 - an extra
 
-        return [
-            str(one["path"]) for some in obstore.list(self.store) for one in some if one["path"]
-        ]
+        objects = chain.from_iterable(obstore.list(self.store))
+        return [str(one["path"]) for one in objects if one["path"]]
 
     def delete(self, name: str) -> None:
         """Remove an object."""
@@ -101,18 +101,14 @@ def objects_at(uri: str) -> StoreObjects:
         problem = "needs the package obstore, which is not installed"
         raise InputError(f"lake {uri}", problem, "install strandline[s3]") from None
     http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true", "yes"}
-    seconds = [timedelta(seconds=number) for number in (5, 20, 30)]
+    retries: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
+    client: ClientConfig = {
+        "connect_timeout": timedelta(seconds=5),
+        "timeout": timedelta(seconds=30),
+        "allow_http": http,
+    }
     try:
-        store = from_url(
-            uri,
-            retry_config={"max_retries": 4, "retry_timeout": seconds[1]},
-            client_options={
-                "connect_timeout": seconds[0],
-                "timeout": seconds[2],
-                "allow_http": http,
-            },
-        )
-        return StoreObjects(store)
+        return StoreObjects(from_url(uri, retry_config=retries, client_options=client))
     except (BaseError, ValueError) as error:
         raise store_error(uri, error) from None
 
@@ -139,7 +135,7 @@ def require_reachable(root: str) -> None:
     try:
         objects = objects_at(root)
     except InputError:
-        if one_publisher():  # who needs no lock needs no store that the lock knows
+        if one_publisher():  # obstore serves only the lock, which is not needed
             return
         raise
     from obstore import list_with_delimiter  # noqa: PLC0415 - an extra
@@ -159,7 +155,8 @@ def require_created_once(root: str) -> None:
         root: the URI of a lake; each process checks it once.
 
     Raises:
-        InputError: several threads have created the same object, or it has no conditional puts.
+        InputError: several threads have created the same object, or the store has no conditional
+            puts.
         RetryableError: it does not answer.
     """
     from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
@@ -172,10 +169,11 @@ def require_created_once(root: str) -> None:
             raise store_error(root, error) from None
         winners = {0}
     if winners != {1}:
-        several = f"{max(winners)} of {_RACERS} created the same object"
+        most = max(winners)
+        seen = f"{most} of {_RACERS} created the same object" if most > 1 else "they were refused"
         raise InputError(
             f"lake {root}",
-            f"its store has no conditional puts that hold when they race ({several}), so that "
+            f"its store has no conditional puts that hold when they race ({seen}), so that "
             "runs would overwrite each other",
             "use a store with them (see docs/object-stores.md); or, where nobody else ever "
             f"publishes, set {PUBLISHERS}=one",
@@ -183,7 +181,7 @@ def require_created_once(root: str) -> None:
 
 
 def race(create: Callable[[str, bytes], bool], delete: Callable[[str], None]) -> set[int]:
-    """The number of threads that have created each of some objects."""
+    """How many threads created an object, of each round; {1} if the puts are conditional."""
     found = set()
     with ThreadPoolExecutor(_RACERS) as racers:
         for name in (uuid4().hex for _ in range(_ROUNDS)):

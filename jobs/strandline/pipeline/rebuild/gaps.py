@@ -83,7 +83,7 @@ def stage_gaps(
     return StagedGaps(
         completeness=parts.completeness,
         rows=parts.rows,
-        not_in_rows=parts.not_shown,
+        not_in_rows=parts.not_in_rows,
         count=gaps.count(plan.scope.windows, filled),
         around=tuple(around),
         first_accepted=first,
@@ -98,10 +98,10 @@ class _Parts:
         self._ctx, self._plan, self._number = ctx, plan, len(pieces)
         self._shown: list[pd.DataFrame] = []
         self.completeness = pieces[-1].staged["completeness"]
-        self.not_shown = Counter[str]()
+        self.not_in_rows = Counter[str]()
 
     def stage_all(self, gaps: Gaps, listed: Sequence[range]) -> None:
-        """Stage the gaps that are listed, but for those in ranges that stay."""
+        """Stage the listed gaps, except those in kept ranges."""
         scope = self._plan.scope
         for slots in gaps.listed(
             [row for row in listed if not scope.keeps(gaps.starts_of(row).start_ms)]
@@ -109,12 +109,12 @@ class _Parts:
             self._stage(slots)
 
     def _stage(self, slots: pd.DataFrame) -> None:
-        """Stage some more gaps."""
+        """Stage gaps as a further part."""
         rows = _rows_of(slots, self._ctx)
         self.completeness = stage_calendar(self._ctx, rows, self._number)
         self._number += 1
         if len(self._shown) > 1:
-            self.not_shown += _states_in(self._shown.pop(), self._plan.scope.windows)
+            self.not_in_rows += _states_in(self._shown.pop(), self._plan.scope.windows)
         self._shown.append(with_ended_inputs(rows, self._plan))
 
     @property
@@ -156,7 +156,8 @@ def _listed(
         outside |= {*gaps.around(only, {window} if gaps.has_record(window) else ())}
     around = list[TimeRange]()
     if known is not None and gaps.first is not None and known != gaps.first:
-        # slots that are gaps by now, or no longer, as others accepted the first record before
+        # the first record accepted is another one than before, so slots have become gaps, or are
+        # gaps no longer
         moved = range(min(known, gaps.first), max(known, gaps.first) + ids.step, ids.step)
         starts = TimeRange(gaps.starts_of(moved).start_ms, gaps.starts_of(moved).end_ms)
         with_records = Calendar.of(gaps.history, gaps.clock, [starts]).windows["window_id"]
@@ -199,9 +200,9 @@ class _First:
         ids = grid.ids_within(within)
         before = TimeRange(EVERYTHING.start_ms, within.start_ms)
         behind = TimeRange(within.end_ms, EVERYTHING.end_ms)
-        first = self._first_of(before) if known is None else None
         if known is not None and known < ids.start:
-            first = known
+            return known
+        first = self._first_of(before) if known is None else None
         if first is None:
             first = self._first_in_range(pieces)
         if first is not None:
@@ -234,10 +235,8 @@ class _First:
 
     def _event_dates(self, within: TimeRange) -> list[int]:
         """The midnights of the dates that hold event times of windows which start in a range."""
-        events, day_map = (
-            self.observation.history.days.events_of(within),
-            self.observation.history.days.day_map,
-        )
+        days = self.observation.history.days
+        events, day_map = days.events_of(within), days.day_map
         inside = (day_map["largest_ts_ms"] >= events.start_ms) & (
             day_map["least_ts_ms"] < events.end_ms
         )

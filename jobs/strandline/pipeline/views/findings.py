@@ -216,13 +216,11 @@ def _was_published_meanwhile(steps: Sequence[Entry], state: PipelineState) -> bo
     )
 
 
-def _of_audits(state: PipelineState) -> Iterator[Finding]:
-    """Findings about failed rules, by the audits in force.
+def _audits_in_force(state: PipelineState) -> list[Entry]:
+    """The steps with the audits in force: of the last scheduled run, and of later runs by hand.
 
-    In force are the audit of the last scheduled run, and those of later runs by hand whose range no
-    later run covers. A run by hand over everything counts as scheduled. The audit of a run that a
-    revert has undone is not in force. Two runs with a common part of their ranges that found the
-    same have one finding, the later's.
+    A run by hand over everything counts as scheduled. An audit is not in force if a later run
+    covers its range, or if its run was reverted.
     """
     in_force: list[Entry] = []
     taken_back = {pair.run.run_id for pair in state.taken_back}
@@ -237,6 +235,15 @@ def _of_audits(state: PipelineState) -> Iterator[Finding]:
             in_force = []
         in_force = [one for one in in_force if not _is_evaluated_again(one, entry)]
         in_force.append(entry)
+    return in_force
+
+
+def _of_audits(state: PipelineState) -> Iterator[Finding]:
+    """Findings about failed rules, by the audits in force.
+
+    If two runs whose ranges overlap found the same, only the later one has the finding.
+    """
+    in_force = _audits_in_force(state)
     for place, entry in enumerate(in_force):
         overlapping = (one for one in in_force[place + 1 :] if _share_a_part(entry, one))
         found_again = {
