@@ -169,19 +169,21 @@ def storage_error(
     if _OF_A_REQUEST.search(said):
         return store_error(place, error)
     if _FULL.search(said):
-        way_out = "free space there and in TMPDIR, then run it again: nothing half written counts"
+        way_out = (
+            "free space there and in TMPDIR, then run it again: partly written files are ignored"
+        )
         return RetryableError(place, "the disk is full", way_out)
     if _TOO_LARGE.search(said):
-        way_out = "raise it (ulimit -f), then run it again: nothing half written counts"
+        way_out = "raise it (ulimit -f), then run it again: partly written files are ignored"
         return RetryableError(place, "a file would exceed the limit on the size of files", way_out)
-    is_of_a_store = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+    is_of_system = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
     if _CUT.search(said):
         way_out = "it was not stored when the power was cut: see 'A power cut' in the guide"
         return InputError(place, f"a file is not whole ({telling_line(said)})", way_out)
     if _DAMAGED_LOG.search(said):
         problem = f"a table's log is damaged ({telling_line(said)[:_LONGEST]})"
         return InputError(place, problem, "restore the files of its _delta_log from a copy")
-    if not (of_a_store or is_of_a_store):
+    if not (of_a_store or is_of_system):
         return None
     if _NOT_WRITABLE.search(said):
         return _cannot_be_read(place, error) if to_read else _refused(place, error)

@@ -86,7 +86,7 @@ def notifier_of(connection: Connection, alarm: Alarm) -> Notifies:
 
         to = connection.extra_dejson.get("to")
         if not to:
-            msg = f"connection {connection.conn_id!r} names nobody: give `to` among its extras"
+            msg = f"connection {connection.conn_id!r} names no recipient: give `to` in its extras"
             raise ValueError(msg)
         return SmtpNotifier(
             smtp_conn_id=connection.conn_id,

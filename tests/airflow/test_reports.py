@@ -86,7 +86,7 @@ def test_a_report_of_other_days_is_made_when_it_is_asked_for(
     ("days", "status", "problem"),
     [
         ("since=2013-01-05&until=2013-01-04", 400, "is after --until 2013-01-04"),
-        ("until=2013-02-30", 400, "is no day"),
+        ("until=2013-02-30", 400, "is not a date"),
         ("since=yesterday", 422, "pattern"),
         ("since=", 422, "pattern"),
         ("since=2013-01-01%0A", 422, "pattern"),

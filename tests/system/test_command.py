@@ -275,7 +275,7 @@ def test_a_run_is_rejected_then_mended_then_reported(strandline, home):
     again = ("backfill", "clicks", "--start", "2024-03-01", "--end", "2024-03-02")
     repeated = strandline(*again)
     assert "Spark" not in repeated.stderr
-    assert f"run {outcome['run_id']} has published just this" in said(repeated)
+    assert f"run {outcome['run_id']} has published exactly this" in said(repeated)
     strandline(*again, "--force", "--repeat-only", exit_code=2)
     strandline(*again, "--as-of", "2024-03-02", "--repeat-only", exit_code=5)
 

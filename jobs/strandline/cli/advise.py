@@ -115,7 +115,7 @@ def share_of(text: str) -> Fraction:
     number = Fraction(match[1]) if match else Fraction(0)
     share = number / 100 if match and match[2] else number
     if not 0 < share <= 1:
-        raise InputError("--keep", f"{text!r} is no share", "write one such as 99.9%")
+        raise InputError("--keep", f"{text!r} is not a share", "write one such as 99.9%")
     return share
 
 

@@ -47,7 +47,7 @@ def _position(text: str) -> int:
     """
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         way_out = "give the `next` of an earlier answer, or 0 for all runs"
-        raise InputError("--since", f"{text!r} is no position of the ledger", way_out)
+        raise InputError("--since", f"{text!r} is not a position of the ledger", way_out)
     return int(text)
 
 

@@ -36,7 +36,9 @@ def _day(option: str, text: str | None) -> date | None:
     try:
         return None if text is None else date.fromisoformat(text)
     except ValueError:
-        raise InputError(option, f"{text!r} is no day", "write one such as 2013-01-15") from None
+        raise InputError(
+            option, f"{text!r} is not a date", "write one such as 2013-01-15"
+        ) from None
 
 
 def shown(days: Mapping[str, str | None]) -> str:

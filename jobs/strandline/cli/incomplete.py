@@ -25,16 +25,16 @@ def incomplete(
     since: Since = None,
     until: Until = None,
     limit: Annotated[
-        int, typer.Option(min=1, max=MOST_LISTED, help="List at most so many, the newest first.")
+        int, typer.Option(min=1, max=MOST_LISTED, help="The most windows to list, newest first.")
     ] = 50,
     as_json: AsJson = False,
     at: Places,
 ) -> None:
     """Show which windows are incomplete, and why.
 
-    Over all keys: open, still open to late records, empty between others, with records that came
-    too late, or to be recomputed. Of the last 90 days, or of --since and --until. No engine is
-    started. It exits with 0 whatever it shows.
+    A window (over all keys) is incomplete if it is open, still accepts late records, is empty
+    between others, has refused late records, or is to be recomputed. Shown are the last 90 days, or
+    those of --since and --until. No engine is started. The exit code is 0 whatever is shown.
     """
     from strandline.pipeline.views.incomplete import incomplete_of  # noqa: PLC0415
 

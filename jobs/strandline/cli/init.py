@@ -101,7 +101,7 @@ def _require_name(name: str) -> None:
     if name.lower() != short_name(name):
         raise InputError(
             "--name",
-            f"{name!r} is no name of a pipeline",
+            f"{name!r} is not a name of a pipeline",
             f"use letters, digits, _ and -, such as {short_name(name)}",
         )
 

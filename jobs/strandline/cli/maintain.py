@@ -36,12 +36,14 @@ def _days(help_: str) -> Any:
 class _DaysKept:
     """The retention of old files, staging and ledger entries, in days."""
 
-    keep_days: Annotated[int, _days("Keep old versions of tables for so many days.")] = 30
-    staging_days: Annotated[int, _days("Keep staging of rejected, dead and prepared runs.")] = 7
-    report_days: Annotated[int, _days("Keep results of audits.")] = 90
-    ledger_days: Annotated[int, _days("Keep steps of ended runs; published ones always stay.")] = (
-        400
-    )
+    keep_days: Annotated[int, _days("Days to keep old versions of tables.")] = 30
+    staging_days: Annotated[
+        int, _days("Days to keep staging of rejected, dead and prepared runs.")
+    ] = 7
+    report_days: Annotated[int, _days("Days to keep results of audits.")] = 90
+    ledger_days: Annotated[
+        int, _days("Days to keep steps of ended runs; published ones always stay.")
+    ] = 400
 
 
 def maintain(
@@ -129,12 +131,12 @@ def _planned(found: Mapping[str, Any]) -> None:
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each planned step that is not of a table."""
+    """The notice, and a line for each planned step."""
     if found["notice"]:
         yield f"{found['notice']}; published tables are left alone until then"
     for name, table in found["tables"].items():
         if table["days"]:
-            yield f"{name}: put the files of {number_of(table['days'], 'day')} together"
+            yield f"{name}: compact the files of {number_of(table['days'], 'day')}"
         if table["unneeded"]["files"]:
             yield f"{name}: remove {_size(table['unneeded'])} that no kept version needs"
     if found["quarantine"]:

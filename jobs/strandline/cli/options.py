@@ -77,7 +77,7 @@ PreviewRows = Annotated[
     typer.Option(
         min=0,
         max=MOST_SHOWN,
-        help="List at most so many added, changed and removed windows each in the preview.",
+        help="The most windows to list in the preview: of added, changed and removed ones each.",
     ),
 ]
 MaxBytes = Annotated[

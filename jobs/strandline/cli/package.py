@@ -56,7 +56,7 @@ def package(
     from strandline.packing.wheel import origin  # noqa: PLC0415
 
     if worker_python is not None and not worker_python.is_absolute():
-        problem = f"{str(worker_python)!r} is no absolute path"
+        problem = f"{str(worker_python)!r} is not an absolute path"
         raise InputError("--worker-python", problem, "give a folder of the workers, such as /usr")
     python = worker_python or Path(sys.base_prefix)
     contents = Contents(origin(wheel), tuple(requirements or ()), python)

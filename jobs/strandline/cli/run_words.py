@@ -1,4 +1,4 @@
-"""The words of the command for a run: its windows, its state, its changes, its engine."""
+"""The parts of a run as commands print them: its windows, state, changes and engine."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import typer
 
 def schema(
     tests: Annotated[
-        bool, typer.Option("--tests", help="Of the tests of pipelines (NAME.test.yaml) instead.")
+        bool, typer.Option("--tests", help="Print the schema of pipelines' tests instead.")
     ] = False,
 ) -> None:
     """Print the JSON schema of pipeline files: editors complete and explain keys by it."""

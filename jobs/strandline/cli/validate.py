@@ -66,7 +66,7 @@ def _validated(
         notes = _unchecked(spec, lake, path.name)
     except InputError as error:
         return {"target": target, "valid": False, "problem": str(error)}
-    except Exception as error:  # noqa: BLE001 - one file's trouble is not the others'
+    except Exception as error:  # noqa: BLE001 - other files are still checked
         return {"target": target, "valid": False, "problem": f"{target}: {problem_of(error)}"}
     return {"target": target, "valid": True, "pipeline": spec.pipeline, "notes": notes}
 

@@ -68,7 +68,7 @@ def read_cases(path: Path) -> Iterator[Case]:
             raise InputError(place, '"scenario" and "expected" are not both objects', _SHAPE)
         name = scenario.get("name")
         if not isinstance(name, str) or not name:
-            raise InputError(place, f"scenario.name: {name!r} is no name", "name each scenario")
+            raise InputError(place, f"scenario.name: {name!r} is not a name", "name each scenario")
         yield Case(path.name, name, scenario, expected)
 
 

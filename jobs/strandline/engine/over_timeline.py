@@ -1,4 +1,4 @@
-"""Timelines that wrap another one."""
+"""The base class of timelines that wrap another one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from strandline.engine.timeline import Timeline
 
 @dataclass(frozen=True)
 class OverTimeline:
-    """A timeline that passes on the parts of another one which it does not change.
+    """A timeline that changes only some queries of another one.
 
     Attributes:
-        timeline: the other one.
+        timeline: the wrapped timeline.
     """
 
     timeline: Timeline

@@ -105,7 +105,11 @@ def _called_for() -> Column:
 
 
 def calls_of(spec: PipelineSpec, group: tuple[str, ...], order: tuple[str, ...]) -> Calls:
-    """The calls of a pipeline's function, in terms of the columns of a partition."""
+    """The calls of a pipeline's function; `group` and `order`: see `Calls`.
+
+    Raises:
+        InputError: the text of the function's module is missing.
+    """
     if spec.process is None or not spec.process.files:
         problem = "it has no text of the function's module"
         raise InputError(f"{spec.pipeline}: process", problem, "read it from its file")

@@ -158,7 +158,7 @@ def put(jar: Jar, folder: Path) -> None:
 
 
 def fetch(environment: Mapping[str, str], into: Path | None = None) -> list[str]:
-    """Add the missing jars of the lock to a folder; their names.
+    """Add the missing jars of the lock to a folder, and return their names.
 
     Args:
         environment: see `download`.

@@ -241,7 +241,7 @@ def _notice_of(unfinished: UnfinishedPublish | None) -> str | None:
 def _after_the_end(position: int, state: PipelineState) -> InputError:
     return InputError(
         "--as-of-ledger",
-        f"{position} is no position of the ledger, which ends at {state.position}",
+        f"{position} is not a position of the ledger, which ends at {state.position}",
         "give one of strandline changes, or leave it out for the newest state",
     )
 

@@ -56,7 +56,7 @@ _STILL_COMING = ("open", "fired")
 
 
 def share_so_far(share: float | None, state: str) -> str:
-    """The complete share of a slot: `97.6 %`; `100 % so far` while it accepts records."""
+    """The accepted share of a slot's records: `97.6 %`; `100 % so far` until the slot closes."""
     if share is None:
         return NOTHING
     return percent(share, 1) + (" so far" if state in _STILL_COMING else "")

@@ -127,7 +127,7 @@ class ProcessingTimeLag(Generator):
 
 
 class NoWatermarksGenerator(Generator):
-    """Nothing, ever. Flink: `NoWatermarksGenerator`."""
+    """A generator that emits no watermark. Flink: `NoWatermarksGenerator`."""
 
     def on_periodic_emit(self, now_ms: int) -> int | None:
         """Nothing."""

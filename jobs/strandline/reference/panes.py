@@ -69,7 +69,7 @@ class WindowState:
     fired_ids: set[str] = field(default_factory=set)
 
     def keep(self, members: list[Record]) -> None:
-        """Remove all other records; a firing that contained one cannot be superseded any more."""
+        """Keep only some records; firings with a removed one are not superseded any more."""
         removed = {r.record_id for r in self.members} - {r.record_id for r in members}
         self.members = members
         if removed:

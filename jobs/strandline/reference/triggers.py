@@ -194,23 +194,23 @@ class PurgingTrigger(WindowTrigger):
     """A trigger whose firings empty the window; its own state stays. Flink: `PurgingTrigger`."""
 
     def __init__(self, nested: WindowTrigger) -> None:
-        """A purging form of another trigger."""
+        """Wrap a trigger, which then purges whenever it fires."""
         self._nested = nested
 
     def on_element(self, record: Record, context: TriggerContext) -> TriggerResult:
-        """Purge when the other trigger fires."""
+        """Purge when the nested trigger fires."""
         return _purging(self._nested.on_element(record, context))
 
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        """Purge when the other trigger fires."""
+        """Purge when the nested trigger fires."""
         return _purging(self._nested.on_event_time(time_ms, context))
 
     def on_merge(self, merged: Sequence[Self], context: TriggerContext) -> None:
-        """Merge the state of the other trigger."""
+        """Merge the state of the nested trigger."""
         self._nested.on_merge([part._nested for part in merged], context)
 
     def clear(self, context: TriggerContext) -> None:
-        """Clear the other trigger."""
+        """Clear the state of the nested trigger."""
         self._nested.clear(context)
 
 

@@ -77,7 +77,7 @@ def _problems_of_use(use: Use, columns: Columns | None) -> Iterator[Problem]:
     if use.wanted == "column":
         if columns is not None and use.text not in columns:
             yield missing((use.text,), columns) or (
-                f"{use.text!r} is no column, but for upper and lower case",
+                f"{use.text!r} is a column only if upper and lower case are ignored",
                 f"its columns are {', '.join(columns)}",
             )
     elif use.wanted == "aggregate":
@@ -106,7 +106,7 @@ def problems_of_record(text: str, wanted: Wanted, columns: Columns | None) -> It
     of_many = [call.name for call in sql.calls if call.is_aggregate]
     if of_many:
         yield (
-            f"{text!r} is an aggregate ({of_many[0]}()), and each record is asked for itself",
+            f"{text!r} is an aggregate ({of_many[0]}()), and each record needs a value of its own",
             "name it under aggregates",
         )
     elif sql.over or any(call.is_of(known.OF_NEIGHBOURS) for call in sql.calls):
@@ -114,8 +114,8 @@ def problems_of_record(text: str, wanted: Wanted, columns: Columns | None) -> It
     for call in sql.calls:
         if call.is_of(known.OTHER_ROWS):
             yield (
-                f"{text!r} makes other rows of the records ({call.name}())",
-                "land them so, or give one value for each record",
+                f"{text!r} does not give one value for each record ({call.name}())",
+                "compute it before landing, or give another expression",
             )
     if not before:
         yield from _misfit(text, wanted, _type_of(text, sql, columns))
@@ -136,7 +136,7 @@ def problems_of_aggregate(text: str, columns: Columns | None) -> Iterator[Proble
                 f"say which order, for example {known.ORDER_DEPENDENT[call.name]}",
             )
     if why_not := _why_no_aggregate(sql, columns):
-        yield f"{text!r} is no aggregate ({why_not[0]})", why_not[1]
+        yield f"{text!r} is not an aggregate ({why_not[0]})", why_not[1]
 
 
 def _why_no_aggregate(sql: Sql, columns: Columns | None) -> Problem | None:
@@ -172,7 +172,10 @@ def _of_columns(text: str, sql: Sql, columns: Columns | None) -> Iterator[Proble
         found = None if _is_bare_call(path, columns) else missing(path, columns)
         if found is not None:
             problem, way_out = found
-            yield f"{text!r} is no column and no expression over its table ({problem})", way_out
+            yield (
+                f"{text!r} is neither a column nor an expression over its table ({problem})",
+                way_out,
+            )
 
 
 def _of_chance(text: str, sql: Sql, columns: Columns | None) -> Iterator[Problem]:

@@ -168,7 +168,7 @@ def _column(name: str, value: Any, kind: str) -> pa.Array:
         _require_fields(value, column_type)
         return pa.array([value], column_type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        msg = f"returned {value!r} as {name}, which is no {kind} ({error})"
+        msg = f"returned {value!r} as {name}, which is not a {kind} ({error})"
         raise ProcessError(msg) from None
 
 

@@ -44,7 +44,7 @@ class _Early(_AnyTrigger):
 
 
 class Continuous(_Early):
-    """`{continuous: 10m}`: fires also at every multiple of an interval."""
+    """`{continuous: 10m}`: fires at every multiple of an interval, and at the window's end."""
 
     continuous: Length
 

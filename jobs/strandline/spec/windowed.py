@@ -71,7 +71,7 @@ class WindowedSpec(CommonSpec):
             problem = "for global windows alone; choose another, or write window: {global: {}}"
             refuse_at("trigger", trigger.model_dump(), problem)
         if isinstance(trigger, Delta) and window.merging:
-            problem = "of a trigger that cannot merge sessions, nor does Flink let it; take another"
+            problem = "of a trigger that cannot merge sessions, as in Flink; choose another trigger"
             refuse_at("trigger.delta", trigger.delta, problem)
         return self
 
@@ -91,7 +91,7 @@ class WindowedSpec(CommonSpec):
             problem = "without `returns`: name its columns with their types: returns: {n: bigint}"
             refuse_at("process", self.process.name, problem)
         if self.process is None and self.returns:
-            problem = "of no function; give process: package.module:function, or remove it"
+            problem = "without a function; give process: package.module:function, or remove it"
             refuse_at("returns", self.returns, problem)
         return self
 

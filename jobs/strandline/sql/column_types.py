@@ -66,7 +66,7 @@ def _is_number(kind: str) -> bool:
 _RULES: dict[Wanted, tuple[Callable[[str], bool], str, str]] = {
     "time": (
         _TIMES.__contains__,
-        "{text} is {KIND}, which is no time",
+        "{text} is {KIND}, which is not a time",
         "give an expression such as timestamp_millis({text})",
     ),
     "date": (_TIMES.__contains__, "is {KIND}", "give a date column"),

@@ -62,7 +62,7 @@ def parse(text: str) -> Sql | NotUnderstood:
         tree = tree_of(text)
         return tree if isinstance(tree, NotUnderstood) else _pieces(tree)
     except Exception:  # noqa: BLE001 - on deep texts it throws what Python throws
-        return NotUnderstood("it makes no sense", is_wrong=False)
+        return NotUnderstood("it cannot be parsed", is_wrong=False)
 
 
 def tree_of(text: str) -> exp.Expr | NotUnderstood:
@@ -82,7 +82,7 @@ def tree_of(text: str) -> exp.Expr | NotUnderstood:
     except ParseError as error:
         return NotUnderstood(_where(error), is_wrong=False)
     except Exception:  # noqa: BLE001 - on odd texts, or deep ones, it throws what Python throws
-        return NotUnderstood("it makes no sense", is_wrong=False)
+        return NotUnderstood("it cannot be parsed", is_wrong=False)
     return tree
 
 
@@ -253,4 +253,4 @@ def _unbalanced(brackets: list[str]) -> str | None:
 def _where(error: ParseError) -> str:
     """The word at which the parser stopped."""
     word = error.errors[0].get("highlight") if error.errors else None
-    return f"it stops making sense at {word!r}" if word else "it makes no sense"
+    return f"it cannot be parsed from {word!r} on" if word else "it cannot be parsed"

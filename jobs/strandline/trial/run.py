@@ -168,7 +168,7 @@ def _require_named(
     absent = [name for name in identity if name not in row]
     unknown = [name for name in row if came and name not in came[0]]
     if absent or unknown:
-        problem = f"without {absent[0]}" if absent else f"{unknown[0]!r} is no column of it"
+        problem = f"without {absent[0]}" if absent else f"{unknown[0]!r} is not a column of it"
         known = f"its columns are {', '.join(came[0])}" if unknown else "add it"
         raise InputError(f"expect.{table}", f"{dict(row)}: {problem}", known)
 

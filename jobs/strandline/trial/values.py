@@ -69,7 +69,7 @@ def plus(sign: int) -> Callable[[Any, Any], Any]:
 def _require_numbers(*values: Any) -> None:
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            msg = f"{value!r} is no number"
+            msg = f"{value!r} is not a number"
             raise ThrownError(msg)
 
 

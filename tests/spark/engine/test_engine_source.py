@@ -258,7 +258,7 @@ def test_a_number_is_no_time_without_an_expression(landed, field):
     with pytest.raises(InputError) as refused:
         read(landed({}), a_spec(**{field: "n"}))
     assert refused.value.place == f"p: source.{field}"
-    assert refused.value.problem == "'n' is BIGINT, which is no time"
+    assert refused.value.problem == "'n' is BIGINT, which is not a time"
     assert refused.value.way_out == "give an expression such as timestamp_millis(n)"
 
 

@@ -142,7 +142,7 @@ def test_a_share_is_a_percentage_or_a_number_up_to_one(text, share):
 
 @pytest.mark.parametrize("text", ["", "%", "0", "-1%", "101%", "99.9", "1/0", "nan", "9e9999999%"])
 def test_what_is_no_share_is_refused(text):
-    with pytest.raises(InputError, match="is no share"):
+    with pytest.raises(InputError, match="is not a share"):
         advise.share_of(text)
 
 
@@ -190,7 +190,7 @@ def test_the_command_refuses_before_an_engine_starts(tmp_path, capsys):
     )
     places = ["--pipelines", str(tmp_path), "--lake", str(tmp_path)]
     for options, problem in (
-        (["--keep", "2"], "is no share"),
+        (["--keep", "2"], "is not a share"),
         (["--start", "2024-03-02", "--end", "2024-03-01"], "not before"),
         (["--max-ahead", "-1h"], "is negative"),
         (["--max-ahead", "soon"], "not a duration"),

@@ -103,4 +103,4 @@ def test_a_position_that_is_none_is_refused(changes, since):
 
 def test_a_position_behind_the_last_one_is_of_another_lake_and_refused(changes):
     code, text = changes("--since", "1000")
-    assert (code, "no position of the ledger, which ends at" in text) == (2, True)
+    assert (code, "not a position of the ledger, which ends at" in text) == (2, True)

@@ -127,7 +127,7 @@ def test_all_mistakes_of_a_file_are_named_with_file_place_and_way_out(home, caps
         "aggregates.m",
     ]  # fmt: skip
     assert "perhaps landed_at" in lines[0]
-    assert "'ms' is BIGINT, which is no time; give an expression such as" in lines[1]
+    assert "'ms' is BIGINT, which is not a time; give an expression such as" in lines[1]
     assert "who is STRUCT and has no field nam; perhaps name" in lines[2].replace(")", "")
 
 
@@ -136,7 +136,9 @@ def test_a_pipeline_is_named_by_its_file_whether_that_is_asked_for_or_the_pipeli
     asked = str(home / "pipelines" / "clicks.yaml")
     for target in ("clicks", asked):
         (result,) = validated(home, capsys, target, code=2).values()
-        assert result["problem"].startswith("clicks.yaml: source.valid: 'amount > 0' is no column")
+        assert result["problem"].startswith(
+            "clicks.yaml: source.valid: 'amount > 0' is neither a column nor"
+        )
 
 
 def test_two_files_of_one_name_are_both_wrong_as_no_command_takes_that_name(
@@ -205,7 +207,9 @@ def test_what_nobody_knows_is_a_note_that_says_who_is_asked(home, capsys):
 def test_results_of_another_pipeline_have_the_columns_that_its_file_says(home, capsys):
     write(home, changed(DAILY, "aggregates", {"n": "sum(nn)", "p": "max(people)"}))
     problem = validated(home, capsys, "daily", code=2)["daily"]["problem"]
-    assert problem.startswith("daily.yaml: aggregates.n: 'sum(nn)' is no column and no expression")
+    assert problem.startswith(
+        "daily.yaml: aggregates.n: 'sum(nn)' is neither a column nor an expression"
+    )
     assert "perhaps n" in problem
 
 

@@ -58,7 +58,7 @@ def test_a_missing_path_a_foreign_file_and_an_empty_folder_are_refused(tmp_path)
         ([PAIR, {"scenario": {}}], r'\[1\]: not a case; it lacks "scenario" or "expected"'),
         ([7], r"\[0\]: not a case"),
         ([{"scenario": [], "expected": {}}], r"\[0\]: .* are not both objects"),
-        ([{"scenario": {}, "expected": {}}], r"\[0\]: scenario\.name: None is no name"),
+        ([{"scenario": {}, "expected": {}}], r"\[0\]: scenario\.name: None is not a name"),
     ],
 )
 def test_a_file_of_another_shape_is_refused_with_the_place(tmp_path, content, problem):

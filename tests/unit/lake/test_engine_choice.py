@@ -40,10 +40,14 @@ def test_an_option_wins_over_the_environment_and_that_over_the_file(
         ({"engine": "sail", "remote": SERVER}, {}, "--remote: is for the engine connect"),
         ({"remote": SERVER, "master": "local"}, {}, "--master: is for the engine spark, and --rem"),
         ({"engine": "connect"}, {}, "--remote: the engine connect needs a server; give sc://host"),
-        ({"remote": "spark://host:7077"}, {}, "--remote: 'spark://host:7077' is no address"),
-        ({"remote": "sc://"}, {}, "--remote: 'sc://' is no address of Spark Connect"),
-        ({"remote": "sc://host:port"}, {}, "--remote: 'sc://host:port' is no address"),
-        ({"engine": "connect"}, {REMOTE: "host:15002"}, f"{REMOTE}: 'host:15002' is no address"),
+        ({"remote": "spark://host:7077"}, {}, "--remote: 'spark://host:7077' is not an address"),
+        ({"remote": "sc://"}, {}, "--remote: 'sc://' is not an address of Spark Connect"),
+        ({"remote": "sc://host:port"}, {}, "--remote: 'sc://host:port' is not an address"),
+        (
+            {"engine": "connect"},
+            {REMOTE: "host:15002"},
+            f"{REMOTE}: 'host:15002' is not an address",
+        ),
     ],
 )
 def test_what_contradicts_itself_or_is_no_engine_is_refused_with_its_place(

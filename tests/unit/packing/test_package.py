@@ -63,7 +63,7 @@ def test_an_installed_wheel_says_where_it_is_from(tmp_path, monkeypatch):
 def test_a_python_of_the_workers_is_a_whole_path():
     done = CliRunner().invoke(app, ["package", "--worker-python", "usr"])
     assert isinstance(done.exception, InputError)
-    assert "'usr' is no absolute path" in str(done.exception)
+    assert "'usr' is not an absolute path" in str(done.exception)
 
 
 def test_an_environment_begins_the_workers_python_and_shows_no_user_of_this_machine(tmp_path):

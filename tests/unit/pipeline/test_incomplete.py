@@ -251,7 +251,7 @@ def test_the_command_lists_them_and_exits_with_0_whatever_it_shows(incomplete):
     [
         (["other"], "no such pipeline"),
         (["meter", "--since", "2013-01-03", "--until", "2013-01-01"], "is after --until"),
-        (["meter", "--until", "2013-02-30"], "is no day"),
+        (["meter", "--until", "2013-02-30"], "is not a date"),
         (["meter", "--limit", "0"], "greater than or equal to 1"),
         (["meter", "--limit", "9999999999999999999999"], "less than or equal to 100000"),
     ],

@@ -355,7 +355,7 @@ def command(lake, tmp_path, capsys):
 def test_the_command_shows_what_it_will_do_and_measures_it(command):
     code, out, err = command("meter")
     assert code == 0
-    assert "meter: windows: put the files of 4 days together" in err
+    assert "meter: windows: compact the files of 4 days" in err
     assert "stored after" in out
     assert json.loads(command("meter", "--json")[1])["after"]["windows"]["in_use"]["files"] == 4
 

@@ -49,7 +49,7 @@ def test_a_table_that_a_pipeline_does_not_have_is_refused_with_those_that_it_has
 
 def test_a_position_after_the_ledgers_end_is_of_another_lake(lake):
     assert published_tables(lake, "meter", as_of_ledger=2).step.position == 2
-    with pytest.raises(InputError, match="3 is no position of the ledger, which ends at 2"):
+    with pytest.raises(InputError, match="3 is not a position of the ledger, which ends at 2"):
         published_tables(lake, "meter", as_of_ledger=3)
 
 

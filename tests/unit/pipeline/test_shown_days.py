@@ -117,10 +117,10 @@ def test_days_the_wrong_way_round_are_refused(few):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--since", "yesterday"], "--since: 'yesterday' is no day"),
-        (["--until", "2013-02-30"], "--until: '2013-02-30' is no day"),
+        (["--since", "yesterday"], "--since: 'yesterday' is not a date"),
+        (["--until", "2013-02-30"], "--until: '2013-02-30' is not a date"),
         (["--since", "2013-01-05", "--until", "2013-01-04"], "is after --until 2013-01-04"),
-        (["--since", "<b>"], "--since: '<b>' is no day"),
+        (["--since", "<b>"], "--since: '<b>' is not a date"),
     ],
 )
 def test_days_that_are_none_end_with_exit_code_2(few, tmp_path, capsys, asked, arguments, problem):

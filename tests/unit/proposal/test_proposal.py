@@ -225,7 +225,7 @@ def test_what_cannot_be_proposed_is_refused_with_the_way_out(here):
     Path("bad.parquet").write_text("not at all", "utf-8")
     assert "bad.parquet: cannot be read" in refusal("--from", "bad.parquet")
     write_csv("t.csv", [{"when": at.isoformat(), "v": 1} for at in HAPPENED])
-    assert "is no name of a pipeline" in refusal("--from", "t.csv", "--name", "../t")
+    assert "is not a name of a pipeline" in refusal("--from", "t.csv", "--name", "../t")
     assert not Path("pipelines").exists()
 
 

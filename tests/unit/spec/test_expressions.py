@@ -99,11 +99,15 @@ def test_every_column_that_is_not_there_is_named():
 @pytest.mark.parametrize(
     ("text", "wanted", "problem"),
     [
-        ("ms", "time", "'ms' is BIGINT, which is no time; give an expression such as timestamp_"),
-        ("`ms`", "time", "is BIGINT, which is no time"),
-        ("place", "time", "is STRUCT, which is no time"),
-        ("CAST(text AS BIGINT)", "time", "is BIGINT, which is no time"),
-        ("ms > 1", "time", "is BOOLEAN, which is no time"),
+        (
+            "ms",
+            "time",
+            "'ms' is BIGINT, which is not a time; give an expression such as timestamp_",
+        ),
+        ("`ms`", "time", "is BIGINT, which is not a time"),
+        ("place", "time", "is STRUCT, which is not a time"),
+        ("CAST(text AS BIGINT)", "time", "is BIGINT, which is not a time"),
+        ("ms > 1", "time", "is BOOLEAN, which is not a time"),
         ("amount", "condition", "gives double; give a boolean expression"),
         ("'yes'", "condition", "gives string; give a boolean expression"),
         ("amount", "sequence", "is DOUBLE; give a whole number, cast to BIGINT"),
@@ -211,9 +215,9 @@ def test_what_only_looks_like_chance_or_the_clock_is_taken(text):
         ("sum(amount) OVER (PARTITION BY text)", "is an aggregate (sum())"),
         ("row_number() OVER (ORDER BY ms)", "looks at other records (OVER)"),
         ("lag(ms)", "looks at other records (OVER)"),
-        ("explode(places)", "makes other rows of the records (explode())"),
-        ("window(landed_at, '1 hour').start", "makes other rows of the records (window())"),
-        ("json_tuple(text, 'a')", "makes other rows"),
+        ("explode(places)", "does not give one value for each record (explode())"),
+        ("window(landed_at, '1 hour').start", "does not give one value for each record (window())"),
+        ("json_tuple(text, 'a')", "does not give one value"),
         ("(SELECT max(x) FROM other)", "asks other tables (SELECT)"),
         ("ms IN (SELECT x FROM other)", "asks other tables (SELECT)"),
         ("upper(text", "is no expression (( is not closed)"),
@@ -268,7 +272,7 @@ def test_what_the_records_alone_decide_is_an_aggregate(text):
 )
 def test_what_is_no_aggregate_is_refused_with_the_way_out(text, problem, way_out):
     (said,) = of_aggregate(text)
-    assert f"{text!r} is no aggregate ({problem})" in said
+    assert f"{text!r} is not an aggregate ({problem})" in said
     assert way_out in said
 
 
@@ -418,7 +422,7 @@ def test_what_nobody_knows_is_left_to_the_engine_by_its_place():
     assert problems(spec) == []
     said = {use.place: why for use, why in left_to_the_engine(spec, {"": COLUMNS})}
     assert said == {
-        "source.where": "'ms >>> 1 = 0' is not understood here (it stops making sense at '>')",
+        "source.where": "'ms >>> 1 = 0' is not understood here (it cannot be parsed from '>' on)",
         "source.valid": "my_check() is none of Spark's own functions that are known here",
         "aggregates.n": "cat.s.f() is none of Spark's own functions that are known here",
     }

@@ -168,7 +168,7 @@ def test_what_is_not_given_leaves_the_fingerprint_as_it_was():
         ),
         (
             {"trigger": {"delta": 5, "of": "x"}, "window": {"session": "5m"}},
-            "trigger.delta: 5.0 is of a trigger that cannot merge sessions, nor does Flink let it",
+            "trigger.delta: 5.0 is of a trigger that cannot merge sessions, as in Flink",
         ),
         (
             {"trigger": {"continuous": "10m"}, "firings": False},

@@ -137,7 +137,7 @@ def test_without_a_cut_off_all_counts_and_closing_fires_the_last_window(tested):
         ("rows: |\n  a\n  1\n", "expect: missing"),
         (ROWS + "expect: {windows: 7}\n", "not a list of rows"),
         (ROWS + "expect: {windows: [{carrier: UA}]}\n", "without window_start"),
-        (ROWS + EXPECT.replace("miles: 150", "mils: 150"), "'mils' is no column"),
+        (ROWS + EXPECT.replace("miles: 150", "mils: 150"), "'mils' is not a column"),
         (ROWS + "as_of_: 1\n" + EXPECT, "as_of_"),
         ("rows: |\n  at\n  2024-03-01T10:05:00Z\nexpect: {windows: []}\n", "no column"),
     ],

@@ -26,7 +26,7 @@ def in_pieces(history: History, within: TimeRange, most_cells: int) -> list[Time
 
 
 def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
-    """The instants that divide a range: midnights, and within a day with too many cells by itself.
+    """The instants that divide a range: midnights, and some within a day that has too many cells.
 
     There are at most as many cells as records, so cells are counted only where records are too
     many.

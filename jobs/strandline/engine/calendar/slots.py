@@ -141,8 +141,8 @@ class Calendar:
     def late_days(self, slots: pd.DataFrame) -> list[date]:
         """The arrival days on which a record counted in these slots can be late.
 
-        They end after the slot's close; for a record in a gap between windows, every day can be
-        one.
+        Such a day ends after the slot closes; a record in a gap between windows can be late on any
+        day.
         """
         closes = slots.set_index("window_id")["close_from"]
         cells = self.cells[self.cells["newest_window_id"].isin(closes.index)]

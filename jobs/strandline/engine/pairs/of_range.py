@@ -93,7 +93,7 @@ class PairsOfRange(Rebuild):
         raise TypeError(msg)
 
     def _late_of(self, name: str) -> DataFrame:
-        """The late records of a side as quarantine rows, each as a window that ends after it."""
+        """The late records of a side as quarantine rows; their slots end after their event time."""
         since_ms, given = self.scope.older_since_ms, self._of_two.inputs[name]
         late = self._pairs.late(name)
         if since_ms is not None:

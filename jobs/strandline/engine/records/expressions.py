@@ -59,7 +59,8 @@ def typed(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType
         known = ", ".join(landing.columns)
         raise InputError(
             place,
-            f"{text!r} is no column and no expression over the landing table ({first_line(error)})",
+            f"{text!r} is neither a column nor an expression over the landing table "
+            f"({first_line(error)})",
             f"its columns are {known}",
         ) from None
     return column, found

@@ -77,7 +77,7 @@ def _refuse_wrong_names(landing: DataFrame, spec: PipelineSpec) -> None:
         if name not in landing.columns:
             known = ", ".join(landing.columns)
             place = f"{spec.pipeline}: source.id"
-            raise InputError(place, f"{name!r} is no column", f"its columns are {known}")
+            raise InputError(place, f"{name!r} is not a column", f"its columns are {known}")
 
 
 def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:

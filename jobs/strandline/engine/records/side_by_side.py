@@ -52,7 +52,7 @@ def columns_side_by_side(
             other = shared.get(key, field)
             if field.name != other.name or (not _same_type(field, other) and _reads(spec, key)):
                 own, left = (f"{f.name} ({f.dataType.simpleString()})" for f in (field, other))
-                problem = f"its column {own} stands beside {left} of the left source"
+                problem = f"its column {own} differs from {left} of the left source in case or type"
                 raise InputError(place, problem, "give both one name and type, or two names")
             column = _beside(field, other, schemas.values())
             shared[column.name.lower()] = column

@@ -117,10 +117,10 @@ class Firing:
         number: its number in the group, from 1, in order of time.
         start_ms: the start of the window.
         end_ms: the end of the window.
-        after: the place of the record that causes it, or of the last one before the watermark does.
+        after: the place of the last record added before it; the record that causes it, if one does.
         time_ms: the timer that fired it; None: a record did.
-        reaches_ms: the watermark that it needs; None: a record caused it.
-        late: whether the watermark had reached the window's end before.
+        reaches_ms: the least watermark at which it fires; None: a record caused it.
+        late: whether the watermark had reached the window's last millisecond before.
         supersedes: the numbers of the earlier firings whose records are all in this one, unless
             another one of `supersedes` supersedes them.
     """
@@ -208,7 +208,7 @@ class Replayed:
         return (one.number for one in fired if one.start_ms <= ts_ms < one.end_ms)
 
     def among(self, firings: Sequence[Firing], place: int, ts_ms: int) -> list[int]:
-        """The numbers of those of some firings of its session, in order, that contain a record."""
+        """The numbers of the firings that contain a record, of a session's firings in order."""
         fired = self._since_arrival(firings, place, self.until[place] - 1)
         return [one.number for one in fired if one.start_ms <= ts_ms < one.end_ms]
 

@@ -251,7 +251,7 @@ class _Operator:
     def _keep_only(
         self, window: Window, kept: list[int], number: int, *, is_contained: bool
     ) -> None:
-        """Remove all other members; a firing that held one cannot be superseded any more."""
+        """Keep only some members; firings with a removed one are not superseded any more."""
         if len(kept) == len(window.members):
             return
         removed = sorted(set(window.members).difference(kept))

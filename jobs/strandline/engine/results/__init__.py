@@ -1,1 +1,1 @@
-"""The contents of windows of all kinds: the user's aggregates."""
+"""The rows of windows and firings of all kinds, with the user's aggregates."""

@@ -217,7 +217,7 @@ def aggregate_column(
     except REFUSED_BY_THE_ENGINE as error:
         found = first_line(error)
         raise InputError(
-            place, f"{text!r} is no aggregate ({found})", "see Spark SQL's functions"
+            place, f"{text!r} is not an aggregate ({found})", "see Spark SQL's functions"
         ) from None
     if isinstance(kind, _NOT_KEPT):
         raise InputError(

@@ -48,7 +48,7 @@ _SUPERSEDED = "array<struct<window_start:timestamp,window_end:timestamp,firing:b
 class SessionRebuild(SessionReplay):
     """The rebuild of sessions under the default trigger."""
 
-    # ------------------------------------------------------------------------------ their windows
+    # ------------------------------------------------------------------------------ windows
 
     def windows(self) -> DataFrame:
         """The windows that Flink has emitted and not superseded, and the sessions still open."""
@@ -130,7 +130,7 @@ class SessionRebuild(SessionReplay):
             return self._rows.where(F.lit(False)).select(*columns)
         return self._outcome.where(IS_REFUSED).select(*columns)
 
-    # --------------------------------------------------------------------- those that fire once
+    # ------------------------------------------------------------------------------ alone in chain
 
     @cached_property
     def _alone(self) -> DataFrame:
@@ -162,7 +162,7 @@ class SessionRebuild(SessionReplay):
         crossings = (c.FIRE_FROM, c.RANK, c.CLOSE_FROM, c.CLOSE_RANK)
         return [*keys_of(self._spec), c.CHAIN, c.FIRING, c.START, c.END, c.ENDED, *crossings]
 
-    # --------------------------------------------------------------------------- those replayed
+    # ------------------------------------------------------------------------------ replayed
 
     @cached_property
     def _outcome(self) -> DataFrame | None:
@@ -213,7 +213,7 @@ class SessionRebuild(SessionReplay):
             raise TypeError(msg)
         return self._outcome
 
-    # ------------------------------------------------------------------------------- their firings
+    # ------------------------------------------------------------------------------ firings
 
     def firings(self, identity: Column) -> DataFrame:
         """One row for each firing of each session, as `windows.firings` gives them."""
@@ -255,6 +255,6 @@ class SessionRebuild(SessionReplay):
 
     @property
     def _probed_days(self) -> set[date]:
-        """See `SessionRows`: only for rows behind the watermark it is looked up."""
+        """See `SessionRows`: the watermark is looked up only for rows behind it."""
         behind = self._parts_of(self._region).behind_days(self.history)
         return behind & {*self._days(self._region)}

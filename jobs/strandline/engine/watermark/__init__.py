@@ -1,1 +1,1 @@
-"""Observation of the watermark: cells, crossings, violations of order."""
+"""The watermark of observed arrivals: cells, and when thresholds were reached (crossings)."""

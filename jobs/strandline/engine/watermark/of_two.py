@@ -118,7 +118,7 @@ class CrossingsOfTwo:
         return set().union(*(one.crossings.days_of_steps(horizon_ms) for one in inputs))
 
     def watermark_reached(self, horizon_ms: int) -> int:
-        """See `Crossings.watermark_reached`: it lies between the values of the two inputs."""
+        """See `Crossings.watermark_reached`: by bisection between the values of both inputs."""
         inputs = (self.left, self.right)
         reached, past = sorted(one.crossings.watermark_reached(horizon_ms) for one in inputs)
         past += 1

@@ -1,4 +1,4 @@
-"""The watermark's values where its steps are known: channels can go idle, or only ticks emit."""
+"""Watermark values by the known steps: if channels can go idle, or only ticks emit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def step_emissions(
     parts = []
     for day in days:
         start = axis.first_of(midnight_of(day))
-        # what a day's last instant emits at once is seen from the next midnight on
+        # a watermark emitted at a day's last instant is in force from the next midnight on
         chosen = (until >= start) & (seen <= start + DAY_MS * axis.scale)
         earlier = np.flatnonzero(until < start)
         chosen[earlier[-1:]] = True

@@ -30,8 +30,8 @@ class UnfinishedPublish:
     def notice(self) -> str:
         """A notice for readers of the tables."""
         return (
-            f"run {self.run_id} has begun to publish and has not ended: everything is shown as it "
-            "was before; the next run finishes it if it has died"
+            f"run {self.run_id} has begun to publish and has not ended: the tables are shown as "
+            "they were before; if that run has died, the next one finishes the publish"
         )
 
     def after(self, step: Entry) -> UnfinishedPublish | None:

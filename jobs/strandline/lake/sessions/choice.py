@@ -106,5 +106,5 @@ def _address(place: str, remote: str | None) -> str:
     except ValueError:
         is_address = False
     if not is_address or address.username or address.password:
-        raise InputError(place, f"{remote!r} is no address of Spark Connect", f"give {form}")
+        raise InputError(place, f"{remote!r} is not an address of Spark Connect", f"give {form}")
     return remote

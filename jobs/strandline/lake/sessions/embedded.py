@@ -161,7 +161,7 @@ def bytes_of(size: str) -> int:
     """
     found = _SIZE.fullmatch(size.strip().lower())
     if found is None:
-        raise InputError(f"spark: {MEMORY}", f"{size!r} is no size", "write it as 4g or 512m")
+        raise InputError(f"spark: {MEMORY}", f"{size!r} is not a size", "write it as 4g or 512m")
     return int(found[1]) << _SHIFTS[found[2]]
 
 

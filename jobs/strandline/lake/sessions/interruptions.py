@@ -1,4 +1,4 @@
-"""Ctrl-C while a call of the JVM is awaited: the handler, and what py4j logs of it."""
+"""Ctrl-C during a call of the JVM: the signal handler, and the log messages of py4j."""
 
 from __future__ import annotations
 

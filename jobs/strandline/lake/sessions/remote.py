@@ -57,7 +57,7 @@ def connected(target: str, settings: Mapping[str, str], *, extra: str) -> SparkS
         server: Any = DefaultChannelBuilder(target)
         seconds = _SECONDS_TO_CONNECT
     else:
-        # the path of a socket is no name of a host, and Sail refuses it as one
+        # the path of a socket is not a name of a host, and Sail refuses it as one
         server = Channel([("grpc.default_authority", "localhost")])
         seconds = _SECONDS_TO_START
     builder = Client.builder.channelBuilder(_opened(server, seconds))

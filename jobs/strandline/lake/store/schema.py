@@ -94,7 +94,7 @@ class Fit:
 
     @cached_property
     def _without_value(self) -> list[str]:
-        """The table's columns for other types of a staged column, which are null in its rows."""
+        """The table's columns that are null in staged rows: one of another type has the value."""
         with_name: dict[str, set[str]] = {}
         for name, of_table in self.names.items():
             with_name.setdefault(key_of(name), set()).add(of_table)

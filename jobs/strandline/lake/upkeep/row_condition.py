@@ -83,13 +83,13 @@ def _problems(tree: exp.Expr) -> Iterator[str]:
         if not isinstance(node, _ALLOWED):
             yield f"{type(node).__name__} has no place in it: {_shown(node)}"
         elif isinstance(node, exp.DataType) and node.this not in _TYPES:
-            yield f"{_shown(node)} is no type that a value is cast to here"
+            yield f"{_shown(node)} is not a type for a cast here"
         elif isinstance(node, exp.In) and not node.expressions:
             yield f"IN takes a list of values: {_shown(node)}"
         elif (
             isinstance(node, exp.Identifier) and not node.quoted and not _PLAIN.fullmatch(node.name)
         ):
-            yield f"{node.name!r} is no name of a column; put it into double quotes"
+            yield f"{node.name!r} is not a name of a column; put it into double quotes"
 
 
 def _shown(node: exp.Expr) -> str:

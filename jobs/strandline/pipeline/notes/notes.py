@@ -283,7 +283,7 @@ def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
     if most == 1 or ctx.spec.has_pairs_of_windows:  # those range over pairs, not records
         return
     records = ctx.landing.records(axis)
-    aggregate_columns(records, ctx.spec)  # what is no aggregate at all has an error of its own
+    aggregate_columns(records, ctx.spec)  # what is not an aggregate at all has an error of its own
     for name, (problem, way_out) in not_in_two_steps(records, ctx.spec).items():
         yield (
             f"aggregates.{name}: {problem}, so panes cannot be put together and all aggregates are "

@@ -122,8 +122,8 @@ def repeat(
         notes=[
             *request.notes,
             *of_overrides(request.overrides, spec),
-            f"nothing can change: run {last.run_id} has published just this, from the same rows by "
-            "the same rules; --force computes it all the same",
+            f"nothing can change: run {last.run_id} has published exactly this, from the same rows "
+            "by the same rules; --force computes it again",
         ],
         findings_before=findings_in(last.audit or (), last.run_id),
         repeats=last.run_id,

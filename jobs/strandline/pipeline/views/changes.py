@@ -46,7 +46,7 @@ def changes_of(spec: PipelineSpec, lake: Lake, since: int) -> dict[str, Any]:
     if not 0 <= since <= state.position:
         raise InputError(
             "--since",
-            f"{since} is no position of the ledger, which ends at {state.position}",
+            f"{since} is not a position of the ledger, which ends at {state.position}",
             "give the `next` of an earlier answer of this lake, or 0 for all runs",
         )
     return {

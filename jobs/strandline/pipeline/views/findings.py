@@ -201,7 +201,7 @@ def _of_runs(state: PipelineState) -> Iterator[Finding]:
         if outcome in _DID_NOT_END:
             because = f": {last.message}" if outcome == "failed" and last.message else ""
             sentence = f"the last run of {last.kind} {_DID_NOT_END[outcome]}{because}"
-            # what a run by hand has left undone is still as it was published before
+            # the windows of a failed run by hand are still as they were published before
             severity = "critical" if last.kind == "advance" else "warning"
             by_kind[last.kind] = Finding("runs", severity, sentence, last.run_id)
     yield from by_kind.values()

@@ -57,7 +57,7 @@ class Raised:
 def raised_in_words(raised: Sequence[Raised], late: int) -> str:
     """The records that raised the watermark, and the late records that `max_ahead` may save.
 
-    Some of the late records may be late without them, too.
+    Some of the late records may have been late without them, too.
 
     Args:
         raised: one record, or one for each of two sources whose watermark is ahead.

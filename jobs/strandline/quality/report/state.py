@@ -44,7 +44,7 @@ class State:
         return "open" if "warning" in severities else "good"
 
     def __str__(self) -> str:
-        """The first line of the report and of `strandline status`; truncated if it is long."""
+        """The first line of the report: `state_line`, truncated if it is long."""
         return shorten(state_line(self.findings), _LONGEST, placeholder=" …")
 
     @property

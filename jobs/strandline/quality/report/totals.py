@@ -12,7 +12,7 @@ MEANINGS = {
     "late": "arrived after its window had closed",
     "no_window": "lies in no window",
     "null_event_time": "has no event time",
-    "unparsable_event_time": "has an event time that is no time",
+    "unparsable_event_time": "has an event time that is not a time",
     "null_arrival": "has no arrival",
     "arrival_outside_partition": "arrived outside its arrival date",
     "ahead_of_arrival": "is too far in the future",
