@@ -37,8 +37,8 @@ from strandline.lake.sessions.start import start
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.staged_cells import CELLS
 from strandline.model.intervals import EVERYTHING
+from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import landing_status_of
-from strandline.pipeline.observe.memory import Remembered
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.plan.backfill import plan_backfill
@@ -102,7 +102,7 @@ class Bench:
         began = time.perf_counter()
         asked = Request("backfill", range=EVERYTHING)
         plan = plan_backfill(
-            asked, seen.history, self._horizon_ms, Remembered(PipelineState()), seen.status
+            asked, seen.history, self._horizon_ms, EarlierRuns(PipelineState()), seen.status
         )
         rebuild_into_staging(context, seen, plan, axis, PipelineState())
         self._part("rebuild", began)

@@ -138,9 +138,9 @@ _WIDELY = {
         "try_subtract()",
     ],
     "nobody can say": [
-        "no result on Sail is known for grouping()",
-        "no result on Sail is known for grouping_id()",
-        "no result on Sail is known for it",
+        "the result of grouping() on Sail is not known",
+        "the result of grouping_id() on Sail is not known",
+        "its result on Sail is not known",
     ],
 }
 REFUSED_WIDELY = {name: reason for reason, names in _WIDELY.items() for name in names}

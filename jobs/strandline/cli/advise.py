@@ -52,7 +52,7 @@ class _Asked:
         str | None,
         typer.Option(
             metavar="DURATION",
-            help="How far an event time may be after its arrival, to compare with. "
+            help="The max_ahead to try: the most that an event time may be after its arrival. "
             "[max_ahead of the file, 1h]",
         ),
     ] = None

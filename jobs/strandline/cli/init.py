@@ -54,7 +54,7 @@ class _Asked:
     ] = False
     advise: Annotated[
         bool,
-        typer.Option(help="Count what each lateness loses of all records, which needs an engine."),
+        typer.Option(help="Count the records that each lateness would lose; needs an engine."),
     ] = True
 
 

@@ -118,7 +118,7 @@ def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
     early = upstream.fires_at_times and (by_order or spec.fires_at_times)
     if early and upstream.window.overlapping:
         why = f"overlapping windows of {upstream.pipeline} fire early at the same times"
-        return why, "choose another trigger or evictor, for one of both"
+        return why, "choose another trigger or evictor for one of the two pipelines"
     # other windows between may fire by the order of results: of different keys at once, too
     between = isinstance(upstream, ResultsSpec) and upstream.fires_by.fires_early
     at_once = early and upstream.window.merging

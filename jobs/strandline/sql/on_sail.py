@@ -68,7 +68,7 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
     operations = operations_of(text)
     if isinstance(operations, NotUnderstood):
         yield (
-            f"no result on Sail is known for it ({operations.reason})",
+            f"its result on Sail is not known ({operations.reason})",
             f"use another expression, or {ON_SPARK}",
         )
         return
@@ -76,7 +76,7 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
         if found := BY_NAME.get(operation.name):
             yield _said(operation, found)
         elif operation.name.isidentifier() and operation.name not in KNOWN | _WORDS:
-            yield f"no result on Sail is known for {operation.name}()", ON_SPARK
+            yield f"the result of {operation.name}() on Sail is not known", ON_SPARK
 
 
 def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:

@@ -38,8 +38,8 @@ def test_a_column_in_two_types_is_two_columns_and_whole_numbers_are_widened(sess
 @pytest.mark.parametrize(
     ("left", "right", "told"),
     [
-        ("amount long", "amount string", r"right\.table: its column amount \(string\) stands"),
-        ("amount int", "amount long", r"right\.table: its column amount \(bigint\) stands"),
+        ("amount long", "amount string", r"right\.table: its column amount \(string\) differs"),
+        ("amount int", "amount long", r"right\.table: its column amount \(bigint\) differs"),
         ("amount long", "Amount long", r"its column Amount \(bigint\) differs from amount"),
         ("INPUT long", "amount long", r"left\.table: its column INPUT has the name of our column"),
     ],

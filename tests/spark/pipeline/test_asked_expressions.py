@@ -100,7 +100,7 @@ def test_a_function_of_the_users_own_runs_and_a_note_says_that_it_is_not_known(l
     )
     (note,) = [n for n in own.backfill("1", "2", dry_run=True).notes if "aggregates.total" in n]
     assert "twice() is none of Spark's own functions" in note
-    assert "is for you to know" in note
+    assert "make sure that its value follows from the records alone" in note
     own.backfill("1", "2")
     assert [row["total"] for row in own.rows("windows")] == [2]
 

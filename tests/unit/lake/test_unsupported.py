@@ -20,8 +20,12 @@ from strandline.pipeline.request.unsupported import require_supported, stores_of
     [
         ("aggregates__total", "count_if(isnan(amount))", "isnan(): Sail gives null"),
         ("source__where", "to_json(struct(amount)) > 'a'", "to_json(): Sail writes numbers"),
-        ("source__valid", "amount >>> 1 = 0", "no result on Sail is known for it"),
-        ("source__event_time", "my_time(happened_at)", "no result on Sail is known for my_time()"),
+        ("source__valid", "amount >>> 1 = 0", "its result on Sail is not known"),
+        (
+            "source__event_time",
+            "my_time(happened_at)",
+            "the result of my_time() on Sail is not known",
+        ),
     ],
 )
 def test_a_function_that_sail_computes_otherwise_is_refused_there_alone(

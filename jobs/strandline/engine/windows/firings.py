@@ -55,7 +55,7 @@ def contents_of_firings(
         accepted: the records with RECORD_ID, once for each window that accepted them.
         spec: the pipeline.
         aggregates: the aggregates of a firing.
-        partials: the same in two steps; None: not all aggregates have two steps.
+        partials: the aggregates in two steps; None: not all aggregates have two steps.
     """
     of_cause = [*_OF_CAUSE, *advance_column(spec)]
     if partials is None:

@@ -41,7 +41,7 @@ def exclusive(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Holding:
-    """A term of this process."""
+    """The term of this process, during which it has the lock of a pipeline on an object store."""
 
     terms: Terms
     term: Term

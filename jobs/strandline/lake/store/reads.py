@@ -131,7 +131,7 @@ def holds(table: DeltaTable, rows: pc.Expression, files: str | None = None) -> b
 
 
 def started_in(name: str, within: TimeRange) -> pc.Expression:
-    """A condition for rows of a published table that belong to a range by their start instant."""
+    """A condition for the rows of a published table whose start instant lies in a range."""
     first, end = (
         pa.scalar(ms * 1000, pa.timestamp("us", tz="UTC"))
         for ms in (within.start_ms, min(within.end_ms, END_OF_INSTANTS_MS - 1))
@@ -140,7 +140,7 @@ def started_in(name: str, within: TimeRange) -> pc.Expression:
 
 
 def files_started_in(name: str, within: TimeRange) -> str:
-    """A condition for files that may contain such rows (`dataset_of`)."""
+    """A condition for files that may contain rows of `started_in`; see `dataset_of`."""
     first_ms = max(within.start_ms, EVERYTHING.start_ms)
     last_ms = min(within.end_ms, EVERYTHING.end_ms) - 1
     return f"\"{name}\" BETWEEN '{text_of(first_ms)}' AND '{text_of(max(first_ms, last_ms))}'"

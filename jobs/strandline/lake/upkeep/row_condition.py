@@ -65,7 +65,7 @@ def condition_on_row(text: str) -> str:
     try:
         tree = parse_one(text, into=exp.Condition, dialect=_WithBackticks)
     except SqlglotError:
-        raise _refused("it is not one condition, whole") from None
+        raise _refused("it is not a single, complete condition") from None
     except RecursionError:
         raise _refused("it is too deep") from None
     for problem in _problems(tree):

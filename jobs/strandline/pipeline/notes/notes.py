@@ -230,8 +230,8 @@ def _of_unknown_functions(ctx: Context) -> Iterator[str]:
     """Notes about expressions that only the engine has checked."""
     for use, why in left_to_the_engine(ctx.spec, columns_by_log(ctx.spec, ctx.landing.log)):
         yield (
-            f"{use.place}: {why}: the engine takes it, but whether the records alone decide what "
-            "it gives, so that a rerun gives the same, is for you to know"
+            f"{use.place}: {why}: the engine accepts it; make sure that its value follows from "
+            "the records alone, or else a rerun may give another"
         )
 
 

@@ -1,1 +1,1 @@
-"""The request of a run, what is refused or answered before it observes, and its ledger entries."""
+"""The request of a run: its checks, answers without a run, and its steps in the ledger."""

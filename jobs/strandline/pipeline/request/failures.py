@@ -109,7 +109,7 @@ def _as_ours(
     session = session_of(spark)
     if session.has_ended:
         ended = f"the process of {session.engine} has ended before the run"
-        way_out = "run it again; where memory ends, with less at once or --engine spark"
+        way_out = "run it again; if memory has run out, over a shorter range or with --engine spark"
         return ended, RetryableError(run, ended, way_out)
     on_sail = session.engine == "sail"
     if on_sail and _NO_MEMORY.search(str(error)):

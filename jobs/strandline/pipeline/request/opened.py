@@ -1,4 +1,4 @@
-"""What a run is based on: the ledger's position just before the landing table's log was opened.
+"""The opened log of a run's landing table, and the ledger's position just before.
 
 A step written after that position may have published, observed or erased rows that the opened log
 does not show.
