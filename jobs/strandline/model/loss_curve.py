@@ -84,7 +84,7 @@ def unit_of(step_ms: int, span_ms: int | None = None) -> int:
 
 
 def totals_on_offer(unit_ms: int, own_ms: int) -> tuple[int, ...]:
-    """The totals on offer: 0, multiples of a unit up to 90 days or 90 units, and the current."""
+    """The totals on offer, in ms: 0, multiples of a unit up to 90 units or days, and its own."""
     longest_ms = 90 * max(unit_ms, _DAY_MS)
     offered = {ms for ms in _OFFERED_MS if ms % unit_ms == 0 and ms <= longest_ms}
     if unit_ms not in _UNITS_MS:

@@ -186,7 +186,10 @@ def test_an_erasure_that_is_killed_is_ended_by_typing_it_again(lake, monkeypatch
         ("unnest(make_array(true, false))", "has no place in it"),
         ("nobody = 'zoe77'", "No field named nobody"),
         ("person = 'zoe77' bob", "it is not a single, complete condition"),
-        ("person = E'\\'' OR person IN (SELECT person FROM rows) --'", "not a single, complete condition"),
+        (
+            "person = E'\\'' OR person IN (SELECT person FROM rows) --'",
+            "not a single, complete condition",
+        ),
         ("CAST(person AS INT) = 1", "TRY_CAST gives null where CAST fails"),
     ],
 )

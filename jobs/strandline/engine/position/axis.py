@@ -145,7 +145,7 @@ class Axis:
         return (seen_from - np.where(ranks < TICK_RANK, 1, 0)) // self.scale
 
     def known_below(self, horizon_ms: int) -> int:
-        """The bound of `seen_from` for a horizon: what is seen earlier happened before it."""
+        """The end of the `seen_from` that belong to events before a horizon; exclusive."""
         return self.first_of(horizon_ms) + (1 if self.interval_ms is None else 0)
 
     def last_tick_before(self, instant_ms: int) -> int:

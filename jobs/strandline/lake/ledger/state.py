@@ -162,7 +162,7 @@ class PipelineState:
         horizons = (run.horizon_ms for run in self.published_into(within))
         return max((ms for ms in horizons if ms is not None), default=None)
 
-    def knows_more(self, horizon_ms: int) -> bool:
+    def has_later_horizon(self, horizon_ms: int) -> bool:
         """Whether a run in force has a later horizon."""
         largest_ms = self.largest_horizon()
         return largest_ms is not None and largest_ms > horizon_ms

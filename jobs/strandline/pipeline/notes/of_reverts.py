@@ -42,7 +42,7 @@ def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Ite
         known_ms: the instant up to which the results are known; None: the source is a landing
             table.
     """
-    if known_ms is not None and state.knows_more(plan.clock.horizon_ms):
+    if known_ms is not None and state.has_later_horizon(plan.clock.horizon_ms):
         yield (
             "source.pipeline was reverted to an earlier horizon than this pipeline has published "
             f"by: changes by results after {text_of(plan.clock.horizon_ms)} are withdrawn"

@@ -236,7 +236,7 @@ def _remembered(
         landed_before=partial(landed_before, ctx),
         whole_within=partial(whole_sessions, ctx, observation.history),
     )
-    goes_back = log.horizon_ms is not None and state.knows_more(log.horizon_ms)
+    goes_back = log.horizon_ms is not None and state.has_later_horizon(log.horizon_ms)
     if not (to_recompute or goes_back) and state.timeline_rules <= {ctx.spec.timeline_fingerprint}:
         return earlier
     # then what is published may have gone

@@ -159,7 +159,7 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
 
 
 def _reason(logged: str) -> str:
-    """The exception that a logged message is about, without its traceback; else all of it."""
+    """The exception in a logged message, without its traceback; without one, the whole message."""
     raised = _RAISED.search(logged)
     return raised[1] if raised else logged
 
