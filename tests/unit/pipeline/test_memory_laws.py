@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import Life, Published, in_one_run
 
-from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
 from strandline.pipeline.request.request import Request
 from strandline.reference import Record
 from strandline.spec import PipelineSpec, parse_spec
@@ -20,6 +20,7 @@ FIRST = date(2024, 3, 1)
 START_MS = midnight_of(FIRST)
 HOUR_MS = 3_600_000
 DAYS = 6
+EVERY_WINDOW = TimeRange(EVERYTHING.start_ms, EVERYTHING.end_ms - 1)
 ASKED = settings.default.max_examples
 SOME = settings(max_examples=ASKED if ASKED > 1000 else max(min(20, ASKED), ASKED // 8))
 """A life is a dozen runs: `make test-deep` lives thousands."""
@@ -356,3 +357,22 @@ def test_a_late_record_that_may_hang_together_with_rows_that_have_gone_is_not_ju
     life.advance(midnight(5))
     assert_as_in_one_go(life, midnight(5))
     assert not life.published.late
+
+
+def test_windows_of_all_time_need_every_row_and_none_is_rebuilt_while_one_is_missing():
+    """No range that a run rebuilds is a part of all time, and its books would miss the row."""
+    source = {"table": "t", "arrival_time": "arrived", "event_time": "happened", "key": ["k"]}
+    counting = {"window": {"count": 2}, "watermark": PLAIN, "firings": True}
+    life = Life(parsed({"pipeline": "life", "source": source, **counting}))
+    for day in range(2):
+        life.land([Record(arrival_ms=midnight(day), ts_ms=midnight(day), record_id=str(day))])
+    life.advance(midnight(2))
+    assert life.plan.scope.windows == EVERY_WINDOW
+    life.take_away(FIRST, ["0"])
+    request, status = Request("advance", to_ms=midnight(3)), life._landing_status()
+    _, _, plan = life._planned(request, status, life.axis, midnight(3))
+    assert plan.scope.windows.start_ms == plan.scope.windows.end_ms
+    assert "rows of 2024-03-01 are missing from the landing table: all windows stay" in plan.notes[0]
+    accepted = status.accepting(status.missing)
+    _, _, plan = life._planned(request, accepted, life.axis, midnight(3))
+    assert plan.scope.windows == EVERY_WINDOW

@@ -225,11 +225,13 @@ def _possible(
         since_ms = None
     if last_ms is None:
         return _Possible(whole, since_ms, tuple(sorted(missing)))
-    first_ms = min(history.days.first_start_after(last_ms), whole.end_ms)
-    rest = kind.whole_slots(TimeRange(first_ms, whole.end_ms))
+    rest, which = TimeRange(whole.end_ms, whole.end_ms), "all windows"
+    first_ms = history.days.first_start_after(last_ms)
+    if first_ms < whole.end_ms:  # else windows of all time would widen the empty range to all
+        rest = kind.whole_slots(TimeRange(first_ms, whole.end_ms))
+        which = f"windows before {text_of(rest.start_ms)}"
     note = (
-        f"rows of {named(within)} are missing from the landing table: windows before "
-        f"{text_of(rest.start_ms)} stay as they are published; land the rows again, or use "
-        "what remains with --accept-loss REASON"
+        f"rows of {named(within)} are missing from the landing table: {which} stay as they are "
+        "published; land the rows again, or use what remains with --accept-loss REASON"
     )
     return _Possible(rest, since_ms, tuple(sorted({*within, *missing})), (note,))
