@@ -9,6 +9,7 @@ from dataclasses import replace
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.taken_back import earlier_of
 from strandline.lake.store.store import PUBLISHED, Store
 from strandline.pipeline.request.begin import begin_run
 from strandline.pipeline.request.driver import program
@@ -73,6 +74,8 @@ def run_repeated(
     closed_since = any(entry.closed or entry.reopened for entry in since)
     if closed_since or state.published_since(replace(last, base=last.position)):
         return None
+    if earlier_of(state.frontier_ms, last.frontier_ms) != last.frontier_ms:
+        return None  # a revert, or a run with an earlier data cut-off, has moved it back since
     unwritten = _are_as_published(ledger.store, state)
     return last if unwritten and _same_input(spec, request, log, last) else None
 
