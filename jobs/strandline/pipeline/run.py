@@ -173,7 +173,7 @@ def _steps(
         preview=rebuilt.preview,
         took_before=duration_to_show(request, state, rebuilt.books),
         # two ranges may have the same note
-        notes=[*dict.fromkeys([*notes, *of_staged(rebuilt.staged), *moved_back])],
+        notes=[*dict.fromkeys([*notes, *of_staged(rebuilt.staged, request), *moved_back])],
         seconds=journal.seconds,
     )
 

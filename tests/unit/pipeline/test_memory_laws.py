@@ -372,7 +372,8 @@ def test_windows_of_all_time_need_every_row_and_none_is_rebuilt_while_one_is_mis
     request, status = Request("advance", to_ms=midnight(3)), life._landing_status()
     _, _, plan = life._planned(request, status, life.axis, midnight(3))
     assert plan.scope.windows.start_ms == plan.scope.windows.end_ms
-    assert "rows of 2024-03-01 are missing from the landing table: all windows stay" in plan.notes[0]
+    (note,) = plan.notes
+    assert "rows of 2024-03-01 are missing from the landing table: all windows stay" in note
     accepted = status.accepting(status.missing)
     _, _, plan = life._planned(request, accepted, life.axis, midnight(3))
     assert plan.scope.windows == EVERY_WINDOW

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 from lakes import SPEC, a_record, instant, land
 
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange
+from strandline.pipeline.notes.notes import of_staged
 from strandline.pipeline.request.request import Request
 
 command = import_module("strandline.cli.main")
@@ -69,3 +71,10 @@ def test_the_command_refuses_what_is_asked_before_it_starts_spark(
 
 def _none(*_: object, **__: object) -> None:
     pytest.fail("Spark was started")
+
+
+def test_only_who_has_given_dates_is_sent_back_to_them():
+    nothing = SimpleNamespace(books=())
+    by_hand = next(of_staged(nothing, Request("backfill", A_DAY)))
+    scheduled = next(of_staged(nothing, Request("advance", to_ms=NOON)))
+    assert by_hand == f"{scheduled}; check its dates"

@@ -83,10 +83,11 @@ def of_publishers(lake: Lake) -> Iterator[str]:
         )
 
 
-def of_staged(staged: Staged) -> Iterator[str]:
+def of_staged(staged: Staged, request: Request) -> Iterator[str]:
     """Notes that are known only after staging."""
     if not any(book.total for book in staged.books):
-        yield "no record lies in the range: there is nothing to count; check its dates"
+        advice = "; check its dates" if request.range else ""
+        yield f"no record lies in the range: there is nothing to count{advice}"
     for book in staged.books:
         if book.name.startswith(KEPT) and book.total:
             yield f"{book.name}: {number_of(book.total, 'record')} arrived since, all of them late"
