@@ -28,7 +28,7 @@ from strandline.engine.results.aggregates import (
 )
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_days import emissions
-from strandline.model.intervals import TimeRange, day_of
+from strandline.model.intervals import TimeRange, day_of, parts_outside
 from strandline.model.lateness import MIN_WATERMARK
 
 
@@ -60,9 +60,7 @@ class Scope:
     @property
     def rebuilt(self) -> list[TimeRange]:
         """The parts of the range that are not kept; one empty range, if all of it is kept."""
-        parts = [self.windows]
-        for within in self.kept:
-            parts = [part for one in parts for part in one.outside(within)]
+        parts = parts_outside([self.windows], self.kept)
         return parts or [TimeRange(self.windows.start_ms, self.windows.start_ms)]
 
     @property

@@ -49,6 +49,14 @@ class TimeRange:
         return [part for part in (before, after) if part.start_ms < part.end_ms]
 
 
+def parts_outside(ranges: Sequence[TimeRange], others: Iterable[TimeRange]) -> list[TimeRange]:
+    """The parts of some ranges that lie in none of some others."""
+    parts = [*ranges]
+    for other in others:
+        parts = [part for one in parts for part in one.outside(other)]
+    return parts
+
+
 EVERYTHING = TimeRange(LEAST_INSTANT_MS, END_OF_INSTANTS_MS)
 """Every instant that a run can name."""
 

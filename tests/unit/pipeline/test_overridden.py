@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from meter import HALF_DAYS, a_meter
+from worlds import Life
 
+from strandline.engine.calendar.gaps import MOST_LISTED, parts_to_list
 from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
@@ -17,8 +19,10 @@ from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
 from strandline.pipeline.observe.earlier_runs import EarlierRuns, EdgeSlots
 from strandline.pipeline.plan.kept import closed_part, reached_by
+from strandline.pipeline.plan.plan import outside_by_other_rules
 from strandline.pipeline.request.request import Request, of_overrides
 from strandline.pipeline.views.findings import findings_of
+from strandline.reference import Record
 from strandline.spec import PipelineSpec, parse_any
 
 SIX_HOURS = {"allowed_lateness": "6h"}
@@ -286,3 +290,38 @@ def test_windows_over_results_stay_unless_a_changed_result_can_join_sessions(cha
     }
     daily = parse_any(content | changed, origin="daily.yaml").over(HALF_DAYS)
     assert (daily.why_overridden_is_redone is None) == stay
+
+
+def test_gaps_outside_a_range_stay_by_the_rules_that_they_are_published_by():
+    """By the file's rules, for a run with its own; by other ones, for a run by the file's."""
+    ledger = PipelineState.of(published(a_run(0, 9, "advance"), a_run(2, 6, overrides=SIX_HOURS)))
+    by_hand = Request("backfill", days(2, 6), overrides=SIX_HOURS, reason="slow")
+    scheduled = Request("advance", to_ms=20 * DAY_MS)
+    before, behind = outside_by_other_rules(by_hand, days(2, 6), ledger)
+    assert (before.end_ms, behind.start_ms) == (2 * DAY_MS, 6 * DAY_MS)
+    assert outside_by_other_rules(scheduled, days(5, 9), ledger) == (days(2, 5),)
+    assert outside_by_other_rules(scheduled, days(0, 9), ledger) == ()
+
+
+def test_every_plan_names_the_ranges_whose_gaps_stay():
+    life = Life(HALF_DAYS)
+    life.entries = published(a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS))
+    life.land([Record(arrival_ms=9 * DAY_MS, ts_ms=9 * DAY_MS, record_id="1", channel="a")])
+
+    def staying(request: Request) -> tuple[TimeRange, ...]:
+        _, _, plan = life._planned(request, life._landing_status(), life.axis, 20 * DAY_MS)
+        return plan.gaps_that_stay
+
+    assert staying(Request("backfill", days(6, 9))) == (days(2, 6),)
+    assert staying(Request("advance", to_ms=20 * DAY_MS)) == (days(2, 6),)
+
+
+def test_of_a_run_of_gaps_only_the_parts_that_do_not_stay_are_listed():
+    gaps = range(10, 20)
+    assert parts_to_list(gaps, []) == [gaps]
+    assert parts_to_list(gaps, [range(0, 12), range(15, 17)]) == [range(12, 15), range(17, 20)]
+    assert parts_to_list(gaps, [range(20)]) == []
+    # one row for all of them belongs where it starts
+    one_row = range(MOST_LISTED + 1)
+    assert parts_to_list(one_row, [range(5, 9)]) == [one_row]
+    assert parts_to_list(one_row, [range(5)]) == []

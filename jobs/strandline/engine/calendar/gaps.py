@@ -12,7 +12,7 @@ outside its range.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -239,3 +239,28 @@ class Gaps:
             )
             self._times[event_date] = np.unique(cells["least_ts_ms"].to_numpy(dtype="int64"))
         return self._times[event_date]
+
+
+def parts_to_list(row: range, stays: Sequence[range]) -> list[range]:
+    """The parts of a run of gaps outside of those that stay as they are published.
+
+    A run of more gaps than are listed one by one is one row, which belongs where it starts.
+
+    Args:
+        row: the run of gaps, as ids of windows.
+        stays: the windows whose gaps stay.
+    """
+    if len(row) > MOST_LISTED:
+        return [] if any(row.start in ids for ids in stays) else [row]
+    parts = [row]
+    for ids in stays:
+        edges = [
+            edge
+            for part in parts
+            for edge in (
+                range(part.start, min(part.stop, ids.start), part.step),
+                range(max(part.start, ids.stop), part.stop, part.step),
+            )
+        ]
+        parts = [part for part in edges if part]
+    return parts

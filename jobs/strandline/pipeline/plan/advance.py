@@ -25,7 +25,7 @@ from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.plan.closures import stay_closed
 from strandline.pipeline.plan.kept import Kept, Reached, reached_by
-from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.plan.plan import Plan, outside_by_other_rules
 from strandline.pipeline.request.request import Request
 
 
@@ -78,6 +78,7 @@ def plan_advance(
             ),
         ),
         kept=kept,
+        by_other_rules=outside_by_other_rules(request, scope.windows, remembered.state),
     )
 
 

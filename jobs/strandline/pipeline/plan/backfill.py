@@ -22,7 +22,7 @@ from strandline.model.intervals import (
 from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.plan.closures import stay_closed
-from strandline.pipeline.plan.plan import Plan, asked_of
+from strandline.pipeline.plan.plan import Plan, asked_of, outside_by_other_rules
 from strandline.pipeline.request.request import Request
 
 
@@ -61,6 +61,7 @@ def plan_backfill(
         settles=earlier.settled_by(completes_ms),
         missing=tuple(_missing(within, history, earlier, status)),
         notes=tuple(_notes(request, within, closures, clock)),
+        by_other_rules=outside_by_other_rules(request, within, remembered.state),
     )
 
 

@@ -13,7 +13,7 @@ from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import EVERYTHING, TimeRange, named, text_of
+from strandline.model.intervals import EVERYTHING, TimeRange, named, parts_outside, text_of
 from strandline.pipeline.plan.kept import Kept
 from strandline.pipeline.request.request import Request
 from strandline.spec.pipeline import PipelineSpec
@@ -33,6 +33,8 @@ class Plan:
         missing: the days with missing rows that windows of the range depend on.
         notes: notes for a person.
         kept: the windows that stay as a run with overridden settings has published them.
+        by_other_rules: the ranges outside the scope's whose gaps are published by other rules than
+            the run's: gaps are listed in whole runs, also across an edge of the scope.
     """
 
     scope: Scope
@@ -43,6 +45,21 @@ class Plan:
     missing: tuple[date, ...] = ()
     notes: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
+    by_other_rules: tuple[TimeRange, ...] = ()
+
+    @property
+    def gaps_that_stay(self) -> tuple[TimeRange, ...]:
+        """The ranges whose gaps stay as they are published."""
+        return (*self.scope.kept, *self.by_other_rules)
+
+
+def outside_by_other_rules(
+    request: Request, windows: TimeRange, state: PipelineState
+) -> tuple[TimeRange, ...]:
+    """The ranges outside a run's that are published by other rules than the run's."""
+    if request.overrides:
+        return tuple(EVERYTHING.outside(windows))
+    return tuple(parts_outside([one.windows for one in state.overridden], [windows]))
 
 
 def horizon_of(request: Request, landing: Landing, axis: Axis, state: PipelineState) -> int:

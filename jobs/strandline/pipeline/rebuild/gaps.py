@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
-from strandline.engine.calendar.gaps import Gaps
+from strandline.engine.calendar.gaps import Gaps, parts_to_list
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
@@ -19,7 +19,14 @@ from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Scope, close
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.reads import dataset_of, files_started_in, started_in
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, midnight_of
+from strandline.model.intervals import (
+    DAY_MS,
+    EVERYTHING,
+    TimeRange,
+    instant_of,
+    midnight_of,
+    parts_outside,
+)
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.counts import accepted_by_slot
 from strandline.pipeline.plan.plan import Plan
@@ -76,8 +83,7 @@ def stage_gaps(
     filled = frozenset[int]().union(*(piece.filled for piece in pieces))
     listed, around = list[range](), list[TimeRange]()
     if ctx.spec.quality.gaps != "allow":
-        ids = observation.history.grid.ids_within(plan.scope.windows)
-        listed, around = _listed(gaps, ids, filled, pieces, known)
+        listed, around = _listed(gaps, plan, filled, pieces, known)
     parts = _Parts(ctx, plan, pieces)
     parts.stage_all(gaps, listed)
     return StagedGaps(
@@ -101,11 +107,8 @@ class _Parts:
         self.not_in_rows = Counter[str]()
 
     def stage_all(self, gaps: Gaps, listed: Sequence[range]) -> None:
-        """Stage the listed gaps, except those in kept ranges."""
-        scope = self._plan.scope
-        for slots in gaps.listed(
-            [row for row in listed if not scope.keeps(gaps.starts_of(row).start_ms)]
-        ):
+        """Stage the gaps that are listed."""
+        for slots in gaps.listed(listed):
             self._stage(slots)
 
     def _stage(self, slots: pd.DataFrame) -> None:
@@ -146,9 +149,10 @@ def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:
 
 
 def _listed(
-    gaps: Gaps, ids: range, filled: frozenset[int], pieces: Sequence[Piece], known: int | None
+    gaps: Gaps, plan: Plan, filled: frozenset[int], pieces: Sequence[Piece], known: int | None
 ) -> tuple[list[range], list[TimeRange]]:
     """The runs of gaps to list, and the ranges of slots outside the range among them."""
+    ids, stay = gaps.history.grid.ids_within(plan.scope.windows), plan.gaps_that_stay
     rows = {*gaps.around(ids, filled)}
     outside = set[range]()
     for window in {window for piece in pieces for window in piece.touched}:
@@ -162,13 +166,15 @@ def _listed(
         starts = TimeRange(gaps.starts_of(moved).start_ms, gaps.starts_of(moved).end_ms)
         with_records = Calendar.of(gaps.history, gaps.clock, [starts]).windows["window_id"]
         outside |= {*gaps.around(moved, frozenset(with_records.astype("int64").tolist()))}
-        around.append(starts)
+        around += parts_outside([starts], stay)
+    stays = [gaps.history.grid.ids_within(within) for within in stay]
+    parts = [part for row in rows | outside for part in parts_to_list(row, stays)]
     around += [
-        gaps.starts_of(row)
-        for row in rows | outside
-        if not (ids.start <= row.start and row.stop <= ids.stop)
+        gaps.starts_of(part)
+        for part in parts
+        if not (ids.start <= part.start and part.stop <= ids.stop)
     ]
-    return sorted(rows | outside, key=lambda row: row.start), around
+    return sorted(parts, key=lambda part: part.start), around
 
 
 def first_accepted_before(ctx: Context, state: PipelineState) -> int | None:
