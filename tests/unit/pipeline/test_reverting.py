@@ -180,3 +180,16 @@ def test_after_the_ledgers_retention_it_says_that_the_ledger_no_longer_keeps_wha
     ) as told:
         revertible(left, "first")
     assert "strandline backfill meter --start 2024-03-01" in told.value.way_out
+
+
+def test_what_is_older_than_an_erasure_is_rebuilt_and_upkeep_itself_stays():
+    """Nobody is sent to revert the erasure first."""
+    erasing, erased = (
+        Entry("erase-5", 1, step, "erase", position=position, versions={"windows": 2})
+        for position, step in ((5, "erasing"), (6, "erased"))
+    )
+    with pytest.raises(InputError, match=f"older than an erasure.*{REBUILD}") as caught:
+        revertible([*NIGHTS, erasing, erased], "second")
+    assert "revert the last of these" not in str(caught.value)
+    with pytest.raises(InputError, match="is a run of erase; nothing takes it back"):
+        revertible([*NIGHTS, erasing, erased], "erase-5")

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
 from strandline.lake.landing.open_landing import open_landing
+from strandline.lake.ledger.entry import UPKEEP
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import Compared, stage_diff
@@ -112,6 +113,8 @@ def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reve
             "steps (--ledger-days)",
             rebuild_by_hand(pipeline, done),
         )
+    if done is None and steps[-1].kind in UPKEEP:
+        raise InputError(place, f"is a run of {steps[-1].kind}", "nothing takes it back")
     if done is None or begun is None:
         way_out = f"to end it: strandline runs cancel {pipeline} {run_id}"
         raise InputError(place, "has not published: there is nothing to take back", way_out)
@@ -158,6 +161,9 @@ def _require_last_of_its_range(pipeline: str, state: PipelineState, done: Entry)
     undone = {entry.position for pair in state.taken_back for entry in pair}
     since = state.published_since(replace(done, base=done.position))
     later = [entry for entry in since if entry.position not in undone]
+    if any(entry.step == "erased" for entry in later):
+        problem = "is older than an erasure, which has removed the tables of before it"
+        raise InputError(place, problem, rebuild_by_hand(pipeline, done))
     if later:
         named = ", ".join(dict.fromkeys(entry.run_id for entry in later))
         raise InputError(
