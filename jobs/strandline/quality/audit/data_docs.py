@@ -81,6 +81,17 @@ class EscapingPageRenderer(ValidationResultsPageRenderer):
             one.exception_info = _escaped(one.exception_info)
         return super().render(validation_results, suite_parameters)
 
+    def _determine_page_title(
+        self, run_name: str, run_time: str, data_asset_name: str, expectation_suite_name: str
+    ) -> str:
+        """The page's title.
+
+        Great Expectations reads the run's name as a time, and fails on an id of ten digits, which
+        is a year.
+        """
+        parts = ("Validations", expectation_suite_name, data_asset_name, run_name, run_time)
+        return " / ".join(part for part in parts if part)
+
     @classmethod
     def _render_validation_header(cls, validation_results: ExpectationSuiteValidationResult) -> Any:
         """The page's header, with the verdict of the audit and without the link to a suite."""
