@@ -78,7 +78,7 @@ def plan_advance(
             ),
         ),
         kept=kept,
-        by_other_rules=outside_by_other_rules(request, scope.windows, remembered.state),
+        by_other_rules=outside_by_other_rules(request, scope.windows, earlier.state),
     )
 
 

@@ -61,7 +61,7 @@ def plan_backfill(
         settles=earlier.settled_by(completes_ms),
         missing=tuple(_missing(within, history, earlier, status)),
         notes=tuple(_notes(request, within, closures, clock)),
-        by_other_rules=outside_by_other_rules(request, within, remembered.state),
+        by_other_rules=outside_by_other_rules(request, within, earlier.state),
     )
 
 
