@@ -216,7 +216,7 @@ def report(
     folder = output_path(output)
     if folder is not None and folder.suffix in {".html", ".htm"} and not folder.is_dir():
         raise InputError(
-            "--output", f"{folder} is a file, not a folder", "name the folder for report.html"
+            "--output", f"{folder} names a file, not a folder", "name the folder for report.html"
         )
     written = write_report(spec, at.root, folder, **days, data_docs=docs, now_ms=now_ms)
     show.document(written, as_json=as_json, human=show.written)

@@ -31,11 +31,15 @@ os.write(2, b"by the process\\n")
 
 
 @pytest.mark.parametrize(
-    "noise", [_PANIC, _SHORT_PANIC, _OF_JAVA, _PANIC + _PANIC, _SHORT_PANIC + _PANIC]
+    "noise", [_PANIC, _SHORT_PANIC, _OF_JAVA, _PANIC + _PANIC, _PANIC + _SHORT_PANIC]
 )
 def test_panics_and_the_warning_of_every_jvm_are_left_out_and_other_lines_stay(noise):
-    lines = b"before it\n" + noise + (b"\n" if noise is _SHORT_PANIC else b"") + b"ERROR after\n"
-    assert [*worth_showing(lines.splitlines(keepends=True))] == [b"before it\n", b"ERROR after\n"]
+    lines = b"before it\n" + noise + b"ERROR after\nand its cause\n"
+    assert [*worth_showing(lines.splitlines(keepends=True))] == [
+        b"before it\n",
+        b"ERROR after\n",
+        b"and its cause\n",
+    ]
 
 
 def test_the_lines_of_child_processes_are_filtered_and_those_of_python_come_too():
@@ -53,3 +57,13 @@ def test_the_lines_of_child_processes_are_filtered_and_those_of_python_come_too(
         "by Python",
         "by the process",
     ]
+
+
+def test_where_the_process_crashes_python_says_where():
+    crash = "import os\nwith native_messages.filtered():\n    os.abort()\n"
+    program = "from strandline.cli import native_messages\n" + crash
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode < 0
+    assert "Aborted" in ran.stderr

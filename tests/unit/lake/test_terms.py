@@ -172,7 +172,7 @@ def test_a_store_whose_puts_race_is_refused_unless_there_is_one_publisher(object
     with pytest.raises(InputError, match=r"2 of 2 created the same object.*STRANDLINE_PUBLISHERS"):
         require_created_once("s3://bucket/wrong")
     monkeypatch.setattr(StoreObjects, "create", _not_implemented)
-    with pytest.raises(InputError, match=r"hold when they race \(they were refused\)"):
+    with pytest.raises(InputError, match=r"hold when they race \(not one was created\)"):
         require_created_once("s3://bucket/without")
     monkeypatch.setenv("STRANDLINE_PUBLISHERS", "one")
     with term_of("s3://bucket/wrong/meter", lambda number: None):

@@ -170,7 +170,7 @@ def require_created_once(root: str) -> None:
         winners = {0}
     if winners != {1}:
         most = max(winners)
-        seen = f"{most} of {_RACERS} created the same object" if most > 1 else "they were refused"
+        seen = f"{most} of {_RACERS} created the same object" if most > 1 else "not one was created"
         raise InputError(
             f"lake {root}",
             f"its store has no conditional puts that hold when they race ({seen}), so that "

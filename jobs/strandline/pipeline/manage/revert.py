@@ -162,7 +162,7 @@ def _require_last_of_its_range(pipeline: str, state: PipelineState, done: Entry)
     since = state.published_since(replace(done, base=done.position))
     later = [entry for entry in since if entry.position not in undone]
     if any(entry.step == "erased" for entry in later):
-        problem = "is older than an erasure, which has removed the tables of before it"
+        problem = "is older than an erasure, which has removed the older versions of the tables"
         raise InputError(place, problem, rebuild_by_hand(pipeline, done))
     if later:
         named = ", ".join(dict.fromkeys(entry.run_id for entry in later))
