@@ -96,7 +96,22 @@ def test_null_asks_nothing_and_rows_of_no_arrival_day_count():
 
 def test_the_first_of_the_days_in_a_row_is_named():
     (check,) = malformed(Quality(), (9, {}), (0, {"invalid": 3}), (0, {"invalid": 4}))
-    assert check.sentence.endswith("above 0.9; so on each day since 2026-03-03")
+    assert check.sentence.endswith("above 0.9; so on each day with rows since 2026-03-03")
+
+
+def test_days_without_rows_are_no_days_above_the_limit():
+    """One malformed day before two empty ones is not "each day since"."""
+    bad, empty = RowsOfDay(0, {"invalid": 2}), RowsOfDay()
+    days = [DAY + timedelta(days=n) for n in range(4)]
+
+    def sentence(*rows: RowsOfDay | None) -> str:
+        known = {day: one for day, one in zip(days, rows, strict=False) if one is not None}
+        (check,) = checks_of_malformed(Quality(), known, days[1:], RowsOfDay())
+        return check.sentence
+
+    for nothing in (None, empty):  # a day that is not known, and one whose rows are gone
+        assert sentence(RowsOfDay(99), bad, nothing, nothing).endswith("above 0.9")
+        assert sentence(bad, nothing, bad, nothing).endswith(f"with rows since {DAY}")
 
 
 def test_rows_that_cross_midnight_show_that_a_column_is_the_events_day():

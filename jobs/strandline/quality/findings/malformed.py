@@ -146,12 +146,16 @@ def _named(checked: Sequence[date]) -> str:
 
 
 def _since(days: Mapping[date, RowsOfDay], checked: Sequence[date], limit: _Limit) -> str:
-    """The first of the last days in a row above the limit; empty if it is only the last day."""
-    since: date | None = None
+    """The first of the last days in a row above the limit; empty if it is only the last day.
+
+    A day without rows is above no limit and below none, so it is not counted.
+    """
+    above: list[date] = []
     for day in sorted((d for d in days if checked and d <= max(checked)), reverse=True):
         part = days[day]
         bad = part.malformed.get(limit.reason, 0) if limit.reason else part.bad
-        if not part.rows or bad <= limit.share * part.rows:
+        if part.rows and bad <= limit.share * part.rows:
             break
-        since = day
-    return f"; so on each day since {since}" if since and since < max(checked) else ""
+        if part.rows:
+            above.append(day)
+    return f"; so on each day with rows since {above[-1]}" if len(above) > 1 else ""
