@@ -20,11 +20,13 @@ from strandline.lake.store.reads import columns_of
 from strandline.lake.store.store import Store
 from strandline.model.intervals import text_of
 from strandline.pipeline.request.driver import state_of
+from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.pipeline.views.watermark import watermark_of
 from strandline.quality.findings.check import in_order, state_line
+from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
 from strandline.tables import UNFIRED_COLUMN
 
@@ -60,6 +62,9 @@ def status_of(
     newest = next(step for step in reversed(state.steps) if step.kind not in UPKEEP)
     last = _run_line(state.runs[newest.run_id])
     of_ledger = unfinished_work(spec, store, state)
+    watermark = watermark_of(spec, store, state)
+    closed_ms = closed_up_to(spec, state, watermark)
+    closed = None if closed_ms is None else text_of(closed_ms)
     books = books_of_all(spec, store, state) if deep else None
     findings = in_order(
         [*findings_of_books(books or ()), *findings_of(spec, state, of_ledger, now_ms)]
@@ -71,7 +76,8 @@ def status_of(
         "lake": lake.root,
         "frontier": processed,
         "processed_up_to": processed,
-        "closed_up_to": of_ledger["first_open"],
+        "closed_up_to": closed,
+        "first_open": closed,
         "last_run": last,
         "notice": notice,
         "findings": [finding.to_json() for finding in findings],
@@ -82,7 +88,7 @@ def status_of(
         **_of_days(store, days, may_lack=_may_lack_quarantine(spec, state)),
         "totals": totals(store, spec.result),
         "versions": store.versions(),
-        "watermark": _watermark(spec, store, state),
+        "watermark": None if watermark is None else _watermark(watermark),
         "lacking": _lacking(spec, store),
         **of_ledger,
         "spec_is_published": _last_rules(state) in {None, spec.spec_fingerprint},
@@ -234,11 +240,8 @@ def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]
     }
 
 
-def _watermark(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any] | None:
-    """The combined watermark and the channel that holds it; None: see `watermark_of`."""
-    found = watermark_of(spec, store, state)
-    if found is None:
-        return None
+def _watermark(found: HeldBack) -> dict[str, Any]:
+    """The combined watermark and the channel that holds it."""
     combined_ms = found.watermark_ms
     return {
         "combined": None if combined_ms is None else text_of(combined_ms),

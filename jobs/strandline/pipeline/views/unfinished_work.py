@@ -57,11 +57,11 @@ def unfinished_work(spec: PipelineSpec, store: Store, state: PipelineState) -> d
 
     Returns:
         `owed`: the arrival days still to recompute; `lost`: the days that were observed with more
-        rows than the landing table had at the last run; `first_open`: the first slot that is not
-        closed; `rules`: the ranges of slots by the fingerprint of their settings; `overridden`: the
-        ranges with overridden settings (`OverriddenRange`); `open_behind_watermark`: the number of
-        open slots that the watermark at the frontier has passed (must be 0 after a run);
-        `open_by_other_rules`: the number of these whose settings are not the file's;
+        rows than the landing table had at the last run; `rules`: the ranges of slots by the
+        fingerprint of their settings; `overridden`: the ranges with overridden settings
+        (`OverriddenRange`); `open_behind_watermark`: the number of open slots that the watermark at
+        the frontier has passed (must be 0 after a run); `open_by_other_rules`: the number of these
+        whose settings are not the file's;
         `sessions_across_rules`: the number of sessions that extend over a border between settings;
         `upstream`: the pipeline whose results are read (`_upstream`); `refused`: why every run
         is refused: the published rows have another window or key than the file, or a table that
@@ -69,11 +69,9 @@ def unfinished_work(spec: PipelineSpec, store: Store, state: PipelineState) -> d
     """
     ranges = _ranges_by_rules(store)
     behind, by_other_rules = _open_behind_watermark(spec, store, state.frontier_ms)
-    first_open_ms = state.published[-1].first_open_ms if state.published else None
     return {
         "owed": [day.isoformat() for day in state.days_to_recompute],
         "lost": [day.isoformat() for day in state.missing_days],
-        "first_open": None if first_open_ms is None else text_of(first_open_ms),
         "rules": [
             {
                 "spec_fingerprint": one.spec_fingerprint,

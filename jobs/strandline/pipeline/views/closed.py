@@ -1,0 +1,57 @@
+"""The instant before which no window can change any more."""
+
+from __future__ import annotations
+
+from strandline.engine.position.grid import Grid, gap_of
+from strandline.lake.ledger.state import PipelineState
+from strandline.model.intervals import LEAST_INSTANT_MS
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.quality.report.held_back_by import HeldBack
+from strandline.spec import PipelineSpec
+from strandline.spec.window import Session
+
+_SHORTEST_GAP_MS = 1
+
+
+def closed_up_to(
+    spec: PipelineSpec, state: PipelineState, watermark: HeldBack | None
+) -> int | None:
+    """The instant, in ms, before which no window can change; None: all published slots are closed.
+
+    It is the start of the first published slot that is not closed, or of an earlier slot without
+    records, in which a record would still be accepted: not all of these are published.
+
+    Args:
+        spec: the pipeline.
+        state: the pipeline's state, by its ledger.
+        watermark: the watermark at the last horizon (`watermark_of`); None: it is not known, so
+            that only published slots count.
+    """
+    published_ms = state.published[-1].first_open_ms if state.published else None
+    if published_ms is None or watermark is None or Grid.of(spec).all_time:
+        return published_ms
+    emitted_ms = watermark.watermark_ms
+    first_ms = first_accepting(spec, MIN_WATERMARK if emitted_ms is None else emitted_ms)
+    for closure in sorted(state.closures, key=lambda closure: closure.windows.start_ms):
+        if first_ms in closure.windows:
+            first_ms = closure.windows.end_ms
+    return min(published_ms, first_ms)
+
+
+def first_accepting(spec: PipelineSpec, watermark_ms: int) -> int:
+    """The start of the first slot of which a window would still accept a record.
+
+    Flink's rule: a window is late if its maximum timestamp plus the allowed lateness is at most the
+    watermark (`is_window_late`). Of cumulative windows the longest one with a start counts.
+    """
+    grid = Grid.of(spec)
+    longest_ms = grid.size_ms
+    if isinstance(spec.window, Session):
+        longest_ms = gap_of(spec) or _SHORTEST_GAP_MS
+    first_ms = watermark_ms - spec.allowed_lateness - longest_ms + 2
+    behind_ms = (first_ms - grid.offset_ms) % grid.span_ms
+    if isinstance(spec.window, Session):  # one can begin in the middle of a slot
+        start_ms = first_ms - behind_ms
+    else:
+        start_ms = first_ms + (grid.span_ms - behind_ms) % grid.span_ms
+    return max(start_ms, LEAST_INSTANT_MS)

@@ -1,0 +1,97 @@
+"""Closed up to: no window before it can change, whether its slot is published or has no record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from meter import a_meter
+
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.model.intervals import HOUR_MS, LEAST_INSTANT_MS, TimeRange
+from strandline.model.lateness import is_window_late
+from strandline.pipeline.views.closed import closed_up_to, first_accepting
+from strandline.quality.report.held_back_by import HeldBack
+from strandline.spec import PipelineSpec
+
+
+def with_lateness(spec: PipelineSpec, lateness_ms: int) -> PipelineSpec:
+    return spec.model_copy(update={"allowed_lateness": lateness_ms})
+
+
+TEN = 20_000 * 24 * HOUR_MS + 10 * HOUR_MS
+HOURS = with_lateness(a_meter({"tumbling": "1h"}), 2 * HOUR_MS)
+WINDOWS = {
+    "tumbling": a_meter({"tumbling": "10ms", "offset": "3ms"}),
+    "sliding": a_meter({"sliding": "30ms", "every": "10ms"}),
+    "cumulative": a_meter({"cumulative": "30ms", "step": "10ms"}),
+    "sessions": a_meter({"session": "7ms"}),
+}
+
+
+def state_of(first_open_ms: int | None, *closed: TimeRange) -> PipelineState:
+    """A pipeline's state after runs that closed ranges, and a scheduled run."""
+    runs = [
+        Entry(f"r-{number}", 1, "published", "backfill", range=one, horizon_ms=TEN, closed=True)
+        for number, one in enumerate(closed)
+    ]
+    last = Entry("last", 1, "published", "advance", first_open_ms=first_open_ms)
+    return PipelineState.of(
+        replace(step, position=number) for number, step in enumerate([*runs, last], 1)
+    )
+
+
+def watermark_at(instant_ms: int | None) -> HeldBack:
+    return HeldBack(instant_ms, None, None, None)
+
+
+def test_it_is_a_slot_without_records_that_still_accepts_one():
+    found = closed_up_to(HOURS, state_of(TEN), watermark_at(TEN - 1))
+    assert found == TEN - 2 * HOUR_MS
+
+
+def test_it_is_the_first_published_slot_that_is_open_if_all_before_are_late():
+    assert closed_up_to(HOURS, state_of(TEN), watermark_at(TEN + 3 * HOUR_MS)) == TEN
+
+
+def test_before_the_first_watermark_nothing_is_closed():
+    assert closed_up_to(HOURS, state_of(TEN), watermark_at(None)) == LEAST_INSTANT_MS
+
+
+def test_a_range_closed_by_hand_is_closed_whatever_the_watermark():
+    by_hand = TimeRange(TEN - 3 * HOUR_MS, TEN - HOUR_MS)
+    found = closed_up_to(HOURS, state_of(TEN, by_hand), watermark_at(TEN - 1))
+    assert found == TEN - HOUR_MS
+
+
+def test_without_a_watermark_of_its_own_or_with_all_slots_closed_it_goes_by_the_published_slots():
+    assert closed_up_to(HOURS, state_of(TEN), None) == TEN
+    assert closed_up_to(HOURS, state_of(None), watermark_at(TEN)) is None
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+@given(watermark_ms=st.integers(0, 2_000), lateness_ms=st.integers(0, 60), ms=st.data())
+def test_a_record_before_it_is_late_and_one_of_its_slot_is_not(kind, watermark_ms, lateness_ms, ms):
+    spec = with_lateness(WINDOWS[kind], lateness_ms)
+    first_ms = first_accepting(spec, watermark_ms)
+
+    def is_late(start_ms: int) -> bool:
+        longest_ms = 7 if kind == "sessions" else {"tumbling": 10}.get(kind, 30)
+        return is_window_late(
+            start_ms + longest_ms - 1, allowed_lateness_ms=lateness_ms, watermark_ms=watermark_ms
+        )
+
+    step_ms, offset_ms = {
+        "tumbling": (10, 3),
+        "sliding": (10, 0),
+        "cumulative": (30, 0),
+        "sessions": (1, 0),
+    }[kind]
+    start_ms = ms.draw(st.integers(-20, 200)) * step_ms + offset_ms
+    if start_ms < first_ms:
+        assert is_late(start_ms)
+    slot_ms = spec.quality.session_slot if kind == "sessions" else 1
+    assert not is_late(first_ms + slot_ms - 1)
