@@ -347,7 +347,7 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(landed, source,
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ({"event_time": "happened +"}, "no expression"),
+        ({"event_time": "happened +"}, "nor an expression"),
         ({"where": "n"}, "gives bigint"),
         ({"valid": "k"}, "gives string"),
         ({"arrival_date": "n"}, "is BIGINT"),
