@@ -97,6 +97,11 @@ def text_of(instant_ms: int) -> str:
     return datetime_of(instant_ms).replace(tzinfo=None).isoformat(timespec=fraction) + "Z"
 
 
+def text_or_none(instant_ms: int | None) -> str | None:
+    """An instant as people read it (`text_of`); None stays None."""
+    return None if instant_ms is None else text_of(instant_ms)
+
+
 def days_named(days: Iterable[date | str]) -> str:
     """Days as ranges: `2024-03-01 to 2024-03-04, 2024-03-07`; at most five, and how many more.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from strandline.engine.position.clock import Closure
 from strandline.lake.ledger.entry import Entry
-from strandline.model.intervals import TimeRange, text_of
+from strandline.model.intervals import TimeRange, parts_outside, text_of
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,12 @@ def overridden_ranges(runs: Iterable[Entry]) -> list[OverriddenRange]:
 
 def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[OverriddenRange]:
     """The parts of an overridden range that remain after a run."""
-    others = [one.windows]
-    for start_ms, end_ms in run.kept or ():
-        kept = TimeRange(start_ms, end_ms)
-        if (common := kept.shared_with(one.windows)) is not None:
+    kept = [TimeRange(start_ms, end_ms) for start_ms, end_ms in run.kept or ()]
+    for windows in kept:
+        if (common := windows.shared_with(one.windows)) is not None:
             yield one.evaluated_by(run, common)
-        others = [part for other in others for part in other.outside(kept)]
-    for other in others:
-        yield from (replace(one, windows=part) for part in other.outside(within))
+    for part in parts_outside([one.windows], [*kept, within]):
+        yield replace(one, windows=part)
 
 
 def closures(runs: Iterable[Entry]) -> list[Closure]:

@@ -211,17 +211,17 @@ def _planned(
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
     with for_input_of(ctx.spark, scanned, ctx.spec.spark, two_sources=ctx.spec.has_two_sources):
         observation = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, status)
-    earlier = _remembered(ctx, request, state, observation)
+    earlier = _earlier_runs(ctx, request, state, observation)
     if request.kind == "backfill":
         return observation, plan_backfill(request, observation.history, horizon_ms, earlier, status)
     first = partial(_first_not_final, ctx, request, state, observation, axis)
     return observation, plan_advance(request, observation.history, earlier, status, first)
 
 
-def _remembered(
+def _earlier_runs(
     ctx: Context, request: Request, state: PipelineState, observation: Observation
 ) -> EarlierRuns:
-    """The state left by earlier runs that this run needs."""
+    """The state that earlier runs have left, as far as this run needs it."""
     to_recompute = tuple(sorted({*state.days_to_recompute, *observation.days_to_recompute}))
     if request.kind == "backfill" or request.recreate:
         return EarlierRuns(state, to_recompute, last_end=partial(last_end, ctx.store))

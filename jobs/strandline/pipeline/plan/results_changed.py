@@ -34,6 +34,7 @@ from strandline.model.intervals import (
     datetime_of,
     instant_of,
     midnight_of,
+    parts_outside,
 )
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.kept import closed_part
@@ -60,9 +61,7 @@ def of_changed_results(
     if not (scheduled and isinstance(landing, ResultsLanding)):
         return []
     kept = list(_kept(landing, state, store))
-    ranges = ranges_changed(landing, state)
-    for one in kept:
-        ranges = [part for within in ranges for part in within.outside(one.windows)]
+    ranges = parts_outside(ranges_changed(landing, state), [one.windows for one in kept])
     first = replace(
         request,
         kind="backfill",

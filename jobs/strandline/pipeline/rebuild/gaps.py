@@ -151,30 +151,37 @@ def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:
 def _listed(
     gaps: Gaps, plan: Plan, filled: frozenset[int], pieces: Sequence[Piece], known: int | None
 ) -> tuple[list[range], list[TimeRange]]:
-    """The runs of gaps to list, and the ranges of slots outside the range among them."""
+    """The runs of gaps to list, and the ranges of slots outside the range among them.
+
+    `filled`: the slots of the range with records; `known`: the first slot that had accepted a
+    record before the run, None: there was none.
+    """
     ids, stay = gaps.history.grid.ids_within(plan.scope.windows), plan.gaps_that_stay
     rows = {*gaps.around(ids, filled)}
-    outside = set[range]()
     for window in {window for piece in pieces for window in piece.touched}:
         only = range(window, window + ids.step, ids.step)
-        outside |= {*gaps.around(only, {window} if gaps.has_record(window) else ())}
+        rows |= {*gaps.around(only, {window} if gaps.has_record(window) else ())}
     around = list[TimeRange]()
     if known is not None and gaps.first is not None and known != gaps.first:
-        # the first record accepted is another one than before, so slots have become gaps, or are
-        # gaps no longer
+        # slots between the first one that accepted a record before and the first one now have
+        # become gaps, or are gaps no longer
         moved = range(min(known, gaps.first), max(known, gaps.first) + ids.step, ids.step)
-        starts = TimeRange(gaps.starts_of(moved).start_ms, gaps.starts_of(moved).end_ms)
-        with_records = Calendar.of(gaps.history, gaps.clock, [starts]).windows["window_id"]
-        outside |= {*gaps.around(moved, frozenset(with_records.astype("int64").tolist()))}
-        around += parts_outside([starts], stay)
+        rows |= {*gaps.around(moved, _with_records(gaps, moved))}
+        around += parts_outside([gaps.starts_of(moved)], stay)
     stays = [gaps.history.grid.ids_within(within) for within in stay]
-    parts = [part for row in rows | outside for part in parts_to_list(row, stays)]
+    parts = [part for row in rows for part in parts_to_list(row, stays)]
     around += [
         gaps.starts_of(part)
         for part in parts
         if not (ids.start <= part.start and part.stop <= ids.stop)
     ]
     return sorted(parts, key=lambda part: part.start), around
+
+
+def _with_records(gaps: Gaps, ids: range) -> frozenset[int]:
+    """The slots with records among some neighbouring slots."""
+    calendar = Calendar.of(gaps.history, gaps.clock, [gaps.starts_of(ids)])
+    return frozenset(calendar.windows["window_id"].astype("int64").tolist())
 
 
 def first_accepted_before(ctx: Context, state: PipelineState) -> int | None:

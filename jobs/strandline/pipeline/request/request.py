@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from strandline.errors import InputError
-from strandline.model.intervals import TimeRange, midnight_before, text_of
+from strandline.model.intervals import TimeRange, midnight_before, text_of, text_or_none
 from strandline.model.overrides import in_words, option_of
 from strandline.quality.findings.check import Finding, findings_in
 
@@ -226,10 +226,6 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `--json`."""
-
-        def text(ms: int | None) -> str | None:
-            return None if ms is None else text_of(ms)
-
         return {
             "pipeline": self.pipeline,
             "kind": self.kind,
@@ -238,12 +234,12 @@ class Outcome:
             "status": self.status,
             "range": None
             if self.range is None
-            else {"start": text(self.range.start_ms), "end": text(self.range.end_ms)},
-            "horizon": text(self.horizon_ms),
-            "frontier": text(self.frontier_ms),
+            else {"start": text_of(self.range.start_ms), "end": text_of(self.range.end_ms)},
+            "horizon": text_or_none(self.horizon_ms),
+            "frontier": text_or_none(self.frontier_ms),
             "observed_days": self.observed_days,
             "owed": self.owed,
-            "judged_from": text(self.judged_from_ms),
+            "judged_from": text_or_none(self.judged_from_ms),
             "lost": self.lost,
             "read": dict(self.read),
             "books": [book.to_json() for book in self.books],

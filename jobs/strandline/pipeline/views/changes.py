@@ -17,7 +17,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import dates_between
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
-from strandline.model.intervals import DAY_MS, day_of, midnight_of, text_of
+from strandline.model.intervals import DAY_MS, day_of, midnight_of, text_of, text_or_none
 from strandline.quality.findings.check import findings_in, state_line
 from strandline.spec import PipelineSpec
 
@@ -134,7 +134,7 @@ def _line(
         "kind": step.kind,
         "at": step.written_at and step.written_at.isoformat(timespec="seconds"),
         "range": within and {"start": text_of(within.start_ms), "end": text_of(within.end_ms)},
-        "horizon": None if horizon_ms is None else text_of(horizon_ms),
+        "horizon": text_or_none(horizon_ms),
         "reverts": step.reverts,
         "recreated": step.recreated,
         "counts": step.diff or {},

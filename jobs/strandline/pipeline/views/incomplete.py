@@ -18,7 +18,7 @@ from strandline.lake.read import tables_shown
 from strandline.lake.store.days import Days, rows_by_day, shown_days, slots_beside_rows
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
-from strandline.model.intervals import text_of
+from strandline.model.intervals import text_or_none
 from strandline.pipeline.views.slots import Slot, shares_instants_with, slots_of
 from strandline.pipeline.views.why import MEANINGS, Cause, Causes
 from strandline.spec import PipelineSpec
@@ -64,7 +64,7 @@ class Shown:
             "pipeline": self.spec.pipeline,
             "lake": self.store.lake.root,
             "notice": self.notice,
-            "processed_up_to": None if reached_ms is None else text_of(reached_ms),
+            "processed_up_to": text_or_none(reached_ms),
             "watermark": None if watermark is None else str(watermark),
         }
 

@@ -12,7 +12,13 @@ import pyarrow.dataset as ds
 from strandline.lake.store.days import Days, days_of
 from strandline.lake.store.reads import columns_of
 from strandline.lake.store.store import Store
-from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange, instant_of, text_of
+from strandline.model.intervals import (
+    END_OF_INSTANTS_MS,
+    TimeRange,
+    instant_of,
+    text_of,
+    text_or_none,
+)
 
 COUNTS = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
 _BASE = ("slot_start", "slot_end", "state", "gap", "fired_at", "closed_at", "run_id")
@@ -82,8 +88,8 @@ class Slot:
             "state": self.state,
             "slots": self.slots,
             "share": None if share is None else round(share, 6),
-            "fired_at": None if self.fired_at_ms is None else text_of(self.fired_at_ms),
-            "closed_at": None if self.closed_at_ms is None else text_of(self.closed_at_ms),
+            "fired_at": text_or_none(self.fired_at_ms),
+            "closed_at": text_or_none(self.closed_at_ms),
             **self.counts,
         }
 

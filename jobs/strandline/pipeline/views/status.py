@@ -18,7 +18,7 @@ from strandline.lake.store.days import Days, read_days, shown_days, slots_beyond
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import columns_of
 from strandline.lake.store.store import Store
-from strandline.model.intervals import text_of
+from strandline.model.intervals import text_of, text_or_none
 from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
@@ -63,13 +63,12 @@ def status_of(
     last = _run_line(state.runs[newest.run_id])
     of_ledger = unfinished_work(spec, store, state)
     watermark = watermark_of(spec, store, state)
-    closed_ms = closed_up_to(spec, state, watermark)
-    closed = None if closed_ms is None else text_of(closed_ms)
+    closed = text_or_none(closed_up_to(spec, state, watermark))
     books = books_of_all(spec, store, state) if deep else None
     findings = in_order(
         [*findings_of_books(books or ()), *findings_of(spec, state, of_ledger, now_ms)]
     )
-    processed = None if state.frontier_ms is None else text_of(state.frontier_ms)
+    processed = text_or_none(state.frontier_ms)
     return {
         "pipeline": spec.pipeline,
         "state": state_line(findings),
@@ -157,7 +156,7 @@ def _run_line(steps: Sequence[Entry]) -> dict[str, Any]:
         "ended": _written_at(last),
         "start": text_of(within.start_ms) if within else None,
         "end": text_of(within.end_ms) if within else None,
-        "horizon": None if horizon is None else text_of(horizon),
+        "horizon": text_or_none(horizon),
         "violations": _last(one.violations for one in steps),
         "diff": _last(one.diff for one in steps),
         "message": last.message,
@@ -244,7 +243,7 @@ def _watermark(found: HeldBack) -> dict[str, Any]:
     """The combined watermark and the channel that holds it."""
     combined_ms = found.watermark_ms
     return {
-        "combined": None if combined_ms is None else text_of(combined_ms),
+        "combined": text_or_none(combined_ms),
         "held_by": found.held_by,
         "since": found.since,
         "ahead_ms": found.ahead_ms,

@@ -27,7 +27,7 @@ from strandline.lake.store.days import Days, facts_of_files, read_days
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of
 from strandline.lake.store.store import Store
-from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of
+from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of, text_or_none
 from strandline.pipeline.request.layout import require_same_layout
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec
@@ -122,7 +122,7 @@ def _upstream(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
         return {"pipeline": name, "processed_up_to": None, "waits": None, "problem": problem}
     return {
         "pipeline": name,
-        "processed_up_to": None if reached_ms is None else text_of(reached_ms),
+        "processed_up_to": text_or_none(reached_ms),
         "waits": waits,
     }
 

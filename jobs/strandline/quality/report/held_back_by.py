@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from strandline.engine.idleness.state import SourceState
-from strandline.model.intervals import DAY_MS, midnight_of, text_of
+from strandline.model.intervals import DAY_MS, midnight_of, text_of, text_or_none
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.figures import duration
 from strandline.spec import PipelineSpec
@@ -146,7 +146,7 @@ def _of_source(carried: SourceState) -> HeldBack | None:
         _ChannelWatermark(
             channel.name,
             channel.watermark_ms,
-            None if channel.raised_ms is None else text_of(channel.raised_ms),
+            text_or_none(channel.raised_ms),
         )
         for channel in carried.channels
         if channel.active and (channel.watermark_ms >= carried.combined_ms or not channel.been_idle)
