@@ -21,6 +21,7 @@ import typer
 from typer._click.exceptions import UsageError
 
 from strandline.cli import native_messages, show
+from strandline.cli.acknowledge import acknowledge
 from strandline.cli.advise import advise
 from strandline.cli.changes import changes
 from strandline.cli.conformance import conformance
@@ -100,6 +101,7 @@ _COMMANDS = (
     changes,
     incomplete,
     read,
+    acknowledge,
     maintain,
     erase,
     jars,

@@ -9,23 +9,17 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from found import ONE, every, named, shown
 from joined import COGROUP, JOIN, Join
-from lakes import INSTANT, Line, a_record, a_spec, a_week, at, land
+from lakes import INSTANT, Line, a_spec, a_week, at, land
 
 from strandline.errors import AuditFailedError
-from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import TimeRange
-from strandline.pipeline.request.request import Outcome
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
-from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.status import run_of, status_of
 from strandline.spec import parse_any
 
 pytestmark = pytest.mark.spark
-
-ONE = {"source__channel": ..., "source__channels": ..., "quality__gaps": "allow"}
-"""A pipeline of one channel, without gaps to look at."""
 
 DAYS_OF_METER = {
     "pipeline": "days",
@@ -39,28 +33,6 @@ DAYS_OF_METER = {
 def a_line(spark, tmp_path, rows, **changes) -> Line:
     land(tmp_path, rows)
     return Line(spark, tmp_path, a_spec(**ONE | changes), audited=True)
-
-
-def every(minutes: int, first: str, until: str, **changed):
-    """Records of a day and the following ones, each a minute on its way."""
-    now, end, rows = at(first), at(until), []
-    while now < end:
-        row = a_record("1", "1", **changed)
-        happened = now - timedelta(minutes=1)
-        rows.append(row | {"arrived_at": now, "happened_at": happened, "arrived_on": now.date()})
-        now += timedelta(minutes=minutes)
-    return rows
-
-
-def named(run: Outcome) -> dict[str, str]:
-    """The sentences of a run's findings, by their names."""
-    return {finding.name: finding.sentence for finding in run.findings}
-
-
-def shown(line: Line) -> dict[str, str]:
-    """The same of status."""
-    found = status_of(line.spec, line.lake)["findings"]
-    return {finding["name"]: finding["sentence"] for finding in found}
 
 
 def off(line: Line) -> list[str]:
@@ -272,66 +244,3 @@ def test_a_book_over_the_tables_finds_what_stands_twice_and_what_is_missing(spar
     books = books_of_all(line.spec, line.lake.pipeline("meter"), PipelineState.of(line.ledger))
     (finding,) = findings_of_books(books)
     assert "unaccounted for" in finding.sentence
-
-
-def test_findings_are_of_the_last_scheduled_run_and_of_runs_by_hand_that_none_covers_since():
-    def audited(position: int, kind: str, name: str, step: str = "published") -> Entry:
-        result = {"expectation": name, "severity": "warning", "success": False, "figures": name}
-        return Entry(f"r{position}", 1, step, kind, audit=[result], position=position)
-
-    entries = [
-        audited(1, "backfill", "a"),
-        audited(2, "advance", "b"),
-        audited(3, "advance", "c"),
-        audited(4, "backfill", "d", step="rejected"),
-        audited(5, "backfill", "e"),
-        Entry("r5", 1, "dropped", "backfill", position=6),
-    ]
-    nothing_left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": []}
-    nothing_left |= {"upstream": None, "refused": []}
-    found = findings_of(a_spec(), PipelineState.of(entries), nothing_left)
-    assert [(one.name, one.run_id) for one in found] == [("c", "r3"), ("d", "r4")]
-
-    def of_range(position: int, name: str, start_ms: int, end_ms: int, step: str) -> Entry:
-        entry = audited(position, "backfill", name, step)
-        return replace(entry, range=TimeRange(start_ms, end_ms))
-
-    parts = [
-        of_range(7, "first half", 0, 5, "published"),
-        of_range(8, "second half", 5, 9, "published"),
-        of_range(9, "only shown", 0, 9, "prepared"),
-    ]
-    found = findings_of(a_spec(), PipelineState.of([*entries[2:3], *parts]), nothing_left)
-    assert [one.name for one in found] == ["c", "first half", "second half"]
-    whole = of_range(10, "whole", 0, 9, "rejected")
-    found = findings_of(a_spec(), PipelineState.of([*entries[2:3], *parts, whole]), nothing_left)
-    assert [one.name for one in found] == ["c", "whole"]
-    of_all = replace(audited(7, "backfill", "f"), completes_ms=0)
-    found = findings_of(a_spec(), PipelineState.of([*entries, of_all]), nothing_left)
-    assert [one.name for one in found] == ["f"]
-
-
-def test_what_a_run_found_that_was_taken_back_is_no_finding_and_what_stood_before_is_one_again():
-    def night(number: int, name: str) -> Entry:
-        result = {"expectation": name, "severity": "warning", "success": False, "figures": name}
-        within = TimeRange(0, number)
-        return Entry(
-            f"r{number}", 1, "published", "advance", within, audit=[result], position=number
-        )
-
-    def back(number: int, of: str) -> Entry:
-        within = TimeRange(0, 2)
-        return Entry(f"r{number}", 1, "published", "revert", within, reverts=of, position=number)
-
-    nothing_left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": []}
-    nothing_left |= {"upstream": None, "refused": []}
-
-    def found(*entries: Entry) -> list[str]:
-        state = PipelineState.of(entries)
-        return [one.name for one in findings_of(a_spec(), state, nothing_left)]
-
-    nights = [night(1, "a"), night(2, "b")]
-    assert found(*nights) == ["b"]
-    assert found(*nights, back(3, "r2")) == ["a"]
-    assert found(*nights, back(3, "r2"), back(4, "r1")) == []
-    assert found(*nights, back(3, "r2"), back(4, "r3")) == ["b"]

@@ -14,6 +14,7 @@ from strandline.engine.calendar.gaps import MOST_LISTED, parts_to_list
 from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
@@ -26,6 +27,7 @@ from strandline.reference import Record
 from strandline.spec import PipelineSpec, parse_any
 
 SIX_HOURS = {"allowed_lateness": "6h"}
+NO_TABLES = Lake.at("no-lake").pipeline("meter")
 
 
 def days(start: int, end: int) -> TimeRange:
@@ -176,13 +178,15 @@ def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
     state = PipelineState.of(published(a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)))
     left = {"open_behind_watermark": 0, "lost": [], "owed": [], "upstream": None, "refused": []}
     left |= {"overridden": [one.to_json() for one in state.overridden]}
-    (finding,) = (one for one in findings_of(spec, state, left) if one.name == "overridden")
+    (finding,) = (
+        one for one in findings_of(spec, NO_TABLES, state, left) if one.name == "overridden"
+    )
     assert finding.sentence.endswith(f"by other rules (allowed_lateness: 6h){found}")
     same = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)
     same = replace(same, spec_fingerprint=spec.spec_fingerprint)
     (finding,) = (
         one
-        for one in findings_of(spec, PipelineState.of(published(same)), left)
+        for one in findings_of(spec, NO_TABLES, PipelineState.of(published(same)), left)
         if one.name == "overridden"
     )
     assert "by hand with allowed_lateness: 6h, which are the file's rules now: " in finding.sentence
@@ -191,7 +195,11 @@ def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
 
 def test_what_a_run_by_hand_finds_again_is_one_finding():
     def audited(start: int, end: int, kind: str, *sentences: str) -> Entry:
-        failed = {"expectation": "volume", "severity": "warning", "success": False}
+        failed = {
+            "expectation": "expect_windows_to_be_unique",
+            "severity": "warning",
+            "success": False,
+        }
         return a_run(start, end, kind, audit=[failed | {"figures": said} for said in sentences])
 
     left = {"open_behind_watermark": 0, "lost": [], "owed": [], "upstream": None, "refused": []}
@@ -202,12 +210,12 @@ def test_what_a_run_by_hand_finds_again_is_one_finding():
 
     def found(*runs: Entry) -> list[tuple[str, str]]:
         state = PipelineState.of(published(*runs))
-        findings = findings_of(HALF_DAYS, state, left | {"overridden": []})
+        findings = findings_of(HALF_DAYS, NO_TABLES, state, left | {"overridden": []})
         return [(one.sentence, one.run_id) for one in findings]
 
-    assert found(*runs) == [("day 1 is low", "r-1"), ("day 3 is low", "r-2")]
+    assert found(*runs) == [("day 3 is low", "r-2"), ("day 1 is low", "r-1")]
     apart = audited(0, 2, "backfill", "3 of 40 go"), audited(6, 8, "backfill", "3 of 40 go")
-    assert found(*apart) == [("3 of 40 go", "r-1"), ("3 of 40 go", "r-2")]
+    assert found(*apart) == [("3 of 40 go", "r-2"), ("3 of 40 go", "r-1")]
     twice = audited(0, 2, "backfill", "could not be evaluated", "could not be evaluated")
     assert len(found(twice)) == 2
 
@@ -217,7 +225,7 @@ def test_windows_that_other_rules_have_left_open_are_no_alarm():
 
     def found(behind: int, others: int) -> list[tuple[str, str]]:
         counts = {"open_behind_watermark": behind, "open_by_other_rules": others}
-        findings = findings_of(HALF_DAYS, PipelineState.of([]), left | counts)
+        findings = findings_of(HALF_DAYS, NO_TABLES, PipelineState.of([]), left | counts)
         return [(one.severity, one.sentence.split(" by ")[0]) for one in findings]
 
     assert found(3, 3) == [("info", "3 windows open")]

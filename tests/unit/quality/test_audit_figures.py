@@ -10,8 +10,8 @@ import pytest
 
 from strandline.quality.audit.result import Audit, AuditResult, in_lines
 from strandline.quality.audit.wording import (
+    Gaps,
     RangeFigures,
-    gaps_shown,
     of_exception,
     of_result,
     shown,
@@ -72,7 +72,7 @@ def test_figures_are_what_was_observed_and_where(result, text):
 
 
 def of_range(**counts):
-    without = {"accepted": 0, "late": 0, "gaps": 0, "gap_examples": (), "max_late_share": None}
+    without = {"accepted": 0, "late": 0, "gaps": Gaps(0), "max_late_share": None}
     return RangeFigures(**{**without, "slots_expected": 0, "slots_missing": (), **counts})
 
 
@@ -91,17 +91,13 @@ def test_a_late_share_is_shown_so_that_it_differs_from_its_limit(late, accepted,
 
 
 def test_gaps_that_are_not_listed_count_as_well():
-    assert of_range().of_gaps == "no gap"
-    assert of_range(gaps=1_000_001).of_gaps == "1,000,001 gaps"
+    assert str(Gaps(0)) == "no gap"
+    assert str(Gaps(1_000_001)) == "1,000,001 gaps"
 
 
 def test_of_many_gaps_the_first_are_shown_and_how_many_more_up_to_where():
-    said = of_range(
-        gaps=1_030,
-        gap_examples=("2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z to 2024-04-14 (1,028 slots)"),
-        gaps_shown=1_029,
-        last_gap="2024-04-20T00:00:00Z",
-    ).of_gaps
+    examples = ("2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z to 2024-04-14 (1,028 slots)")
+    said = str(Gaps(1_030, examples, shown=1_029, last="2024-04-20T00:00:00Z"))
     assert said.startswith("1,030 gaps: 2024-03-01T00:00:00Z; 2024-03-02")
     assert said.endswith("; and 1 more, up to 2024-04-20T00:00:00Z")
 
@@ -134,11 +130,12 @@ def test_the_first_gaps_are_shown_and_many_in_a_row_as_one_with_their_number():
     starts = pd.to_datetime(["2013-01-01", "2013-03-01", "2013-01-05", "2013-01-04"], utc=True)
     ends = starts + pd.to_timedelta([1, 1, 1_100, 1], unit="h")
     gaps = pd.DataFrame({"slot_start": starts, "slot_end": ends, "slots": [1, None, 1_100, 1]})
-    found = gaps_shown(gaps)
-    assert found["gap_examples"][:2] == [starts[0], starts[3]]
-    assert found["gap_examples"][2].endswith("(1,100 slots)")
-    assert (found["gaps_shown"], found["last_gap"]) == (1_102, starts[1])
-    assert gaps_shown(gaps[:0]) == {"gap_examples": ()}
+    found = Gaps.of(gaps)
+    assert [*found.examples[:2]] == [starts[0], starts[3]]
+    assert found.examples[2].endswith("(1,100 slots)")
+    assert (found.count, found.shown, found.last) == (1_103, 1_102, starts[1])
+    assert Gaps.of(gaps[:0]) == Gaps(0)
+    assert Gaps.of(gaps, 5_000).count == 5_000  # not all of them are listed
 
 
 def test_gaps_whose_slots_touch_or_overlap_are_shown_as_one():
@@ -146,13 +143,13 @@ def test_gaps_whose_slots_touch_or_overlap_are_shown_as_one():
     starts = pd.Timestamp("2024-03-10", tz="UTC") + pd.to_timedelta(hours, unit="h")
     for length in ("1h", "90min"):
         gaps = pd.DataFrame({"slot_start": starts, "slot_end": starts + pd.Timedelta(length)})
-        found = gaps_shown(gaps)
-        first, second, third = found["gap_examples"]
+        found = Gaps.of(gaps)
+        first, second, third = found.examples
         assert first.startswith("2024-03-10T00:00:00Z to 2024-03-11T0")
         assert first.endswith("(30 slots)")
         assert second.endswith("(2 slots)")
         assert third == starts[32]
-        assert (found["gaps_shown"], found["last_gap"]) == (33, starts[33])
+        assert (found.shown, found.last) == (33, starts[33])
 
 
 def test_a_gap_of_cumulative_slots_ends_with_the_longest_of_each_day():
@@ -160,5 +157,5 @@ def test_a_gap_of_cumulative_slots_ends_with_the_longest_of_each_day():
     slots = [(d, hours) for d in range(3) for hours in (24, 6, 12, 18)]
     starts = pd.Series([day + pd.Timedelta(days=d) for d, _ in slots])
     ends = pd.Series([day + pd.Timedelta(days=d, hours=hours) for d, hours in slots])
-    found = gaps_shown(pd.DataFrame({"slot_start": starts, "slot_end": ends}))
-    assert found["gap_examples"] == ["2024-03-10T00:00:00Z to 2024-03-13T00:00:00Z (12 slots)"]
+    found = Gaps.of(pd.DataFrame({"slot_start": starts, "slot_end": ends}))
+    assert found.examples == ["2024-03-10T00:00:00Z to 2024-03-13T00:00:00Z (12 slots)"]

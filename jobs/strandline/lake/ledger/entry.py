@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 
-UPKEEP = ("maintain", "erase")
+REMOVING = ("maintain", "erase")
+"""Kinds of steps of commands that may remove rows or old versions of tables."""
+UPKEEP = (*REMOVING, "acknowledge")
 """Kinds of steps that do not belong to a run."""
 _UTC = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
@@ -66,6 +68,7 @@ SCHEMA = pa.schema(
         ("kept", pa.string()),
         ("dates", pa.string()),
         ("complete", _UTC),
+        ("acknowledged", pa.string()),
     ]
 )
 
@@ -176,6 +179,8 @@ class Entry:
         dates: (step `published`) the dates with changed rows of each table, as ranges; None:
             written by an earlier version of the program.
         complete_ms: the midnight before which all slots are closed, and no further slot can come.
+        acknowledged: (step `acknowledged`) the findings that a person has acknowledged, by their
+            names: the newest sentence of each.
     """
 
     run_id: str
@@ -220,6 +225,7 @@ class Entry:
     kept: Json[Sequence[tuple[int, int]]] = Json(_pairs)
     dates: Json[Mapping[str, Sequence[Sequence[str]]]] = Json()
     complete_ms: int | None = None
+    acknowledged: Json[Mapping[str, str]] = Json()
     position: int = 0
     written_at: datetime | None = None
 

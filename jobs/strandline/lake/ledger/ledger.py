@@ -33,6 +33,7 @@ FINAL = (
     "failed",
     "maintained",
     "erased",
+    "acknowledged",
 )
 _STORED_BEFORE = ("observed", "publishing", "published")
 """Steps that name rows of other tables or staged files, which must be durable before the step."""

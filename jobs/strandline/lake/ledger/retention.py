@@ -8,8 +8,8 @@ from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.in_force import with_missing_days
 from strandline.lake.ledger.state import PipelineState
 
-_STAY = ("published", "erasing", "erased")
-"""Kinds of steps that always stay: later runs depend on them, or they prove an erasure."""
+_STAY = ("published", "erasing", "erased", "acknowledged")
+"""Kinds of steps that always stay: later runs depend on them, or they prove what a person did."""
 
 
 def spent_steps(state: PipelineState, before: datetime) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from strandline.engine.position.clock import Closure
 from strandline.errors import NoSuchRunError
-from strandline.lake.ledger.entry import UPKEEP, Entry
+from strandline.lake.ledger.entry import REMOVING, Entry
 from strandline.lake.ledger.in_force import (
     OverriddenRange,
     closures,
@@ -239,7 +239,7 @@ class PipelineState:
     @property
     def has_upkeep(self) -> bool:
         """Whether rows may have been removed by upkeep or erasure."""
-        return any(entry.kind in UPKEEP for entry in self.steps)
+        return any(entry.kind in REMOVING for entry in self.steps)
 
 
 def rows_without_day(steps: Iterable[Entry]) -> int:

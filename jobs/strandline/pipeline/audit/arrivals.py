@@ -11,13 +11,11 @@ import pandas as pd
 
 from strandline.lake.ledger.state import rows_without_day
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
-from strandline.pipeline.observe.observation import sums_by_day
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.request.request import Request
-from strandline.quality.findings.malformed import RowsOfDay
+from strandline.quality.findings.malformed import RowsOfDay, dateless_rows, rows_of_days
 
 _BEFORE = timedelta(weeks=8)
-_OF_REASON = ("arrival_date", "reason", "records")
 
 
 @dataclass(frozen=True)
@@ -61,17 +59,7 @@ class RunArrivals:
         first = self.days[0]
         since = first - _BEFORE if first - date.min > _BEFORE else date.min
         timeline = self.planned.observation.history.timeline
-        counted, bad = (_since(rows, since) for rows in (timeline.day_map, timeline.malformed))
-        crosses = counted["arrival_date"] != counted["event_date"]
-        crossing = set(counted.loc[crosses, "arrival_date"])
-        well_formed = sums_by_day(counted)
-        malformed: dict[date, dict[str, int]] = {}
-        for day, reason, records in zip(*(bad[name].tolist() for name in _OF_REASON), strict=True):
-            malformed.setdefault(day, {})[reason] = records
-        return {
-            day: RowsOfDay(well_formed.get(day, 0), malformed.get(day, {}), day not in crossing)
-            for day in [*well_formed, *(day for day in malformed if day not in well_formed)]
-        }
+        return rows_of_days(_since(timeline.day_map, since), _since(timeline.malformed, since))
 
     @property
     def malformed_by_reason(self) -> dict[str, int]:
@@ -88,17 +76,9 @@ class RunArrivals:
         Each run observes all such rows again; its books have their number.
         """
         malformed = self.planned.observation.history.timeline.malformed
-        rows = malformed[malformed["arrival_date"].isna()]
-        before = rows_without_day(self.planned.state.published)
-        counts: dict[str, int] = dict(
-            zip(rows["reason"].tolist(), rows["records"].tolist(), strict=True)
-        )
-        new = max(sum(counts.values()) - before, 0)
-        # which of the reasons is new is not known: the first give way
-        for reason in sorted(counts):
-            kept = min(counts[reason], new)
-            counts[reason], new = kept, new - kept
-        return RowsOfDay(malformed={reason: count for reason, count in counts.items() if count})
+        dateless = int(malformed.loc[malformed["arrival_date"].isna(), "records"].sum())
+        new = dateless - rows_without_day(self.planned.state.published)
+        return dateless_rows(malformed, max(new, 0))
 
 
 def _since(rows: pd.DataFrame, first: date) -> pd.DataFrame:

@@ -7,16 +7,16 @@ from typing import Any
 
 from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import Store
 from strandline.model.intervals import days_named, instant_of, text_of
 from strandline.model.overrides import in_words
 from strandline.pipeline.request.driver import INTERRUPTED, state_of
-from strandline.quality.findings.check import Finding, findings_in, in_order
+from strandline.pipeline.views.audited import findings_of_audits
+from strandline.quality.findings.check import Finding, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
 from strandline.visible import number_of
 
-_NOT_EVALUATED = ("dropped", "dropping")
-"""Steps after which the findings of a run are void."""
 _DID_NOT_END = {
     "failed": "failed",
     "dead": "was killed, or could not write its last step",
@@ -29,17 +29,19 @@ _CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unkn
 
 def findings_of(
     spec: PipelineSpec,
+    store: Store,
     state: PipelineState,
     unfinished: Mapping[str, Any],
     now_ms: int | None = None,
 ) -> list[Finding]:
     """The present findings, the gravest first.
 
-    They are failed runs and audit results of the last scheduled run and of the runs by hand since,
-    and the work that runs have left for the next ones.
+    They are failed runs, the findings of audits that stand, and the work that runs have left for
+    the next ones.
 
     Args:
         spec: the pipeline.
+        store: its tables.
         state: the pipeline's state, by its ledger.
         unfinished: the unfinished work of earlier runs (`unfinished_work`).
         now_ms: the current time, for missed schedules; None: not checked.
@@ -49,7 +51,7 @@ def findings_of(
         *_of_refusals(unfinished["refused"]),
         *_of_the_clock(spec, state),
         *_of_runs(state),
-        *_of_audits(state),
+        *findings_of_audits(spec, store, state),
         *_of_unfinished(unfinished),
         *_of_overridden(spec, state, unfinished["overridden"]),
         *_of_upstream(state, unfinished["upstream"]),
@@ -214,58 +216,3 @@ def _was_published_meanwhile(steps: Sequence[Entry], state: PipelineState) -> bo
         other.position > begun and other.request_fingerprint == last.request_fingerprint
         for other in state.in_force
     )
-
-
-def _audits_in_force(state: PipelineState) -> list[Entry]:
-    """The steps with the audits in force: of the last scheduled run, and of later runs by hand.
-
-    A run by hand over everything counts as scheduled. An audit is not in force if a later run
-    covers its range, or if its run was reverted.
-    """
-    in_force: list[Entry] = []
-    taken_back = {pair.run.run_id for pair in state.taken_back}
-    for entry in state.steps:
-        if entry.audit is None or entry.kind in UPKEEP or entry.run_id in taken_back:
-            continue
-        if any(state.has_step(entry.run_id, step) for step in _NOT_EVALUATED):
-            continue
-        if entry.step == "prepared":  # it says nothing of what is published
-            continue
-        if entry.kind == "advance" or entry.completes_ms is not None:
-            in_force = []
-        in_force = [one for one in in_force if not _is_evaluated_again(one, entry)]
-        in_force.append(entry)
-    return in_force
-
-
-def _of_audits(state: PipelineState) -> Iterator[Finding]:
-    """Findings about failed rules, by the audits in force.
-
-    If two runs whose ranges overlap found the same, only the later one has the finding.
-    """
-    in_force = _audits_in_force(state)
-    for place, entry in enumerate(in_force):
-        overlapping = (one for one in in_force[place + 1 :] if _share_a_part(entry, one))
-        found_again = {
-            (finding.name, finding.sentence)
-            for later in overlapping
-            for finding in findings_in(later.audit or ())
-        }
-        for finding in findings_in(entry.audit or (), entry.run_id):
-            if (finding.name, finding.sentence) not in found_again:
-                yield finding
-
-
-def _share_a_part(one: Entry, other: Entry) -> bool:
-    """Whether the ranges of two runs have a common part; a run without a range is over all."""
-    return one.range is None or other.range is None or one.range.overlaps(other.range)
-
-
-def _is_evaluated_again(earlier: Entry, later: Entry) -> bool:
-    """Whether a later run's audit covers everything that an earlier one's did."""
-    if earlier.run_id == later.run_id:
-        return True
-    if earlier.kind == "advance" or earlier.range is None or later.range is None:
-        return False
-    within = later.range
-    return within.start_ms <= earlier.range.start_ms and earlier.range.end_ms <= within.end_ms

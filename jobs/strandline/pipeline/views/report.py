@@ -83,7 +83,9 @@ def write_report(
         raise NoRunsError(spec.pipeline)
     days = shown_days(store, since, until)
     folder = _writable(folder, lake, spec)
-    found = findings_of(spec, ledger.state(), unfinished_work(spec, store, ledger.state()), now_ms)
+    found = findings_of(
+        spec, store, ledger.state(), unfinished_work(spec, store, ledger.state()), now_ms
+    )
     shown = Shown(**days.named, totals=totals(store, spec.result))
     report = build_report(
         replace(

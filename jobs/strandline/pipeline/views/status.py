@@ -66,7 +66,7 @@ def status_of(
     closed = text_or_none(closed_up_to(spec, state, watermark))
     books = books_of_all(spec, store, state) if deep else None
     findings = in_order(
-        [*findings_of_books(books or ()), *findings_of(spec, state, of_ledger, now_ms)]
+        [*findings_of_books(books or ()), *findings_of(spec, store, state, of_ledger, now_ms)]
     )
     processed = text_or_none(state.frontier_ms)
     return {
@@ -180,8 +180,8 @@ def _written_at(entry: Entry) -> str | None:
 
 def _may_lack_quarantine(spec: PipelineSpec, state: PipelineState) -> bool:
     """Whether an erasure, or upkeep by `quarantine_days`, may have removed quarantine rows."""
-    kinds = {step.kind for step in state.steps if step.kind in UPKEEP}
-    return "erase" in kinds or (spec.quarantine_days is not None and bool(kinds))
+    kinds = {step.kind for step in state.steps}
+    return "erase" in kinds or (spec.quarantine_days is not None and "maintain" in kinds)
 
 
 def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from strandline.quality.audit import expectations as own
 from strandline.quality.audit.checks import expectations_of, results_of_passed
 from strandline.quality.audit.declared import declared_expectations
 from strandline.quality.audit.result import Audit, AuditResult
-from strandline.quality.audit.wording import RangeFigures
+from strandline.quality.audit.wording import Gaps, RangeFigures
 from strandline.quality.completeness import in_ms
 from strandline.quality.findings.check import Check
 from strandline.spec import PipelineSpec
@@ -203,8 +203,7 @@ def _range_figures(spec: PipelineSpec, staged: AuditInput) -> RangeFigures:
     return RangeFigures(
         accepted=staged.accepted,
         late=staged.late,
-        gaps=staged.gaps,
-        **wording.gaps_shown(staged.completeness[is_gap]),
+        gaps=Gaps.of(staged.completeness[is_gap], staged.gaps),
         slots_expected=len(staged.slots_expected),
         slots_missing=sorted(set(staged.slots_expected) - present),
         max_late_share=spec.quality.max_late_share,
@@ -216,13 +215,13 @@ def _range(spec: PipelineSpec, of_range: RangeFigures, checks: Sequence[Check]) 
         "slots_expected": of_range.slots_expected,
         "slots_present": of_range.slots_expected - len(of_range.slots_missing),
         "late_share": of_range.late_share,
-        "gaps": of_range.gaps,
+        "gaps": of_range.gaps.count,
         **{check.column: check.value for check in checks},
     }
     figures: dict[type[Expectation], str] = {
         own.ExpectSlotsOfTheRangeToBePresent: of_range.of_slots,
         own.ExpectLateShareToBeAtMost: of_range.of_late_share,
-        own.ExpectNoGaps: of_range.of_gaps,
+        own.ExpectNoGaps: str(of_range.gaps),
     }
     return _Table(
         "range",

@@ -18,16 +18,70 @@ _LONGEST = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Gaps:
+    """The number of slots without records, and the first of them.
+
+    Attributes:
+        count: the number of slots, also of those that are not listed.
+        examples: the first gaps, each a single slot or several slots in a row.
+        shown: the number of slots in the examples.
+        last: the start of the last listed gap; None: none is listed.
+    """
+
+    count: int
+    examples: Sequence[Any] = ()
+    shown: int = 0
+    last: Any = None
+
+    @classmethod
+    def of(cls, listed: pd.DataFrame, count: int | None = None) -> Gaps:
+        """The gaps in rows of `completeness`; slots in a row are one example.
+
+        An example is `2013-01-05T03:00:00Z to 2013-01-05T06:00:00Z (3 slots)`.
+
+        Args:
+            listed: the listed gaps: `slot_start`, `slot_end` and, if a row may stand for several
+                slots, `slots`.
+            count: the number of slots; None: there are no others than the listed ones.
+        """
+        if listed.empty:
+            return cls(count or 0)
+        in_order = listed.sort_values(["slot_start", "slot_end"])
+        slots = in_order["slots"] if "slots" in in_order else pd.Series(1, index=in_order.index)
+        slots = slots.astype("Int64").fillna(1)
+        is_next = in_order["slot_start"] <= in_order["slot_end"].cummax().shift()
+        first = (
+            in_order.assign(slots=slots)
+            .groupby((~is_next).cumsum())
+            .agg({"slot_start": "first", "slot_end": "max", "slots": "sum"})
+            .head(_EXAMPLES)
+        )
+        examples = [
+            start if many == 1 else f"{shown(start)} to {shown(end)} ({many:,} slots)"
+            for start, end, many in first.itertuples(index=False)
+        ]
+        of_listed = int(slots.sum()) if count is None else count
+        return cls(of_listed, examples, int(first["slots"].sum()), in_order["slot_start"].iloc[-1])
+
+    def __str__(self) -> str:
+        """The gaps, as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00`."""
+        if not self.count:
+            return "no gap"
+        said = _counted(self.count, "gap", "gaps") + _examples(map(shown, self.examples))
+        more = self.count - self.shown
+        if more <= 0 or self.last is None:
+            return said
+        return f"{said}; and {more:,} more, up to {shown(self.last)}"
+
+
+@dataclass(frozen=True, slots=True)
 class RangeFigures:
     """The counts of a run's range that its expectations are about.
 
     Attributes:
         accepted: records accepted into their newest window.
         late: records that are late.
-        gaps: the number of empty slots after the first slot that accepted a record.
-        gap_examples: the first gaps, each a single slot or several slots in a row.
-        gaps_shown: the number of slots in the examples.
-        last_gap: the start of the last listed gap.
+        gaps: its empty slots after the first slot that accepted a record.
         slots_expected: the number of slots in the day map, of the first and last record of a date.
         slots_missing: the starts of expected slots that are not in `completeness`.
         max_late_share: the largest late share that the spec allows; None: any.
@@ -35,13 +89,10 @@ class RangeFigures:
 
     accepted: int
     late: int
-    gaps: int
-    gap_examples: Sequence[Any]
+    gaps: Gaps
     slots_expected: int
     slots_missing: Sequence[int]
     max_late_share: float | None
-    gaps_shown: int = 0
-    last_gap: Any = None
 
     @property
     def late_share(self) -> float | None:
@@ -64,50 +115,12 @@ class RangeFigures:
         return f"late share {shown} ({counts}) {'>' if over else '≤'} {allowed}"
 
     @property
-    def of_gaps(self) -> str:
-        """The gaps, as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00`."""
-        if not self.gaps:
-            return "no gap"
-        said = _counted(self.gaps, "gap", "gaps") + _examples(map(shown, self.gap_examples))
-        more = self.gaps - self.gaps_shown
-        if more <= 0 or self.last_gap is None:
-            return said
-        return f"{said}; and {more:,} more, up to {shown(self.last_gap)}"
-
-    @property
     def of_slots(self) -> str:
         """The slots with a row, as `399 of 400 slots that the day map names; missing: …`."""
         there = self.slots_expected - len(self.slots_missing)
         counts = f"{there:,} of {self.slots_expected:,} slots that the day map names"
         missing = [text_of(start_ms) for start_ms in self.slots_missing[:_EXAMPLES]]
         return f"{counts}; missing: {', '.join(missing)}" if missing else counts
-
-
-def gaps_shown(gaps: pd.DataFrame) -> dict[str, Any]:
-    """The first gaps as texts, their number of slots, and the start of the last gap.
-
-    Slots in a row are one gap: `2013-01-05T03:00:00Z to 2013-01-05T06:00:00Z (3 slots)`.
-    """
-    if gaps.empty:
-        return {"gap_examples": ()}
-    in_order = gaps.sort_values(["slot_start", "slot_end"])
-    slots = in_order["slots"] if "slots" in in_order else pd.Series(1, index=in_order.index)
-    is_next = in_order["slot_start"] <= in_order["slot_end"].cummax().shift()
-    first = (
-        in_order.assign(slots=slots.astype("Int64").fillna(1))
-        .groupby((~is_next).cumsum())
-        .agg({"slot_start": "first", "slot_end": "max", "slots": "sum"})
-        .head(_EXAMPLES)
-    )
-    examples = [
-        start if count == 1 else f"{shown(start)} to {shown(end)} ({count:,} slots)"
-        for start, end, count in first.itertuples(index=False)
-    ]
-    return {
-        "gap_examples": examples,
-        "gaps_shown": int(first["slots"].sum()),
-        "last_gap": in_order["slot_start"].iloc[-1],
-    }
 
 
 def of_books(books: Sequence[Book]) -> str:

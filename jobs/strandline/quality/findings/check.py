@@ -81,6 +81,18 @@ EXPECTATIONS = {
     "gaps": "expect_no_gaps",
 }
 """The audit's expectation for each key of `quality`."""
+OF_THE_RANGE = (
+    "expect_books_to_balance",
+    "expect_no_open_slot_before_a_fired_one",
+    "expect_pairs_to_be_unique",
+    "expect_slot_states_to_agree_with_crossings",
+    "expect_slots_of_the_range_to_be_present",
+    "expect_slots_to_be_unique",
+    "expect_tables_to_share_no_record",
+    "expect_window_states_to_agree_with_crossings",
+    "expect_windows_to_be_unique",
+)
+"""The audit's expectations that no key of `quality` switches off."""
 _KEYS = {expectation: key for key, expectation in EXPECTATIONS.items()}
 _GRAVEST_FIRST = ("critical", "warning", "info")
 

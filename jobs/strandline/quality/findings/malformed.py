@@ -6,15 +6,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import TYPE_CHECKING
 
 from strandline.quality.figures import percent
 from strandline.quality.findings.check import Check, Severity
 from strandline.spec.quality import DEFAULT, Quality
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _WARN_ABOVE = 0.05
 _FAIL_ABOVE = 0.9
 _NAME = "max_malformed_share"
 _REASONS_SHOWN = 3
+_OF_DAY = ("arrival_date", "event_date", "records")
+_OF_REASON = ("arrival_date", "reason", "records")
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,47 @@ class RowsOfDay:
     def rows(self) -> int:
         """All rows."""
         return self.well_formed + self.bad
+
+
+def rows_of_days(day_map: pd.DataFrame, malformed: pd.DataFrame) -> dict[date, RowsOfDay]:
+    """The observed rows of each arrival day; rows without an arrival day are left out.
+
+    Args:
+        day_map: the timeline's well-formed records by `arrival_date` and `event_date`.
+        malformed: the timeline's malformed rows by `arrival_date` and `reason`.
+    """
+    counted, bad = (rows.dropna(subset=["arrival_date"]) for rows in (day_map, malformed))
+    well_formed, crossing = Counter[date](), set[date]()
+    for day, event_day, records in zip(*(counted[name] for name in _OF_DAY), strict=True):
+        well_formed[day] += int(records)
+        if event_day != day:
+            crossing.add(day)
+    reasons: dict[date, Counter[str]] = {}
+    for day, reason, records in zip(*(bad[name] for name in _OF_REASON), strict=True):
+        reasons.setdefault(day, Counter())[str(reason)] += int(records)
+    return {
+        day: RowsOfDay(well_formed[day], reasons.get(day, {}), day not in crossing)
+        for day in dict.fromkeys([*well_formed, *reasons])
+    }
+
+
+def dateless_rows(malformed: pd.DataFrame, most: int) -> RowsOfDay:
+    """At most so many of the rows without an arrival day, which are all malformed.
+
+    If there are more, it is not known which ones are meant: the first reasons by name are taken.
+
+    Args:
+        malformed: the timeline's malformed rows by `arrival_date` and `reason`.
+        most: the largest number of rows.
+    """
+    dateless = malformed[malformed["arrival_date"].isna()]
+    left, kept = most, Counter[str]()
+    by_reason = dateless.groupby("reason")["records"].sum()
+    for reason, records in by_reason.items():
+        if taken := min(int(records), left):
+            kept[str(reason)] = taken
+        left -= taken
+    return RowsOfDay(malformed=kept)
 
 
 def checks_of_malformed(

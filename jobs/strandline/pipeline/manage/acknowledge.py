@@ -1,0 +1,94 @@
+"""Acknowledges findings about published data that will not be mended. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from strandline.errors import InputError, NoRunsError
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.read import tables_shown
+from strandline.lake.store.lake import Lake
+from strandline.pipeline.views.audited import findings_of_audits
+from strandline.quality.findings.check import Finding
+from strandline.spec import PipelineSpec
+
+
+def acknowledge(
+    spec: PipelineSpec,
+    lake: Lake,
+    names: Sequence[str],
+    *,
+    reason: str,
+    requested_by: str | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Acknowledge findings of audits: status and report no longer have them.
+
+    A run that finds the same later is a finding again. Findings that no audit has found, such
+    as a failed run, cannot be acknowledged.
+
+    Args:
+        spec: the pipeline.
+        lake: where its tables lie.
+        names: the names of findings; empty: all that stand.
+        reason: why they stay as they are; kept in the ledger.
+        requested_by: who acknowledges them.
+        dry_run: whether to write nothing.
+
+    Returns:
+        `pipeline`; `run_id`: the id of the ledger's step, None for a dry run, or without findings;
+        `acknowledged`: the findings; `reason`.
+
+    Raises:
+        InputError: nothing has run yet, or a name is not one of a finding that stands.
+    """
+    ledger = Ledger(lake.pipeline(spec.pipeline))
+    found: Sequence[Finding] = ()
+
+    def step(state: PipelineState) -> Entry:
+        nonlocal found
+        found = _asked(spec, ledger, state, names)
+        return Entry(
+            run_id=f"acknowledge-{state.position + 1}",
+            attempt=1,
+            step="acknowledged",
+            kind="acknowledge",
+            acknowledged={one.name: one.sentence for one in reversed(found)},
+            reason=reason,
+            requested_by=requested_by,
+            message=", ".join(dict.fromkeys(one.name for one in found)),
+        )
+
+    written = step(ledger.state())
+    is_written = bool(found) and not dry_run
+    if is_written:  # a run may have found something meanwhile
+        written = ledger.append_named(step, datetime.now(UTC))
+    return {
+        "pipeline": spec.pipeline,
+        "run_id": written.run_id if is_written else None,
+        "acknowledged": [one.to_json() for one in found],
+        "reason": reason,
+    }
+
+
+def _asked(
+    spec: PipelineSpec, ledger: Ledger, state: PipelineState, names: Sequence[str]
+) -> list[Finding]:
+    """The findings of audits that stand, of all names if none is given."""
+    if not state.steps:
+        raise NoRunsError(spec.pipeline)
+    store, _ = tables_shown(ledger)
+    in_force = findings_of_audits(spec, store, state)
+    known = {one.name for one in in_force}
+    for name in names:
+        if name not in known:
+            there = f"there are {', '.join(sorted(known))}" if known else "there are none"
+            raise InputError(
+                f"{spec.pipeline} finding {name}",
+                "no audit's finding of this name stands",
+                f"{there}; see strandline status {spec.pipeline}",
+            )
+    return [one for one in in_force if not names or one.name in names]

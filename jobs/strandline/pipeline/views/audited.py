@@ -1,0 +1,189 @@
+"""The findings of audits that stand: not mended, evaluated again or acknowledged since."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+
+from strandline.engine.position.grid import Grid
+from strandline.lake.ledger.entry import UPKEEP, Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.store import Store
+from strandline.model.intervals import EVERYTHING, TimeRange, parts_outside
+from strandline.pipeline.views.audited_data import AuditedData
+from strandline.quality.findings.check import OF_THE_RANGE, Finding, findings_in, in_order
+from strandline.spec import PipelineSpec
+from strandline.spec.window import Cumulative
+
+_NOT_EVALUATED = ("dropped", "dropping")
+"""Steps after which the findings of a run are void."""
+_IN_FULL = 3
+"""The number of runs whose findings of one name are listed; of older runs only their number is."""
+
+
+def findings_of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -> list[Finding]:
+    """The findings of runs' audits that stand, the gravest first, then the newest first.
+
+    A finding about published data stands until its rule, applied to the data of now, holds. Of an
+    expectation on rows it is not known, so it stands until runs have evaluated all its windows
+    again. Of a run that has not published, and of rules about a run or its horizon, only the
+    findings of the last scheduled run, and of later runs by hand, stand. An acknowledged finding
+    stands no more.
+
+    Args:
+        spec: the pipeline.
+        store: its tables.
+        state: the pipeline's state, by its ledger.
+    """
+    of_pipeline = _InForce(spec, state, AuditedData(spec, store, state))
+    found = [*of_pipeline.of_gaps(), *of_pipeline.of_runs()]
+    by_name = groupby(sorted(found, key=lambda one: one.name), key=lambda one: one.name)
+    return in_order(one for _, of_name in by_name for one in _bounded([*of_name]))
+
+
+def _bounded(found: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings of a name by its newest runs, and one about all older runs."""
+    runs = [*dict.fromkeys(one.run_id for one in found)]
+    newest, older = runs[:_IN_FULL], runs[_IN_FULL:]
+    yield from (one for one in found if one.run_id in newest)
+    if older:
+        rest = in_order(one for one in found if one.run_id in older)
+        sentence = (
+            f"the same rule by {len(older):,} earlier runs, from {older[-1]} to {older[0]}: see "
+            "strandline runs show"
+        )
+        yield replace(rest[0], sentence=sentence, run_id=older[0])
+
+
+@dataclass(frozen=True)
+class _InForce:
+    """The audits of a pipeline's runs, and the data that is published now."""
+
+    spec: PipelineSpec
+    state: PipelineState
+    data: AuditedData
+
+    @cached_property
+    def audits(self) -> Sequence[Entry]:
+        """The last step with an audit of each run, unless the run was reverted or dropped."""
+        taken_back = {pair.run.run_id for pair in self.state.taken_back}
+        last: dict[str, Entry] = {}
+        for step in self.state.steps:
+            if step.audit is None or step.kind in UPKEEP or step.run_id in taken_back:
+                continue
+            if any(self.state.has_step(step.run_id, name) for name in _NOT_EVALUATED):
+                continue
+            if step.step != "prepared":  # it says nothing of what is published
+                last.pop(step.run_id, None)
+                last[step.run_id] = step
+        return [*last.values()]
+
+    @cached_property
+    def latest(self) -> Sequence[str]:
+        """The last scheduled run, and later runs by hand that no later run covers."""
+        found: list[Entry] = []
+        for audit in self.audits:
+            if _is_scheduled(audit):
+                found = []
+            found = [one for one in found if _is_scheduled(one) or not _covers(audit, one)]
+            found.append(audit)
+        return [one.run_id for one in found]
+
+    def of_gaps(self) -> Iterator[Finding]:
+        """A finding about the gaps of published runs, unless they are acknowledged."""
+        after = self.acknowledged_until("gaps")
+        runs = [
+            audit
+            for audit in self.audits
+            if audit.step == "published"
+            and audit.position > after
+            and any(one.name == "gaps" for one in findings_in(audit.audit or ()))
+        ]
+        gaps = self.data.gaps(runs, after)
+        return iter(()) if gaps is None else iter([gaps])
+
+    def of_runs(self) -> Iterator[Finding]:
+        """The findings of each run, the newest first; none is found twice by overlapping runs."""
+        found_by_later: list[tuple[Entry, Collection[tuple[str, str]]]] = []
+        evaluated: list[TimeRange] = []
+        for audit in reversed(self.audits):
+            found = [*self._of_run(audit, evaluated)]
+            again = {
+                said for later, of_later in found_by_later if _overlap(audit, later)
+                for said in of_later
+            }  # fmt: skip
+            yield from (one for one in found if (one.name, one.sentence) not in again)
+            found_by_later.append((audit, {(one.name, one.sentence) for one in found}))
+            if audit.step == "published":
+                evaluated.append(self._windows_of(audit))
+
+    def _of_run(self, audit: Entry, evaluated: Sequence[TimeRange]) -> Iterator[Finding]:
+        """The findings of a run that stand; `evaluated`: the ranges of later published runs."""
+        found = [
+            one
+            for one in findings_in(audit.audit or (), audit.run_id)
+            if audit.position > self.acknowledged_until(one.name)
+        ]
+        is_published, is_latest = audit.step == "published", audit.run_id in self.latest
+        if is_published:
+            names = dict.fromkeys(one.name for one in found)
+            for rule in filter(self.data.rules.__contains__, names):
+                yield from self.data.findings_now(rule, audit)
+            found = [one for one in found if one.name not in {*self.data.rules, "gaps"}]
+        not_evaluated_since = parts_outside([self._windows_of(audit)], evaluated)
+        for one in found:
+            stands = is_latest
+            if is_published and self._is_about_rows(one):
+                stands = bool(not_evaluated_since)
+            if stands:
+                yield one
+
+    def _windows_of(self, audit: Entry) -> TimeRange:
+        """The range of a run's windows, from the first window that has accepted a record on."""
+        within, first_ms = audit.range or EVERYTHING, audit.first_accepted_ms
+        if first_ms is None:
+            return within
+        if isinstance(self.spec.window, Cumulative):  # the end of the slot
+            first_ms -= Grid.of(self.spec).size_ms
+        return TimeRange(max(within.start_ms, first_ms), within.end_ms)
+
+    def _is_about_rows(self, finding: Finding) -> bool:
+        """Whether a finding is about published rows, by a rule that the pipeline still has."""
+        if finding.severity == "info":
+            return False
+        if finding.name == "max_late_share":
+            return self.spec.quality.max_late_share is not None
+        declared = (one.type for one in self.spec.quality.expectations)
+        return finding.name in {*OF_THE_RANGE, *declared}
+
+    def acknowledged_until(self, name: str) -> int:
+        """The position of the last step that acknowledges the findings of a name; 0: none does."""
+        return self._acknowledged.get(name, 0)
+
+    @cached_property
+    def _acknowledged(self) -> Mapping[str, int]:
+        return {
+            name: step.position
+            for step in self.state.steps
+            if step.step == "acknowledged"
+            for name in step.acknowledged or ()
+        }
+
+
+def _is_scheduled(audit: Entry) -> bool:
+    """Whether a run is a scheduled one; one by hand over everything counts as one."""
+    return audit.kind == "advance" or audit.completes_ms is not None
+
+
+def _covers(later: Entry, earlier: Entry) -> bool:
+    """Whether a later run's range has all of an earlier one's; None: the range is not known."""
+    if earlier.range is None or later.range is None:
+        return False
+    return not earlier.range.outside(later.range)
+
+
+def _overlap(one: Entry, other: Entry) -> bool:
+    """Whether the ranges of two runs have a common part; a run without a range is over all."""
+    return one.range is None or other.range is None or one.range.overlaps(other.range)

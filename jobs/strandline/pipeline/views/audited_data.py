@@ -1,0 +1,167 @@
+"""The data of now that audits of earlier runs were about: arrival days, and slots without records.
+
+Only small tables are read, and only when a run has found something about them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+
+import pandas as pd
+import pyarrow.dataset as ds
+
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.state import PipelineState, rows_without_day
+from strandline.lake.store.days import Days, read_days
+from strandline.lake.store.reads import columns_of
+from strandline.lake.store.store import Store
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.model.intervals import DAY_MS, EVERYTHING, day_of, midnight_of
+from strandline.quality.audit.wording import Gaps
+from strandline.quality.findings.check import BY_QUALITY, Check, Finding
+from strandline.quality.findings.malformed import (
+    RowsOfDay,
+    checks_of_malformed,
+    dateless_rows,
+    rows_of_days,
+)
+from strandline.quality.findings.volume import check_of_volume
+from strandline.spec import PipelineSpec
+
+_BEFORE = timedelta(weeks=8)
+_GAP = ("slot_start", "slot_end", "run_id", "slots")
+
+
+@dataclass(frozen=True)
+class AuditedData:
+    """The rows of arrival days and the gaps that a pipeline has now.
+
+    Attributes:
+        spec: the pipeline.
+        store: its tables.
+        state: the pipeline's state, by its ledger.
+    """
+
+    spec: PipelineSpec
+    store: Store
+    state: PipelineState
+
+    @property
+    def rules(self) -> Mapping[str, Callable[[Entry], Iterator[Check]]]:
+        """The rules about the arrival days of a run, each by its key of `quality`."""
+        return {"max_malformed_share": self._of_malformed, "volume": self._of_volume}
+
+    def findings_now(self, rule: str, run: Entry) -> Iterator[Finding]:
+        """The findings of a rule about a run's arrival days, by their rows of now.
+
+        Args:
+            rule: one of `rules`.
+            run: the published step of a run.
+        """
+        for check in self.rules[rule](run):
+            if not check.success:
+                yield Finding(rule, check.severity, check.sentence, run.run_id)
+
+    def gaps(self, runs: Sequence[Entry], after: int) -> Finding | None:
+        """The slots without records on the days of some runs; None: there is none.
+
+        The finding names the last of the runs.
+
+        Args:
+            runs: the published steps of runs that have found gaps, the oldest first.
+            after: the position of the ledger up to which published gaps are left out.
+        """
+        severity = BY_QUALITY[self.spec.quality.gaps]
+        if severity is None or not runs:
+            return None
+        ranges = [run.range or EVERYTHING for run in runs]
+        first_ms, end_ms = min(one.start_ms for one in ranges), max(one.end_ms for one in ranges)
+        rows = self._gaps_on(Days(day_of(first_ms), day_of(end_ms - 1)))
+        known = [entry.run_id for entry in self.state.published if entry.position <= after]
+        found = rows[~rows["run_id"].isin(known)]
+        return (
+            None if found.empty else Finding("gaps", severity, str(Gaps.of(found)), runs[-1].run_id)
+        )
+
+    def _gaps_on(self, days: Days) -> pd.DataFrame:
+        """The gaps whose rows are on some days; tables of earlier versions have one in each row."""
+        table = self.store.table("completeness")
+        there = () if table is None else columns_of(table).names
+        rows = read_days(
+            self.store,
+            "completeness",
+            [name for name in _GAP if name in there],
+            days,
+            ds.field("gap"),
+        )
+        found: pd.DataFrame = pd.DataFrame(columns=[*_GAP]) if rows is None else rows.to_pandas()
+        return found
+
+    def _of_malformed(self, run: Entry) -> Iterator[Check]:
+        days = self._days_of(run)
+        before = [entry for entry in self.state.published if entry.position < run.position]
+        new = rows_without_day([run]) - rows_without_day(before)
+        dateless = dateless_rows(self._malformed, max(new, 0))
+        yield from checks_of_malformed(self.spec.quality, self._rows_for(days), days, dateless)
+
+    def _of_volume(self, run: Entry) -> Iterator[Check]:
+        horizon_ms = run.horizon_ms or 0
+        over = [day for day in self._days_of(run) if midnight_of(day) + DAY_MS <= horizon_ms]
+        records = {day: of_day.well_formed for day, of_day in self._rows_for(over).items()}
+        check = check_of_volume(self.spec.quality.volume, records, over)
+        if check is not None:
+            yield check
+
+    def _days_of(self, run: Entry) -> list[date]:
+        """The arrival days that a run's audit was about, see `RunArrivals.days`.
+
+        Of a run by hand, the days of its range; records of other days, which have arrived for it,
+        are not recorded.
+        """
+        known = self._known_days
+        if run.kind != "advance":
+            within = run.range or EVERYTHING
+            return [
+                day for day in known if within.start_ms - DAY_MS < midnight_of(day) < within.end_ms
+            ]
+        until_ms = run.horizon_ms or 0
+        before = [entry for entry in self.state.published if entry.position < run.position]
+        reached_ms = before[-1].frontier_ms if before else None
+        first, end = known[0] if known else date.max, day_of(until_ms)
+        if reached_ms is not None:
+            first = day_of(min(until_ms - DAY_MS, reached_ms))
+        ran = [first + timedelta(number) for number in range(max((end - first).days, 0))]
+        return sorted({*ran, *(run.settled or ())})
+
+    def _rows_for(self, days: Sequence[date]) -> Mapping[date, RowsOfDay]:
+        """The rows of some days, of those between them and of the eight weeks before them."""
+        if not days:
+            return {}
+        first = days[0] - _BEFORE if days[0] - date.min > _BEFORE else date.min
+        known = self._known_days
+        return {day: self._rows[day] for day in known[bisect_left(known, first) :]}
+
+    @cached_property
+    def _known_days(self) -> list[date]:
+        return sorted(self._rows)
+
+    @cached_property
+    def _rows(self) -> Mapping[date, RowsOfDay]:
+        """The observed rows of each arrival day."""
+        records = self._timeline.rows("day", ["arrival_date", "event_date", "records"])
+        day_map: pd.DataFrame = records.to_pandas().dropna(subset=["event_date"])
+        return rows_of_days(day_map, self._malformed)
+
+    @cached_property
+    def _malformed(self) -> pd.DataFrame:
+        rows = self._timeline.rows("malformed", ["arrival_date", "reason", "records"])
+        frame: pd.DataFrame = rows.to_pandas()
+        return frame
+
+    @cached_property
+    def _timeline(self) -> TimelineTable:
+        return TimelineTable.open(self.store)

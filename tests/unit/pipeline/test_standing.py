@@ -1,0 +1,164 @@
+"""Which findings of audits stand, by the steps of the ledger alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from lakes import a_spec
+
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.lake import Lake
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.views.audited import findings_of_audits
+from strandline.pipeline.views.findings import findings_of
+
+NAMES = [f"expect_{letter}" for letter in "abcdefgh"]
+EXPECTATIONS = [{"type": name} for name in NAMES]
+SPEC = a_spec(quality__expectations=EXPECTATIONS)
+
+
+def audited(position: int, kind: str, letter: str, step: str = "published", **more) -> Entry:
+    name = f"expect_{letter}" if len(letter) == 1 else letter
+    result = {"expectation": name, "severity": "warning", "success": False, "figures": name}
+    return Entry(f"r{position}", 1, step, kind, audit=[result], position=position, **more)
+
+
+@pytest.fixture
+def standing(tmp_path):
+    """The names and runs of the findings that stand after some steps, the newest first."""
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+
+    def found(*entries: Entry, spec=SPEC) -> list[tuple[str, str | None]]:
+        findings = findings_of_audits(spec, store, PipelineState.of(entries))
+        newest_first = sorted(findings, key=lambda one: one.run_id or "", reverse=True)
+        return [(one.name.removeprefix("expect_"), one.run_id) for one in newest_first]
+
+    return found
+
+
+def test_findings_are_of_the_last_scheduled_run_and_of_runs_whose_windows_none_evaluated_since(
+    standing,
+):
+    entries = [
+        audited(1, "backfill", "a"),
+        audited(2, "advance", "b"),
+        audited(3, "advance", "c"),
+        audited(4, "backfill", "d", step="rejected"),
+        audited(5, "backfill", "e"),
+        Entry("r5", 1, "dropped", "backfill", position=6),
+    ]
+    assert standing(*entries) == [("d", "r4"), ("c", "r3")]
+
+    def of_range(position: int, letter: str, start_ms: int, end_ms: int, step: str) -> Entry:
+        return audited(position, "backfill", letter, step, range=TimeRange(start_ms, end_ms))
+
+    parts = [
+        of_range(6, "f", 0, 5, "published"),
+        of_range(7, "g", 5, 9, "published"),
+        of_range(8, "h", 0, 9, "prepared"),
+    ]
+    assert standing(entries[2], *parts) == [("g", "r7"), ("f", "r6"), ("c", "r3")]
+    refused = of_range(9, "a", 0, 9, "rejected")
+    assert standing(*parts, refused) == [("a", "r9"), ("g", "r7"), ("f", "r6")]
+    halves = [of_range(9, "a", 0, 4, "published"), of_range(9, "b", 4, 9, "published")]
+    halves[1] = replace(halves[1], run_id="r99", position=10)
+    assert standing(*parts, *halves) == [("b", "r99"), ("a", "r9")]
+    of_all = replace(audited(7, "backfill", "f"), completes_ms=0)
+    assert standing(*entries, of_all) == [("f", "r7")]
+
+
+def test_windows_before_the_first_record_need_not_be_evaluated_again(standing):
+    hour, day = 3_600_000, 86_400_000
+    all_time = audited(1, "advance", "a", range=TimeRange(-(10**14), day))
+    first = replace(all_time, first_accepted_ms=2 * hour)
+    by_hand = audited(2, "backfill", "b", range=TimeRange(2 * hour, day))
+    assert standing(all_time, by_hand) == [("b", "r2"), ("a", "r1")]
+    assert standing(first, by_hand) == [("b", "r2")]
+    growing = a_spec(window={"cumulative": "2h", "step": "1h"}, quality__expectations=EXPECTATIONS)
+    assert standing(first, by_hand, spec=growing) == [("b", "r2"), ("a", "r1")]
+    sooner = replace(by_hand, range=TimeRange(0, day))
+    assert standing(first, sooner, spec=growing) == [("b", "r2")]
+
+
+def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_has_the_rule(
+    standing,
+):
+    def day(number: int, name: str, step: str = "published", severity: str = "warning") -> Entry:
+        entry = audited(number, "advance", name, step, range=TimeRange(number, number + 1))
+        result = {"expectation": name, "severity": severity, "success": False, "figures": name}
+        return replace(entry, audit=[result])
+
+    clean = replace(day(9, "expect_a"), audit=[])
+    names = ("expect_no_silent_channel", "expect_removed_share_to_be_at_most", "expect_unknown")
+    for name in names:
+        assert standing(day(1, name), clean) == []
+        assert len(standing(day(1, name))) == 1
+    assert standing(day(1, "expect_a"), clean) == [("a", "r1")]
+    assert standing(day(1, "expect_a", severity="info"), clean) == []
+    assert standing(day(1, "expect_a", "rejected"), clean) == []
+    assert standing(day(1, "expect_windows_to_be_unique"), clean) != []
+    late = "expect_late_share_to_be_at_most"
+    assert standing(day(1, late), clean) == []
+    limited = SPEC.model_copy(
+        update={"quality": SPEC.quality.model_copy(update={"max_late_share": 0.1})}
+    )
+    assert standing(day(1, late), clean, spec=limited) == [("max_late_share", "r1")]
+
+
+def test_a_finding_of_a_run_by_hand_outlives_the_next_scheduled_run(standing):
+    by_hand = audited(1, "backfill", "a", range=TimeRange(2, 3))
+    night = audited(2, "advance", "b", range=TimeRange(5, 9))
+    assert standing(by_hand, night) == [("b", "r2"), ("a", "r1")]
+    silent = audited(1, "backfill", "expect_no_silent_channel", range=TimeRange(2, 3))
+    assert standing(silent, night) == [("b", "r2")]
+
+
+def test_of_many_runs_the_newest_are_listed_and_the_older_ones_counted(tmp_path):
+    nights = [audited(n, "advance", "a", range=TimeRange(n, n + 1)) for n in range(1, 6)]
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    found = findings_of_audits(SPEC, store, PipelineState.of(nights))
+    assert [one.run_id for one in found] == ["r5", "r4", "r3", "r2"]
+    assert found[-1].sentence == (
+        "the same rule by 2 earlier runs, from r1 to r2: see strandline runs show"
+    )
+
+
+def test_an_acknowledged_finding_stands_no_more_until_a_later_run_has_it(standing):
+    def day(number: int, letter: str) -> Entry:
+        return audited(number, "advance", letter, range=TimeRange(number, number + 1))
+
+    nights = [day(1, "a"), day(2, "b")]
+    seen = Entry("k3", 1, "acknowledged", "acknowledge", position=3)
+    assert standing(*nights, seen) == [("b", "r2"), ("a", "r1")]
+    only_a = replace(seen, acknowledged={"expect_a": "said"})
+    assert standing(*nights, only_a) == [("b", "r2")]
+    both = replace(seen, acknowledged={"expect_a": "said", "expect_b": "said"})
+    assert standing(*nights, both) == []
+    assert standing(*nights, both, day(4, "a")) == [("a", "r4")]
+
+
+def test_what_a_run_found_that_was_taken_back_is_no_finding_and_what_stood_before_is_one_again(
+    standing,
+):
+    def night(number: int, letter: str) -> Entry:
+        return audited(number, "advance", letter, range=TimeRange(0, number))
+
+    def back(number: int, of: str) -> Entry:
+        within = TimeRange(0, 2)
+        return Entry(f"r{number}", 1, "published", "revert", within, reverts=of, position=number)
+
+    nights = [night(1, "a"), night(2, "b")]
+    assert standing(*nights) == [("b", "r2")]
+    assert standing(*nights, back(3, "r2")) == [("a", "r1")]
+    assert standing(*nights, back(3, "r2"), back(4, "r1")) == []
+    assert standing(*nights, back(3, "r2"), back(4, "r3")) == [("b", "r2")]
+
+
+def test_status_has_the_findings_of_audits_beside_all_others(tmp_path):
+    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": [], "upstream": None}
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    state = PipelineState.of([audited(1, "advance", "a")])
+    found = findings_of(SPEC, store, state, left | {"refused": ["no table"]})
+    assert [one.name for one in found] == ["refused", "expect_a"]
