@@ -121,8 +121,16 @@ def test_of_many_runs_the_newest_are_listed_and_the_older_ones_counted(tmp_path)
     found = findings_of_audits(SPEC, store, PipelineState.of(nights))
     assert [one.run_id for one in found] == ["r5", "r4", "r3", "r2"]
     assert found[-1].sentence == (
-        "the same rule by 2 earlier runs, from r1 to r2: see strandline runs show"
+        "the same rule by 2 earlier runs, the first r1: see strandline runs meter"
     )
+
+
+def test_runs_before_the_tables_were_recreated_are_forgotten(standing):
+    before = audited(1, "advance", "a", range=TimeRange(0, 9))
+    anew = audited(2, "backfill", "b", range=TimeRange(0, 5), recreated=True)
+    assert standing(before, anew) == [("b", "r2")]
+    assert standing(before, replace(anew, recreated=False)) == [("b", "r2"), ("a", "r1")]
+    assert standing(before, replace(anew, step="audited")) == [("b", "r2"), ("a", "r1")]
 
 
 def test_an_acknowledged_finding_stands_no_more_until_a_later_run_has_it(standing):

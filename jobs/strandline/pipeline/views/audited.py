@@ -16,6 +16,7 @@ from strandline.pipeline.views.audited_data import AuditedData
 from strandline.quality.findings.check import OF_THE_RANGE, Finding, findings_in, in_order
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Cumulative
+from strandline.visible import number_of
 
 _NOT_EVALUATED = ("dropped", "dropping")
 """Steps after which the findings of a run are void."""
@@ -39,21 +40,34 @@ def findings_of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -
     """
     of_pipeline = _InForce(spec, state, AuditedData(spec, store, state))
     found = [*of_pipeline.of_gaps(), *of_pipeline.of_runs()]
-    by_name = groupby(sorted(found, key=lambda one: one.name), key=lambda one: one.name)
-    return in_order(one for _, of_name in by_name for one in _bounded([*of_name]))
+    by_name = groupby(sorted(found, key=_name_of), key=_name_of)
+    place = {audit.run_id: number for number, audit in enumerate(of_pipeline.audits)}
+    shown = [
+        one
+        for _, of_name in by_name
+        for one in _bounded([*of_name], f"strandline runs {spec.pipeline}")
+    ]
+    return in_order(sorted(shown, key=lambda one: place[one.run_id or ""], reverse=True))
 
 
-def _bounded(found: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings of a name by its newest runs, and one about all older runs."""
+def _name_of(finding: Finding) -> str:
+    return finding.name
+
+
+def _bounded(found: Sequence[Finding], see: str) -> Iterator[Finding]:
+    """The findings of a name by its newest runs, and one about all older runs.
+
+    Args:
+        found: the findings, the newest first.
+        see: the command that lists the runs.
+    """
     runs = [*dict.fromkeys(one.run_id for one in found)]
     newest, older = runs[:_IN_FULL], runs[_IN_FULL:]
     yield from (one for one in found if one.run_id in newest)
     if older:
         rest = in_order(one for one in found if one.run_id in older)
-        sentence = (
-            f"the same rule by {len(older):,} earlier runs, from {older[-1]} to {older[0]}: see "
-            "strandline runs show"
-        )
+        many = f"{number_of(len(older), 'earlier run')}, the first {older[-1]}"
+        sentence = f"the same rule by {many}: see {see}"
         yield replace(rest[0], sentence=sentence, run_id=older[0])
 
 
@@ -67,10 +81,17 @@ class _InForce:
 
     @cached_property
     def audits(self) -> Sequence[Entry]:
-        """The last step with an audit of each run, unless the run was reverted or dropped."""
+        """The last step with an audit of each run, unless the run was reverted or dropped.
+
+        Runs before the tables were last recreated count no more.
+        """
         taken_back = {pair.run.run_id for pair in self.state.taken_back}
+        is_recreated = bool(self.state.published) and self.state.published[0].recreated
+        since = self.state.published[0].position if is_recreated else 0
         last: dict[str, Entry] = {}
         for step in self.state.steps:
+            if step.position < since:
+                continue
             if step.audit is None or step.kind in UPKEEP or step.run_id in taken_back:
                 continue
             if any(self.state.has_step(step.run_id, name) for name in _NOT_EVALUATED):
