@@ -59,6 +59,8 @@ def test_findings_are_of_the_last_scheduled_run_and_of_runs_whose_windows_none_e
         of_range(7, "g", 5, 9, "published"),
         of_range(8, "h", 0, 9, "prepared"),
     ]
+    staged = replace(parts[2], step="audited", position=7)
+    assert standing(entries[2], *parts[:2], staged, parts[2]) == standing(entries[2], *parts)
     assert standing(entries[2], *parts) == [("g", "r7"), ("f", "r6"), ("c", "r3")]
     refused = of_range(9, "a", 0, 9, "rejected")
     assert standing(*parts, refused) == [("a", "r9"), ("g", "r7"), ("f", "r6")]

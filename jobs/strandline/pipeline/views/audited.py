@@ -96,8 +96,8 @@ class _InForce:
                 continue
             if any(self.state.has_step(step.run_id, name) for name in _NOT_EVALUATED):
                 continue
+            last.pop(step.run_id, None)
             if step.step != "prepared":  # it says nothing of what is published
-                last.pop(step.run_id, None)
                 last[step.run_id] = step
         return [*last.values()]
 
@@ -130,13 +130,13 @@ class _InForce:
         found_by_later: list[tuple[Entry, Collection[tuple[str, str]]]] = []
         evaluated: list[TimeRange] = []
         for audit in reversed(self.audits):
-            found = [*self._of_run(audit, evaluated)]
-            again = {
-                said for later, of_later in found_by_later if _overlap(audit, later)
-                for said in of_later
-            }  # fmt: skip
-            yield from (one for one in found if (one.name, one.sentence) not in again)
-            found_by_later.append((audit, {(one.name, one.sentence) for one in found}))
+            if found := [*self._of_run(audit, evaluated)]:
+                again = {
+                    said for later, of_later in found_by_later if _overlap(audit, later)
+                    for said in of_later
+                }  # fmt: skip
+                yield from (one for one in found if (one.name, one.sentence) not in again)
+                found_by_later.append((audit, {(one.name, one.sentence) for one in found}))
             if audit.step == "published":
                 evaluated.append(self._windows_of(audit))
 
@@ -153,11 +153,11 @@ class _InForce:
             for rule in filter(self.data.rules.__contains__, names):
                 yield from self.data.findings_now(rule, audit)
             found = [one for one in found if one.name not in {*self.data.rules, "gaps"}]
-        not_evaluated_since = parts_outside([self._windows_of(audit)], evaluated)
         for one in found:
-            stands = is_latest
             if is_published and self._is_about_rows(one):
-                stands = bool(not_evaluated_since)
+                stands = bool(parts_outside([self._windows_of(audit)], evaluated))
+            else:
+                stands = is_latest
             if stands:
                 yield one
 
