@@ -10,7 +10,7 @@ from lakes import a_spec
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
-from strandline.model.intervals import TimeRange
+from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.findings import findings_of
 
@@ -123,8 +123,15 @@ def test_of_many_runs_the_newest_are_listed_and_the_older_ones_counted(tmp_path)
     found = findings_of_audits(SPEC, store, PipelineState.of(nights))
     assert [one.run_id for one in found] == ["r5", "r4", "r3", "r2"]
     assert found[-1].sentence == (
-        "the same rule by 2 earlier runs, the first r1: see strandline runs meter"
+        "the same rule by 2 earlier runs, of windows from 1970-01-01T00:00:00.001Z to "
+        "1970-01-01T00:00:00.003Z"
     )
+    one_less = findings_of_audits(SPEC, store, PipelineState.of(nights[1:]))
+    assert {one.sentence for one in one_less} == {"expect_a"}
+    other = [(nights[0].audit or [])[0] | {"figures": "another sentence"}]
+    of_all = replace(nights[0], range=EVERYTHING, audit=other)
+    unbounded = PipelineState.of([of_all, *nights[1:]])
+    assert "windows from the first to " in findings_of_audits(SPEC, store, unbounded)[-1].sentence
 
 
 def test_runs_before_the_tables_were_recreated_are_forgotten(standing):

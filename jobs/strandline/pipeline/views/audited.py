@@ -11,12 +11,11 @@ from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
-from strandline.model.intervals import EVERYTHING, TimeRange, parts_outside
+from strandline.model.intervals import EVERYTHING, TimeRange, parts_outside, text_of
 from strandline.pipeline.views.audited_data import AuditedData
 from strandline.quality.findings.check import OF_THE_RANGE, Finding, findings_in, in_order
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Cumulative
-from strandline.visible import number_of
 
 _NOT_EVALUATED = ("dropped", "dropping")
 """Steps after which the findings of a run are void."""
@@ -42,11 +41,7 @@ def findings_of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -
     found = [*of_pipeline.of_gaps(), *of_pipeline.of_runs()]
     by_name = groupby(sorted(found, key=_name_of), key=_name_of)
     place = {audit.run_id: number for number, audit in enumerate(of_pipeline.audits)}
-    shown = [
-        one
-        for _, of_name in by_name
-        for one in _bounded([*of_name], f"strandline runs {spec.pipeline}")
-    ]
+    shown = [one for _, of_name in by_name for one in _bounded([*of_name], state)]
     return in_order(sorted(shown, key=lambda one: place[one.run_id or ""], reverse=True))
 
 
@@ -54,21 +49,27 @@ def _name_of(finding: Finding) -> str:
     return finding.name
 
 
-def _bounded(found: Sequence[Finding], see: str) -> Iterator[Finding]:
+def _bounded(found: Sequence[Finding], state: PipelineState) -> Iterator[Finding]:
     """The findings of a name by its newest runs, and one about all older runs.
 
     Args:
         found: the findings, the newest first.
-        see: the command that lists the runs.
+        state: the pipeline's state, by its ledger.
     """
-    runs = [*dict.fromkeys(one.run_id for one in found)]
+    runs = [*dict.fromkeys(one.run_id or "" for one in found)]
     newest, older = runs[:_IN_FULL], runs[_IN_FULL:]
+    if len(older) <= 1:
+        yield from found
+        return
     yield from (one for one in found if one.run_id in newest)
-    if older:
-        rest = in_order(one for one in found if one.run_id in older)
-        many = f"{number_of(len(older), 'earlier run')}, the first {older[-1]}"
-        sentence = f"the same rule by {many}: see {see}"
-        yield replace(rest[0], sentence=sentence, run_id=older[0])
+    rest = in_order(one for one in found if one.run_id in older)
+    ranges = [within for run in older if (within := state.runs[run][-1].range) is not None]
+    sentence = f"the same rule by {len(older):,} earlier runs"
+    if ranges:
+        first_ms, end_ms = min(one.start_ms for one in ranges), max(one.end_ms for one in ranges)
+        since = "the first" if first_ms == EVERYTHING.start_ms else text_of(first_ms)
+        sentence += f", of windows from {since} to {text_of(end_ms)}"
+    yield replace(rest[0], sentence=sentence, run_id=older[0])
 
 
 @dataclass(frozen=True)
