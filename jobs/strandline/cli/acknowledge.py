@@ -32,7 +32,7 @@ def acknowledge(
 ) -> None:
     """Take findings about published data out of status and report.
 
-    For data that will not be mended. A run that finds the same later shows it again.
+    For data that will not be mended. What a later run finds is shown again, except for known gaps.
     """
     from strandline.pipeline.manage.acknowledge import acknowledge as write_step  # noqa: PLC0415
 

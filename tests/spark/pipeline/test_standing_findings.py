@@ -138,5 +138,39 @@ def test_what_stays_as_it_is_is_acknowledged_and_what_is_found_anew_stands_again
     assert (newest["run_id"], newest["status"]) == (done["run_id"], "acknowledged")
     assert line.versions() == before
     assert acknowledge(line.spec, line.lake, [], reason="again")["run_id"] is None
+    by_hand = line.backfill("2", "3", as_of="4")
+    assert [one.name for one in by_hand.findings] == ["gaps"]
+    assert shown(line) == {}  # the run lists them, and they are known
     line.advance("5")
     assert shown(line)["gaps"].startswith("2 gaps: 2024-03-04T10:15:00Z to 2024-03-04T12:15:00Z")
+
+
+def test_a_gap_at_the_edge_that_is_acknowledged_stays_so_when_its_slot_is_closed(spark, tmp_path):
+    land(tmp_path, [row for row in HALF_HOURS if not at("2 21:00") <= row["happened_at"] < at("3")])
+    line = Line(spark, tmp_path, a_spec(**GAPS_ALONE, quality__fresh_within=None), audited=True)
+    line.advance("3")
+    line.advance("4")
+    known = shown(line)["gaps"]
+    acknowledge(line.spec, line.lake, [], reason="off")
+    line.advance("5")
+    assert (shown(line), "gap" in known) == ({}, True)
+
+
+def test_rows_without_an_arrival_day_and_a_run_by_hand_over_other_days_are_not_forgotten(
+    spark, tmp_path
+):
+    dateless = [row | {"arrived_at": None, "arrived_on": None} for row in HALF_HOURS[:40]]
+    land(tmp_path, [*dateless, *HALF_HOURS[40:90]], partition_by=[])
+    by_instant = ONE | {"source__arrival_date": ...}
+    line = Line(spark, tmp_path, a_spec(**by_instant), audited=True)
+    line.advance("3")
+    assert "null_arrival 40" in shown(line)["max_malformed_share"]
+    line.advance("4")
+    assert "null_arrival 40" in shown(line)["max_malformed_share"]
+    late = [row | {"arrived_at": at("5 12:00"), "arrived_on": at("5").date()} for row in HALF_HOURS]
+    broken = [row | {"device": None} for row in late[:40]]
+    land(tmp_path / "hand", [*broken, *late[40:90]])
+    hand = Line(spark, tmp_path / "hand", a_spec(**ONE), audited=True)
+    found = hand.backfill("1", "3", as_of="6")
+    assert "max_malformed_share" in [one.name for one in found.findings]
+    assert "max_malformed_share" in shown(hand)

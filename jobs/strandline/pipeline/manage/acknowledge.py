@@ -11,7 +11,9 @@ from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
 from strandline.lake.store.lake import Lake
+from strandline.model.intervals import TimeRange
 from strandline.pipeline.views.audited import findings_of_audits
+from strandline.pipeline.views.audited_data import AuditedData
 from strandline.quality.findings.check import Finding
 from strandline.spec import PipelineSpec
 
@@ -27,8 +29,8 @@ def acknowledge(
 ) -> dict[str, Any]:
     """Acknowledge findings of audits: status and report no longer have them.
 
-    A run that finds the same later is a finding again. Findings that no audit has found, such
-    as a failed run, cannot be acknowledged.
+    What a later run finds is a finding again, except for acknowledged gaps. Findings that no audit
+    has found, such as a failed run, cannot be acknowledged.
 
     Args:
         spec: the pipeline.
@@ -56,6 +58,7 @@ def acknowledge(
             attempt=1,
             step="acknowledged",
             kind="acknowledge",
+            range=_gaps_of(spec, ledger, state) if "gaps" in {one.name for one in found} else None,
             acknowledged={one.name: one.sentence for one in reversed(found)},
             reason=reason,
             requested_by=requested_by,
@@ -92,3 +95,9 @@ def _asked(
                 f"{there}; see strandline status {spec.pipeline}",
             )
     return [one for one in in_force if not names or one.name in names]
+
+
+def _gaps_of(spec: PipelineSpec, ledger: Ledger, state: PipelineState) -> TimeRange | None:
+    """The range from the first to the last published gap; None: there is none."""
+    store, _ = tables_shown(ledger)
+    return AuditedData(spec, store, state).range_of_gaps

@@ -51,7 +51,8 @@ def plan_advance(
     """
     until_ms, base_ms = request.until_ms, earlier.base_ms(request.until_ms)
     not_final = _to_rebuild(history, earlier, until_ms, first_not_final)
-    mended = _with_older(not_final, base_ms, until_ms, history)
+    late = _slots_of_published_late(history.grid, earlier, not_final.start_ms, base_ms)
+    mended = _with_older(not_final, base_ms, until_ms, history, late)
     overridden = reached_by(mended, base_ms, history, earlier)
     whole = _from_recomputed(not_final, overridden, base_ms, history)
     possible = _possible(whole, base_ms, history, status)

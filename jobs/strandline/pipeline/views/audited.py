@@ -26,11 +26,11 @@ _IN_FULL = 3
 def findings_of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -> list[Finding]:
     """The findings of runs' audits that stand, the gravest first, then the newest first.
 
-    A finding about published data stands until its rule, applied to the data of now, holds. Of an
-    expectation on rows it is not known, so it stands until runs have evaluated all its windows
-    again. Of a run that has not published, and of rules about a run or its horizon, only the
-    findings of the last scheduled run, and of later runs by hand, stand. An acknowledged finding
-    stands no more.
+    A finding of a scheduled run about published data stands until its rule, applied to the data of
+    now, holds. Of an expectation on rows, or a run by hand, it is not known, so it stands until
+    runs have evaluated all its windows again. Of a run that has not published, and of rules about a
+    run or its horizon, only the findings of the last scheduled run, and of later runs by hand,
+    stand. An acknowledged finding stands no more.
 
     Args:
         spec: the pipeline.
@@ -115,15 +115,18 @@ class _InForce:
 
     def of_gaps(self) -> Iterator[Finding]:
         """A finding about the gaps of published runs, unless they are acknowledged."""
-        after = self.acknowledged_until("gaps")
         runs = [
             audit
             for audit in self.audits
             if audit.step == "published"
-            and audit.position > after
             and any(one.name == "gaps" for one in findings_in(audit.audit or ()))
         ]
-        gaps = self.data.gaps(runs, after)
+        acknowledged = [
+            step.range
+            for step in self.state.steps
+            if step.step == "acknowledged" and step.range is not None
+        ]
+        gaps = self.data.gaps(runs, acknowledged)
         return iter(()) if gaps is None else iter([gaps])
 
     def of_runs(self) -> Iterator[Finding]:
@@ -150,10 +153,12 @@ class _InForce:
         ]
         is_published, is_latest = audit.step == "published", audit.run_id in self.latest
         if is_published:
+            found = [one for one in found if one.name != "gaps"]
+        if is_published and audit.kind == "advance":
             names = dict.fromkeys(one.name for one in found)
             for rule in filter(self.data.rules.__contains__, names):
                 yield from self.data.findings_now(rule, audit)
-            found = [one for one in found if one.name not in {*self.data.rules, "gaps"}]
+            found = [one for one in found if one.name not in self.data.rules]
         for one in found:
             if is_published and self._is_about_rows(one):
                 stands = bool(parts_outside([self._windows_of(audit)], evaluated))
@@ -175,9 +180,15 @@ class _InForce:
         """Whether a finding is about published rows, by a rule that the pipeline still has."""
         if finding.severity == "info":
             return False
-        if finding.name == "max_late_share":
-            return self.spec.quality.max_late_share is not None
-        declared = (one.type for one in self.spec.quality.expectations)
+        quality = self.spec.quality
+        limits = {
+            "max_late_share": quality.max_late_share is not None,
+            "max_malformed_share": quality.max_malformed_share is not None,
+            "volume": quality.volume != "allow",
+        }
+        if finding.name in limits:  # the last two of a run by hand, whose arrivals are of any day
+            return limits[finding.name]
+        declared = (one.type for one in quality.expectations)
         return finding.name in {*OF_THE_RANGE, *declared}
 
     def acknowledged_until(self, name: str) -> int:

@@ -20,8 +20,9 @@ from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import columns_of
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
-from strandline.model.intervals import DAY_MS, EVERYTHING, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
 from strandline.quality.audit.wording import Gaps
+from strandline.quality.completeness import in_ms
 from strandline.quality.findings.check import BY_QUALITY, Check, Finding
 from strandline.quality.findings.malformed import (
     RowsOfDay,
@@ -33,7 +34,7 @@ from strandline.quality.findings.volume import check_of_volume
 from strandline.spec import PipelineSpec
 
 _BEFORE = timedelta(weeks=8)
-_GAP = ("slot_start", "slot_end", "run_id", "slots")
+_GAP = ("slot_start", "slot_end", "slots")
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class AuditedData:
 
     @property
     def rules(self) -> Mapping[str, Callable[[Entry], Iterator[Check]]]:
-        """The rules about the arrival days of a run, each by its key of `quality`."""
+        """The rules about the arrival days of a scheduled run, by their keys of `quality`."""
         return {"max_malformed_share": self._of_malformed, "volume": self._of_volume}
 
     def findings_now(self, rule: str, run: Entry) -> Iterator[Finding]:
@@ -60,32 +61,43 @@ class AuditedData:
 
         Args:
             rule: one of `rules`.
-            run: the published step of a run.
+            run: the published step of a scheduled run.
         """
         for check in self.rules[rule](run):
             if not check.success:
                 yield Finding(rule, check.severity, check.sentence, run.run_id)
 
-    def gaps(self, runs: Sequence[Entry], after: int) -> Finding | None:
+    def gaps(self, runs: Sequence[Entry], acknowledged: Sequence[TimeRange]) -> Finding | None:
         """The slots without records on the days of some runs; None: there is none.
 
         The finding names the last of the runs.
 
         Args:
             runs: the published steps of runs that have found gaps, the oldest first.
-            after: the position of the ledger up to which published gaps are left out.
+            acknowledged: the ranges whose gaps are acknowledged.
         """
         severity = BY_QUALITY[self.spec.quality.gaps]
         if severity is None or not runs:
             return None
         ranges = [run.range or EVERYTHING for run in runs]
         first_ms, end_ms = min(one.start_ms for one in ranges), max(one.end_ms for one in ranges)
-        rows = self._gaps_on(Days(day_of(first_ms), day_of(end_ms - 1)))
-        known = [entry.run_id for entry in self.state.published if entry.position <= after]
-        found = rows[~rows["run_id"].isin(known)]
+        found = self._gaps_on(Days(day_of(first_ms), day_of(end_ms - 1)))
+        starts_ms, ends_ms = in_ms(found["slot_start"]), in_ms(found["slot_end"])
+        for one in acknowledged:
+            known = (starts_ms >= one.start_ms) & (ends_ms <= one.end_ms)
+            found, starts_ms, ends_ms = found[~known], starts_ms[~known], ends_ms[~known]
         return (
             None if found.empty else Finding("gaps", severity, str(Gaps.of(found)), runs[-1].run_id)
         )
+
+    @property
+    def range_of_gaps(self) -> TimeRange | None:
+        """The range from the first to the last gap that is listed; None: there is none."""
+        found = self._gaps_on(Days())
+        if found.empty:
+            return None
+        first_ms, end_ms = in_ms(found["slot_start"]).min(), in_ms(found["slot_end"]).max()
+        return TimeRange(int(first_ms), int(end_ms))
 
     def _gaps_on(self, days: Days) -> pd.DataFrame:
         """The gaps whose rows are on some days; tables of earlier versions have one in each row."""
@@ -104,8 +116,9 @@ class AuditedData:
     def _of_malformed(self, run: Entry) -> Iterator[Check]:
         days = self._days_of(run)
         before = [entry for entry in self.state.published if entry.position < run.position]
-        new = rows_without_day([run]) - rows_without_day(before)
-        dateless = dateless_rows(self._malformed, max(new, 0))
+        new = max(rows_without_day([run]) - rows_without_day(before), 0)
+        # the timeline has arrival days alone
+        dateless = dateless_rows(self._without_day, new) if new else RowsOfDay()
         yield from checks_of_malformed(self.spec.quality, self._rows_for(days), days, dateless)
 
     def _of_volume(self, run: Entry) -> Iterator[Check]:
@@ -117,17 +130,8 @@ class AuditedData:
             yield check
 
     def _days_of(self, run: Entry) -> list[date]:
-        """The arrival days that a run's audit was about, see `RunArrivals.days`.
-
-        Of a run by hand, the days of its range; records of other days, which have arrived for it,
-        are not recorded.
-        """
+        """The arrival days that a scheduled run's audit was about, see `RunArrivals.days`."""
         known = self._known_days
-        if run.kind != "advance":
-            within = run.range or EVERYTHING
-            return [
-                day for day in known if within.start_ms - DAY_MS < midnight_of(day) < within.end_ms
-            ]
         until_ms = run.horizon_ms or 0
         before = [entry for entry in self.state.published if entry.position < run.position]
         reached_ms = before[-1].frontier_ms if before else None
@@ -161,6 +165,14 @@ class AuditedData:
         rows = self._timeline.rows("malformed", ["arrival_date", "reason", "records"])
         frame: pd.DataFrame = rows.to_pandas()
         return frame
+
+    @cached_property
+    def _without_day(self) -> pd.DataFrame:
+        """The quarantined rows without an arrival day, by reason."""
+        is_dateless = ds.field("quarantine_date").is_null()
+        rows = read_days(self.store, "quarantine", ["reason"], Days(), is_dateless)
+        reasons = [] if rows is None else rows["reason"].to_pylist()
+        return pd.DataFrame({"arrival_date": None, "reason": reasons, "records": 1})
 
     @cached_property
     def _timeline(self) -> TimelineTable:
