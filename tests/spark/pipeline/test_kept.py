@@ -129,6 +129,24 @@ def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
         assert_books_balance(one)
 
 
+def test_a_late_record_that_arrived_after_the_run_stays_late_by_the_rules_of_its_range(
+    spark, tmp_path
+):
+    """The next runs evaluate late records since their base again, also those after their end."""
+    late = a_record("6 10:00", "1 10:10")
+    rows = numbered(*hourly(*range(1, 8)), late)
+    land(tmp_path, rows)
+    line = Line(spark, tmp_path, a_spec(**ONE))
+    line.advance("5")
+    line.of(a_spec(**ONE | SIX_HOURS)).backfill(*RANGE, overrides=SIX_HOURS, reason="slow days")
+    decided_late, calendar = late_of(line), slots(line, late=True)
+    assert [position for position, _ in decided_late] == [rows[-1]["position"]]
+    for day in ("6", "7"):
+        line.advance(day)
+        assert (late_of(line), slots(line, late=True)) == (decided_late, calendar)
+        assert_books_balance(line)
+
+
 def test_what_was_still_open_goes_by_the_file_and_a_stricter_rule_stays_strict(spark, tmp_path):
     line = Line(spark, tmp_path, a_spec(**ONE, window=TUMBLING, allowed_lateness="12h"))
     rows = numbered(*hourly(1, 2))
