@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from strandline.visible import number_of
+
 HOUR_MS = 3_600_000
 DAY_MS = 86_400_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -116,10 +118,4 @@ def days_named(days: Iterable[date | str]) -> str:
             ranges.append([day])
     shown = ", ".join(f"{r[0]} to {r[-1]}" if len(r) > 1 else str(r[0]) for r in ranges[:_RANGES])
     left_out = sum(len(one) for one in ranges[_RANGES:])
-    return f"{shown} and {left_out:,} more days" if left_out else shown
-
-
-def named(days: Sequence[date]) -> str:
-    """Days as a text: the first three, and how many more."""
-    first = ", ".join(str(day) for day in days[:3])
-    return first if len(days) <= 3 else f"{first} and {len(days) - 3:,} more days"
+    return f"{shown} and {number_of(left_out, 'more day')}" if left_out else shown

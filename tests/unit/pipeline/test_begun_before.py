@@ -92,7 +92,7 @@ def test_rows_that_are_erased_since_end_a_run_and_nothing_of_it_stays(ctx):
 def test_rows_that_another_run_has_observed_since_do_not_seem_to_have_gone(ctx):
     land_more(ctx)
     observe_as_it_is(ctx)
-    with pytest.raises(RetryableError, match="newer rows of 2024-03-01, 2024-03-02 since"):
+    with pytest.raises(RetryableError, match="newer rows of 2024-03-01 to 2024-03-02 since"):
         planned_run_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.state())
 
 

@@ -28,7 +28,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day
 from strandline.lake.store.schema import Fit, schema_of
-from strandline.model.intervals import TimeRange, named, text_of
+from strandline.model.intervals import TimeRange, days_named, text_of
 from strandline.pipeline.diff.diff import no_longer_kept
 from strandline.pipeline.notes.of_form import of_form
 from strandline.pipeline.notes.of_reverts import of_less_known, of_reverts
@@ -137,8 +137,8 @@ def _of_days_to_come(ctx: Context) -> Iterator[str]:
     days = ctx.landing.days_to_come
     if days:
         yield (
-            f"rows have landed of {named(days)}, which {'have' if len(days) > 1 else 'has'} not "
-            "begun: they are not read yet"
+            f"rows have landed of {days_named(days)}, which {'have' if len(days) > 1 else 'has'} "
+            "not begun: they are not read yet"
         )
 
 
@@ -147,21 +147,22 @@ def _of_changed_days(observation: Observation, plan: Plan) -> Iterator[str]:
     status, since_ms = observation.status, plan.scope.older_since_ms
     if recreated := sorted(status.changes.recreated & {*observation.new_days}):
         yield (
-            f"the landing table was created again (its id is another one): {len(recreated):,} "
-            f"arrival days ({named(recreated)}) are observed again, and the "
-            "differences are published"
+            "the landing table was created again (its id is another one): "
+            f"{number_of(len(recreated), 'arrival day')} ({days_named(recreated)}) observed again, "
+            "and the differences are published"
         )
     if plan.to_recompute:
         what = "left to the next scheduled run"
         if plan.settles:
             what = "recomputed by this run"
-        yield f"{named(plan.to_recompute)} changed after being observed, or landed late: {what}"
+        days = days_named(plan.to_recompute)
+        yield f"{days} changed after being observed, or landed late: {what}"
     if plan.to_recompute and since_ms is not None:
         yield f"everything that arrived from {text_of(since_ms)} on is evaluated again"
     elsewhere = sorted(status.missing - set(plan.missing))
     if elsewhere:
         yield (
-            f"rows of {named(elsewhere)} are missing from the landing table since they were "
+            f"rows of {days_named(elsewhere)} are missing from the landing table since they were "
             "observed; nothing of this run needs them"
         )
 

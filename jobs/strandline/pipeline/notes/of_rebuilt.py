@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import text_of
+from strandline.model.intervals import EVERYTHING, text_of
 from strandline.model.overrides import as_typed, in_words
 from strandline.pipeline.plan.closures import stay_closed
 from strandline.pipeline.request.request import Request
@@ -34,7 +34,9 @@ def of_rebuilt_first(
                 yield _of_overridden(one, request, f"{start} to {end}", spec)
         yield from stay_closed(state.closures_in(request.range), request.range)
         if run_id is not None:
-            yield f"{request.reason}: run {run_id} has first rebuilt {start} to {end}"
+            is_all = request.range.start_ms == EVERYTHING.start_ms
+            rebuilt = f"all windows before {end}" if is_all else f"{start} to {end}"
+            yield f"{request.reason}: run {run_id} has first rebuilt {rebuilt}"
             continue
         sentence = f"{request.reason}: a run first rebuilds {start} to {end}; that is not shown"
         if not state.closures_in(request.range):  # else that would be asked to open it

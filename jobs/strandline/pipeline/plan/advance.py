@@ -16,9 +16,9 @@ from strandline.model.intervals import (
     DAY_MS,
     EVERYTHING,
     TimeRange,
+    days_named,
     midnight_before,
     midnight_of,
-    named,
     text_of,
 )
 from strandline.pipeline.observe.earlier_runs import EarlierRuns
@@ -233,7 +233,7 @@ def _possible(
         rest = kind.whole_slots(TimeRange(first_ms, whole.end_ms))
         which = f"windows before {text_of(rest.start_ms)}"
     note = (
-        f"rows of {named(within)} are missing from the landing table: {which} stay as they are "
-        "published; land the rows again, or use what remains with --accept-loss REASON"
+        f"rows of {days_named(within)} are missing from the landing table: {which} stay as they "
+        "are published; land the rows again, or use what remains with --accept-loss REASON"
     )
     return _Possible(rest, since_ms, tuple(sorted({*within, *missing})), (note,))

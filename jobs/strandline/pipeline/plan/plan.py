@@ -13,7 +13,7 @@ from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import EVERYTHING, TimeRange, named, parts_outside, text_of
+from strandline.model.intervals import EVERYTHING, TimeRange, days_named, parts_outside, text_of
 from strandline.pipeline.plan.kept import Kept
 from strandline.pipeline.request.request import Request
 from strandline.spec.pipeline import PipelineSpec
@@ -85,8 +85,8 @@ def require_rows(request: Request, plan: Plan) -> None:
     if plan.missing and request.kind == "backfill":
         raise InputError(
             "--start/--end",
-            f"rows of {named(plan.missing)} that windows of the range need are missing from the "
-            "landing table",
+            f"rows of {days_named(plan.missing)} that windows of the range need are missing from "
+            "the landing table",
             "land them again, leave these windows as they are published, or use what remains "
             "with --accept-loss REASON",
         )
@@ -103,8 +103,8 @@ def require_all(request: Request, plan: Plan, history: History) -> None:
     if plan.missing:
         raise InputError(
             "--recreate",
-            f"rows of {named(plan.missing)} are missing from the landing table: windows that need "
-            "them would be removed",
+            f"rows of {days_named(plan.missing)} are missing from the landing table: windows that "
+            "need them would be removed",
             "land them again, give the pipeline a new name, or use what remains with "
             "--accept-loss REASON",
         )

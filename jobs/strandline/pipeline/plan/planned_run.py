@@ -13,7 +13,7 @@ from strandline.engine.position.axis import Axis
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.settings import for_input_of
-from strandline.model.intervals import day_of, named, text_of
+from strandline.model.intervals import day_of, days_named, text_of
 from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus, landing_status_of
 from strandline.pipeline.observe.observation import Observation
@@ -154,7 +154,7 @@ def _require_newest(ctx: Context, status: LandingStatus) -> None:
     if newer and not ctx.landing.log.is_newest:
         raise RetryableError(
             f"{ctx.spec.pipeline} run {ctx.run_id}",
-            f"another run has observed newer rows of {named(newer)} since this one began",
+            f"another run has observed newer rows of {days_named(newer)} since this one began",
             "run it again",
         )
 

@@ -12,7 +12,7 @@ from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import named, text_of
+from strandline.model.intervals import days_named, text_of
 from strandline.pipeline.request.begin import begin_run
 from strandline.pipeline.request.request import Outcome, Request
 from strandline.spec import PipelineSpec
@@ -107,7 +107,7 @@ def _to_recompute(
     if unfinished := state.unfinished:
         what = f"run {unfinished.run_id} has begun to publish and not ended"
     elif days := state.days_to_recompute:
-        what = f"{named(days)} changed or landed late"
+        what = f"{days_named(days)} changed or landed late"
     elif _landing_changed(spec, log, state, reached_ms):
         what = "rows of processed days have changed in the landing table"
     else:
