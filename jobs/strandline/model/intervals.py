@@ -59,6 +59,17 @@ def parts_outside(ranges: Sequence[TimeRange], others: Iterable[TimeRange]) -> l
     return parts
 
 
+def merged(ranges: Iterable[TimeRange]) -> list[TimeRange]:
+    """The same instants in as few ranges as possible, in order; neighbours become one."""
+    found: list[TimeRange] = []
+    for one in sorted(ranges, key=lambda one: one.start_ms):
+        if found and one.start_ms <= found[-1].end_ms:
+            found[-1] = TimeRange(found[-1].start_ms, max(found[-1].end_ms, one.end_ms))
+        else:
+            found.append(one)
+    return found
+
+
 EVERYTHING = TimeRange(LEAST_INSTANT_MS, END_OF_INSTANTS_MS)
 """Every instant that a run can name."""
 

@@ -17,6 +17,7 @@ from strandline.model.intervals import (
     day_of,
     days_named,
     instant_of,
+    merged,
     midnight_before,
     midnight_of,
     text_of,
@@ -93,3 +94,9 @@ ranges = st.tuples(near, near).map(lambda ends: TimeRange(min(ends), max(ends)))
 def test_outside_another_range_lies_just_what_that_does_not_hold(one, other, instant):
     is_outside = any(instant in part for part in one.outside(other))
     assert is_outside == (instant in one and instant not in other)
+
+
+def test_ranges_that_touch_or_overlap_are_merged_into_one():
+    ranges = [TimeRange(5, 9), TimeRange(0, 2), TimeRange(2, 3), TimeRange(6, 7)]
+    assert merged(ranges) == [TimeRange(0, 3), TimeRange(5, 9)]
+    assert merged([]) == []

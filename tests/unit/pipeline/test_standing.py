@@ -20,6 +20,7 @@ SPEC = a_spec(quality__expectations=EXPECTATIONS)
 
 
 def audited(position: int, kind: str, letter: str, step: str = "published", **more) -> Entry:
+    more = {"range": EVERYTHING} | more
     name = f"expect_{letter}" if len(letter) == 1 else letter
     result = {"expectation": name, "severity": "warning", "success": False, "figures": name}
     return Entry(f"r{position}", 1, step, kind, audit=[result], position=position, **more)
@@ -140,6 +141,14 @@ def test_runs_before_the_tables_were_recreated_are_forgotten(standing):
     assert standing(before, anew) == [("b", "r2")]
     assert standing(before, replace(anew, recreated=False)) == [("b", "r2"), ("a", "r1")]
     assert standing(before, replace(anew, step="audited")) == [("b", "r2"), ("a", "r1")]
+
+
+def test_windows_that_a_later_run_has_kept_are_not_evaluated_again(standing):
+    by_hand = audited(1, "backfill", "a", range=TimeRange(2, 3))
+    night = audited(2, "advance", "b", range=TimeRange(0, 9))
+    assert standing(by_hand, night) == [("b", "r2")]
+    keeping = replace(night, kept=[(2, 3)])
+    assert standing(by_hand, keeping) == [("b", "r2"), ("a", "r1")]
 
 
 def test_an_acknowledged_finding_stands_no_more_until_a_later_run_has_it(standing):

@@ -11,7 +11,7 @@ from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
-from strandline.model.intervals import EVERYTHING, TimeRange, parts_outside, text_of
+from strandline.model.intervals import EVERYTHING, TimeRange, merged, parts_outside, text_of
 from strandline.pipeline.views.audited_data import AuditedData
 from strandline.quality.findings.check import OF_THE_RANGE, Finding, findings_in, in_order
 from strandline.spec import PipelineSpec
@@ -80,6 +80,12 @@ class _InForce:
     state: PipelineState
     data: AuditedData
 
+    @property
+    def since(self) -> int:
+        """The position of the step with which the tables were last recreated; 0: they were not."""
+        published = self.state.published
+        return published[0].position if published and published[0].recreated else 0
+
     @cached_property
     def audits(self) -> Sequence[Entry]:
         """The last step with an audit of each run, unless the run was reverted or dropped.
@@ -87,11 +93,9 @@ class _InForce:
         Runs before the tables were last recreated count no more.
         """
         taken_back = {pair.run.run_id for pair in self.state.taken_back}
-        is_recreated = bool(self.state.published) and self.state.published[0].recreated
-        since = self.state.published[0].position if is_recreated else 0
         last: dict[str, Entry] = {}
         for step in self.state.steps:
-            if step.position < since:
+            if step.position < self.since:
                 continue
             if step.audit is None or step.kind in UPKEEP or step.run_id in taken_back:
                 continue
@@ -124,7 +128,7 @@ class _InForce:
         acknowledged = [
             step.range
             for step in self.state.steps
-            if step.step == "acknowledged" and step.range is not None
+            if step.step == "acknowledged" and step.range and step.position > self.since
         ]
         gaps = self.data.gaps(runs, acknowledged)
         return iter(()) if gaps is None else iter([gaps])
@@ -141,8 +145,9 @@ class _InForce:
                 }  # fmt: skip
                 yield from (one for one in found if (one.name, one.sentence) not in again)
                 found_by_later.append((audit, {(one.name, one.sentence) for one in found}))
-            if audit.step == "published":
-                evaluated.append(self._windows_of(audit))
+            if audit.step == "published" and audit.range is not None:
+                kept = [TimeRange(*one) for one in audit.kept or ()]
+                evaluated = merged([*evaluated, *parts_outside([self._windows_of(audit)], kept)])
 
     def _of_run(self, audit: Entry, evaluated: Sequence[TimeRange]) -> Iterator[Finding]:
         """The findings of a run that stand; `evaluated`: the ranges of later published runs."""
