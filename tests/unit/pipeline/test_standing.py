@@ -94,16 +94,21 @@ def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_h
         return replace(entry, audit=[result])
 
     clean = replace(day(9, "expect_a"), audit=[])
-    names = ("expect_no_silent_channel", "expect_removed_share_to_be_at_most", "expect_unknown")
-    for name in names:
+    assert standing(day(1, "expect_unknown")) == []
+    for name in ("expect_no_silent_channel", "expect_removed_share_to_be_at_most"):
         assert standing(day(1, name), clean) == []
         assert len(standing(day(1, name))) == 1
     assert standing(day(1, "expect_a"), clean) == [("a", "r1")]
     assert standing(day(1, "expect_a", severity="info"), clean) == []
     assert standing(day(1, "expect_a", "rejected"), clean) == []
     assert standing(day(1, "expect_windows_to_be_unique"), clean) != []
+    by_reason = a_spec(quality__max_malformed_share={"null_key": 0})
+    malformed = replace(day(1, "expect_malformed_share_to_be_at_most"), kind="backfill")
+    assert len(standing(malformed, spec=by_reason)) == 1
+    off = a_spec(quality__silent_after=None, quality__expectations=EXPECTATIONS)
+    assert standing(day(1, "expect_no_silent_channel"), spec=off) == []
     late = "expect_late_share_to_be_at_most"
-    assert standing(day(1, late), clean) == []
+    assert standing(day(1, late)) == standing(day(1, late), clean) == []
     limited = SPEC.model_copy(
         update={"quality": SPEC.quality.model_copy(update={"max_late_share": 0.1})}
     )

@@ -13,12 +13,20 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
 from strandline.model.intervals import EVERYTHING, TimeRange, merged, parts_outside, text_of
 from strandline.pipeline.views.audited_data import AuditedData
-from strandline.quality.findings.check import OF_THE_RANGE, Finding, findings_in, in_order
+from strandline.quality.findings.check import (
+    EXPECTATIONS,
+    OF_THE_RANGE,
+    Finding,
+    findings_in,
+    in_order,
+)
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Cumulative
 
 _NOT_EVALUATED = ("dropped", "dropping")
 """Steps after which the findings of a run are void."""
+_OF_A_RUN = ("fresh_within", "silent_after", "watermark_ahead", "max_removed_share")
+"""Rules about a run or its horizon, which say nothing of what earlier runs have published."""
 _IN_FULL = 3
 """The number of runs whose findings of one name are listed; of older runs only their number is."""
 
@@ -158,14 +166,15 @@ class _InForce:
         ]
         is_published, is_latest = audit.step == "published", audit.run_id in self.latest
         if is_published:
-            found = [one for one in found if one.name != "gaps"]
+            found = [one for one in found if one.name != "gaps" and self._is_a_rule(one.name)]
         if is_published and audit.kind == "advance":
             names = dict.fromkeys(one.name for one in found)
             for rule in filter(self.data.rules.__contains__, names):
                 yield from self.data.findings_now(rule, audit)
             found = [one for one in found if one.name not in self.data.rules]
         for one in found:
-            if is_published and self._is_about_rows(one):
+            is_about_rows = one.name not in _OF_A_RUN and one.severity != "info"
+            if is_published and is_about_rows:
                 stands = bool(parts_outside([self._windows_of(audit)], evaluated))
             else:
                 stands = is_latest
@@ -181,20 +190,13 @@ class _InForce:
             first_ms -= Grid.of(self.spec).size_ms
         return TimeRange(max(within.start_ms, first_ms), within.end_ms)
 
-    def _is_about_rows(self, finding: Finding) -> bool:
-        """Whether a finding is about published rows, by a rule that the pipeline still has."""
-        if finding.severity == "info":
-            return False
+    def _is_a_rule(self, name: str) -> bool:
+        """Whether the pipeline has a rule: a key of `quality` that is on, or an expectation."""
         quality = self.spec.quality
-        limits = {
-            "max_late_share": quality.max_late_share is not None,
-            "max_malformed_share": quality.max_malformed_share is not None,
-            "volume": quality.volume != "allow",
-        }
-        if finding.name in limits:  # the last two of a run by hand, whose arrivals are of any day
-            return limits[finding.name]
-        declared = (one.type for one in quality.expectations)
-        return finding.name in {*OF_THE_RANGE, *declared}
+        if name in EXPECTATIONS:
+            value = getattr(quality, name)  # may be a map
+            return value is not None and value != "allow"
+        return name in {*OF_THE_RANGE, *(declared.type for declared in quality.expectations)}
 
     def acknowledged_until(self, name: str) -> int:
         """The position of the last step that acknowledges the findings of a name; 0: none does."""
