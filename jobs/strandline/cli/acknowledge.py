@@ -19,7 +19,10 @@ def acknowledge(
     pipeline: Pipeline,
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Names of findings; none: all of audits.", metavar="FINDING"),
+        typer.Argument(
+            help="Names of findings, as status lists them; by default all that audits found.",
+            metavar="FINDING",
+        ),
     ] = None,
     *,
     reason: Annotated[str, typer.Option(help="Why the data stays as it is; kept in the history.")],

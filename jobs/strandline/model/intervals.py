@@ -59,11 +59,16 @@ def parts_outside(ranges: Sequence[TimeRange], others: Iterable[TimeRange]) -> l
     return parts
 
 
-def merged(ranges: Iterable[TimeRange]) -> list[TimeRange]:
-    """The same instants in as few ranges as possible, in order; neighbours become one."""
+def merged(ranges: Iterable[TimeRange], apart_ms: int = 0) -> list[TimeRange]:
+    """Some ranges in order, with neighbours as one range.
+
+    Args:
+        ranges: in any order; they may overlap.
+        apart_ms: how far apart neighbours are at most, in ms; 0: they touch.
+    """
     found: list[TimeRange] = []
     for one in sorted(ranges, key=lambda one: one.start_ms):
-        if found and one.start_ms <= found[-1].end_ms:
+        if found and one.start_ms <= found[-1].end_ms + apart_ms:
             found[-1] = TimeRange(found[-1].start_ms, max(found[-1].end_ms, one.end_ms))
         else:
             found.append(one)

@@ -50,7 +50,7 @@ def test_gaps_of_an_earlier_run_stand_until_their_rows_have_landed(spark, tmp_pa
     assert shown(line) == {}
 
 
-def test_malformed_rows_of_an_earlier_day_stand_until_they_are_written_anew(spark, tmp_path):
+def test_malformed_rows_of_an_earlier_day_stand_until_they_are_written_again(spark, tmp_path):
     broken = [row | {"happened_at": None} for row in arrived(HALF_HOURS, "2")[:24]]
     whole = arrived(HALF_HOURS, "2")[24:]
     others = [row for day in "1345" for row in arrived(HALF_HOURS, day)]
@@ -110,7 +110,7 @@ def test_an_expectation_on_rows_stands_until_all_windows_of_its_run_are_evaluate
     assert LARGE not in shown(line)
 
 
-def test_what_stays_as_it_is_is_acknowledged_and_what_is_found_anew_stands_again(spark, tmp_path):
+def test_what_stays_as_it_is_is_acknowledged_and_what_is_found_later_stands_again(spark, tmp_path):
     with pytest.raises(NoRunsError):
         acknowledge(a_spec(**GAPS_ALONE), Line(spark, tmp_path, a_spec()).lake, [], reason="none")
     fourth = at("4 10:00"), at("4 12:20")

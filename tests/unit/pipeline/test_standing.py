@@ -142,10 +142,10 @@ def test_of_many_runs_the_newest_are_listed_and_the_older_ones_counted(tmp_path)
 
 def test_runs_before_the_tables_were_recreated_are_forgotten(standing):
     before = audited(1, "advance", "a", range=TimeRange(0, 9))
-    anew = audited(2, "backfill", "b", range=TimeRange(0, 5), recreated=True)
-    assert standing(before, anew) == [("b", "r2")]
-    assert standing(before, replace(anew, recreated=False)) == [("b", "r2"), ("a", "r1")]
-    assert standing(before, replace(anew, step="audited")) == [("b", "r2"), ("a", "r1")]
+    again = audited(2, "backfill", "b", range=TimeRange(0, 5), recreated=True)
+    assert standing(before, again) == [("b", "r2")]
+    assert standing(before, replace(again, recreated=False)) == [("b", "r2"), ("a", "r1")]
+    assert standing(before, replace(again, step="audited")) == [("b", "r2"), ("a", "r1")]
 
 
 def test_windows_that_a_later_run_has_kept_are_not_evaluated_again(standing):

@@ -22,6 +22,7 @@ from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     LEAST_INSTANT_MS,
     TimeRange,
+    merged,
     midnight_of,
 )
 
@@ -270,11 +271,4 @@ def _cells_of(history: History, starts: TimeRange) -> pd.DataFrame:
 def _disjoint(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:
     """Some ranges, with those merged whose windows can share records."""
     reach_ms = max(grid.size_ms, grid.span_ms)
-    disjoint: list[TimeRange] = []
-    for within in sorted(starts, key=lambda one: one.start_ms):
-        if disjoint and within.start_ms < disjoint[-1].end_ms + reach_ms:
-            end_ms = max(disjoint[-1].end_ms, within.end_ms)
-            disjoint[-1] = TimeRange(disjoint[-1].start_ms, end_ms)
-        else:
-            disjoint.append(within)
-    return disjoint
+    return merged(starts, reach_ms - 1)

@@ -18,6 +18,7 @@ from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     LEAST_INSTANT_MS,
     TimeRange,
+    merged,
     midnight_of,
 )
 from strandline.spec.pipeline import PipelineSpec
@@ -168,10 +169,4 @@ class DaysToRead:
 
 def ranges_around(starts_ms: Collection[int]) -> list[TimeRange]:
     """Ranges that cover some instants; two that lie more than a day apart are in separate ones."""
-    ranges: list[TimeRange] = []
-    for start_ms in sorted(set(starts_ms)):
-        if ranges and start_ms <= ranges[-1].end_ms + DAY_MS:
-            ranges[-1] = TimeRange(ranges[-1].start_ms, start_ms + 1)
-        else:
-            ranges.append(TimeRange(start_ms, start_ms + 1))
-    return ranges
+    return merged((TimeRange(start_ms, start_ms + 1) for start_ms in starts_ms), DAY_MS)

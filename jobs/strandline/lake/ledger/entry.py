@@ -180,7 +180,7 @@ class Entry:
             written by an earlier version of the program.
         complete_ms: the midnight before which all slots are closed, and no further slot can come.
         acknowledged: (step `acknowledged`) the findings that a person has acknowledged, by their
-            names: the newest sentence of each.
+            names, each with one sentence. The step's range is the one of the acknowledged gaps.
     """
 
     run_id: str

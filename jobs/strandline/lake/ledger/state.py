@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
-from typing import Any
 
 from strandline.engine.position.clock import Closure
 from strandline.errors import NoSuchRunError
@@ -242,11 +241,9 @@ class PipelineState:
         return any(entry.kind in REMOVING for entry in self.steps)
 
 
-def rows_without_day(steps: Iterable[Entry]) -> int:
+def rows_without_day(steps: Sequence[Entry]) -> int:
     """The number of rows without an arrival day, by the books of the last of some steps."""
-    books: Sequence[Mapping[str, Any]] = ()
-    for step in steps:
-        books = books if step.books is None else step.books
+    books = next((step.books for step in reversed(steps) if step.books is not None), ())
     return sum(book["total"] for book in books if book["name"].startswith(_DATELESS))
 
 

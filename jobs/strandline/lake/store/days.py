@@ -86,6 +86,15 @@ def read_days(
     return dataset.to_table(columns=list(columns), filter=rows if wanted is None else rows & wanted)
 
 
+def read_days_of_any_version(
+    store: Store, name: str, columns: Sequence[str], days: Days, wanted: ds.Expression | None = None
+) -> pa.Table | None:
+    """`read_days`, without the columns that the table of an earlier version lacks."""
+    table = store.table(name)
+    there = () if table is None else columns_of(table).names
+    return read_days(store, name, [column for column in columns if column in there], days, wanted)
+
+
 def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Expression]:
     """A dataset of an open table in the order of its days, and a condition for some days."""
     return dataset_by_day(table, PARTITIONS[name], columns_of(table)), days.rows_of(name)

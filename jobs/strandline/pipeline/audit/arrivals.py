@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import cached_property
 
 import pandas as pd
 
 from strandline.lake.ledger.state import rows_without_day
-from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.plan.planned_run import PlannedRun
-from strandline.pipeline.request.request import Request
+from strandline.pipeline.request.request import Request, arrival_days
 from strandline.quality.findings.malformed import RowsOfDay, dateless_rows, rows_of_days
-
-_BEFORE = timedelta(weeks=8)
+from strandline.quality.findings.volume import first_compared
 
 
 @dataclass(frozen=True)
@@ -32,19 +31,13 @@ class RunArrivals:
 
     @cached_property
     def days(self) -> Sequence[date]:
-        """The run's arrival days: [P, M) and changed days if scheduled, else those of its range.
-
-        P is the earlier of the frontier and the day before M; without a frontier, the first day.
-        """
+        """The run's arrival days: `arrival_days` if it is scheduled, else those of its range."""
         planned, timeline = self.planned, self.planned.observation.history.timeline
         known = {*timeline.day_map["arrival_date"], *timeline.malformed["arrival_date"].dropna()}
         if self.request.kind == "advance":
-            until_ms, reached_ms = self.request.until_ms, planned.state.frontier_ms
-            first = min(known, default=day_of(until_ms))
-            if reached_ms is not None:
-                first = day_of(min(until_ms - DAY_MS, reached_ms))
-            to_recompute = {day for day in planned.plan.to_recompute if midnight_of(day) < until_ms}
-            return sorted({*_days_between(first, day_of(until_ms)), *to_recompute})
+            until_ms = self.request.until_ms
+            changed = (day for day in planned.plan.to_recompute if midnight_of(day) < until_ms)
+            return arrival_days(until_ms, planned.state.frontier_ms, known, changed)
         within = planned.plan.scope.windows
         of_its_dates = {
             day for day in known if within.start_ms - DAY_MS < midnight_of(day) < within.end_ms
@@ -56,8 +49,7 @@ class RunArrivals:
         """The observed rows of the days, and of the eight weeks before them."""
         if not self.days:
             return {}
-        first = self.days[0]
-        since = first - _BEFORE if first - date.min > _BEFORE else date.min
+        since = first_compared(self.days[0])
         timeline = self.planned.observation.history.timeline
         return rows_of_days(_since(timeline.day_map, since), _since(timeline.malformed, since))
 
@@ -85,7 +77,3 @@ def _since(rows: pd.DataFrame, first: date) -> pd.DataFrame:
     """The rows of arrival days from a date on; rows without a day are left out."""
     dated = rows.dropna(subset=["arrival_date"])
     return dated[dated["arrival_date"] >= first]
-
-
-def _days_between(first: date, end: date) -> list[date]:
-    return [first + timedelta(number) for number in range((end - first).days)]

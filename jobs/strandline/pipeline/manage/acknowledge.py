@@ -11,7 +11,6 @@ from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
 from strandline.lake.store.lake import Lake
-from strandline.model.intervals import TimeRange
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.audited_data import AuditedData
 from strandline.quality.findings.check import Finding
@@ -48,17 +47,21 @@ def acknowledge(
         InputError: nothing has run yet, or a name is not one of a finding that stands.
     """
     ledger = Ledger(lake.pipeline(spec.pipeline))
+    if not ledger.state().steps:
+        raise NoRunsError(spec.pipeline)
     found: Sequence[Finding] = ()
 
     def step(state: PipelineState) -> Entry:
         nonlocal found
-        found = _asked(spec, ledger, state, names)
+        store, _ = tables_shown(ledger)
+        found = _asked(spec.pipeline, findings_of_audits(spec, store, state), names)
+        has_gaps = any(one.name == "gaps" for one in found)
         return Entry(
             run_id=f"acknowledge-{state.position + 1}",
             attempt=1,
             step="acknowledged",
             kind="acknowledge",
-            range=_gaps_of(spec, ledger, state) if "gaps" in {one.name for one in found} else None,
+            range=AuditedData(spec, store, state).range_of_gaps if has_gaps else None,
             acknowledged={one.name: one.sentence for one in reversed(found)},
             reason=reason,
             requested_by=requested_by,
@@ -77,27 +80,15 @@ def acknowledge(
     }
 
 
-def _asked(
-    spec: PipelineSpec, ledger: Ledger, state: PipelineState, names: Sequence[str]
-) -> list[Finding]:
-    """The findings of audits that stand, of all names if none is given."""
-    if not state.steps:
-        raise NoRunsError(spec.pipeline)
-    store, _ = tables_shown(ledger)
-    in_force = findings_of_audits(spec, store, state)
+def _asked(pipeline: str, in_force: Sequence[Finding], names: Sequence[str]) -> Sequence[Finding]:
+    """The findings of some names; of all names if none is given."""
     known = {one.name for one in in_force}
     for name in names:
         if name not in known:
             there = f"there are {', '.join(sorted(known))}" if known else "there are none"
             raise InputError(
-                f"{spec.pipeline} finding {name}",
+                f"{pipeline} finding {name}",
                 "no audit's finding of this name stands",
-                f"{there}; see strandline status {spec.pipeline}",
+                f"{there}; see strandline status {pipeline}",
             )
     return [one for one in in_force if not names or one.name in names]
-
-
-def _gaps_of(spec: PipelineSpec, ledger: Ledger, state: PipelineState) -> TimeRange | None:
-    """The range from the first to the last published gap; None: there is none."""
-    store, _ = tables_shown(ledger)
-    return AuditedData(spec, store, state).range_of_gaps

@@ -57,7 +57,7 @@ def plan_advance(
     whole = _from_recomputed(not_final, overridden, base_ms, history)
     possible = _possible(whole, base_ms, history, status)
     kept = _kept(overridden, possible)
-    scope = _scope(possible, whole, kept, history.grid, earlier)
+    scope = _scope(possible, whole, kept, late)
     # the older slots of late records are mended too, so nothing known of them may be taken back
     mended = _with_older(whole, possible.since_ms, until_ms, history, scope.older_too)
     clock = _clock(earlier, history.grid, mended, until_ms)
@@ -96,17 +96,19 @@ def _scope(
     possible: _Possible,
     whole: TimeRange,
     kept: Sequence[Kept],
-    grid: Grid,
-    earlier: EarlierRuns,
+    late: Collection[int],
 ) -> Scope:
-    """The windows to rebuild, without those that stay, and the older ones of late records."""
+    """The windows to rebuild, without those that stay, and the older ones of late records.
+
+    `late`: the windows that published late records have missed.
+    """
     stay = tuple(one.windows for one in kept)
-    published = _slots_of_published_late(grid, earlier, whole.start_ms, possible.since_ms)
+    older = (ms for ms in late if ms < whole.start_ms and possible.since_ms is not None)
     return Scope(
         possible.windows,
         older_since_ms=possible.since_ms,
         older_before_ms=whole.start_ms,
-        older_too=frozenset(ms for ms in published if not any(ms in one for one in stay)),
+        older_too=frozenset(ms for ms in older if not any(ms in one for one in stay)),
         kept=stay,
     )
 

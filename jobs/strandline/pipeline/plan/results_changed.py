@@ -33,6 +33,7 @@ from strandline.model.intervals import (
     TimeRange,
     datetime_of,
     instant_of,
+    merged,
     midnight_of,
     parts_outside,
 )
@@ -152,13 +153,7 @@ def _dates_changed(
 def _ranges_over(dates: Iterable[date], landing: ResultsLanding) -> list[TimeRange]:
     """The separate ranges of starts of windows with results of some dates, in order."""
     grid, first = Grid.of(landing.spec), Grid.of(landing.spec.upstream)
-    ranges: list[TimeRange] = []
-    for day in sorted(dates):
-        starts = _starts_over(midnight_of(day), first, grid)
-        touches = ranges and starts.start_ms <= ranges[-1].end_ms
-        start_ms = ranges.pop().start_ms if touches else starts.start_ms
-        ranges.append(TimeRange(start_ms, starts.end_ms))
-    return ranges
+    return merged(_starts_over(midnight_of(day), first, grid) for day in dates)
 
 
 def _last_over_all(state: PipelineState) -> Entry | None:

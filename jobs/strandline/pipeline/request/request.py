@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from strandline.errors import InputError
-from strandline.model.intervals import TimeRange, midnight_before, text_of, text_or_none
+from strandline.model.intervals import (
+    DAY_MS,
+    TimeRange,
+    day_of,
+    midnight_before,
+    text_of,
+    text_or_none,
+)
 from strandline.model.overrides import in_words, option_of
 from strandline.quality.findings.check import Finding, findings_in
 
@@ -260,3 +268,24 @@ class Outcome:
             "repeats": self.repeats,
             "seconds": self.seconds,
         }
+
+
+def arrival_days(
+    until_ms: int, reached_ms: int | None, known: Collection[date], changed: Iterable[date]
+) -> list[date]:
+    """The arrival days that a scheduled run processes: [P, M) and the changed days, in order.
+
+    P is the earlier of the frontier and the day before M; without a frontier, the first day.
+
+    Args:
+        until_ms: M.
+        reached_ms: the frontier before the run; None: there is none.
+        known: the observed arrival days.
+        changed: the days that the run recomputes.
+    """
+    end = day_of(until_ms)
+    first = min(known, default=end)
+    if reached_ms is not None:
+        first = day_of(min(until_ms - DAY_MS, reached_ms))
+    processed = (first + timedelta(number) for number in range((end - first).days))
+    return sorted({*processed, *changed})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
 
 from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.entry import UPKEEP, Entry
@@ -46,15 +45,14 @@ def findings_of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -
         state: the pipeline's state, by its ledger.
     """
     of_pipeline = _InForce(spec, state, AuditedData(spec, store, state))
-    found = [*of_pipeline.of_gaps(), *of_pipeline.of_runs()]
-    by_name = groupby(sorted(found, key=_name_of), key=_name_of)
     place = {audit.run_id: number for number, audit in enumerate(of_pipeline.audits)}
-    shown = [one for _, of_name in by_name for one in _bounded([*of_name], state)]
+    found = [*of_pipeline.of_gaps(), *of_pipeline.of_runs()]
+    newest_first = sorted(found, key=lambda one: place[one.run_id or ""], reverse=True)
+    by_name: dict[str, list[Finding]] = {}
+    for one in newest_first:
+        by_name.setdefault(one.name, []).append(one)
+    shown = [one for of_name in by_name.values() for one in _bounded(of_name, state)]
     return in_order(sorted(shown, key=lambda one: place[one.run_id or ""], reverse=True))
-
-
-def _name_of(finding: Finding) -> str:
-    return finding.name
 
 
 def _bounded(found: Sequence[Finding], state: PipelineState) -> Iterator[Finding]:
@@ -96,26 +94,17 @@ class _InForce:
 
     @cached_property
     def audits(self) -> Sequence[Entry]:
-        """The last step with an audit of each run, unless the run was reverted or dropped.
+        """The last step with an audit of each run that counts, in the order of the ledger.
 
-        Runs before the tables were last recreated count no more.
+        Runs that were reverted do not count, nor runs before the tables were last recreated.
         """
         taken_back = {pair.run.run_id for pair in self.state.taken_back}
-        last: dict[str, Entry] = {}
-        for step in self.state.steps:
-            if step.position < self.since:
-                continue
-            if step.audit is None or step.kind in UPKEEP or step.run_id in taken_back:
-                continue
-            if any(self.state.has_step(step.run_id, name) for name in _NOT_EVALUATED):
-                continue
-            last.pop(step.run_id, None)
-            if step.step != "prepared":  # it says nothing of what is published
-                last[step.run_id] = step
-        return [*last.values()]
+        found = (_audited(s) for run, s in self.state.runs.items() if run not in taken_back)
+        counting = [step for step in found if step is not None and step.position >= self.since]
+        return sorted(counting, key=lambda step: step.position)
 
     @cached_property
-    def latest(self) -> Sequence[str]:
+    def latest(self) -> frozenset[str]:
         """The last scheduled run, and later runs by hand that no later run covers."""
         found: list[Entry] = []
         for audit in self.audits:
@@ -123,7 +112,7 @@ class _InForce:
                 found = []
             found = [one for one in found if _is_scheduled(one) or not _covers(audit, one)]
             found.append(audit)
-        return [one.run_id for one in found]
+        return frozenset(one.run_id for one in found)
 
     def of_gaps(self) -> Iterator[Finding]:
         """A finding about the gaps of published runs, unless they are acknowledged."""
@@ -139,7 +128,8 @@ class _InForce:
             if step.step == "acknowledged" and step.range and step.position > self.since
         ]
         gaps = self.data.gaps(runs, acknowledged)
-        return iter(()) if gaps is None else iter([gaps])
+        if gaps is not None:
+            yield gaps
 
     def of_runs(self) -> Iterator[Finding]:
         """The findings of each run, the newest first; none is found twice by overlapping runs."""
@@ -210,6 +200,17 @@ class _InForce:
             if step.step == "acknowledged"
             for name in step.acknowledged or ()
         }
+
+
+def _audited(steps: Sequence[Entry]) -> Entry | None:
+    """The last step of a run with an audit; None: there is none that says what is published.
+
+    The audits of a dropped run, and of one that waits to be published, do not.
+    """
+    if any(step.step in _NOT_EVALUATED or step.kind in UPKEEP for step in steps):
+        return None
+    last = next((step for step in reversed(steps) if step.audit is not None), None)
+    return None if last is None or last.step == "prepared" else last
 
 
 def _is_scheduled(audit: Entry) -> bool:

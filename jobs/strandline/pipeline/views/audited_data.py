@@ -5,10 +5,10 @@ Only small tables are read, and only when a run has found something about them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import cached_property
 
 import pandas as pd
@@ -16,11 +16,11 @@ import pyarrow.dataset as ds
 
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState, rows_without_day
-from strandline.lake.store.days import Days, read_days
-from strandline.lake.store.reads import columns_of
+from strandline.lake.store.days import Days, read_days, read_days_of_any_version
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.pipeline.request.request import arrival_days
 from strandline.quality.audit.wording import Gaps
 from strandline.quality.completeness import in_ms
 from strandline.quality.findings.check import BY_QUALITY, Check, Finding
@@ -30,10 +30,9 @@ from strandline.quality.findings.malformed import (
     dateless_rows,
     rows_of_days,
 )
-from strandline.quality.findings.volume import check_of_volume
+from strandline.quality.findings.volume import check_of_volume, first_compared
 from strandline.spec import PipelineSpec
 
-_BEFORE = timedelta(weeks=8)
 _GAP = ("slot_start", "slot_end", "slots")
 
 
@@ -81,42 +80,34 @@ class AuditedData:
             return None
         ranges = [run.range or EVERYTHING for run in runs]
         first_ms, end_ms = min(one.start_ms for one in ranges), max(one.end_ms for one in ranges)
-        found = self._gaps_on(Days(day_of(first_ms), day_of(end_ms - 1)))
-        starts_ms, ends_ms = in_ms(found["slot_start"]), in_ms(found["slot_end"])
+        gaps = self._gaps_on(Days(day_of(first_ms), day_of(end_ms - 1)))
+        starts_ms, ends_ms = in_ms(gaps["slot_start"]), in_ms(gaps["slot_end"])
+        is_known = pd.Series(data=False, index=gaps.index)
         for one in acknowledged:
-            known = (starts_ms >= one.start_ms) & (ends_ms <= one.end_ms)
-            found, starts_ms, ends_ms = found[~known], starts_ms[~known], ends_ms[~known]
-        return (
-            None if found.empty else Finding("gaps", severity, str(Gaps.of(found)), runs[-1].run_id)
-        )
+            is_known |= (starts_ms >= one.start_ms) & (ends_ms <= one.end_ms)
+        unknown = gaps[~is_known]
+        if unknown.empty:
+            return None
+        return Finding("gaps", severity, str(Gaps.of(unknown)), runs[-1].run_id)
 
     @property
     def range_of_gaps(self) -> TimeRange | None:
         """The range from the first to the last gap that is listed; None: there is none."""
-        found = self._gaps_on(Days())
-        if found.empty:
+        gaps = self._gaps_on(Days())
+        if gaps.empty:
             return None
-        first_ms, end_ms = in_ms(found["slot_start"]).min(), in_ms(found["slot_end"]).max()
+        first_ms, end_ms = in_ms(gaps["slot_start"]).min(), in_ms(gaps["slot_end"]).max()
         return TimeRange(int(first_ms), int(end_ms))
 
     def _gaps_on(self, days: Days) -> pd.DataFrame:
-        """The gaps whose rows are on some days; tables of earlier versions have one in each row."""
-        table = self.store.table("completeness")
-        there = () if table is None else columns_of(table).names
-        rows = read_days(
-            self.store,
-            "completeness",
-            [name for name in _GAP if name in there],
-            days,
-            ds.field("gap"),
-        )
+        """The rows of gaps on some days."""
+        rows = read_days_of_any_version(self.store, "completeness", _GAP, days, ds.field("gap"))
         found: pd.DataFrame = pd.DataFrame(columns=[*_GAP]) if rows is None else rows.to_pandas()
         return found
 
     def _of_malformed(self, run: Entry) -> Iterator[Check]:
         days = self._days_of(run)
-        before = [entry for entry in self.state.published if entry.position < run.position]
-        new = max(rows_without_day([run]) - rows_without_day(before), 0)
+        new = max(rows_without_day([run]) - rows_without_day(self._published_before(run)), 0)
         # the timeline has arrival days alone
         dateless = dateless_rows(self._without_day, new) if new else RowsOfDay()
         yield from checks_of_malformed(self.spec.quality, self._rows_for(days), days, dateless)
@@ -131,23 +122,21 @@ class AuditedData:
 
     def _days_of(self, run: Entry) -> list[date]:
         """The arrival days that a scheduled run's audit was about, see `RunArrivals.days`."""
-        known = self._known_days
-        until_ms = run.horizon_ms or 0
-        before = [entry for entry in self.state.published if entry.position < run.position]
+        before = self._published_before(run)
         reached_ms = before[-1].frontier_ms if before else None
-        first, end = known[0] if known else date.max, day_of(until_ms)
-        if reached_ms is not None:
-            first = day_of(min(until_ms - DAY_MS, reached_ms))
-        ran = [first + timedelta(number) for number in range(max((end - first).days, 0))]
-        return sorted({*ran, *(run.settled or ())})
+        return arrival_days(run.horizon_ms or 0, reached_ms, self._known_days, run.settled or ())
+
+    def _published_before(self, run: Entry) -> Sequence[Entry]:
+        published = self.state.published
+        return published[: bisect_left(published, run.position, key=lambda step: step.position)]
 
     def _rows_for(self, days: Sequence[date]) -> Mapping[date, RowsOfDay]:
         """The rows of some days, of those between them and of the eight weeks before them."""
         if not days:
             return {}
-        first = days[0] - _BEFORE if days[0] - date.min > _BEFORE else date.min
         known = self._known_days
-        return {day: self._rows[day] for day in known[bisect_left(known, first) :]}
+        first, end = bisect_left(known, first_compared(days[0])), bisect_right(known, days[-1])
+        return {day: self._rows[day] for day in known[first:end]}
 
     @cached_property
     def _known_days(self) -> list[date]:

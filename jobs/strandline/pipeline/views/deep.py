@@ -71,7 +71,7 @@ def _of_arrival_days(
     quarantined = _counted(store, QUARANTINE.name, [QUARANTINE.partition], malformed)
     for day in sorted(observed_days(timeline).get(fingerprint, set())):
         yield Book(f"arrival day {day}", counted[day], {"quarantined": quarantined[(day,)]})
-    unknown = rows_without_day(step for step in state.steps if step.step == "observed")
+    unknown = rows_without_day([step for step in state.steps if step.step == "observed"])
     yield Book("arrival day unknown", unknown, {"quarantined": quarantined[(None,)]})
 
 

@@ -18,9 +18,15 @@ import pyarrow.dataset as ds
 from strandline.errors import InputError, NoRunsError, not_writable
 from strandline.lake.ledger.ledger import UPKEEP, Ledger
 from strandline.lake.read import tables_shown
-from strandline.lake.store.days import Days, read_days, shown_days, totals
+from strandline.lake.store.days import (
+    Days,
+    read_days,
+    read_days_of_any_version,
+    shown_days,
+    totals,
+)
 from strandline.lake.store.lake import Lake
-from strandline.lake.store.reads import columns_of, dataset_of
+from strandline.lake.store.reads import dataset_of
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days, read_facts
@@ -198,10 +204,7 @@ def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
 
 def _completeness(store: Store, days: Days) -> pd.DataFrame:
     """The calendar; an earlier version has no number of slots for each row."""
-    table = store.table("completeness")
-    there = _SLOTS if table is None else columns_of(table).names
-    names = [name for name in _SLOTS if name in there]
-    return _frame(read_days(store, "completeness", names, days), names)
+    return _frame(read_days_of_any_version(store, "completeness", _SLOTS, days), _SLOTS)
 
 
 def _steps(store: Store) -> pa.Table | None:

@@ -14,9 +14,15 @@ from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.lacking import lacking
 from strandline.lake.read import tables_shown
-from strandline.lake.store.days import Days, read_days, shown_days, slots_beyond_rows, totals
+from strandline.lake.store.days import (
+    Days,
+    read_days,
+    read_days_of_any_version,
+    shown_days,
+    slots_beyond_rows,
+    totals,
+)
 from strandline.lake.store.lake import Lake
-from strandline.lake.store.reads import columns_of
 from strandline.lake.store.store import Store
 from strandline.model.intervals import text_of, text_or_none
 from strandline.pipeline.request.driver import state_of
@@ -204,19 +210,17 @@ def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:
 
 def _calendar(store: Store, days: Days) -> tuple[dict[str, int], int, dict[str, int]]:
     """The number of slots by state and with only refused records; of records by outcome."""
-    table = store.table("completeness")
-    there = () if table is None else columns_of(table).names
     counts = ["on_time", "late_accepted", "late", "no_window", "missed_pairs"]
-    counts += [name for name in UNFIRED_COLUMN if name in there]
-    several = [name for name in ("slots",) if name in there]
-    rows = read_days(store, "completeness", ["state", "gap", *several, *counts], days)
+    asked = ["state", "gap", "slots", *counts, *UNFIRED_COLUMN]
+    rows = read_days_of_any_version(store, "completeness", asked, days)
     if rows is None:
         return {}, 0, dict.fromkeys(counts, 0)
+    counts += [name for name in UNFIRED_COLUMN if name in rows.column_names]
     states = pc.if_else(rows["gap"], "gap", rows["state"])
     by_state = {
         str(item["values"]): int(item["counts"]) for item in states.value_counts().to_pylist()
     }
-    if several:  # a row of gaps may stand for many slots
+    if "slots" in rows.column_names:  # a row of gaps may stand for many slots
         by_state = _with_several(by_state, rows["slots"])
     accepted = pc.add(rows["on_time"], rows["late_accepted"])
     only_late = pc.and_not(pc.equal(accepted, 0), rows["gap"])

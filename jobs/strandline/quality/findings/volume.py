@@ -63,6 +63,12 @@ class Unusual:
         return f"{self.day}: {records}, usually {usual.usual:,.0f} ({within})"
 
 
+def first_compared(day: date) -> date:
+    """The first day that the usual volume of a day may depend on, eight weeks before it."""
+    weeks = timedelta(weeks=_WEEKS)
+    return day - weeks if day - date.min > weeks else date.min
+
+
 def unusual_days(records: Mapping[date, int], checked: Sequence[date]) -> list[Unusual]:
     """The days whose number of records is outside the usual range of their weekday.
 
