@@ -68,25 +68,30 @@ class NoAccessError(InputError):
 class NoRunsError(InputError):
     """The results of a pipeline are requested before its first run."""
 
-    def __init__(self, pipeline: str) -> None:
-        """Name the pipeline, and the command that runs it."""
-        super().__init__(pipeline, "has no runs yet", "run strandline backfill or advance first")
+    def __init__(self, pipeline: str, lake: str) -> None:
+        """Name the pipeline, the root of the lake, and the command that runs it."""
+        super().__init__(
+            pipeline,
+            f"has no runs yet in the lake {lake}",
+            "run strandline backfill or advance first, or name another lake (--lake)",
+        )
 
 
 class NoSuchRunError(InputError):
     """The run history has no run of this id."""
 
-    def __init__(self, run_id: str, pipeline: str) -> None:
-        """Name the run, and the command that lists all runs."""
-        super().__init__(run_id, "no such run", f"see strandline runs list {pipeline}")
+    def __init__(self, run_id: str, pipeline: str, lake: str) -> None:
+        """Name the run, the root of the lake, and the command that lists all runs."""
+        problem = f"no such run of {pipeline} in the lake {lake}"
+        super().__init__(run_id, problem, f"see strandline runs list {pipeline}")
 
 
 class StaleStagingError(InputError):
-    """A prepared run that is out of date and can no longer be published."""
+    """A prepared run that is out of date, so that it cannot be published."""
 
     def __init__(self, place: str, reason: str, way_out: str) -> None:
         """Name the prepared run, what has changed since, and how to prepare it again."""
-        super().__init__(place, f"is stale: {reason}", way_out)
+        super().__init__(place, f"is out of date: {reason}", way_out)
 
 
 class AuditFailedError(StrandlineError):

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.airflow
 STALE = {
     "kind": "StaleStagingError",
     "place": "flights run r1-1",
-    "problem": "is stale: run r2-1 has published",
+    "problem": "is out of date: run r2-1 has published",
     "way_out": "",
 }
 
@@ -95,7 +95,9 @@ def test_what_was_approved_and_is_stale_is_not_published_and_it_is_said_what_to_
     submit.will_answer({"error": STALE})
     submit.will_exit_with(2)
     said = {"prepare": prepared()}
-    with pytest.raises(AirflowFailException, match=r"is stale(?s:.*)Clear the task prepare with"):
+    with pytest.raises(
+        AirflowFailException, match=r"is out of date(?s:.*)Clear the task prepare with"
+    ):
         execute("strandline_reprocess", "publish", FORM | {"approval": True}, **a_context(said))
     assert len(submit.calls) == 1
 

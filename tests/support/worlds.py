@@ -178,7 +178,7 @@ class Life:
                 break
             horizon_ms, status = plan.clock.horizon_ms, status.accepting(accepted)
             new, history, plan = self._planned(request, status, axis, horizon_ms)
-        require_rows(request, plan)
+        require_rows(self.spec, request, plan)
         self.plan = plan
         entry = Entry(
             run_id=f"r{base}",

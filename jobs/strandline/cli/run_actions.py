@@ -86,7 +86,7 @@ def runs_revert(
     from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
 
     opened = OpenedLog.newest(root, spec)
-    require_revertible(spec.pipeline, opened.ledger.state(), run_id)
+    require_revertible(opened.ledger.store, opened.ledger.state(), run_id)
     with application(spec, root, on.choice(spec), as_json=as_json, log=opened.log, short=True) as (
         spark,
         step,

@@ -109,7 +109,7 @@ def status(found: Mapping[str, Any]) -> None:
     )
     start, end, horizon = (last[name] or "not known" for name in ("start", "end", "horizon"))
     windows = " ".join(run_words.windows(start, end))
-    facts.add_row("", f"{windows}, horizon {horizon}{run_words.engine(last)}")
+    facts.add_row("", f"{windows}, data cut-off {horizon}{run_words.engine(last)}")
     facts.add_row("watermark", escape(_watermark(found)))
     facts.add_row("in all", days.in_all(found["totals"]))
     facts.add_row("shown", days.shown(found["days"]))

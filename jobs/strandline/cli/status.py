@@ -76,8 +76,10 @@ def status(
             found = status_of(spec, root, **days, now_ms=now_ms, deep=deep)
         except Exception as error:  # noqa: BLE001 - one pipeline's trouble is not the others'
             problem = _problem(name, error)
-            found = {"pipeline": name, "state": str(problem), "processed_up_to": None}
-            codes.append(0 if isinstance(problem, NoRunsError) else problem.exit_code)
+            has_not_run = isinstance(problem, NoRunsError)  # a line has no room for the way out
+            state = f"{problem.place}: {problem.problem}" if has_not_run else str(problem)
+            found = {"pipeline": name, "state": state, "processed_up_to": None}
+            codes.append(0 if has_not_run else problem.exit_code)
         else:
             codes.append(_code_of(found))
         lines.append(found)

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from strandline.errors import InputError, NoRunsError, file_missing
+from strandline.errors import InputError, NoSuchRunError, file_missing
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import WHOLE, PipelineState
 from strandline.lake.ledger.unfinished import UnfinishedPublish
@@ -197,9 +197,7 @@ def current_tables(lake: Lake, pipeline: str) -> ConsistentTables:
         InputError: nothing has run yet.
     """
     ledger = Ledger(lake.pipeline(pipeline))
-    state = ledger.state()
-    if not state.steps:
-        raise NoRunsError(pipeline)
+    state = ledger.state_after_runs()
     store, _ = tables_shown(ledger)
     return ConsistentTables(store, state.steps[-1], state)
 
@@ -252,12 +250,15 @@ def _nothing_published(
     pipeline = store.pipeline
     listed = f"see strandline runs list {pipeline}"
     if run is not None:
-        known = run in state.runs
-        return InputError(run, "has published nothing" if known else "no such run", listed)
+        if run in state.runs:
+            return InputError(run, "has published nothing", listed)
+        return NoSuchRunError(run, pipeline, store.lake.root)
     if as_of_ledger is not None and state.steps:
         return InputError(
             "--as-of-ledger", f"nothing was published at position {as_of_ledger}", listed
         )
     return InputError(
-        pipeline, "has published nothing yet", "run strandline backfill or advance first"
+        pipeline,
+        f"has published nothing yet in the lake {store.lake.root}",
+        "run strandline backfill or advance first, or name another lake (--lake)",
     )

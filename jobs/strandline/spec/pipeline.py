@@ -118,6 +118,12 @@ class PipelineSpec(WindowedSpec):
         return None
 
     @property
+    def input_in_words(self) -> str:
+        """Its input as a sentence names it: `the landing table`, or `the results of gauge`."""
+        upstream = self.reads_results_of
+        return "the landing table" if upstream is None else f"the results of {upstream}"
+
+    @property
     def landing_tables(self) -> list[str]:
         """The names of the landing tables that it reads; none if it reads results."""
         return [side.source.table for side in self.sides.values()]

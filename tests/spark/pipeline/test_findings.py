@@ -161,8 +161,8 @@ def test_a_watermark_ahead_names_its_record_and_is_shown_of_one_channel_too(spar
     # windows over these results are behind the same watermark
     days = parse_any(DAYS_OF_METER, origin="days.yaml").over(line.spec)
     assert named(line.of(days).advance("2"))["watermark_ahead"] == (
-        "at 2024-03-15T09:29:59.999Z, 13d 9h ahead of the horizon 2024-03-02T00:00:00Z; it is the "
-        "watermark of meter: see strandline status meter"
+        "at 2024-03-15T09:29:59.999Z, 13d 9h ahead of the data cut-off 2024-03-02T00:00:00Z; it is "
+        "the watermark of meter: see strandline status meter"
     )
     spared = line.of(a_spec(**ONE, source__max_ahead="1h"))
     again = spared.advance("2", recreate=True, reason="a clock", allow_removals=True)
@@ -178,7 +178,9 @@ def test_a_single_channel_ahead_is_a_warning_though_the_other_holds_the_windows_
     channels = {"source__channel": "source", "source__channels": ["a", "b"]}
     line = a_line(spark, tmp_path, [*of_a, *of_b], **channels)
     said = named(line.advance("2"))["watermark_ahead"]
-    assert said.startswith("the watermark of one channel is ahead of the horizon 2024-03-02T00:00")
+    assert said.startswith(
+        "the watermark of one channel is ahead of the data cut-off 2024-03-02T00:00"
+    )
     assert "the record of channel b that arrived at 2024-03-01T10:01:00Z with the event" in said
     assert said.endswith("source.max_ahead: 1h would have quarantined it")
     assert "watermark_ahead" in shown(line)

@@ -159,7 +159,7 @@ def test_what_was_still_open_goes_by_the_file_and_a_stricter_rule_stays_strict(s
     land(tmp_path, [*after, *numbered(*hourly(3))], mode="append")
     outcome = line.advance("4")
     assert any("2024-03-03T00:00:00Z were published by run" in note for note in outcome.notes)
-    assert any("they were still open at its horizon" in note for note in outcome.notes)
+    assert any("they were still open at its data cut-off" in note for note in outcome.notes)
     assert of_range(line.rows("windows"), "1", "2 22:00") == windows
     assert after[0]["position"] in dict(late_of(line))  # twelve hours would have accepted it
     (last,) = of_range(line.rows("windows"), "2 23:00", "3")

@@ -105,7 +105,8 @@ def test_it_names_rows_that_have_landed_since_for_days_that_were_processed(proce
     land(processed.folder, [a_record("8 10:00", "8 09:00")], mode="append")
     assert len(processed.answer().notes) == 1  # a day to come is none of them
     land(processed.folder, [a_record("3 10:00", "3 09:00")], mode="append")
-    assert "rows of processed days have changed" in processed.answer().notes[-1]
+    said = "rows of 2024-03-03 have changed in the landing table"
+    assert said in processed.answer().notes[-1]
 
 
 def test_it_names_a_publish_that_has_not_ended(processed):

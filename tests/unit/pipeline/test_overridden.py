@@ -100,7 +100,7 @@ def test_a_scheduled_run_keeps_what_was_closed_and_names_what_it_recomputes():
     assert "windows from 1970-01-03T00:00:00Z to 1970-01-06T12:00:00Z stay as run r-1" in stays
     assert "with allowed_lateness: 6h (overridden: keep)" in stays
     assert "windows from 1970-01-06T12:00:00Z to 1970-01-07T00:00:00Z were published" in recomputed
-    assert "(they were still open at its horizon)" in recomputed
+    assert "(they were still open at its data cut-off)" in recomputed
     assert "strandline backfill meter --start 1970-01-03T00:00:00Z --end 1970-01-07T" in recomputed
     assert "--allowed-lateness 6h --reason" in recomputed
 
@@ -115,10 +115,10 @@ def test_a_range_that_a_scheduled_run_does_not_reach_is_not_named():
         (HALF_DAYS.model_copy(update={"overridden": "redo"}), "(overridden: redo)"),
         (
             a_meter({"session": "1h"}),
-            "(their sessions were still open at its horizon, or extend over",
+            "(their sessions were still open at its data cut-off, or extend over",
         ),
         (a_meter({"global": {}}), "(windows of all time are never final)"),
-        (HALF_DAYS, "(they were still open at its horizon)"),
+        (HALF_DAYS, "(they were still open at its data cut-off)"),
     ],
 )
 def test_a_range_that_is_recomputed_is_named_with_why(spec, reason):
@@ -264,7 +264,7 @@ def test_kept_windows_whose_results_have_changed_are_named_with_their_own_rules(
     assert "with allowed_lateness: 6h, are recomputed by these rules where they lie" in kept
     assert first.endswith("--end 1970-01-06T00:00:00Z --allowed-lateness 6h --reason …")
     assert "by the pipeline's file" in redone
-    assert redone.endswith("(they were still open at its horizon)")
+    assert redone.endswith("(they were still open at its data cut-off)")
 
 
 def test_of_windows_over_results_those_are_kept_that_were_closed_in_order():

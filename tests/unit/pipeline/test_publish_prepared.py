@@ -86,25 +86,27 @@ def test_a_prepared_run_may_be_published_while_nothing_has_come_between(kept):
 
 @pytest.mark.parametrize(("start", "end"), [("2 23:00", "4"), ("1", "1 21:00")])
 def test_one_that_others_have_published_into_is_stale(kept, start, end):
-    with pytest.raises(InputError, match=rf"stale: run other has published.*{AGAIN}") as caught:
+    with pytest.raises(
+        InputError, match=rf"out of date: run other has published.*{AGAIN}"
+    ) as caught:
         kept.asked(PREPARED, another(start, end, 6))
     assert caught.value.exit_code == 2
 
 
 def test_one_that_may_hold_rows_which_were_erased_since_is_stale(kept):
     erased = Entry("erase-6", 1, "erased", "erase", position=6)
-    with pytest.raises(InputError, match=rf"stale: erase-6 has since erased rows.*{AGAIN}"):
+    with pytest.raises(InputError, match=rf"out of date: erase-6 has since erased rows.*{AGAIN}"):
         kept.asked(PREPARED, erased)
 
 
 def test_one_is_stale_after_a_publish_that_touched_its_slots_from_a_later_range(kept):
-    with pytest.raises(InputError, match="stale"):
+    with pytest.raises(InputError, match="out of date"):
         kept.asked(PREPARED, another("3", "4", 6, touched_from_ms=instant("2 20:00")))
 
 
 def test_one_whose_landing_has_changed_below_its_horizon_is_stale(kept):
     land(kept.folder, [a_record("2 11:00", "2 11:00")], mode="append")
-    with pytest.raises(InputError, match=rf"stale: landing/meter has other files.*{AGAIN}"):
+    with pytest.raises(InputError, match=rf"out of date: landing/meter has other files.*{AGAIN}"):
         kept.asked(PREPARED)
 
 
@@ -114,14 +116,14 @@ def test_one_whose_landing_was_created_anew_is_stale(kept):
     assert kept.asked(prepared) == prepared
     shutil.rmtree(kept.folder / "landing/meter")
     land(kept.folder, [a_record("2 10:00", "2 10:00", amount=1001)])
-    with pytest.raises(InputError, match=rf"stale: landing/meter was created again.*{AGAIN}"):
+    with pytest.raises(InputError, match=rf"out of date: landing/meter was created again.*{AGAIN}"):
         kept.asked(prepared)
 
 
 @pytest.mark.parametrize("edited", [a_spec(allowed_lateness="0s"), a_spec(firings=True)])
 def test_one_that_was_made_by_other_rules_is_stale(kept, edited):
     kept.spec = edited
-    with pytest.raises(InputError, match=rf"stale: the pipeline's rules have changed.*{AGAIN}"):
+    with pytest.raises(InputError, match=rf"date: the pipeline's rules have changed.*{AGAIN}"):
         kept.asked(PREPARED)
 
 
@@ -147,7 +149,7 @@ def test_a_rejected_one_is_published_only_where_somebody_says_why(kept):
     with pytest.raises(InputError, match=r"was rejected: too late; .*--accept REASON"):
         kept.asked(REJECTED)
     assert kept.asked(REJECTED, accept="it is right") == REJECTED
-    with pytest.raises(InputError, match="stale"):
+    with pytest.raises(InputError, match="out of date"):
         kept.asked(REJECTED, another("2", "3", 6), accept="it is right")
 
 

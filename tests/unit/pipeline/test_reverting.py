@@ -15,6 +15,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.retention import spent_steps
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.revert import Reverted, require_revertible
 from strandline.pipeline.rebuild.gaps import first_accepted_before
@@ -44,7 +45,7 @@ def of(entries: list[Entry]) -> PipelineState:
 
 
 def revertible(entries: list[Entry], run_id: str) -> Reverted:
-    return require_revertible("meter", of(entries), run_id)
+    return require_revertible(Lake.at("lake").pipeline("meter"), of(entries), run_id)
 
 
 def test_the_last_run_of_a_range_is_taken_back_with_what_stood_before_it():

@@ -149,13 +149,17 @@ def test_what_arrived_too_long_before_the_horizon_is_not_fresh():
     assert side.sentence.startswith("no well-formed arrival from right since ")
     limit_ms = DAY_MS + 30 * 60_000 + 10_000
     longer = check_of_freshness(last_ms, last_ms + limit_ms + 10_000, limit_ms)
-    assert "1d 30m 20s before the horizon" in longer.sentence
+    assert "1d 30m 20s before the data cut-off" in longer.sentence
     assert longer.sentence.endswith("at most 1d 30m 10s may be")
     nothing = check_of_freshness(None, START_MS, within_ms)  # or `where` leaves nothing
     assert not nothing.success
-    assert nothing.sentence.startswith("nothing has arrived yet, before the horizon ")
+    assert nothing.sentence.startswith(
+        "no row with a readable arrival time has arrived yet, before the data cut-off "
+    )
     kept = check_of_freshness(None, START_MS, within_ms, where="source.where")
-    assert kept.sentence.startswith("nothing has arrived yet of the rows that source.where keeps, ")
+    assert kept.sentence.startswith(
+        "no row with a readable arrival time of the rows that source.where keeps has arrived "
+    )
 
 
 def test_a_schedule_that_is_not_run_is_named_once_it_has_kept_up():
@@ -253,14 +257,14 @@ def test_all_channels_that_are_silent_are_named_with_the_time_since_when():
     assert (check.success, check.severity, check.value) == (False, "warning", 3)
     assert check.sentence == (
         "3 of 5 channels silent: 2, 3 since the start, 2023-11-14T00:00:00Z; 1 since "
-        "2023-11-14T17:00:00Z; before the horizon 2023-11-15T00:00:00Z, longer than silent_after "
-        "allows"
+        "2023-11-14T17:00:00Z; before the data cut-off 2023-11-15T00:00:00Z, longer than "
+        "silent_after allows"
     )
     never = check_of_silence(channels[2:4], "default", horizon_ms, START_MS)
     assert never is not None
     assert never.sentence == (
-        "2 of 2 channels silent: 2, 3 since the start, 2023-11-14T00:00:00Z; before the horizon "
-        "2023-11-15T00:00:00Z"
+        "2 of 2 channels silent: 2, 3 since the start, 2023-11-14T00:00:00Z; before the data "
+        "cut-off 2023-11-15T00:00:00Z"
     )
 
 
@@ -310,9 +314,9 @@ def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_s
     assert check is not None
     assert (check.success, check.severity) == (False, "warning")
     assert check.sentence == (
-        "at 2023-11-27T23:59:59.999Z, 12d 23h ahead of the horizon 2023-11-15T00:00:00Z; raised by "
-        "the record of channel b that arrived at 2023-11-14T00:00:00Z with the event time "
-        "2023-11-28T00:00:00Z, 14d ahead; source.max_ahead: 1h would have quarantined it and "
+        "at 2023-11-27T23:59:59.999Z, 12d 23h ahead of the data cut-off 2023-11-15T00:00:00Z; "
+        "raised by the record of channel b that arrived at 2023-11-14T00:00:00Z with the event "
+        "time 2023-11-28T00:00:00Z, 14d ahead; source.max_ahead: 1h would have quarantined it and "
         "spared up to 214 records late behind it"
     )
     assert raised_in_words([raised], 1).endswith("and spared up to 1 record late behind it")
@@ -321,8 +325,7 @@ def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_s
         "raised by the record of channel b of left that arrived at 2023-11-14T00:00:00Z with the "
         "event time 2023-11-28T00:00:00Z, 14d ahead, and by the record of right that arrived at "
         "2023-11-14T00:00:00Z with the event time 2023-11-14T00:00:40Z, 40s ahead; "
-        "sources.left.max_ahead: 1h and sources.right.max_ahead: 1s would have quarantined them "
-        "and spared the windows"
+        "sources.left.max_ahead: 1h and sources.right.max_ahead: 1s would have quarantined them"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -192,14 +192,39 @@ class LandingLog:
             return False
         return then._paths(days_by, last_day) == self._paths(days_by, last_day)
 
+    def days_with_other_files(
+        self, step: Entry, arrival_date: str | None, before_ms: int
+    ) -> Sequence[date]:
+        """The arrival days whose files are others than a run has read, in ascending order.
+
+        Empty if that is not known: the table is not partitioned by arrival days, was created again,
+        or the run's version cannot be opened any more.
+
+        Args:
+            step: a step of the run.
+            arrival_date: the column in the pipeline's `source.arrival_date`.
+            before_ms: compare only arrival days before this instant.
+        """
+        days_by, version = self.day_partition(arrival_date), step.landing_version
+        if days_by is None or version is None or self.is_another(step.landing_id):
+            return []
+        then = self.at(version)
+        if then is None:
+            return []
+        files = then._days_of_files(days_by) ^ self._days_of_files(days_by)
+        last_day = day_of(before_ms - 1)
+        return sorted({day for _, day in files if day is not None and day <= last_day})
+
+    def _days_of_files(self, days_by: str) -> set[tuple[str, date | None]]:
+        """The path and arrival day of each file."""
+        return set(zip(self.files["path"], self._days(days_by), strict=True))
+
     def _paths(self, days_by: str | None, last_day: date | None) -> set[str]:
         """The files of the days up to a last day."""
         if days_by is None or last_day is None:
             return set(self.files["path"])
         return {
-            path
-            for path, day in zip(self.files["path"], self._days(days_by), strict=True)
-            if day is None or day <= last_day
+            path for path, day in self._days_of_files(days_by) if day is None or day <= last_day
         }
 
     def _days(self, days_by: str) -> list[date | None]:

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from strandline.errors import RetryableError
+from strandline.errors import NoRunsError, RetryableError
 from strandline.lake.ledger.entry import SCHEMA, UPKEEP, Driver, Entry, entries_of, row_of
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.durable import flush
@@ -74,6 +74,18 @@ class Ledger:
                 self._read_on(table, frozenset(paths_of(table)))
                 self._version = table.version()
             return self._state
+
+    def state_after_runs(self) -> PipelineState:
+        """The state of a pipeline that has run.
+
+        Raises:
+            InputError: the lake has a format of a newer program.
+            NoRunsError: nothing has run yet.
+        """
+        state = self.state()
+        if not state.steps:
+            raise NoRunsError(self.store.pipeline, self.store.lake.root)
+        return state
 
     def entries(self) -> list[Entry]:
         """Every step, oldest first."""

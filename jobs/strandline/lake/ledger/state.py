@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from strandline.engine.position.clock import Closure
 from strandline.errors import NoSuchRunError
@@ -25,6 +26,9 @@ from strandline.lake.ledger.taken_back import (
 )
 from strandline.lake.ledger.unfinished import UnfinishedPublish
 from strandline.model.intervals import EVERYTHING, TimeRange
+
+if TYPE_CHECKING:
+    from strandline.lake.store.store import Store
 
 WHOLE = ("published", "maintained", "erased")
 """Steps that are written under the lock when no publication is unfinished."""
@@ -91,15 +95,15 @@ class PipelineState:
         """The state for a run that recreates the tables: nothing is published."""
         return replace(self, published=())
 
-    def steps_of(self, run_id: str, pipeline: str) -> Sequence[Entry]:
-        """The steps of a run; `pipeline` is the pipeline's name, for an error.
+    def steps_of(self, run_id: str, store: Store) -> Sequence[Entry]:
+        """The steps of a run; the tables `store` are named by an error.
 
         Raises:
             NoSuchRunError: the ledger has no such run.
         """
         steps = self.runs.get(run_id)
         if steps is None:
-            raise NoSuchRunError(run_id, pipeline)
+            raise NoSuchRunError(run_id, store.pipeline, store.lake.root)
         return steps
 
     @property

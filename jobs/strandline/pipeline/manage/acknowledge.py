@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from strandline.errors import InputError, NoRunsError
+from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
@@ -47,8 +47,7 @@ def acknowledge(
         InputError: nothing has run yet, or a name is not one of a finding that stands.
     """
     ledger = Ledger(lake.pipeline(spec.pipeline))
-    if not ledger.state().steps:
-        raise NoRunsError(spec.pipeline)
+    ledger.state_after_runs()
     found: Sequence[Finding] = ()
 
     def step(state: PipelineState) -> Entry:

@@ -13,7 +13,6 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.retention import spent_steps
 from strandline.lake.ledger.state import PipelineState
@@ -160,10 +159,7 @@ def _sizes(table: DeltaTable) -> dict[str, Any]:
 def _opened(spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime | None) -> Upkeep:
     store = lake.pipeline(spec.pipeline)
     ledger = Ledger(store)
-    if not ledger.state().steps:
-        raise InputError(
-            spec.pipeline, "has no runs yet", "run strandline backfill or advance first"
-        )
+    ledger.state_after_runs()
     return Upkeep(spec, store, ledger, retention, now or datetime.now(UTC))
 
 

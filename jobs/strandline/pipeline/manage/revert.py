@@ -95,14 +95,15 @@ class Reverted:
         )
 
 
-def require_revertible(pipeline: str, state: PipelineState, run_id: str) -> Reverted:
+def require_revertible(store: Store, state: PipelineState, run_id: str) -> Reverted:
     """A run whose publish may be taken back, by the ledger.
 
     Raises:
         InputError: there is no such run; it has not published; others have published into its range
             since; or the ledger lacks the versions before it.
     """
-    steps = state.steps_of(run_id, pipeline)
+    pipeline = store.pipeline
+    steps = state.steps_of(run_id, store)
     place = f"{pipeline} run {run_id}"
     done = next((step for step in reversed(steps) if step.step == "published"), None)
     begun = next((step for step in reversed(steps) if step.step == "publishing"), None)
@@ -209,7 +210,7 @@ def revert_run(
     opened = opened or OpenedLog.newest(lake, spec)
     ledger = opened.ledger
     landing = open_landing(spark, lake, spec, log=opened.log)
-    reverted = require_revertible(spec.pipeline, ledger.state(), run_id)
+    reverted = require_revertible(ledger.store, ledger.state(), run_id)
     if not dry_run:
         require_writable(ledger.store)
     step = reverted.first_step(spark, spec, reason, requested_by)

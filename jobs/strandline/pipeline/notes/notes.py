@@ -41,6 +41,7 @@ from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request, of_overrides
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS
+from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import times_of_a_window
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 from strandline.visible import number_of
@@ -64,7 +65,7 @@ def notes_of(
         *of_less_known(plan, state, ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),
         *_of_days_to_come(ctx),
-        *_of_changed_days(observation, plan),
+        *_of_changed_days(ctx.spec, observation, plan),
         *_of_violations(observation),
         *_of_second_columns(ctx),
         *_of_tables_no_longer_kept(ctx),
@@ -142,12 +143,13 @@ def _of_days_to_come(ctx: Context) -> Iterator[str]:
         )
 
 
-def _of_changed_days(observation: Observation, plan: Plan) -> Iterator[str]:
+def _of_changed_days(spec: PipelineSpec, observation: Observation, plan: Plan) -> Iterator[str]:
     """Notes about changed days that had been observed, and what the run does about them."""
     status, since_ms = observation.status, plan.scope.older_since_ms
     if recreated := sorted(status.changes.recreated & {*observation.new_days}):
+        table = spec.source.table if spec.reads_results_of else "the landing table"
         yield (
-            "the landing table was created again (its id is another one): "
+            f"{table} was created again (its id is another one): "
             f"{number_of(len(recreated), 'arrival day')} ({days_named(recreated)}) observed again, "
             "and the differences are published"
         )
@@ -162,8 +164,8 @@ def _of_changed_days(observation: Observation, plan: Plan) -> Iterator[str]:
     elsewhere = sorted(status.missing - set(plan.missing))
     if elsewhere:
         yield (
-            f"rows of {days_named(elsewhere)} are missing from the landing table since they were "
-            "observed; nothing of this run needs them"
+            f"rows of {days_named(elsewhere)} are missing from {spec.input_in_words} since they "
+            "were observed; nothing of this run needs them"
         )
 
 

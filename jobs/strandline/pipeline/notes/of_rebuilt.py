@@ -58,5 +58,5 @@ def _of_overridden(one: OverriddenRange, request: Request, rebuilt: str, spec: P
     )
     if request.overrides:
         return f"{published} by these rules where they lie within {rebuilt} (overridden: keep)"
-    why = spec.why_overridden_is_redone or "they were still open at its horizon"
+    why = spec.why_overridden_is_redone or "they were still open at its data cut-off"
     return f"{published} by the pipeline's file where they lie within {rebuilt} ({why})"

@@ -34,7 +34,9 @@ def of_reverts(spec: PipelineSpec, plan: Plan, state: PipelineState) -> Iterator
 
 
 def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Iterator[str]:
-    """A note if a revert of the other pipeline withdrew results that this one has used.
+    """A note if results that this pipeline has used are withdrawn by now.
+
+    They are after a revert of the other pipeline, or if it was removed and built again.
 
     Args:
         plan: the run's plan.
@@ -42,11 +44,23 @@ def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Ite
         known_ms: the instant up to which the results are known; None: the source is a landing
             table.
     """
-    if known_ms is not None and state.has_later_horizon(plan.clock.horizon_ms):
+    used_ms = _used_up_to(state)
+    horizon_ms = plan.clock.horizon_ms
+    if known_ms is not None and used_ms is not None and used_ms > horizon_ms:
         yield (
-            "source.pipeline was reverted to an earlier horizon than this pipeline has published "
-            f"by: changes by results after {text_of(plan.clock.horizon_ms)} are withdrawn"
+            f"the last run used results of source.pipeline up to {text_of(used_ms)}, which has "
+            f"them up to {text_of(horizon_ms)} now: changes by later results are withdrawn"
         )
+
+
+def _used_up_to(state: PipelineState) -> int | None:
+    """The largest horizon of the last scheduled run in force and of later runs by hand.
+
+    None if there is none.
+    """
+    last = [n for n, run in enumerate(state.in_force) if run.kind == "advance"][-1:] or [0]
+    horizons = (run.horizon_ms for run in state.in_force[last[0] :])
+    return max((ms for ms in horizons if ms is not None), default=None)
 
 
 def _is_published_again(state: PipelineState, done: Entry, back: Entry) -> bool:

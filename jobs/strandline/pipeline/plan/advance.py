@@ -235,7 +235,8 @@ def _possible(
         rest = kind.whole_slots(TimeRange(first_ms, whole.end_ms))
         which = f"windows before {text_of(rest.start_ms)}"
     note = (
-        f"rows of {days_named(within)} are missing from the landing table: {which} stay as they "
-        "are published; land the rows again, or use what remains with --accept-loss REASON"
+        f"rows of {days_named(within)} are missing from {history.spec.input_in_words}: "
+        f"{which} stay as they are published; land the rows again, or use what remains with "
+        "--accept-loss REASON"
     )
     return _Possible(rest, since_ms, tuple(sorted({*within, *missing})), (note,))

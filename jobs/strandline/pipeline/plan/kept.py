@@ -138,8 +138,8 @@ def _reached(
 def _why_rest(history: History) -> str:
     """Why a part of a range is not kept."""
     if history.spec.window.merging:
-        return "their sessions were still open at its horizon, or extend over an edge"
-    return "they were still open at its horizon"
+        return "their sessions were still open at its data cut-off, or extend over an edge"
+    return "they were still open at its data cut-off"
 
 
 def _found(

@@ -76,7 +76,7 @@ def asked_of(request: Request, spec: PipelineSpec) -> TimeRange:
     return kind_of(spec).whole_slots(request.range or EVERYTHING)
 
 
-def require_rows(request: Request, plan: Plan) -> None:
+def require_rows(spec: PipelineSpec, request: Request, plan: Plan) -> None:
     """Refuse a run by hand if rows that its windows need are missing from the landing table.
 
     Raises:
@@ -86,7 +86,7 @@ def require_rows(request: Request, plan: Plan) -> None:
         raise InputError(
             "--start/--end",
             f"rows of {days_named(plan.missing)} that windows of the range need are missing from "
-            "the landing table",
+            f"{spec.input_in_words}",
             "land them again, leave these windows as they are published, or use what remains "
             "with --accept-loss REASON",
         )
@@ -103,8 +103,8 @@ def require_all(request: Request, plan: Plan, history: History) -> None:
     if plan.missing:
         raise InputError(
             "--recreate",
-            f"rows of {days_named(plan.missing)} are missing from the landing table: windows that "
-            "need them would be removed",
+            f"rows of {days_named(plan.missing)} are missing from {history.spec.input_in_words}: "
+            "windows that need them would be removed",
             "land them again, give the pipeline a new name, or use what remains with "
             "--accept-loss REASON",
         )

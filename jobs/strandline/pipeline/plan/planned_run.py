@@ -139,7 +139,7 @@ def planned_run_of(ctx: Context, request: Request, state: PipelineState) -> Plan
         if later_ms == horizon_ms and accepted == status.accepted:
             break
         horizon_ms, status = later_ms, status.accepting(accepted)
-    require_rows(request, plan)
+    require_rows(ctx.spec, request, plan)
     require_all(request, plan, observation.history)
     return PlannedRun(state, axis, observation, plan)
 

@@ -189,7 +189,7 @@ def _require_unpublished(spec: PipelineSpec, ledger: Ledger, run_id: str) -> Seq
     Raises:
         InputError: there is no such run, or it has published.
     """
-    steps = ledger.state().steps_of(run_id, spec.pipeline)
+    steps = ledger.state().steps_of(run_id, ledger.store)
     for step in steps:
         if step.step == "published":
             raise InputError(

@@ -187,7 +187,7 @@ def require_publishable(
         InputError: there is no such run; it has staged nothing to publish; it was rejected without
             being accepted, or its books do not balance; or its staging is missing.
     """
-    steps = state.steps_of(run_id, spec.pipeline)
+    steps = state.steps_of(run_id, store)
     if state.unfinished is not None and state.unfinished.run_id == run_id:
         return state.unfinished.begun  # who takes the lock ends it
     outcome = state_of(steps)
@@ -233,7 +233,7 @@ def _changed_since(
     if log is not None and log.is_another(run.landing_id):
         return f"{spec.source.table} was created again since"
     if log is not None and not _same_landing(spec, run, log):
-        return f"{spec.source.table} has other files below its horizon since"
+        return f"{spec.source.table} has other files before its data cut-off since"
     return None
 
 

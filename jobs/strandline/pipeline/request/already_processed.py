@@ -7,6 +7,7 @@ later runs, or a person, have published.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 
 from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
@@ -108,19 +109,25 @@ def _to_recompute(
         what = f"run {unfinished.run_id} has begun to publish and not ended"
     elif days := state.days_to_recompute:
         what = f"{days_named(days)} changed or landed late"
-    elif _landing_changed(spec, log, state, reached_ms):
-        what = "rows of processed days have changed in the landing table"
+    elif (changed := _changed_in_landing(spec, log, state, reached_ms)) is not None:
+        named = days_named(changed) if changed else "processed days"
+        what = f"rows of {named} have changed in {spec.input_in_words}"
     else:
         return ()
     heals = f"strandline advance {spec.pipeline} --to {text_of(reached_ms)}"
     return (f"to be recomputed: {what}; {heals} does it",)
 
 
-def _landing_changed(
+def _changed_in_landing(
     spec: PipelineSpec, log: LandingLog | None, state: PipelineState, reached_ms: int
-) -> bool:
-    """Whether rows of processed days may have changed since the run of the frontier read them."""
+) -> Sequence[date] | None:
+    """The processed days whose rows may have changed since the run of the frontier read them.
+
+    None if no row has changed; empty if it is not known which rows have.
+    """
     read = [run for run in state.in_force if run.completes_ms == reached_ms]
     if log is None or not read or read[-1].landing_version is None:
-        return False
-    return not log.has_rows_read_by(read[-1], spec.source.arrival_date, reached_ms)
+        return None
+    if log.has_rows_read_by(read[-1], spec.source.arrival_date, reached_ms):
+        return None
+    return log.days_with_other_files(read[-1], spec.source.arrival_date, reached_ms)

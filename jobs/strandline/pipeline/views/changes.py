@@ -10,7 +10,7 @@ from typing import Any
 
 from deltalake.exceptions import DeltaError
 
-from strandline.errors import InputError, NoRunsError
+from strandline.errors import InputError
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
@@ -40,9 +40,7 @@ def changes_of(spec: PipelineSpec, lake: Lake, since: int) -> dict[str, Any]:
         InputError: nothing has run yet, or the ledger has no such position.
     """
     ledger = Ledger(lake.pipeline(spec.pipeline))
-    state = ledger.state()
-    if not state.steps:
-        raise NoRunsError(spec.pipeline)
+    state = ledger.state_after_runs()
     if not 0 <= since <= state.position:
         raise InputError(
             "--since",

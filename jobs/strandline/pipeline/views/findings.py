@@ -52,7 +52,7 @@ def findings_of(
         *_of_the_clock(spec, state),
         *_of_runs(state),
         *findings_of_audits(spec, store, state),
-        *_of_unfinished(unfinished),
+        *_of_unfinished(spec, unfinished),
         *_of_overridden(spec, state, unfinished["overridden"]),
         *_of_upstream(state, unfinished["upstream"]),
         *_of_closures(state),
@@ -93,12 +93,12 @@ def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]
         yield Finding("start", "warning", sentence)
 
 
-def _of_unfinished(unfinished: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_unfinished(spec: PipelineSpec, unfinished: Mapping[str, Any]) -> Iterator[Finding]:
     """Findings about slots that should be closed, and days to recompute or with missing rows."""
     if behind := unfinished["open_behind_watermark"]:
         yield from _of_open(behind - (others := unfinished["open_by_other_rules"]), others)
     if days := unfinished["lost"]:
-        sentence = f"rows of {days_named(days)} have disappeared from the landing table"
+        sentence = f"rows of {days_named(days)} have disappeared from {spec.input_in_words}"
         yield Finding("lost", "warning", sentence)
     if days := unfinished["owed"]:
         sentence = f"{days_named(days)} to be recomputed: changed, or landed late"

@@ -11,7 +11,6 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from strandline.errors import NoRunsError
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
@@ -50,9 +49,7 @@ class Shown:
             InputError: nothing has run yet.
         """
         ledger = Ledger(lake.pipeline(spec.pipeline))
-        state = ledger.state()
-        if not state.steps:
-            raise NoRunsError(spec.pipeline)
+        state = ledger.state_after_runs()
         store, notice = tables_shown(ledger)
         return cls(spec, store, state, notice, Causes.of(spec, store, state))
 

@@ -86,7 +86,7 @@ def write_report(
     ledger = Ledger(lake.pipeline(spec.pipeline))
     store, notice = tables_shown(ledger)
     if store.table("runs") is None:
-        raise NoRunsError(spec.pipeline)
+        raise NoRunsError(spec.pipeline, lake.root)
     days = shown_days(store, since, until)
     folder = _writable(folder, lake, spec)
     found = findings_of(

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.errors import NoRunsError
 from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.lacking import lacking
@@ -62,7 +61,7 @@ def status_of(
         InputError: nothing has run yet, or the last day is before the first one.
     """
     ledger = Ledger(lake.pipeline(spec.pipeline))
-    state = _state(ledger)
+    state = ledger.state_after_runs()
     store, notice = tables_shown(ledger)
     days = shown_days(store, since, until)
     newest = next(step for step in reversed(state.steps) if step.kind not in UPKEEP)
@@ -102,7 +101,7 @@ def status_of(
 
 def runs_of(spec: PipelineSpec, lake: Lake) -> list[dict[str, Any]]:
     """A line for each run, newest first."""
-    runs = _state(Ledger(lake.pipeline(spec.pipeline))).runs.values()
+    runs = Ledger(lake.pipeline(spec.pipeline)).state_after_runs().runs.values()
     newest_first = sorted(runs, key=lambda steps: steps[-1].position, reverse=True)
     return [_run_line(steps) for steps in newest_first]
 
@@ -113,7 +112,8 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
     Raises:
         InputError: there is no such run.
     """
-    steps = _state(Ledger(lake.pipeline(spec.pipeline))).steps_of(run_id, spec.pipeline)
+    store = lake.pipeline(spec.pipeline)
+    steps = Ledger(store).state_after_runs().steps_of(run_id, store)
     last = steps[-1]
     return {
         **_run_line(steps),
@@ -130,13 +130,6 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
         "requested_by": last.requested_by,
         "reason": last.reason,
     }
-
-
-def _state(ledger: Ledger) -> PipelineState:
-    state = ledger.state()
-    if not state.steps:
-        raise NoRunsError(ledger.store.pipeline)
-    return state
 
 
 def _last_rules(state: PipelineState) -> str | None:

@@ -26,7 +26,9 @@ class ExpectMalformedShareToBeAtMost(ExpectColumnValuesToBeBetween):
 class ExpectArrivalsToBeFresh(ExpectColumnValuesToBeBetween):
     """The time in ms from the last arrival to the horizon. Table `range`."""
 
-    description: str | None = "The last arrival lies within quality.fresh_within of the horizon."
+    description: str | None = (
+        "The last arrival lies within quality.fresh_within of the data cut-off."
+    )
 
 
 class ExpectVolumeToBeUsual(ExpectColumnValuesToBeBetween):
@@ -44,7 +46,7 @@ class ExpectNoSilentChannel(ExpectColumnValuesToBeBetween):
 class ExpectWatermarkNotToBeAhead(ExpectColumnValuesToBeBetween):
     """The time in ms by which the watermark is ahead of the horizon. Table `range`."""
 
-    description: str | None = "The watermark is not ahead of the horizon."
+    description: str | None = "The watermark is not ahead of the data cut-off."
 
 
 _KINDS: dict[str, type[ExpectColumnValuesToBeBetween]] = {

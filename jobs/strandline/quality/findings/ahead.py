@@ -65,10 +65,10 @@ def raised_in_words(raised: Sequence[Raised], late: int) -> str:
     """
     bounds = " and ".join(one.max_ahead for one in raised)
     them = "it" if len(raised) == 1 else "them"
-    spared = f"up to {number_of(late, 'record')} late behind it" if late else "the windows"
+    spared = f" and spared up to {number_of(late, 'record')} late behind it" if late else ""
     return (
-        f"raised by {', and by '.join(map(str, raised))}; {bounds} would have quarantined {them} "
-        f"and spared {spared}"
+        f"raised by {', and by '.join(map(str, raised))}; {bounds} would have quarantined {them}"
+        f"{spared}"
     )
 
 
@@ -86,8 +86,8 @@ def check_of_one_channel(asked: str, raised: Raised, horizon_ms: int) -> Check |
     if severity is None:
         return None
     sentence = (
-        f"the watermark of one channel is ahead of the horizon {text_of(horizon_ms)}, so that the "
-        f"channel holds no window back: raised by {raised}; {raised.max_ahead} would have "
+        f"the watermark of one channel is ahead of the data cut-off {text_of(horizon_ms)}, so that "
+        f"the channel holds no window back: raised by {raised}; {raised.max_ahead} would have "
         "quarantined it"
     )
     return Check("watermark_ahead", severity, raised.ts_ms - horizon_ms, 0, sentence)
@@ -112,6 +112,6 @@ def check_of_watermark(
         return Check(name, severity, None, 0, "no watermark yet")
     ahead_ms, at = watermark_ms - horizon_ms, text_of(watermark_ms)
     if ahead_ms <= 0:
-        return Check(name, severity, ahead_ms, 0, f"at {at}, not ahead of the horizon")
-    ahead = f"at {at}, {duration(ahead_ms)} ahead of the horizon {text_of(horizon_ms)}"
+        return Check(name, severity, ahead_ms, 0, f"at {at}, not ahead of the data cut-off")
+    ahead = f"at {at}, {duration(ahead_ms)} ahead of the data cut-off {text_of(horizon_ms)}"
     return Check(name, severity, ahead_ms, 0, f"{ahead}; {behind}" if behind else ahead)

@@ -50,12 +50,12 @@ def check_of_freshness(
         source += f" of the rows that {where} keeps"
     horizon = text_of(horizon_ms)
     if last_arrival_ms is None:
-        nothing = "nothing well-formed" if of else "nothing"
-        sentence = f"{nothing} has arrived yet{source}, before the horizon {horizon}"
+        row = "well-formed row" if of else "row with a readable arrival time"
+        sentence = f"no {row}{source} has arrived yet, before the data cut-off {horizon}"
         return Check(name, "warning", horizon_ms - LEAST_INSTANT_MS, within_ms, sentence, of)
     silence_ms = max(horizon_ms - last_arrival_ms, 0)
     last = text_of(last_arrival_ms)
-    limit, before = exact_duration(within_ms), f"before the horizon {horizon}"
+    limit, before = exact_duration(within_ms), f"before the data cut-off {horizon}"
     if silence_ms <= within_ms:
         sentence = f"last {arrival}{source} {last}, {duration(silence_ms)} {before}; within {limit}"
     else:

@@ -120,7 +120,7 @@ def check_of_silence(
     sentence = f"all {len(channels):,} channels speak"
     if found:
         sentence = f"{len(found):,} of {len(channels):,} channels silent: {_named(found, start_ms)}"
-        sentence += f"; before the horizon {text_of(horizon_ms)}"
+        sentence += f"; before the data cut-off {text_of(horizon_ms)}"
         if silent_after != DEFAULT or any(one.since_ms is not None for one in found):
             sentence += ", longer than silent_after allows"
     return Check("silent_after", "warning", len(found), 0, sentence)
