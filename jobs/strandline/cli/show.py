@@ -185,6 +185,9 @@ def one_run(run: Mapping[str, Any]) -> None:
     if run["overrides"]:
         said = in_words(run["overrides"])
         out.print(f"of this run alone: {escape(said)}, because: {escape(run['reason'] or '')}")
+    for name, sentence in (run["acknowledged"] or {}).items():
+        said = f"{name}: {sentence}, because: {run['reason'] or ''}"
+        out.print(f"acknowledged {escape(said)}")
     for book in run["books"] or []:
         if book["total"] != sum(book["parts"].values()) or not book["name"].startswith("arrival"):
             out.print(f"{book['name']}: {book['total']:,} = {_parts_of(book)}")

@@ -11,7 +11,7 @@ from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.manage.acknowledge import acknowledge
 from strandline.pipeline.request.request import Request
 from strandline.pipeline.views.report import write_report
-from strandline.pipeline.views.status import runs_of, status_of
+from strandline.pipeline.views.status import run_of, runs_of, status_of
 
 pytestmark = pytest.mark.spark
 
@@ -143,6 +143,23 @@ def test_what_stays_as_it_is_is_acknowledged_and_what_is_found_later_stands_agai
     assert shown(line) == {}  # the run lists them, and they are known
     line.advance("5")
     assert shown(line)["gaps"].startswith("2 gaps: 2024-03-04T10:15:00Z to 2024-03-04T12:15:00Z")
+
+
+def test_a_gap_that_appears_between_acknowledged_ones_is_none_of_them(spark, tmp_path):
+    def is_off(row) -> bool:
+        return in_two_hours(row) or at("2 18:00") <= row["happened_at"] < at("2 20:20")
+
+    kept = [row for row in HALF_HOURS if not is_off(row)]
+    land(tmp_path, kept)
+    line = Line(spark, tmp_path, a_spec(**GAPS_ALONE), audited=True)
+    line.advance("3")
+    assert shown(line)["gaps"].startswith("4 gaps")
+    step = acknowledge(line.spec, line.lake, [], reason="sensor was off")["run_id"]
+    assert run_of(line.spec, line.lake, step)["acknowledged"]["gaps"].startswith("4 gaps")
+    between = at("2 14:00"), at("2 16:20")
+    land(tmp_path, [row for row in kept if not between[0] <= row["happened_at"] < between[1]])
+    line.advance("4", accept_loss="they were wrong")
+    assert shown(line)["gaps"].startswith("2 gaps: 2024-03-02T14:15:00Z to 2024-03-02T16:15:00Z")
 
 
 def test_a_gap_at_the_edge_that_is_acknowledged_stays_so_when_its_slot_is_closed(spark, tmp_path):

@@ -175,12 +175,12 @@ class Entry:
         landing_id: the landing table's id, to which `landing_version` belongs; None: written by the
             first release candidate.
         kept: the windows, as [start, end) in ms, that a scheduled run has kept as a run with
-            overridden rules had published them.
+            overridden rules had published them; of step `acknowledged` the acknowledged gaps.
         dates: (step `published`) the dates with changed rows of each table, as ranges; None:
             written by an earlier version of the program.
         complete_ms: the midnight before which all slots are closed, and no further slot can come.
         acknowledged: (step `acknowledged`) the findings that a person has acknowledged, by their
-            names, each with one sentence. The step's range is the one of the acknowledged gaps.
+            names, each with one sentence.
     """
 
     run_id: str

@@ -11,6 +11,7 @@ from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
 from strandline.lake.store.lake import Lake
+from strandline.model.intervals import TimeRange
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.audited_data import AuditedData
 from strandline.quality.findings.check import Finding
@@ -55,12 +56,14 @@ def acknowledge(
         store, _ = tables_shown(ledger)
         found = _asked(spec.pipeline, findings_of_audits(spec, store, state), names)
         has_gaps = any(one.name == "gaps" for one in found)
+        gaps = AuditedData(spec, store, state).ranges_of_gaps if has_gaps else []
         return Entry(
             run_id=f"acknowledge-{state.position + 1}",
             attempt=1,
             step="acknowledged",
             kind="acknowledge",
-            range=AuditedData(spec, store, state).range_of_gaps if has_gaps else None,
+            range=TimeRange(gaps[0].start_ms, gaps[-1].end_ms) if gaps else None,
+            kept=[(one.start_ms, one.end_ms) for one in gaps] or None,
             acknowledged={one.name: one.sentence for one in reversed(found)},
             reason=reason,
             requested_by=requested_by,

@@ -123,9 +123,10 @@ class _InForce:
             and any(one.name == "gaps" for one in findings_in(audit.audit or ()))
         ]
         acknowledged = [
-            step.range
+            TimeRange(start_ms, end_ms)
             for step in self.state.steps
-            if step.step == "acknowledged" and step.range and step.position > self.since
+            if step.step == "acknowledged" and step.position > self.since
+            for start_ms, end_ms in step.kept or ()
         ]
         gaps = self.data.gaps(runs, acknowledged)
         if gaps is not None:

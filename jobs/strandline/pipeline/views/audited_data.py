@@ -19,7 +19,7 @@ from strandline.lake.ledger.state import PipelineState, rows_without_day
 from strandline.lake.store.days import Days, read_days, read_days_of_any_version
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, merged, midnight_of
 from strandline.pipeline.request.request import arrival_days
 from strandline.quality.audit.wording import Gaps
 from strandline.quality.completeness import in_ms
@@ -34,6 +34,8 @@ from strandline.quality.findings.volume import check_of_volume, first_compared
 from strandline.spec import PipelineSpec
 
 _GAP = ("slot_start", "slot_end", "slots")
+_MOST_RANGES = 1_000
+"""The number of ranges of acknowledged gaps that one step of the ledger has."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,13 @@ class AuditedData:
         return Finding("gaps", severity, str(Gaps.of(unknown)), runs[-1].run_id)
 
     @property
-    def range_of_gaps(self) -> TimeRange | None:
-        """The range from the first to the last gap that is listed; None: there is none."""
+    def ranges_of_gaps(self) -> list[TimeRange]:
+        """The ranges of all listed gaps, in ascending order; many older ones are one range."""
         gaps = self._gaps_on(Days())
-        if gaps.empty:
-            return None
-        first_ms, end_ms = in_ms(gaps["slot_start"]).min(), in_ms(gaps["slot_end"]).max()
-        return TimeRange(int(first_ms), int(end_ms))
+        of_rows = zip(in_ms(gaps["slot_start"]), in_ms(gaps["slot_end"]), strict=True)
+        found = merged(TimeRange(int(start_ms), int(end_ms)) for start_ms, end_ms in of_rows)
+        older, newest = found[:-_MOST_RANGES], found[-_MOST_RANGES:]
+        return [*([TimeRange(older[0].start_ms, older[-1].end_ms)] if older else ()), *newest]
 
     def _gaps_on(self, days: Days) -> pd.DataFrame:
         """The rows of gaps on some days."""

@@ -127,6 +127,7 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
         "landing_version": last.landing_version,
         "landing_id": last.landing_id,
         "overrides": last.overrides,
+        "acknowledged": last.acknowledged,
         "requested_by": last.requested_by,
         "reason": last.reason,
     }
