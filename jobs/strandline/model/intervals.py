@@ -115,6 +115,14 @@ def text_of(instant_ms: int) -> str:
     return datetime_of(instant_ms).replace(tzinfo=None).isoformat(timespec=fraction) + "Z"
 
 
+def start_text_of(within: TimeRange) -> str:
+    """The start of a range of windows as people read it; `the first` if it has all before its end.
+
+    Said after `from`: `windows from the first to 2024-03-02T00:00:00Z`.
+    """
+    return "the first" if within.start_ms == LEAST_INSTANT_MS else text_of(within.start_ms)
+
+
 def text_or_none(instant_ms: int | None) -> str | None:
     """An instant as people read it (`text_of`); None stays None."""
     return None if instant_ms is None else text_of(instant_ms)

@@ -22,7 +22,7 @@ from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.facts import KnownDays, LandedDays, compare
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of
+from strandline.model.intervals import DAY_MS, EVERYTHING, LEAST_INSTANT_MS, TimeRange, day_of
 from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.plan.backfill import plan_backfill
@@ -103,6 +103,26 @@ def test_windows_are_not_closed_before_older_ones_that_share_their_records():
     assert "the window from 1970-01-01T00:00:00.010Z" in str(no.value)
     assert "let --close begin at 1970-01-01T00:00:00Z or before" in str(no.value)
     assert planned(0, 40, 150, close=True).clock.closures == (Closure(TimeRange(0, 40), 150),)
+
+
+def test_windows_that_have_no_record_yet_are_not_open_longer_than_newer_ones_either():
+    """A record that came for both later was accepted and late, and the books were off for good."""
+    entries = [of_ms(60, 90, 150, closed=True)]
+    with pytest.raises(InputError, match="would be open longer than the one from") as no:
+        planned(60, 90, 150, close=True)
+    assert "the window from 1970-01-01T00:00:00.050Z" in str(no.value)
+    assert "let --close begin at 1970-01-01T00:00:00Z or before" in str(no.value)
+    with pytest.raises(InputError, match="reach to the end of what was closed"):
+        planned(50, 70, 200, entries, reopen=True)
+
+
+def test_where_no_older_window_has_a_record_all_of_them_are_closed_too():
+    whole = TimeRange(LEAST_INSTANT_MS, 40)
+    assert planned(-20, 40, 150, close=True).scope.windows == whole
+    nothing = history_from([], sliding_history().spec, Axis.of(sliding_history().spec, 0))
+    closed_before = planned(20, 40, 150, close=True, history=nothing)
+    assert closed_before.clock.closures == (Closure(whole, 150),)
+    assert planned(20, 40, 150, history=nothing).scope.windows == TimeRange(20, 40)
 
 
 def test_windows_are_not_reopened_while_newer_ones_that_share_their_records_stay_closed():

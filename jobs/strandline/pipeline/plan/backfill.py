@@ -15,8 +15,11 @@ from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.ledger.in_force import without
 from strandline.model.intervals import (
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
     TimeRange,
     midnight_before,
+    start_text_of,
     text_of,
 )
 from strandline.pipeline.observe.earlier_runs import EarlierRuns
@@ -40,6 +43,8 @@ def plan_backfill(
             that share records would close out of order.
     """
     within = asked_of(request, history.spec)
+    if request.close:
+        within = _with_windows_before(within, history)
     in_force = earlier.state.closures_in(history.grid.sharing(within))
     closures = [closure for closure in in_force if closure.windows.overlaps(within)]
     if not (request.reopen or request.keeps_closed):
@@ -70,7 +75,7 @@ def _require_closed_at(horizon_ms: int, closures: Sequence[Closure]) -> None:
     if other:
         raise InputError(
             "--start/--end",
-            f"windows from {text_of(other[0].windows.start_ms)} on were closed at "
+            f"windows from {start_text_of(other[0].windows)} on were closed at "
             f"{text_of(other[0].at_ms)} with --close",
             "leave them out, rerun --as-of that instant, or give --reopen",
         )
@@ -84,6 +89,12 @@ def _notes(
         yield "reopens windows that an earlier run had closed"
     if request.keeps_closed:
         yield from stay_closed(closures, within)
+    is_widened = request.close and within.start_ms == LEAST_INSTANT_MS
+    if is_widened and request.range is not None and request.range.start_ms > LEAST_INSTANT_MS:
+        yield (
+            f"no window before {text_of(request.range.start_ms)} has a record: they are closed, "
+            "too, since later records of them would be shared with windows that are closed"
+        )
     if request.close and not clock.closes_now:
         yield "the source is idle, and Flink drops the end of such an input: none is closed"
 
@@ -111,13 +122,43 @@ def _holds_all(within: TimeRange, history: History) -> bool:
     return all(start_ms in within for start_ms in history.grid.newest_starts(ends).tolist())
 
 
-def _closing(within: TimeRange, history: History, clock: Clock) -> list[tuple[int, int]]:
-    """The windows of a range that have a record, each with the instant from which it is closed."""
-    inside = history.grid.ids_within(within)
-    calendar = Calendar.of(history, clock, [within])
-    filled = calendar.windows["window_id"].tolist()
-    ids = [window for window in filled if inside.start <= window < inside.stop]
+def _with_windows_before(within: TimeRange, history: History) -> TimeRange:
+    """A range to close, with all windows before it if none of these has a record.
+
+    Else they would stay open while windows that share their later records are closed.
+    """
+    if history.grid.sharing(within) == within or _oldest_window(history) < within.start_ms:
+        return within
+    return TimeRange(LEAST_INSTANT_MS, within.end_ms)
+
+
+def _oldest_window(history: History) -> int:
+    """The start of the oldest window that has a record; `END_OF_INSTANTS_MS` if none has."""
+    return history.days.oldest_slot_of_arrivals(None, END_OF_INSTANTS_MS)
+
+
+def _closing(around: TimeRange, history: History, clock: Clock) -> list[tuple[int, int]]:
+    """The windows of a range, each with the instant from which it is closed, in ascending order.
+
+    They are the windows with a record, and the first one of each closure with the one before it,
+    which may have records later.
+    """
+    grid = history.grid
+    inside = grid.ids_within(around)
+    calendar = Calendar.of(history, clock, [around])
+    first = [grid.ids_within(closure.windows).start for closure in clock.closures]
+    at_edges = (window for edge in first for window in (edge - grid.step_ms, edge))
+    chosen = {*calendar.windows["window_id"].tolist(), *at_edges}
+    ids = sorted(window for window in chosen if inside.start <= window < inside.stop)
     return list(zip(ids, calendar.placed(ids)["close_from"].tolist(), strict=True))
+
+
+def _first_open(history: History, clock: Clock) -> int:
+    """The start of the first window that the watermark has not closed; none before any record."""
+    grid = history.grid
+    reached_ms = history.crossings.watermark_reached(clock.horizon_ms)
+    shared_ms = (grid.most_windows - 1) * grid.step_ms
+    return max(grid.first_not_final(reached_ms) + shared_ms, _oldest_window(history))
 
 
 def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
@@ -130,10 +171,11 @@ def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
     for (older, closed), (newer, next_closed) in pairwise(placed):
         if newer - older < grid.size_ms and closed > next_closed:
             longer = [window for window, at in placed if window < newer and at > next_closed]
+            first_ms = min(longer[0], _first_open(history, clock))
             raise InputError(
                 "--start/--end",
                 f"the window from {text_of(older)} would be open longer than the one from "
                 f"{text_of(newer)}, and they share records",
-                f"let --close begin at {text_of(longer[0])} or before, and --reopen reach to the "
+                f"let --close begin at {text_of(first_ms)} or before, and --reopen reach to the "
                 "end of what was closed",
             )

@@ -10,7 +10,14 @@ from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
-from strandline.model.intervals import EVERYTHING, TimeRange, merged, parts_outside, text_of
+from strandline.model.intervals import (
+    EVERYTHING,
+    TimeRange,
+    merged,
+    parts_outside,
+    start_text_of,
+    text_of,
+)
 from strandline.pipeline.views.audited_data import AuditedData
 from strandline.quality.findings.check import (
     EXPECTATIONS,
@@ -72,9 +79,8 @@ def _bounded(found: Sequence[Finding], state: PipelineState) -> Iterator[Finding
     ranges = [within for run in older if (within := state.runs[run][-1].range) is not None]
     sentence = f"the same rule by {len(older):,} earlier runs"
     if ranges:
-        first_ms, end_ms = min(one.start_ms for one in ranges), max(one.end_ms for one in ranges)
-        since = "the first" if first_ms == EVERYTHING.start_ms else text_of(first_ms)
-        sentence += f", of windows from {since} to {text_of(end_ms)}"
+        whole = TimeRange(min(one.start_ms for one in ranges), max(one.end_ms for one in ranges))
+        sentence += f", of windows from {start_text_of(whole)} to {text_of(whole.end_ms)}"
     yield replace(rest[0], sentence=sentence, run_id=older[0])
 
 

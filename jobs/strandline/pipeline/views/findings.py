@@ -8,7 +8,7 @@ from typing import Any
 from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
-from strandline.model.intervals import days_named, instant_of, text_of
+from strandline.model.intervals import days_named, instant_of, start_text_of, text_of
 from strandline.model.overrides import in_words
 from strandline.pipeline.request.driver import INTERRUPTED, state_of
 from strandline.pipeline.views.audited import findings_of_audits
@@ -170,7 +170,7 @@ def _of_upstream(state: PipelineState, upstream: Mapping[str, Any] | None) -> It
 def _of_closures(state: PipelineState) -> Iterator[Finding]:
     """A finding for each range that a person has closed, whatever the watermark was."""
     for closure in state.closures:
-        start, end = text_of(closure.windows.start_ms), text_of(closure.windows.end_ms)
+        start, end = start_text_of(closure.windows), text_of(closure.windows.end_ms)
         sentence = f"windows from {start} to {end} closed by --close: later arrivals are late"
         yield Finding("closed", "info", sentence)
 
