@@ -18,9 +18,9 @@ from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
 from strandline.engine.replay import calls
 from strandline.engine.replay.calls import Calls, call_partition
+from strandline.engine.replay.dataframe import FIRST, UNTIL, position_of
 from strandline.engine.replay.outcome import IS_SHOWN, NUMBER
 from strandline.engine.replay.rebuild import OverReplay
-from strandline.engine.replay.rows import FIRST, UNTIL, position_of
 from strandline.engine.results.rows import POSITION, fired_with, window_key
 from strandline.errors import InputError
 from strandline.spec import functions

@@ -11,7 +11,7 @@ from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.records.at_arrival import advance_column, arrival_probe
-from strandline.engine.replay.rows import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
+from strandline.engine.replay.dataframe import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
 from strandline.engine.results.rows import FIRED_AT, POSITION
 from strandline.spec.pipeline import PipelineSpec
 
@@ -55,7 +55,7 @@ def firings_of(
     """The firings, each with the record that causes it, or the last one before the watermark did.
 
     Args:
-        records: the rows of `rows.replayed`.
+        records: the rows of `dataframe.replayed`.
         of_record: the columns of the record to keep.
         in_state: whether the windows in state are included, as firings that have still to come.
     """
@@ -148,7 +148,7 @@ def supersedes_windows() -> Column:
 
 
 def in_firings(records: DataFrame, firings: DataFrame, group: Sequence[str]) -> DataFrame:
-    """The records of `rows.replayed`, once for each FIRING that contains them.
+    """The records of `dataframe.replayed`, once for each FIRING that contains them.
 
     Args:
         records: the records.

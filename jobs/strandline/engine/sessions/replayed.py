@@ -17,6 +17,21 @@ from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
+from strandline.engine.replay.dataframe import (
+    IN_END,
+    IN_START,
+    IN_STATE_AS,
+    IS_REFUSED,
+    IS_UNFIRED,
+    LATE,
+    SESSION,
+    SHOWN_IN,
+    UNTIL_MS,
+    Groups,
+    position_of,
+    replayed,
+    values_of,
+)
 from strandline.engine.replay.operator_io import EndedRange, Rules
 from strandline.engine.replay.outcome import (
     IS_SHOWN,
@@ -34,28 +49,13 @@ from strandline.engine.replay.outcome import (
     timing,
 )
 from strandline.engine.replay.rebuild import ReplayedRebuild
-from strandline.engine.replay.rows import (
-    IN_END,
-    IN_START,
-    IN_STATE_AS,
-    IS_REFUSED,
-    IS_UNFIRED,
-    LATE,
-    SESSION,
-    SHOWN_IN,
-    UNTIL_MS,
-    Groups,
-    position_of,
-    replayed,
-    values_of,
-)
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
 from strandline.engine.sessions.condense import row_key
 from strandline.engine.sessions.crossings import crossed_at_ms, with_crossings
-from strandline.engine.sessions.rows import SessionRows
 from strandline.engine.sessions.runs import is_refused
+from strandline.engine.sessions.session_rows import SessionRows
 
 _LATE_RECORDS = "_strandline_late_records"
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.lake.publish.diff import Pairs
-from strandline.lake.publish.pieces import in_pieces
+from strandline.lake.publish.arrow_diff import Pairs
+from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.same_values import TOLERANCE, differ
 
 _SIZE = "_strandline_size"

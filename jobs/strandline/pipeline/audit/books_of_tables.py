@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from strandline.engine.history.history import History
 from strandline.engine.rebuild import Scope
-from strandline.lake.publish.diff import DELETE, OP
+from strandline.lake.publish.arrow_diff import DELETE, OP
 from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import Days, read_days
 from strandline.model.books import Book

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
-from strandline.lake.publish.diff import DELETE, INSERT, UPDATE
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
 from strandline.lake.publish.publish import fit_into
 from strandline.lake.publish.staged_diff import Compared, stage_diff
 from strandline.lake.publish.staging import Part

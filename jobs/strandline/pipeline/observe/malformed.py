@@ -16,7 +16,7 @@ from strandline.engine.records.quarantine import of_inputs, quarantine_malformed
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
 from strandline.lake.publish import publish as out
-from strandline.lake.publish.diff import DELETE, INSERT, UPDATE
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
 from strandline.lake.publish.staged_diff import Compared, stage_diff
 from strandline.lake.publish.staging import Part, Staging
 from strandline.lake.publish.sums import ROWS, sums_by

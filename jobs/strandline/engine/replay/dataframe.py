@@ -1,4 +1,4 @@
-"""The replay of records group by group in Spark's workers."""
+"""The replay of a DataFrame of records: group by group and in order, in workers of the engine."""
 
 from __future__ import annotations
 
