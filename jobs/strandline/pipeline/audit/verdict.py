@@ -145,12 +145,8 @@ def verdict_of_removals(
         run_id=ctx.run_id,
         audited_at=datetime.now(UTC),
     )
-    said = [asdict(result)]
-    journal.know(audit=[*(journal.entry.audit or ()), *said])
-    if result.success:
-        return Verdict(said)
     way_out = "find out where their records are; to remove these windows, give --allow-removals"
-    return Verdict(said, [result], way_out)
+    return _verdict_of_one(result, journal, way_out)
 
 
 def verdict_of_tables(
@@ -167,9 +163,12 @@ def verdict_of_tables(
 
     books = books_of_tables(ctx, planned, changes)
     result = audit_tables(books, run_id=ctx.run_id, audited_at=datetime.now(UTC))
+    shown = f"strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
+    return _verdict_of_one(result, journal, f"this is a defect: report it with {shown}")
+
+
+def _verdict_of_one(result: AuditResult, journal: Journal, way_out: str) -> Verdict:
+    """The verdict by one more result, which the journal adds to its audit."""
     said = [asdict(result)]
     journal.know(audit=[*(journal.entry.audit or ()), *said])
-    if result.success:
-        return Verdict(said)
-    way_out = f"this is a defect: report it with strandline runs show {ctx.spec.pipeline}"
-    return Verdict(said, [result], f"{way_out} {ctx.run_id}")
+    return Verdict(said) if result.success else Verdict(said, [result], way_out)
