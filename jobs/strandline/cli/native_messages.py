@@ -28,7 +28,7 @@ _SECONDS_TO_END = 0.5
 
 @contextmanager
 def filtered() -> Iterator[None]:
-    """A context in which messages of libraries are shown, but for those that no user needs.
+    """A context in which messages of libraries are shown, except messages that no user needs.
 
     Libraries and child processes write to the file descriptor, which is a pipe in this context;
     Python still writes to the terminal itself. Whole lines are shown. Where Python's stream is

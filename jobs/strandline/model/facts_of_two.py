@@ -1,4 +1,4 @@
-"""The facts of an arrival day of two landing tables, stored as those of one table."""
+"""The facts of an arrival day of two landing tables, stored as the facts of one table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def facts_of_two(
     """The facts of a day of both tables; None: it has no rows in either.
 
     The digest contains both tables' facts, so that new rows of one do not hide missing rows of the
-    other. `version` and `table_id` are those of both.
+    other. `version` and `table_id` combine both tables', too.
     """
     both = [_NOTHING if said is None else said for said in (left, right)]
     rows = [said.rows for said in both]

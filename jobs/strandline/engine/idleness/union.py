@@ -202,7 +202,7 @@ def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
 
 
 def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> PlacedEvents:
-    """The watermark advances and status changes of a source of splits, as those of one channel."""
+    """The watermark advances and status changes of a source of splits, as of one channel."""
     interval_ms = one.axis.own.interval_ms or 1
     parts = []
     for first, until, rank, value in zip(

@@ -250,7 +250,7 @@ class _Offers:
     Attributes:
         events: how many events the batch has.
         place: of each offer, which event of the batch it is.
-        column: of each, its channel, by the place among those of the batch.
+        column: of each, its channel, by the place among the channels of the batch.
         value: of each, the watermark.
     """
 

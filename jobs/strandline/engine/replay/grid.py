@@ -61,7 +61,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     """The rebuild of windows with an evictor or with another trigger than the default."""
 
     def windows(self) -> DataFrame:
-        """The windows of every key, including those that have not fired yet.
+        """The windows of every key, including windows that have not fired yet.
 
         Their content is that of the last firing, which need not hold all that they accepted.
         """

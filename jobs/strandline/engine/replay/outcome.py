@@ -108,12 +108,12 @@ def placed(
 
 
 def happened(firings: DataFrame, axis: Axis) -> DataFrame:
-    """The firings that have happened: those that wait for a future watermark are dropped."""
+    """The firings that have happened, without firings that wait for a future watermark."""
     return firings.where(is_by_record() | (F.col(c.FIRE_FROM) < axis.literal(axis.never)))
 
 
 def as_probes(firings: DataFrame) -> DataFrame:
-    """The firings of `placed` as positions to look up the watermark at: see `Emissions.at`."""
+    """The firings of `placed` as probes, whose watermark `Emissions.at` looks up."""
     position = {
         c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
         c.SEEN_FROM: F.col(POSITION)["instant"],

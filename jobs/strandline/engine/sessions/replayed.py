@@ -185,8 +185,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
 class ReplayedSessions(SessionReplay):
     """The rebuild of sessions with an evictor or with another trigger than the default.
 
-    The count of a session and its next firing depend on all its records, including those before the
-    range.
+    The count of a session and its next firing depend on all its records, also before the range.
     """
 
     @property

@@ -94,8 +94,8 @@ def count_panes(
 ) -> DataFrame:
     """The aggregates of each window by panes: records of a pane with the same outcome are combined.
 
-    These are the records on time for all windows of the pane; of the few others, those of one
-    instant. The combined rows are then assigned to the windows one by one.
+    All records on time for every window of the pane have the same outcome; of the few others,
+    records of one instant. The combined rows are then assigned to the windows one by one.
     """
     keys = keys_of(spec)
     sure = F.col(c.INSTANT) < F.col(c.SURE_BEFORE)

@@ -63,7 +63,7 @@ class ResultsLanding(TableLanding):
 
     @cached_property
     def frame(self) -> DataFrame:
-        """See `Landing.frame`."""
+        """The results of the other pipeline as landing rows."""
         tables = self.results.tables
         firings, windows = (tables.frame(self.spark, name) for name in ("firings", "windows"))
         return results_of(firings, windows, self.spec)
@@ -78,7 +78,7 @@ class ResultsLanding(TableLanding):
         """See `Landing.facts`; they combine a day's results with the rows of the other landing.
 
         These rows decide the watermark. For days whose rows have been removed since, as by
-        retention, the facts are those that the other pipeline has observed.
+        retention, the facts are as the other pipeline has observed them.
         """
         fired, before = super().facts, {**self.upstream.facts, **self._facts_of_removed}
         days = {*fired, *(day for day in before if day is not None)}

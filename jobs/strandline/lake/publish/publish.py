@@ -145,7 +145,7 @@ class _Bringing:
         table: the open table.
         target: its description.
         changes: the staged diff.
-        fitted: the conversion of its columns to those of the table.
+        fitted: the conversion of its columns to the table's columns.
     """
 
     adoption: Adoption

@@ -88,10 +88,10 @@ class Term:
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of one lock.
+    """The terms of one lock, as objects in a store.
 
     Attributes:
-        objects: the objects of the terms, and no others.
+        objects: a prefix with the objects of the terms, and no others.
         owner: the process that takes the lock.
         now_s: the current time of this machine; differing clocks cause retries, but lose no rows.
         has_ended: whether an owner is known to have ended.
@@ -123,7 +123,7 @@ class Terms:
         return Term(number, content, cleanly)
 
     def is_held(self, term: Term) -> bool:
-        """Whether no later term was taken; to be checked between a read and its commit."""
+        """Whether a term still holds the lock; to be checked between a read and its commit."""
         return (
             self.objects.get(_name(term.number)) == term.content
             and self.objects.get(_name(term.number + 1)) is None
@@ -134,7 +134,7 @@ class Terms:
         self.objects.put(_name(term.number) + _SAID, self._content(owner=asdict(self.owner)))
 
     def end(self, term: Term, *, cleanly: bool) -> None:
-        """End a term; `cleanly`: all its commits were answered."""
+        """End a term; `cleanly`: the store has answered all its commits."""
         ended = "cleanly" if cleanly else "with a commit that may still come"
         self.objects.put(_name(term.number) + _SAID, self._content(ended=ended))
 

@@ -76,7 +76,7 @@ class StagedCells:
         return to_pandas(self.files.to_table(columns=list(asked.columns), filter=wanted))
 
     def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
-        """See `Fresh`: tables in the form of the files."""
+        """See `Fresh`; a table for each batch of a file."""
         for day in sorted(days):
             of_day = ds.field("arrival_date") == pa.scalar(day, pa.date32())
             for batch in self.files.to_batches(columns=[*CELL_COLUMNS], filter=of_day):

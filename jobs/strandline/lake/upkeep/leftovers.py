@@ -64,7 +64,7 @@ def whatever_is_left(store: Store) -> dict[str, Any]:
 
 
 def drop_whatever_is_left(store: Store) -> None:
-    """Remove all staging, and all reports and audit results: those of `whatever_is_left`."""
+    """Remove all staging, and all reports and audit results, of any age."""
     for folder in (_STAGING, _REPORTS):
         with suppress(OSError):
             store.files().delete_dir(folder)

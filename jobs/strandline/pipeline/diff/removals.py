@@ -19,7 +19,7 @@ from strandline.pipeline.request.request import Request
 
 @dataclass(frozen=True)
 class Removals:
-    """The number of published windows or pairs of a range, and of those without a replacement."""
+    """The number of published windows or pairs of a range, and how many have no replacement."""
 
     removed: int
     published: int

@@ -1,4 +1,4 @@
-"""Which published rows a run covers: it deletes those that it does not stage again."""
+"""Which published rows a run covers: it deletes covered rows that it does not stage again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Older slots with new late records: combines their published counts with those of the run."""
+"""Older slots with new late records: combines their published counts with the run's counts."""
 
 from __future__ import annotations
 

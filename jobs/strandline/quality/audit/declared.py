@@ -89,7 +89,7 @@ def _check_columns(spec: PipelineSpec, place: str, declared: ExpectationSpec) ->
 
 
 def columns_of(spec: PipelineSpec, table: str) -> tuple[str, ...]:
-    """The columns that an expectation can name; for `pairs` also those of the landing tables."""
+    """The columns that an expectation can name; for `pairs` also the landing tables' columns."""
     if table == PAIRS:
         return (*spec.source.key, *spec.tables[PAIRS].columns)
     if table == "completeness":

@@ -22,7 +22,7 @@ class Gaps:
     """The number of slots without records, and the first of them.
 
     Attributes:
-        count: the number of slots, also of those that are not listed.
+        count: the number of slots, including slots that are not listed.
         examples: the first gaps, each a single slot or several slots in a row.
         shown: the number of slots in the examples.
         last: the start of the last listed gap; None: none is listed.
@@ -124,7 +124,7 @@ class RangeFigures:
 
 
 def of_books(books: Sequence[Book]) -> str:
-    """The number of books that balance, and the figures of those that do not."""
+    """The number of books that balance, and the figures of books that do not."""
     off = [book.statement for book in books if not book.balanced]
     if not off:
         return f"{_counted(len(books), 'book balances', 'books balance')}"
