@@ -20,7 +20,7 @@ from strandline.errors import AuditFailedError, InputError
 from strandline.model.books import Book
 from strandline.model.intervals import instant_of
 from strandline.quality.audit.data_docs import build_data_docs
-from strandline.quality.audit.result import Audit, AuditResult, in_lines
+from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.run import AuditInput, audit, validate_expectations
 from strandline.quality.completeness import completeness as rows_of_slots
 from strandline.spec import parse_spec
@@ -138,7 +138,7 @@ def audited(spark):
 
 
 def only_failure(result: Audit) -> AuditResult:
-    assert len(result.failures) == 1, in_lines(result.failures)
+    assert len(result.failures) == 1, result.failures
     return result.failures[0]
 
 
