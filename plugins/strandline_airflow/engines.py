@@ -58,7 +58,7 @@ def engine_of_task(
             environment, engine=asked or None, of_pipeline=_of_file(pipeline, pipelines)
         )
     except InputError as error:
-        way_out = f"in Airflow the connection {CONNECTION!r} says it"
+        way_out = f"in Airflow the connection {CONNECTION!r} sets it"
         raise AirflowFailException(f"{error}; {way_out}") from None
     handed_on: dict[str, str] = {ENGINE: choice.name}
     if choice.name == "sail":

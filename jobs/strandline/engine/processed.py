@@ -108,11 +108,11 @@ def calls_of(spec: PipelineSpec, group: tuple[str, ...], order: tuple[str, ...])
     """The calls of a pipeline's function; `group` and `order`: see `Calls`.
 
     Raises:
-        InputError: the text of the function's module is missing.
+        InputError: the source of the function's module is missing.
     """
     if spec.process is None or not spec.process.files:
-        problem = "it has no text of the function's module"
-        raise InputError(f"{spec.pipeline}: process", problem, "read it from its file")
+        problem = "the source of the function's module is missing"
+        raise InputError(f"{spec.pipeline}: process", problem, "load the pipeline from its file")
     return Calls(
         function=spec.process.name,
         files=dict(spec.process.files),

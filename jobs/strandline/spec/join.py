@@ -51,7 +51,7 @@ class Sources(SpecModel):
             refuse_at(f"{missing}.sequence", None, problem)
         for name, side in (("left", self.left), ("right", self.right)):
             if side.retired:
-                problem = "not for a source that is joined; leave the channel in, or out"
+                problem = "not for a source that is joined; leave it out"
                 refuse_at(f"{name}.retired", list(side.retired), problem)
         return self
 

@@ -221,7 +221,7 @@ def refuse_names_in_use(
     for place, names in (("source.key", key), ("aggregates", aggregates), ("returns", returns)):
         for name in names:
             if name.lower().startswith(OWN_PREFIX):
-                problem = f"a name of ours, as all that begin with {OWN_PREFIX}; choose another"
+                problem = f"reserved, as all names that begin with {OWN_PREFIX}; choose another"
                 refuse_at(f"{place}.{name}", name, problem)
             if name.lower() in in_use:
                 problem = "a result column that exists already; choose another name"

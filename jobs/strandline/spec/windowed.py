@@ -65,7 +65,7 @@ class WindowedSpec(CommonSpec):
         if isinstance(window, CountWindow):
             for name, given in (("trigger", trigger), ("evictor", self.evictor)):
                 if given is not None:
-                    problem = "one too many: a window that counts has its own; leave it out"
+                    problem = "not for counting windows, which have one of their own; leave it out"
                     refuse_at(name, given.model_dump(), problem)
         if isinstance(trigger, Never | EndOfInput) and not isinstance(window, Global):
             problem = "for global windows alone; choose another, or write window: {global: {}}"

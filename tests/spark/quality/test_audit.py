@@ -521,7 +521,7 @@ def test_data_docs_of_no_audit_yet_are_an_empty_page(tmp_path):
         ({"type": BETWEEN, "column": "departures", "min_value": 1, "catch_exceptions": True},
          "0.catch_exceptions", "not an argument"),
         ({"type": "expect_column_values_to_match_like_pattern", "column": "carrier",
-          "like_pattern": "U%"}, "0.type", "cannot be asked of the table windows"),
+          "like_pattern": "U%"}, "0.type", "cannot check the table windows"),
         ({"type": BETWEEN, "table": "completeness", "column": "departures", "min_value": 1},
          "0.column", "not a column of completeness"),
         ({"type": "expect_compound_columns_to_be_unique", "column_list": ["origin", "tail"]},

@@ -188,9 +188,9 @@ def test_staged_rows_that_are_lost_publish_nothing(store, ops):
         gone = [{OP: DELETE, "day": FIRST, "key": "a", "at": AT, "value": 1}]
         changes = pa.Table.from_pylist(gone, changes.schema)
     part = staged(store, changes)
-    with pytest.raises(RetryableError, match="rows were written of"):
+    with pytest.raises(RetryableError, match="rows were written instead of"):
         out.publish(store, TARGET, part, counts, attempt_of("run-2"))
-    with pytest.raises(RetryableError, match=r"\d rows were written of 5"):
+    with pytest.raises(RetryableError, match=r"\d rows were written instead of 5"):
         out.publish_all(store, TARGET, staged(store, changes.drop(OP)), 5, attempt_of())
     assert store.version("windows") == version
 

@@ -254,7 +254,7 @@ def _require_answer(master: str) -> None:
             with socket.create_connection((host, int(port)), timeout=_TIMEOUT_S):
                 return
         except ValueError:
-            raise InputError("--master", f"{address!r} is no host:port", "mend it") from None
+            raise InputError("--master", f"{address!r} is not HOST:PORT", "correct it") from None
         except OSError as error:
             problems.append(f"{address}: {error.strerror or error}")
     raise RetryableError(

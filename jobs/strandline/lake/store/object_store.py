@@ -38,7 +38,7 @@ def one_publisher() -> bool:
     """
     said = os.environ.get(PUBLISHERS)
     if said not in {None, "", "one"}:
-        raise InputError(PUBLISHERS, f"{said!r} is not known", "say one, or leave it out")
+        raise InputError(PUBLISHERS, f"{said!r} is not known", "set it to `one`, or leave it out")
     return said == "one"
 
 

@@ -234,8 +234,8 @@ def _refuse(
     )
     if target is not None and key_of(staged.name) in map(key_of, target.keys):
         way_out = (
-            f"by a key of another type it is another pipeline: give it a new name, or replace all "
-            f"that it has published: strandline advance {pipeline} --to INSTANT --recreate "
+            "with a key of another type it is another pipeline: give it a new name, or replace "
+            f"all that it has published: strandline advance {pipeline} --to INSTANT --recreate "
             "--reason TEXT"
         )
     raise InputError(

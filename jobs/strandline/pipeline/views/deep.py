@@ -54,7 +54,7 @@ def findings_of_books(books: Sequence[Book]) -> list[Finding]:
     if not off:
         return []
     more = f"; and {len(off) - _SHOWN:,} more" if len(off) > _SHOWN else ""
-    sentence = f"{len(off):,} of {len(books):,} books over the tables are off: "
+    sentence = f"{len(off):,} of {len(books):,} books over the tables do not balance: "
     return [Finding("tables", "critical", sentence + "; ".join(off[:_SHOWN]) + more)]
 
 

@@ -119,7 +119,7 @@ def check_of_silence(
     if silent_after is None or not channels:
         return None
     found = silent_channels(channels, silent_after, horizon_ms, start_ms)
-    sentence = f"all {len(channels):,} channels speak"
+    sentence = f"all {len(channels):,} channels are active"
     if found:
         sentence = f"{len(found):,} of {len(channels):,} channels silent: {_named(found, start_ms)}"
         sentence += f"; before the horizon {text_of(horizon_ms)}"
