@@ -201,10 +201,10 @@ def with_instants(flights: pa.Table) -> pa.Table:
 def landed(target: str) -> Landing | None:
     """The contents by the table's last commit; None if there is no table, or others changed it."""
     try:
-        said = (one for _, one in commits(DeltaTable(target)))
+        commit_infos = (one for _, one in commits(DeltaTable(target)))
     except TableNotFoundError:
         return None
-    last = next((one for one in said if one.get("operation") not in _HOUSEKEEPING), {})
+    last = next((one for one in commit_infos if one.get("operation") not in _HOUSEKEEPING), {})
     try:
         return Landing(**json.loads(last.get("userMetadata", "")))
     except (TypeError, ValueError):

@@ -204,5 +204,6 @@ def of_windows(tables: Iterable[PublishedTable]) -> list[str]:
 
 def tables_begun(publish: Mapping[str, Sequence[str]] | None) -> dict[str, PublishedTable]:
     """The tables of a run, from the field `publish` of its ledger step."""
-    said = publish or {}
-    return tables_of(said.get("key", ()), pairs_of_windows="pairs" in said.get("of_windows", ()))
+    publish = publish or {}
+    has_pairs = "pairs" in publish.get("of_windows", ())
+    return tables_of(publish.get("key", ()), pairs_of_windows=has_pairs)

@@ -67,8 +67,8 @@ class SparkSubmitRunner:
             if not exit_code:
                 raise
             # From None: the provider's own error repeats all that is in the log already.
-            said = list(hook._last_submit_log_lines)
-            raise failure_of(spec.title, exit_code, said, file.read()) from None
+            output = list(hook._last_submit_log_lines)
+            raise failure_of(spec.title, exit_code, output, file.read()) from None
 
     def end(self) -> None:
         """End the Spark application: the JVM and the driver's Python."""

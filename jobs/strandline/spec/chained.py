@@ -59,9 +59,9 @@ class ChainedSpec(WindowedSpec):
 
     def over(self, upstream: PipelineSpec) -> ResultsSpec:
         """The runnable pipeline, whose records are the results of the other pipeline."""
-        said = {name: getattr(self, name) for name in WindowedSpec.model_fields}
+        fields = {name: getattr(self, name) for name in WindowedSpec.model_fields}
         return ResultsSpec.model_construct(
-            **said | {"schedule": None},
+            **fields | {"schedule": None},
             source=Source(
                 table=f"{upstream.pipeline}/firings",
                 arrival_time="fired_at",

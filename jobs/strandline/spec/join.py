@@ -150,7 +150,7 @@ def side_of(spec: JoinSpec, name: str) -> PipelineSpec:
 def _pipeline(
     spec: JoinSpec, windows: dict[str, Any], source: Source, watermark: Watermark
 ) -> PipelineSpec:
-    said = {name: getattr(spec, name) for name in type(spec).model_fields}
+    fields = {name: getattr(spec, name) for name in type(spec).model_fields}
     for of_join in ("sources", "join"):
-        said.pop(of_join)
-    return PipelineSpec.model_construct(**said, **windows, source=source, watermark=watermark)
+        fields.pop(of_join)
+    return PipelineSpec.model_construct(**fields, **windows, source=source, watermark=watermark)

@@ -50,7 +50,7 @@ def by_slot(counted: DataFrame) -> DataFrame:
         c.IN_NEWEST_WINDOW: "in_newest",
         c.MISSED_PAIRS: "missed_pairs",
     }
-    sums = (F.sum(name).alias(said) for name, said in counts.items())
+    sums = (F.sum(name).alias(alias) for name, alias in counts.items())
     return counted.groupBy(F.col(c.WINDOW).alias(c.SLOT)).agg(*sums)
 
 

@@ -94,8 +94,8 @@ class ResultsLanding(TableLanding):
             return {}
         kept, now = read_facts(TimelineTable.open(self.upstream_store)), self.upstream.facts
 
-        def is_another(said: DayFacts) -> bool:
-            return said.table_id not in {None, self.upstream.table_id}
+        def is_another(facts: DayFacts) -> bool:
+            return facts.table_id not in {None, self.upstream.table_id}
 
         return {
             day: facts
@@ -105,7 +105,7 @@ class ResultsLanding(TableLanding):
         }
 
     def _facts_of(self, fired: DayFacts | None, before: DayFacts | None) -> DayFacts:
-        parts = (said.digest if said else "" for said in (fired, before))
+        parts = (facts.digest if facts else "" for facts in (fired, before))
         digest = sha256("|".join(parts).encode()).hexdigest()[:32]
         return DayFacts(fired.rows if fired else 0, digest, self.version, table_id=self.table_id)
 

@@ -56,13 +56,13 @@ def choose(
         InputError: the engine is unknown, or an option contradicts it.
     """
     implied = "connect" if remote is not None else None
-    said: list[tuple[str, str | None]] = [
+    choices: list[tuple[str, str | None]] = [
         ("--engine", engine),
         ("--remote", implied),
         (ENGINE, environment.get(ENGINE) or None),
         ("engine", of_pipeline),
     ]
-    place, name = next(((where, what) for where, what in said if what), ("--engine", "spark"))
+    place, name = next(((where, what) for where, what in choices if what), ("--engine", "spark"))
     known = next((one for one in ENGINES if one == name), None)
     if known is None:
         raise InputError(place, f"{name!r} is no engine", f"give one of {', '.join(ENGINES)}")

@@ -102,8 +102,8 @@ def start_connect(
 
 
 def _not_reached(remote: str, error: Exception) -> InputError | RetryableError:
-    said = str(error)
-    if any(sign in said for sign in _TOKEN_IS_WRONG):
+    text = str(error)
+    if any(sign in text for sign in _TOKEN_IS_WRONG):
         return InputError(
             f"--remote {remote}",
             "the server wants a token, or another one",
@@ -111,7 +111,7 @@ def _not_reached(remote: str, error: Exception) -> InputError | RetryableError:
         )
     return RetryableError(
         f"--remote {remote}",
-        f"does not answer ({telling_line(said) or type(error).__name__})",
+        f"does not answer ({telling_line(text) or type(error).__name__})",
         "check the address and that the server runs; it needs a certificate where the address "
         "has ;use_ssl=true, or where a token is sent to another host than localhost",
     )
@@ -157,8 +157,8 @@ def _require_delta(spark: SparkSession) -> None:
     try:
         _ = spark.read.format("delta").load("/strandline/no/such/table").schema
     except Exception as error:  # noqa: BLE001 - the class differs with what the server lacks
-        said = str(error)
-        lacks |= "DATA_SOURCE_NOT_FOUND" in said or "Failed to find the data source" in said
+        text = str(error)
+        lacks |= "DATA_SOURCE_NOT_FOUND" in text or "Failed to find the data source" in text
     if lacks:
         raise InputError(
             _PLACE,

@@ -63,8 +63,8 @@ class Fit:
     @property
     def not_staged(self) -> list[str]:
         """The columns of the table that staged rows do not have."""
-        said = {*self.names.values(), *self._without_value}
-        return [name for name in self.schema.names if name not in said]
+        present = {*self.names.values(), *self._without_value}
+        return [name for name in self.schema.names if name not in present]
 
     def of(self, rows: pa.Table) -> pa.Table:
         """Staged rows with the names, types and order of the table's columns.

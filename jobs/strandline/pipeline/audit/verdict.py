@@ -107,13 +107,13 @@ def verdict_of(
         audited_at=datetime.now(UTC),
         context_folder=ctx.validations_folder,
     )
-    said = result.to_json()
-    journal.know(audit=said, gaps=staged.gaps.count, books=[book.to_json() for book in books])
+    results = result.to_json()
+    journal.know(audit=results, gaps=staged.gaps.count, books=[book.to_json() for book in books])
     journal.write("audited")
     if not result.blocked:
-        return Verdict(said)
+        return Verdict(results)
     way_out = f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
-    return Verdict(said, result.blocking, way_out)
+    return Verdict(results, result.blocking, way_out)
 
 
 def verdict_of_removals(
@@ -169,6 +169,6 @@ def verdict_of_tables(
 
 def _verdict_of_one(result: AuditResult, journal: Journal, way_out: str) -> Verdict:
     """The verdict by one more result, which the journal adds to its audit."""
-    said = [asdict(result)]
-    journal.know(audit=[*(journal.entry.audit or ()), *said])
-    return Verdict(said) if result.success else Verdict(said, [result], way_out)
+    results = [asdict(result)]
+    journal.know(audit=[*(journal.entry.audit or ()), *results])
+    return Verdict(results) if result.success else Verdict(results, [result], way_out)

@@ -143,9 +143,9 @@ class LandingStatus:
         """The days that were observed in a newer version of the landing table."""
         return frozenset(
             day
-            for day, said in self.known.items()
-            if said.landing_version > self.landing_version
-            and said.table_id in {None, self.landing_id}
+            for day, facts in self.known.items()
+            if facts.landing_version > self.landing_version
+            and facts.table_id in {None, self.landing_id}
         )
 
     def accepting(self, days: Collection[date]) -> LandingStatus:

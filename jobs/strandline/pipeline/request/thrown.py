@@ -58,8 +58,8 @@ class _Asked:
         try:
             self.probe(rows).collect()
         except FAILURES as error:
-            said = telling_line(str(error)) or type(error).__name__
-            return None if _OF_THE_PLANNER in said else said
+            problem = telling_line(str(error)) or type(error).__name__
+            return None if _OF_THE_PLANNER in problem else problem
         return None
 
 

@@ -67,11 +67,11 @@ class Gaps:
         """The gaps, as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00`."""
         if not self.count:
             return "no gap"
-        said = _counted(self.count, "gap", "gaps") + _examples(map(shown, self.examples))
+        text = _counted(self.count, "gap", "gaps") + _examples(map(shown, self.examples))
         more = self.count - self.shown
         if more <= 0 or self.last is None:
-            return said
-        return f"{said}; and {more:,} more, up to {shown(self.last)}"
+            return text
+        return f"{text}; and {more:,} more, up to {shown(self.last)}"
 
 
 @dataclass(frozen=True, slots=True)
