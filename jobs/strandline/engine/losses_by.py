@@ -78,7 +78,7 @@ class Losses:
         """The loss curve of all records."""
         sums = collected(self.lost.groupBy(LOST_BY).agg(F.sum(c.RECORDS).alias(c.RECORDS)))
         by_totals = dict(zip(sums[LOST_BY], sums[c.RECORDS], strict=True))
-        lost = [int(by_totals.get(many, 0)) for many in range(1, len(self.totals_ms) + 1)]
+        lost = [int(by_totals.get(totals, 0)) for totals in range(1, len(self.totals_ms) + 1)]
         kept = int(self.records[c.RECORDS].sum()) - sum(lost)
         return curve_of(self.totals_ms, [kept, *lost])
 

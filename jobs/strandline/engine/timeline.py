@@ -196,8 +196,8 @@ class CombinedTimeline:
 
 def concatenated(*parts: pd.DataFrame) -> pd.DataFrame:
     """The concatenated rows of tables with the same columns."""
-    there = [part for part in parts if len(part)]
-    return pd.concat(there, ignore_index=True) if there else parts[0]
+    filled = [part for part in parts if len(part)]
+    return pd.concat(filled, ignore_index=True) if filled else parts[0]
 
 
 def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:

@@ -107,7 +107,7 @@ def _places_of(place: str, lake: Lake) -> Iterator[tuple[str, str]]:
 
 def _of_delta(said: str, table: DeltaTable, name: str | None) -> Table:
     """The Delta table that a pipeline file calls `said`, as a table with a name."""
-    rows = sum(many or 0 for many in pa.table(table.get_add_actions())["num_records"].to_pylist())
+    rows = sum(count or 0 for count in pa.table(table.get_add_actions())["num_records"].to_pylist())
     try:
         sample = _sample_of(table.to_pyarrow_dataset())
     except (DeltaError, pa.ArrowException, OSError) as error:

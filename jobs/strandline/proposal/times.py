@@ -143,15 +143,15 @@ def _of_numbers(name: str, column: pa.ChunkedArray, *, is_text: bool) -> TimeCol
         return None
     # a few wrong clocks do not make other numbers of them
     within = np.quantile(some, (0.01, 0.99), method="nearest")
-    unit, many = next(epochs([float(edge) for edge in within]), (None, 0))
+    unit, per_second = next(epochs([float(edge) for edge in within]), (None, 0))
     if unit is None:
         return None
     number = f"try_cast({quoted(name)} AS BIGINT)" if is_text else quoted(name)
-    expression = _timestamp_of(number, many, whole=is_text or types.is_integer(column.type))
+    expression = _timestamp_of(number, per_second, whole=is_text or types.is_integer(column.type))
 
     def read(column: pa.ChunkedArray) -> Millis:
         values = pd.to_numeric(column.to_pandas(), errors="coerce").to_numpy(dtype=float)
-        in_ms = np.floor(values * 1_000 / many)
+        in_ms = np.floor(values * 1_000 / per_second)
         return np.where(np.isfinite(in_ms), np.nan_to_num(in_ms), NONE_MS).astype(np.int64)
 
     in_words = f"{'a text of ' if is_text else ''}{unit} since 1970"

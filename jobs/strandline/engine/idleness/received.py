@@ -203,10 +203,10 @@ class Interval:
 
 def channels_of(channels: Sequence[Channel], state: SourceState) -> Channels:
     """The channels for a combiner; a channel that the state does not know has not joined."""
-    there = len(state.channels)
+    joined = len(state.channels)
     return Channels(
         np.array([channel.watermark_ms for channel in channels], dtype=np.int64),
-        np.array([c.active and i < there for i, c in enumerate(channels)], dtype=bool),
+        np.array([c.active and i < joined for i, c in enumerate(channels)], dtype=bool),
         np.array([channel.been_idle for channel in channels], dtype=bool),
         state.combined_ms,
     )

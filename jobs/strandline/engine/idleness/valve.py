@@ -103,8 +103,8 @@ class Valve:
         copy = Valve(
             Channels(at.watermark_ms.copy(), at.active.copy(), at.been_idle, at.combined_ms)
         )
-        there = np.flatnonzero(at.active | at.been_idle).tolist()
-        for channel in (channel for channel in there if channel not in dropped):
+        joined = np.flatnonzero(at.active | at.been_idle).tolist()
+        for channel in (channel for channel in joined if channel not in dropped):
             advances: Advances = []
             copy._raise(0, channel, MAX_WATERMARK, advances)
             for _, values in advances:

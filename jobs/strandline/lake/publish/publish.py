@@ -174,8 +174,8 @@ class _Bringing:
             merge_with_feed(self.adoption, self.table, self._keys, self._rows(), days)
             return
         columns = self._columns
-        there = (rows.cast(columns) for rows in rows_in_days(self.table, partition, days))
-        pieces = in_pieces([there, self._rows()], [partition], self._keys)
+        published = (rows.cast(columns) for rows in rows_in_days(self.table, partition, days))
+        pieces = in_pieces([published, self._rows()], [partition], self._keys)
         brought_in = (with_changes(rows, diff, self._keys) for rows, diff in pieces)
         written = self.adoption.write(brought_in, self.table)
         before = rows_by_log(self.table, partition, days)
@@ -245,9 +245,9 @@ def _make_room(target: PublishedTable, fitted: Fit, adoption: Adoption) -> None:
     if fitted.widened:
         table = DeltaTable(adoption.uri)
         fields = [field for field in fitted.schema.fields if field.name not in fitted.new]
-        there = map(fitted.of_published, rows_of(dataset_of(table)))
+        published = map(fitted.of_published, rows_of(dataset_of(table)))
         count = rows_by_log(table, target.partition)
-        _replace(adoption, there, count, StructType(fields), part="wider")
+        _replace(adoption, published, count, StructType(fields), part="wider")
     if fitted.new:
         added = [fitted.schema[name] for name in fitted.new]
         table = DeltaTable(adoption.uri)

@@ -60,8 +60,8 @@ def largest_updates(
 
     def sized() -> Iterator[pa.Table]:
         nonlocal in_values
-        for staged, there in in_pieces([updated, published], keys):
-            rows = _sized(staged, there, keys, values)
+        for staged, earlier in in_pieces([updated, published], keys):
+            rows = _sized(staged, earlier, keys, values)
             in_values += pc.sum(pc.greater(rows[_SIZE], 0.0)).as_py() or 0
             yield rows
 

@@ -87,8 +87,8 @@ def counted_by(part: Part, columns: Sequence[str]) -> list[dict[str, Any]]:
 
     A part without `OP` is a diff that inserts all its rows.
     """
-    there = [name for name in columns if name != OP or OP in part.schema.names]
-    counted = sums_by(part.rows(columns=there), there).to_pylist()
+    existing = [name for name in columns if name != OP or OP in part.schema.names]
+    counted = sums_by(part.rows(columns=existing), existing).to_pylist()
     return [{OP: INSERT} | row for row in counted]
 
 

@@ -173,7 +173,7 @@ def _require_same_python(spark: SparkSession) -> None:
     Raises:
         InputError: its minor version is another one, or it cannot be started.
     """
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    of_client = f"{sys.version_info.major}.{sys.version_info.minor}"
     from pyspark.sql import functions as F  # noqa: PLC0415 - by now it is the client's
 
     @F.udf("string")
@@ -183,13 +183,13 @@ def _require_same_python(spark: SparkSession) -> None:
         return f"{worker.version_info.major}.{worker.version_info.minor}"
 
     try:
-        there = spark.range(1).select(python("id")).collect()[0][0]
+        of_workers = spark.range(1).select(python("id")).collect()[0][0]
     except Exception as error:  # noqa: BLE001 - a worker's end comes as the server puts it
-        there = telling_line(str(error))
-    if there != here:
+        of_workers = telling_line(str(error))
+    if of_workers != of_client:
         raise InputError(
             _PLACE,
-            f"this client has Python {here}, and the server's workers have not ({there})",
+            f"this client has Python {of_client}, and the server's workers have not ({of_workers})",
             "give both the same minor version (PYSPARK_PYTHON where the server is started)",
         )
 

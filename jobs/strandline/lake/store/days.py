@@ -91,8 +91,8 @@ def read_days_of_any_version(
 ) -> pa.Table | None:
     """`read_days`, without the columns that the table of an earlier version lacks."""
     table = store.table(name)
-    there = () if table is None else columns_of(table).names
-    return read_days(store, name, [column for column in columns if column in there], days, wanted)
+    names = () if table is None else columns_of(table).names
+    return read_days(store, name, [column for column in columns if column in names], days, wanted)
 
 
 def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Expression]:

@@ -72,8 +72,8 @@ class Fit:
         Of a source column and its second columns all but one are null. A column that the rows do
         not have is missing; `OP`, which no table has, is the first column.
         """
-        there = {key_of(self.names.get(name, name)): name for name in rows.column_names}
-        return self._fitted(rows, there, nulls=self._without_value)
+        by_key = {key_of(self.names.get(name, name)): name for name in rows.column_names}
+        return self._fitted(rows, by_key, nulls=self._without_value)
 
     def of_published(self, rows: pa.Table) -> pa.Table:
         """Published rows with the types of the new schema."""
@@ -254,9 +254,9 @@ def arrow_of(columns: T.StructType) -> pa.Schema:
 
 def with_all_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows with exactly the given columns, in order; missing columns are null."""
-    there = {*rows.column_names}
+    names = {*rows.column_names}
     columns = [
-        rows[field.name] if field.name in there else pa.nulls(len(rows), field.type)
+        rows[field.name] if field.name in names else pa.nulls(len(rows), field.type)
         for field in schema
     ]
     return pa.table(columns, schema)

@@ -54,10 +54,10 @@ class StagedCells:
             .parquet(session.to_write(folder))
         )
         schema = pa.schema([SCHEMA.field(name) for name in CELL_COLUMNS])
-        there = files_at(folder)
-        names = [*parquet_files(there)]
+        filesystem = files_at(folder)
+        names = [*parquet_files(filesystem)]
         files = ds.dataset(
-            names, schema=schema, format="parquet", filesystem=there, partitioning=_BY_DAY
+            names, schema=schema, format="parquet", filesystem=filesystem, partitioning=_BY_DAY
         )
         if files.count_rows() <= at_hand:
             return Observed(to_pandas(files.to_table(columns=[*CELL_COLUMNS])))

@@ -244,10 +244,10 @@ def _largest(ctx: Context, windows: Change, within: TimeRange, most: int) -> Lar
     not_values = {*target.columns, *ctx.spec.source.key} - {_BY[target.name]}
     wanted, files = started_in(target.start, within), files_started_in(target.start, within)
     fitted = fit(schema, schema_of(table), ctx.place(target.name))
-    there = map(fitted.of_published, rows_of(dataset_of(table, files), wanted))
+    published = map(fitted.of_published, rows_of(dataset_of(table, files), wanted))
     return largest_updates(
         rows_with(windows.rows, UPDATE),
-        (with_all_columns(rows, arrow_of(schema)) for rows in there),
+        (with_all_columns(rows, arrow_of(schema)) for rows in published),
         _keys_of(windows),
         [name for name in schema.names if name not in not_values],
         most,

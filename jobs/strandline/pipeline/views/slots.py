@@ -114,11 +114,11 @@ def slots_of(
     table = store.table("completeness")
     if table is None:
         return
-    there = columns_of(table).names
-    names = [name for name in (*_BASE, *COUNTS, *_LATER) if name in there]
+    existing = columns_of(table).names
+    names = [name for name in (*_BASE, *COUNTS, *_LATER) if name in existing]
     dataset, rows = days_of(table, "completeness", days)
     if incomplete:
-        wanted = _incomplete(there) if wanted is None else wanted | _incomplete(there)
+        wanted = _incomplete(existing) if wanted is None else wanted | _incomplete(existing)
     if wanted is not None:
         rows &= wanted
     for batch in dataset.to_batches(

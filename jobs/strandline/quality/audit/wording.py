@@ -117,8 +117,8 @@ class RangeFigures:
     @property
     def of_slots(self) -> str:
         """The slots with a row, as `399 of 400 slots that the day map names; missing: …`."""
-        there = self.slots_expected - len(self.slots_missing)
-        counts = f"{there:,} of {self.slots_expected:,} slots that the day map names"
+        found = self.slots_expected - len(self.slots_missing)
+        counts = f"{found:,} of {self.slots_expected:,} slots that the day map names"
         missing = [text_of(start_ms) for start_ms in self.slots_missing[:_EXAMPLES]]
         return f"{counts}; missing: {', '.join(missing)}" if missing else counts
 
