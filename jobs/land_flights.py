@@ -85,7 +85,7 @@ class Landing:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Land the flights into a lake; the exit code is 0, or that of the printed error."""
+    """Land the flights into a lake; the exit code is 0, or the printed error's."""
     options = _parser().parse_args(argv)
     logging.basicConfig(format="%(message)s")
     LOG.setLevel(logging.INFO)

@@ -57,9 +57,9 @@ def alert_findings(
 ) -> None:
     """Send an alarm for each new finding of a command's result, once to each receiver.
 
-    An Airflow Variable of the pipeline keeps what each receiver was sent. A finding that a later
-    result lacks is removed from it, so that it is sent again when it comes back; an alarm that
-    could not be delivered is sent with the next result.
+    An Airflow Variable of the pipeline keeps the alarms sent to each receiver. A finding that a
+    later result lacks is removed from it, so that it is sent again when it comes back; an alarm
+    that could not be delivered is sent with the next result.
 
     Args:
         context: the task's context.

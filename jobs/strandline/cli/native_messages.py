@@ -34,8 +34,8 @@ def filtered() -> Iterator[None]:
     Python still writes to the terminal itself. Whole lines are shown. Where Python's stream is
     another one, as in a test or in a program that calls the command, nothing is filtered.
 
-    What a library writes just before it ends the whole process is lost: Python then says where it
-    was called.
+    The last message of a library that ends the whole process is lost; Python then names the place
+    of the call.
     """
     if not _writes_to_descriptor():
         yield

@@ -37,7 +37,7 @@ class ProcessedRebuild(OverReplay):
     """A rebuild that passes the records of each firing to a function."""
 
     def windows(self) -> DataFrame:
-        """The windows of `replay`, with what the function returned for their last firing."""
+        """The windows of `replay`, with the function's result for their last firing."""
         spec, rows = self.history.spec, self.replay.windows()
         last = self._returned(identity(spec, self.source_columns))
         last = last.withColumnRenamed(NUMBER, "firings")
@@ -45,13 +45,13 @@ class ProcessedRebuild(OverReplay):
         return both.select(*rows.columns, *spec.returns)
 
     def firings(self, identity: Column) -> DataFrame:
-        """The firings, with what the function returned for each."""
+        """The firings, each with the function's result."""
         rows, spec = self.replay.firings(identity), self.history.spec
         return rows.join(self._returned(identity), [*window_key(spec), NUMBER])
 
     @cached_property
     def _returned(self) -> PerIdentity:
-        """What the function returned for each reported firing, by `window_key` and NUMBER."""
+        """The function's result for each reported firing, by `window_key` and NUMBER."""
         return PerIdentity(self._call)
 
     def _call(self, identity: Column) -> DataFrame:

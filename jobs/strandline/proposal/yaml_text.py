@@ -28,7 +28,7 @@ class Proposal:
         arrival_date: the partition column of the arrival days; None: there is none.
         roles: event time and arrival time.
         columns: channel, key and aggregates.
-        windows: the size of the windows, and what becomes of gaps.
+        windows: the size of the windows, and the rule for gaps.
         lateness: bound, allowed lateness and `max_ahead`.
         fresh_within: the proposed `fresh_within`; None: the default.
     """

@@ -36,7 +36,7 @@ class Combiner(Protocol):
         """End a partition: from now on it offers MAX_WATERMARK, as its records would."""
 
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
-        """Emit what an instant's records offer at once.
+        """Emit the candidates of an instant's records that are visible at once.
 
         `probe`: with per-record emission, the partitions with records are probed, too.
         """

@@ -124,12 +124,12 @@ class ResultsSpec(PipelineSpec):
 
     @property
     def spec_fingerprint(self) -> str:
-        """See `PipelineSpec`; it covers what decides the results."""
+        """See `PipelineSpec`; it covers the other pipeline's rules, which decide the results."""
         return self._with_upstream(super().spec_fingerprint)
 
     @property
     def timeline_fingerprint(self) -> str:
-        """See `PipelineSpec`; it covers what decides the results."""
+        """See `PipelineSpec`; it covers the other pipeline's rules, which decide the results."""
         return self._with_upstream(super().timeline_fingerprint)
 
     def _with_upstream(self, own: str) -> str:

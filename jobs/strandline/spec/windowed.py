@@ -117,7 +117,7 @@ class WindowedSpec(CommonSpec):
 
     @property
     def evicts_by(self) -> Evictor | None:
-        """The given evictor, or that of sliding count windows; else None."""
+        """The given evictor, or the evictor of sliding count windows; else None."""
         if isinstance(self.window, CountWindow) and self.window.every is not None:
             return CountEvictor(count=self.window.count)
         return self.evictor

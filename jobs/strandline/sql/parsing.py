@@ -205,7 +205,7 @@ def _is_distinct(call: exp.Anonymous) -> bool:
 
 
 def _is_counted(star: exp.Expr) -> bool:
-    """Whether a star is that of count(*), which counts rows."""
+    """Whether a star is the argument of count(*), which counts rows."""
     call = star.parent
     return isinstance(call, exp.Anonymous) and call.name.lower() == "count"
 

@@ -63,7 +63,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     def windows(self) -> DataFrame:
         """The windows of every key, including windows that have not fired yet.
 
-        Their content is that of the last firing, which need not hold all that they accepted.
+        They have the content of the last firing, which may lack accepted records.
         """
         spec, window, aggregates = self._spec, self.group, self._aggregates
         records = self._replayed(self._identity)

@@ -214,7 +214,7 @@ def _first_start_ending_after(
 ) -> int | None:
     """The least start of connected records that end after an instant; None: there are none.
 
-    If they extend beyond what was read, more is read.
+    If they extend beyond the range that was read, a wider one is read.
     """
     events = history.days.events
     if events is None:

@@ -117,7 +117,7 @@ class EmissionsOfTwo:
     def _not_below(
         self, at_arrival: DataFrame, idle: InputEmissions, other: InputEmissions, now: str
     ) -> DataFrame:
-        """Rows with the watermark raised to what one input had while the other was idle."""
+        """Rows with the watermark raised to the watermark of one input while the other was idle."""
         changes = _changes_up_to(idle.place, self.days)
         if not changes:
             return at_arrival

@@ -146,7 +146,7 @@ class ResultsLanding(TableLanding):
         return not self.spec.by_slots
 
     def horizon(self, axis: Axis, as_of_ms: int | None, published_ms: int | None) -> int:
-        """See `Landing.horizon`; by default that of the other pipeline's publication.
+        """See `Landing.horizon`; by default the horizon of the other pipeline's publication.
 
         Raises:
             InputError: the other pipeline is not published up to the requested horizon.

@@ -22,7 +22,7 @@ class EngineChoice:
 
     Attributes:
         name: `spark`, `connect` or `sail`.
-        master: for `spark`: Spark's master; None: that of spark-submit, or this machine.
+        master: for `spark`: Spark's master; None: spark-submit's, or this machine.
         remote: for `connect`: the address of the Spark Connect server.
         trust_this_machine: for `sail`: whether it runs although others may log in on this machine.
     """

@@ -130,7 +130,7 @@ def start_classic(
     Args:
         app_name: the application's name in Spark's UI.
         conf: the pipeline's settings, which override the defaults.
-        master: a Spark master; None: that of spark-submit, or this machine.
+        master: a Spark master; None: spark-submit's, or this machine.
         short: whether the run is too short for a JVM to warm up.
 
     Raises:

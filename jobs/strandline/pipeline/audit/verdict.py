@@ -50,7 +50,7 @@ class Verdict:
     way_out: str = ""
 
     def __add__(self, more: Verdict) -> Verdict:
-        """Both results combined; the way out is that of the first failure."""
+        """Both results combined, with the way out of the first failure."""
         return Verdict(
             [*self.said, *more.said],
             [*self.failures, *more.failures],
