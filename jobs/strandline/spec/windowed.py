@@ -165,7 +165,6 @@ class WindowedSpec(CommonSpec):
         """Whether windows are computed by the replay of single records, and not by aggregations.
 
         Under the default trigger single records are replayed only if a result needs the records of
-        each firing; for sessions, also the records of chains in the table
-        `firings`.
+        each firing; for sessions, also the records of chains in the table `firings`.
         """
         return self.last_may_lack_records or self.hands_over_records

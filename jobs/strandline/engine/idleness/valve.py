@@ -173,7 +173,8 @@ class Valve:
     def _idle(self, place: int, channel: int, advances: Advances) -> None:
         """Mark a channel idle.
 
-        The last one lets the largest watermark through if it held the combined one.
+        If no other is active, the largest watermark is emitted, provided that the channel's
+        watermark was the combined one.
         """
         at = self.channels
         if not at.active[channel]:

@@ -83,7 +83,7 @@ def placed(
     Args:
         firings: the rows of `firings_of`, with FIRE_FROM and RANK: where the watermark reaches
             REACHES.
-        fired_at_ms: the millisecond at which it does.
+        fired_at_ms: when it does, in ms.
         of_window: the order of firings that one record causes.
         spec: the pipeline.
     """

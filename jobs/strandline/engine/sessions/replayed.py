@@ -80,7 +80,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
 
     @property
     def group(self) -> list[str]:
-        """See `ReplayedRebuild`: a session of a chain, and not the whole chain."""
+        """See `ReplayedRebuild`: one session of a chain."""
         return [*self.groups.by, SESSION]
 
     @property

@@ -78,9 +78,10 @@ class Preview:
         shown: some windows of each kind: the changed ones with the largest changes (`Largest`), the
             others with the most records.
         quarantine: the number of rows added, changed and removed in quarantine, by reason.
-        days: both by day, for the days with most changes: the day of a window's start, of a late
-            record's slot, of a malformed record's arrival. None: rows without a day.
-        other_days: the number of other days with changes, and both summed up over them.
+        days: the changes of windows and of quarantine on the days with most changes: the day of a
+            window's start, of a late record's slot, of a malformed record's arrival. None: rows
+            without a day.
+        other_days: the number of other days with changes, and the sums of their changes.
         days_cut: whether more than `MOST_DAYS` days change; the rest are left out.
     """
 
@@ -169,7 +170,7 @@ class _Days:
     cut: bool = False
 
     def count(self, table: str, rows: Part, partition: str, words: Mapping[str, str]) -> None:
-        """Count the rows of a diff."""
+        """Count the rows of a diff by day; `words`: the kind of change for each operation."""
         groups = counted_by(rows, [partition, OP])
         self._add(table, [(row[partition], words[row[OP]], row[ROWS]) for row in groups])
 
@@ -230,10 +231,8 @@ def _shown_windows(
     for op in (INSERT,) if windows.replaces_all else (INSERT, DELETE):
         if windows.counts[op]:
             rows = first_rows(rows_with(windows.rows, op), by, keys, most).to_pylist()
-            shown += [
-                _change(ctx, op, row if op == DELETE else None, row if op == INSERT else None)
-                for row in rows
-            ]
+            sides = ((None, row) if op == INSERT else (row, None) for row in rows)
+            shown += [_change(ctx, op, before, after) for before, after in sides]
     return shown, in_values
 
 
