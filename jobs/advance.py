@@ -1,6 +1,6 @@
 """A scheduled run as a Spark application: `spark-submit jobs/advance.py PIPELINE --to …`.
 
-Arguments, environment and exit codes are those of `strandline advance`.
+It has the arguments, environment and exit codes of `strandline advance`.
 """
 
 from __future__ import annotations

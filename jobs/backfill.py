@@ -1,6 +1,6 @@
 """A backfill as a Spark application: `spark-submit jobs/backfill.py PIPELINE --start … --end …`.
 
-Arguments, environment and exit codes are those of `strandline backfill`.
+It has the arguments, environment and exit codes of `strandline backfill`.
 """
 
 from __future__ import annotations

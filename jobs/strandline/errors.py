@@ -168,58 +168,58 @@ def storage_error(
         if the path or its permissions are wrong, a file of a table is truncated, or a table's log
         is damaged; None for another exception.
     """
-    said = str(error)
-    if _OVERTAKEN.search(said):
+    text = str(error)
+    if _OVERTAKEN.search(text):
         return RetryableError(place, "somebody else has written it meanwhile", "try again")
-    if _OF_A_REQUEST.search(said):
+    if _OF_A_REQUEST.search(text):
         return store_error(place, error)
-    if _FULL.search(said):
+    if _FULL.search(text):
         way_out = (
             "free space there and in TMPDIR, then run it again: partly written files are ignored"
         )
         return RetryableError(place, "the disk is full", way_out)
-    if _TOO_LARGE.search(said):
+    if _TOO_LARGE.search(text):
         way_out = "raise it (ulimit -f), then run it again: partly written files are ignored"
         return RetryableError(place, "a file would exceed the limit on the size of files", way_out)
     is_of_system = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
-    if _CUT.search(said):
+    if _CUT.search(text):
         way_out = "it was not stored when the power was cut: see 'A power cut' in the guide"
-        return InputError(place, f"a file is not whole ({telling_line(said)})", way_out)
-    if _DAMAGED_LOG.search(said):
-        problem = f"a table's log is damaged ({telling_line(said)[:_LONGEST]})"
+        return InputError(place, f"a file is not whole ({telling_line(text)})", way_out)
+    if _DAMAGED_LOG.search(text):
+        problem = f"a table's log is damaged ({telling_line(text)[:_LONGEST]})"
         return InputError(place, problem, "restore the files of its _delta_log from a copy")
     if not (of_a_store or is_of_system):
         return None
-    if _NOT_WRITABLE.search(said):
+    if _NOT_WRITABLE.search(text):
         return _cannot_be_read(place, error) if to_read else _refused(place, error)
-    return RetryableError(place, f"the store failed ({telling_line(said)})", "try again")
+    return RetryableError(place, f"the store failed ({telling_line(text)})", "try again")
 
 
 def store_error(place: str, error: BaseException) -> StrandlineError:
     """The error for a request that an object store has refused or not answered."""
-    said = str(error)
-    if _UNKNOWN.search(said):
+    text = str(error)
+    if _UNKNOWN.search(text):
         return InputError(place, "no such kind of store is known", "name a folder, or s3://BUCKET")
-    if _NO_BUCKET.search(said):
+    if _NO_BUCKET.search(text):
         way_out = "create it, or name another with --lake"
         return InputError(place, "there is no such bucket", way_out)
-    if _NO_CREDENTIALS.search(said):
+    if _NO_CREDENTIALS.search(text):
         way_out = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         return NoAccessError(place, "there are no credentials for its store", way_out)
-    if _CREDENTIALS_REFUSED.search(said):
+    if _CREDENTIALS_REFUSED.search(text):
         return NoAccessError(
             place,
             "its store refuses the credentials",
             "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and what they may do there",
         )
-    if _NO_HTTP.search(said):
+    if _NO_HTTP.search(text):
         way_out = "name https://… in AWS_ENDPOINT_URL, or set AWS_ALLOW_HTTP=true"
         return InputError(place, "its store has no address that may be asked", way_out)
     return RetryableError(
         place,
         "its store does not answer as it should",
         "check AWS_ENDPOINT_URL, and that the store is there; then try again "
-        f"({telling_line(said)[:_LONGEST]})",
+        f"({telling_line(text)[:_LONGEST]})",
     )
 
 

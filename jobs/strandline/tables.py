@@ -16,7 +16,7 @@ class PublishedTable:
 
     Attributes:
         name: its folder below the pipeline's folder.
-        columns: its columns with their types, without those of the pipeline.
+        columns: its columns with their types, without the columns that the pipeline defines.
         keys: the columns that identify a row; names are compared without case, as Spark does.
         partition: the date column by which it is partitioned.
         start: the instant that decides whether a row belongs to a range.
@@ -204,5 +204,6 @@ def of_windows(tables: Iterable[PublishedTable]) -> list[str]:
 
 def tables_begun(publish: Mapping[str, Sequence[str]] | None) -> dict[str, PublishedTable]:
     """The tables of a run, from the field `publish` of its ledger step."""
-    said = publish or {}
-    return tables_of(said.get("key", ()), pairs_of_windows="pairs" in said.get("of_windows", ()))
+    publish = publish or {}
+    has_pairs = "pairs" in publish.get("of_windows", ())
+    return tables_of(publish.get("key", ()), pairs_of_windows=has_pairs)

@@ -57,9 +57,9 @@ def alert_findings(
 ) -> None:
     """Send an alarm for each new finding of a command's result, once to each receiver.
 
-    An Airflow Variable of the pipeline keeps what each receiver was sent. A finding that a later
-    result lacks is removed from it, so that it is sent again when it comes back; an alarm that
-    could not be delivered is sent with the next result.
+    An Airflow Variable of the pipeline keeps the alarms sent to each receiver. A finding that a
+    later result lacks is removed from it, so that it is sent again when it comes back; an alarm
+    that could not be delivered is sent with the next result.
 
     Args:
         context: the task's context.
@@ -103,13 +103,13 @@ def _alerted(
 def alarms_in(answer: Mapping[str, Any], pipeline: str, link: str) -> list[Alarm]:
     """An alarm for each warning and each critical finding of an answer, in its order."""
     within = answer.get("range") or {}
-    said = f"{within['start']} to {within['end']}" if within else ""
+    text = f"{within['start']} to {within['end']}" if within else ""
     return [
         Alarm(
             _OF_FINDING.get(finding["name"], "warning"),
             finding["name"],
             pipeline,
-            said,
+            text,
             visible(finding["sentence"])[:_LONGEST],
             link,
         )
@@ -147,10 +147,10 @@ def _spec_of(pipeline: Any, task: Any) -> PipelineSpec | None:
 def _asked_range(task: Any) -> str:
     """The range in a task's arguments; empty if it has none, or they could not be rendered."""
     arguments = getattr(task, "application_args", None)
-    said = options_of(arguments) if isinstance(arguments, Sequence) else {}
-    if "start" in said and "end" in said:
-        return f"{said['start']} to {said['end']}"
-    return f"up to {said['to']}" if "to" in said else ""
+    options = options_of(arguments) if isinstance(arguments, Sequence) else {}
+    if "start" in options and "end" in options:
+        return f"{options['start']} to {options['end']}"
+    return f"up to {options['to']}" if "to" in options else ""
 
 
 def _in_short(error: Any) -> str:

@@ -10,7 +10,7 @@ from airflow.sdk import Asset, AssetAlias
 
 from strandline_airflow.catalogue import published_asset
 
-_SAID = ("run_id", "kind", "range", "horizon", "dates", "completed")
+_FACTS = ("run_id", "kind", "range", "horizon", "dates", "completed")
 """The keys of a run's JSON document that its asset event repeats."""
 _PUBLISHED = AssetAlias("strandline_published")
 """The alias of the event for a pipeline's tables as a whole. It is sent beside the events of single
@@ -48,24 +48,24 @@ def announce(events: Any, outlets: Sequence[Any], pipeline: str | None, answer: 
     """
     if pipeline is None:
         return
-    said, days = event_of(answer), changed_dates(answer)
+    event, days = event_of(answer), changed_dates(answer)
     for outlet in outlets:
         if isinstance(outlet, Asset):
-            events[outlet].extra = said
+            events[outlet].extra = event
             events[outlet].add_partitions(days)
         elif outlet == _REPROCESSED or (outlet == _PUBLISHED and days):
-            events[outlet].add(published_asset(pipeline), extra=said)
-        elif outlet == _COMPLETE and said.get("completed"):
-            events[outlet].add(complete_asset(pipeline), extra=said)
+            events[outlet].add(published_asset(pipeline), extra=event)
+        elif outlet == _COMPLETE and event.get("completed"):
+            events[outlet].add(complete_asset(pipeline), extra=event)
 
 
 def event_of(answer: Any) -> dict[str, Any]:
     """The `extra` of an event: run id, range, counts, verdict and findings of a run."""
     if not isinstance(answer, Mapping):
         return {}
-    said = {name: answer[name] for name in _SAID if answer.get(name) not in (None, [], {})}
+    facts = {name: answer[name] for name in _FACTS if answer.get(name) not in (None, [], {})}
     findings = answer.get("findings") or []
-    return said | {
+    return facts | {
         "status": answer.get("status"),
         "counts": answer.get("diff") or {},
         "verdict": min((finding["severity"] for finding in findings), default="OK"),

@@ -40,7 +40,7 @@ def store_environment() -> dict[str, str]:
     found = BaseHook.get_connection(name)
     extra = found.extra_dejson
     endpoint = str(extra.get("endpoint_url") or "")
-    said = {
+    variables = {
         "AWS_ACCESS_KEY_ID": found.login,
         "AWS_SECRET_ACCESS_KEY": found.password,
         "AWS_SESSION_TOKEN": extra.get("aws_session_token"),
@@ -48,10 +48,10 @@ def store_environment() -> dict[str, str]:
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ALLOW_HTTP": "true" if endpoint.startswith("http://") else None,
     }
-    for secret in (said["AWS_SECRET_ACCESS_KEY"], said["AWS_SESSION_TOKEN"]):
+    for secret in (variables["AWS_SECRET_ACCESS_KEY"], variables["AWS_SESSION_TOKEN"]):
         if secret:
             mask_secret(secret)
-    return {variable: str(value) for variable, value in said.items() if value}
+    return {variable: str(value) for variable, value in variables.items() if value}
 
 
 def spark_master(spark_connection: str) -> str | None:

@@ -51,39 +51,39 @@ def engine_of_task(
     Raises:
         AirflowFailException: the engine is unknown, or its server has no address.
     """
-    said = _said_by_connection()
-    environment = {**os.environ, **said}
+    of_connection = _set_by_connection()
+    environment = {**os.environ, **of_connection}
     try:
         choice = choose(
             environment, engine=asked or None, of_pipeline=_of_file(pipeline, pipelines)
         )
     except InputError as error:
-        way_out = f"in Airflow the connection {CONNECTION!r} says it"
+        way_out = f"in Airflow the connection {CONNECTION!r} sets it"
         raise AirflowFailException(f"{error}; {way_out}") from None
     handed_on: dict[str, str] = {ENGINE: choice.name}
     if choice.name == "sail":
         handed_on[TRUST] = str(int(choice.trust_this_machine))
     if choice.remote is not None:
         handed_on[REMOTE] = choice.remote
-        handed_on |= {name: said[name] for name in (TOKEN,) if name in said}
+        handed_on |= {name: of_connection[name] for name in (TOKEN,) if name in of_connection}
     return TaskEngine(choice.name, handed_on)
 
 
-def _said_by_connection() -> dict[str, str]:
+def _set_by_connection() -> dict[str, str]:
     """The fields of the connection under the names of their environment variables."""
     found = connection()
     if found is None:
         return {}
     extra = found.extra_dejson
-    said = {
+    variables = {
         ENGINE: extra.get("engine"),
         REMOTE: extra.get("remote") or _address(found, use_ssl=extra.get("use_ssl")),
         TRUST: extra.get("trust_this_machine"),
         TOKEN: found.password or extra.get("token"),
     }
-    if said[TOKEN]:
-        mask_secret(said[TOKEN])
-    return {name: str(value) for name, value in said.items() if value not in (None, "")}
+    if variables[TOKEN]:
+        mask_secret(variables[TOKEN])
+    return {name: str(value) for name, value in variables.items() if value not in (None, "")}
 
 
 def _address(connection: Connection, *, use_ssl: object) -> str | None:

@@ -59,8 +59,8 @@ def raise_broken_files(pipelines: str | Path | None, module: MutableMapping[str,
     """
     folder = _folder(pipelines, module)
     if broken := read_catalogue(folder).broken:
-        said = "\n".join(str(error) for error in broken)
-        raise InputError(folder.name, f"{len(broken)} broken, so without a daily DAG\n{said}")
+        errors = "\n".join(str(error) for error in broken)
+        raise InputError(folder.name, f"{len(broken)} broken, so without a daily DAG\n{errors}")
 
 
 def _folder(pipelines: str | Path | None, module: MutableMapping[str, Any]) -> Path:

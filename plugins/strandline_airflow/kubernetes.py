@@ -58,8 +58,8 @@ class KubernetesRunner:
         """The run in the ledger; None if it is not there."""
         pipeline = spec.arguments[len(spec.title.split()) - 1]
         asked = [str(settings.executable()), "runs", "list", pipeline, "--json"]
-        said = PlainProcess().run(asked, spec.environment, self._log)
+        done = PlainProcess().run(asked, spec.environment, self._log)
         shared = sha256(spec.run_id.encode()).hexdigest()[:10]
-        listed = [] if said.exit_code else said.answer
+        listed = [] if done.exit_code else done.answer
         runs = [run for run in listed if run["run_id"].startswith(shared)]
         return {"pipeline": pipeline, **runs[0]} if runs else None

@@ -43,7 +43,7 @@ class StrandlineJobOperator(BaseOperator):
         engine: `spark`, `connect` or `sail`, or a callable that returns it when rendered; if it is
             empty, the connection `strandline_engine`, the environment or the pipeline's file
             decides.
-        conf: settings of the engine `spark`; the command itself reads those of the pipeline.
+        conf: settings of the engine `spark`; the command itself reads the pipeline's settings.
         env_vars: further environment variables of the command's process.
         lake: the lake's root; None: from the connection or the environment.
         pipelines: the folder of the pipeline files; None: from the connection or the environment.

@@ -55,7 +55,7 @@ def failure_of(
     """
     meaning = _FINAL.get(exit_code)
     headline = f"{job} ended with exit code {exit_code}" + (f": {meaning}" if meaning else "")
-    message = f"{headline}. It said:\n{_said(output, answer)}"
+    message = f"{headline}. It said:\n{_error_of(output, answer)}"
     if exit_code == AuditFailedError.exit_code:
         return AuditRejectedError(message)
     kind = error_of(answer).get("kind")
@@ -64,11 +64,11 @@ def failure_of(
     return AirflowFailException(message) if meaning else AirflowException(message)
 
 
-def _said(output: Sequence[str], answer: Any) -> str:
+def _error_of(output: Sequence[str], answer: Any) -> str:
     """The error in a command's document; if there is none, its last lines without Spark's log."""
     match error_of(answer):
         case {"place": place, "problem": problem, "way_out": way_out}:
             message = f"{place}: {problem}" + (f"; {way_out}" if way_out else "")
             return visible(message, keep="\n")
-    said = [line for line in output if line.strip() and not _NOISE.match(line)]
-    return "\n".join(said[-_LINES_SHOWN:])
+    lines = [line for line in output if line.strip() and not _NOISE.match(line)]
+    return "\n".join(lines[-_LINES_SHOWN:])

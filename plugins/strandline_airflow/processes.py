@@ -57,7 +57,7 @@ class PlainProcess:
 
         Args:
             command: the program and its arguments; the log shows them.
-            environment: variables in addition to those of the task; the log does not show them.
+            environment: variables in addition to the task's; the log does not show them.
             log: the task's logger.
             secret: text that the log and the output show as `***`.
         """
@@ -103,7 +103,7 @@ class PlainProcess:
 
 
 def end_tree(process: subprocess.Popen[Any], *, ask_all: bool = False) -> None:
-    """Terminate a process and its children, and kill those that still run after the grace time.
+    """Terminate a process and its children, and kill all that still run after the grace time.
 
     Args:
         process: the process; it gets SIGTERM first, so that it can end its work in order.

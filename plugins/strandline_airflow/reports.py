@@ -73,7 +73,7 @@ def _report_of(pipeline: str, **days: str | None) -> str:
         )
         if done.returncode:
             status = 400 if done.returncode == InputError.exit_code else 500
-            said = done.stderr.splitlines()
-            failure = failure_of(command.name, done.returncode, said, file.read())
+            output = done.stderr.splitlines()
+            failure = failure_of(command.name, done.returncode, output, file.read())
             raise HTTPException(status, str(failure))
         return Path(folder, "report.html").read_text(encoding="utf-8")

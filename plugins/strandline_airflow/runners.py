@@ -112,10 +112,10 @@ def runner_of(
     raise AirflowFailException(f"connection {CONNECTION!r}: {problem}")
 
 
-def _kubernetes(said: Any) -> SparkOnKubernetes:
+def _kubernetes(given: Any) -> SparkOnKubernetes:
     """The cluster in the connection's extra `kubernetes`."""
     try:
-        return SparkOnKubernetes(**(said or {}))
+        return SparkOnKubernetes(**(given or {}))
     except TypeError as error:
         names = ", ".join(SparkOnKubernetes.__dataclass_fields__)
         problem = f"kubernetes: {error}; it takes {names}, and needs an image"

@@ -66,7 +66,8 @@ def job_environment(
 ) -> dict[str, str]:
     """The environment variables of a command: lake, pipelines, and the store's credentials.
 
-    Lake and pipelines are those of the DAGs; the credentials come from a connection, if it has any.
+    Lake and pipelines are the same as for the DAGs; the credentials come from a connection, if it
+    has any.
     """
     return {
         **store_environment(),

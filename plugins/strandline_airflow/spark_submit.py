@@ -67,8 +67,8 @@ class SparkSubmitRunner:
             if not exit_code:
                 raise
             # From None: the provider's own error repeats all that is in the log already.
-            said = list(hook._last_submit_log_lines)
-            raise failure_of(spec.title, exit_code, said, file.read()) from None
+            output = list(hook._last_submit_log_lines)
+            raise failure_of(spec.title, exit_code, output, file.read()) from None
 
     def end(self) -> None:
         """End the Spark application: the JVM and the driver's Python."""
@@ -84,7 +84,7 @@ class SparkSubmitRunner:
         try:
             BaseHook.get_connection(self._spark_connection)
         except AirflowNotFoundException:
-            # The provider would go on with master `yarn`, and fail with a riddle.
+            # The provider would go on with master `yarn`, and fail with an unrelated error.
             problem = (
                 f"there is no connection {self._spark_connection!r}: it names Spark's master; set "
                 f"AIRFLOW_CONN_{self._spark_connection.upper()}, such as "

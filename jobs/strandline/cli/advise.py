@@ -280,9 +280,9 @@ def _clocks(advice: Mapping[str, Any]) -> str:
     if not clocks["records"]:
         return f"clocks: no event time is more than {limit} after its arrival"
     with_limit, without = clocks["with"], clocks["without"]
-    said = "in force" if clocks["in_force"] else "not in the file"
+    origin = "in force" if clocks["in_force"] else "not in the file"
     return (
         f"clocks: {number_of(clocks['records'], 'event time')} more than {limit} after arrival, "
-        f"malformed by max_ahead {limit} ({said}): with it {with_limit['lost']:,} of the other "
+        f"malformed by max_ahead {limit} ({origin}): with it {with_limit['lost']:,} of the other "
         f"records too late, without it {without['lost']:,}"
     )

@@ -75,7 +75,7 @@ def _what_stays(found: Mapping[str, Any]) -> list[str]:
 
 
 def _others_with_these_rows(spec: PipelineSpec, at: Places) -> list[str]:
-    """Notes that name the other pipelines over the same landing tables, and files not readable."""
+    """Notes on other pipelines over the same landing tables, and on pipeline files with errors."""
     from strandline.spec import files_by_name, load_spec, only_one  # noqa: PLC0415
 
     of_this, others, unread = _landing_tables(spec, at.root), [], []
@@ -96,7 +96,7 @@ def _others_with_these_rows(spec: PipelineSpec, at: Places) -> list[str]:
 
 
 def _landing_tables(spec: PipelineSpec, lake: Lake) -> set[str]:
-    """The places of the tables from which a pipeline's records come, of results in the end."""
+    """The places of a pipeline's landing tables; over results, of the first pipeline's tables."""
     from strandline.spec.chained import ResultsSpec  # noqa: PLC0415
 
     if isinstance(spec, ResultsSpec):

@@ -234,7 +234,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class RulesOfRun:
-    """Rules of one run that override those of the pipeline's file."""
+    """Rules of one run that override the rules of the pipeline's file."""
 
     allowed_lateness: AllowedLateness = None
     bound: Bound = None

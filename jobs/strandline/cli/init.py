@@ -128,8 +128,8 @@ def _landed(table: Any, proposed: Proposed, root: Lake) -> str:
     if table.is_landed:
         raise InputError("--land", f"{table.said} is a Delta table already", "leave it out")
     uri = root.resolve(table.said)
-    landed, there = land(table, proposed.proposal.roles, uri)
-    before = f"; {there} were there already" if there else ""
+    landed, landed_before = land(table, proposed.proposal.roles, uri)
+    before = f"; {landed_before} were there already" if landed_before else ""
     return f"landed {landed} {'file' if landed == 1 else 'files'} in {uri}{before}"
 
 

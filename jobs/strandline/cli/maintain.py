@@ -63,7 +63,7 @@ def maintain(
 ) -> None:
     """Compact small files, remove what is no longer needed.
 
-    What is to be done is shown before, and measured after. No engine is started.
+    Shows the steps before it does them, then the sizes of the tables. No engine is started.
     """
     from strandline.pipeline.manage.maintain import Retention  # noqa: PLC0415
 

@@ -28,14 +28,14 @@ _SECONDS_TO_END = 0.5
 
 @contextmanager
 def filtered() -> Iterator[None]:
-    """A context in which messages of libraries are shown, but for those that no user needs.
+    """A context in which messages of libraries are shown, except messages that no user needs.
 
     Libraries and child processes write to the file descriptor, which is a pipe in this context;
     Python still writes to the terminal itself. Whole lines are shown. Where Python's stream is
     another one, as in a test or in a program that calls the command, nothing is filtered.
 
-    What a library writes just before it ends the whole process is lost: Python then says where it
-    was called.
+    The last message of a library that ends the whole process is lost; Python then names the place
+    of the call.
     """
     if not _writes_to_descriptor():
         yield

@@ -49,36 +49,37 @@ def test(
 
     of_pipeline = file_of(at.folder, pipeline)
     place = file or of_pipeline.with_name(f"{of_pipeline.stem}{TEST_SUFFIX}")
-    asked = read_test(place)
-    result = run_test(load_spec(of_pipeline), asked)
+    given = read_test(place)
+    result = run_test(load_spec(of_pipeline), given)
     if update:
         place.write_text(updated(place, result.windows, result.quarantine), encoding="utf-8")
         typer.echo(f"written: {escape(str(place))}; read it before you commit it")
         return
-    said = {
+    found = {
         "pipeline": pipeline,
-        "rows": len(asked.rows),
+        "rows": len(given.rows),
         "passed": not result.differences,
         "differences": [_as_json(one) for one in result.differences],
         "windows": [_plain(row) for row in result.windows],
         "quarantine": result.quarantine,
     }
-    show.document(said, as_json=as_json, human=lambda _: _page(pipeline, len(asked.rows), result))
+    show.document(found, as_json=as_json, human=lambda _: _show(pipeline, len(given.rows), result))
     if result.differences:
         raise typer.Exit(_FAILED)
 
 
-def _page(pipeline: str, rows: int, result: Result) -> None:
+def _show(pipeline: str, rows: int, result: Result) -> None:
+    """Print the outcome of a test, and its differences as a table."""
     windows, refused = number_of(len(result.windows), "window"), len(result.quarantine)
-    many = f"{number_of(rows, 'row')}, {windows}, {refused:,} refused"
+    counts = f"{number_of(rows, 'row')}, {windows}, {refused:,} refused"
     if not result.differences:
-        show.out.print(f"[bold green]passed[/] {escape(pipeline)}: {many}")
+        show.out.print(f"[bold green]passed[/] {escape(pipeline)}: {counts}")
         return
-    show.out.print(f"[bold red]failed[/] {escape(pipeline)}: {many}")
+    show.out.print(f"[bold red]failed[/] {escape(pipeline)}: {counts}")
     lines = table("row", "column", "expected", "came", first="table")
     for one in result.differences:
         for column, expected, came in _cells(one):
-            lines.add_row(one.table, _named(one.row), column, expected, came)
+            lines.add_row(one.table, _columns_in(one.row), column, expected, came)
     show.out.print(lines)
 
 
@@ -88,14 +89,14 @@ def _cells(one: Difference) -> Sequence[tuple[str, str, str]]:
         return [("", "this row", "none")]
     if one.what == "unexpected":
         return [("", "none", "this row")]
-    return [(escape(name), _said(a), _said(b)) for name, (a, b) in one.columns.items()]
+    return [(escape(name), _text_of(a), _text_of(b)) for name, (a, b) in one.columns.items()]
 
 
-def _named(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{escape(name)} {_said(value)}" for name, value in row.items())
+def _columns_in(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{escape(name)} {_text_of(value)}" for name, value in row.items())
 
 
-def _said(value: Any) -> str:
+def _text_of(value: Any) -> str:
     return escape("null" if value is None else str(_plain_value(value)))
 
 

@@ -12,7 +12,7 @@ from strandline.cli.groups import Places
 from strandline.errors import StrandlineError, UnexpectedError, storage_error
 
 IDLE_S = 300.0
-"""The idle time in seconds after which it ends, since its libraries take some hundred megabytes."""
+"""The seconds without a question after which the process ends: it takes some hundred megabytes."""
 
 
 def views(*, at: Places) -> None:
@@ -38,15 +38,14 @@ def _answered(question: dict[str, Any], at: Places) -> dict[str, Any]:
         spec, now_ms = at.spec(pipeline), int(time.time() * 1000)
         return {"found": answer(question["view"], spec, at.root, question["asked"], now_ms)}
     except StrandlineError as error:
-        return {"error": _said(error)}
+        return {"error": _as_json(error)}
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust, too, over a broken table
-        return {
-            "error": _said(storage_error(pipeline, error) or UnexpectedError.of(pipeline, error))
-        }
+        known = storage_error(pipeline, error) or UnexpectedError.of(pipeline, error)
+        return {"error": _as_json(known)}
 
 
-def _said(error: StrandlineError) -> dict[str, Any]:
+def _as_json(error: StrandlineError) -> dict[str, Any]:
     kind, exit_code = type(error).__name__, error.exit_code
     return {"kind": kind, "message": str(error), "exit_code": exit_code}

@@ -123,7 +123,7 @@ def _parts(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _records(scenario: GoldenScenario | GoldenTwoInputs) -> tuple[Record, ...]:
     ids = [record.id for record in scenario.records]
     if len(set(ids)) != len(ids):
-        raise InputError(scenario.name, "an id stands twice", "give each record its own id")
+        raise InputError(scenario.name, "two records have one id", "give each record its own id")
     _check_channels(scenario)
     gap_field = None if scenario.window is None else scenario.window.gap_field
     return tuple(

@@ -112,7 +112,7 @@ class GridWindows(WindowKind):
 
 
 class GlobalWindows(GridWindows):
-    """Global windows, and those that count: one slot of all time, made of the whole history."""
+    """Global and counting windows: one slot of all time, made of the whole history."""
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:

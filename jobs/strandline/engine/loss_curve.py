@@ -58,7 +58,7 @@ class Offer:
 
     @property
     def without_bound(self) -> PipelineSpec:
-        """The pipeline with bound 0 whose thresholds are those of the totals on offer.
+        """The pipeline with bound 0, with the thresholds of the totals on offer.
 
         Its windows are one unit long, so that one ends wherever a total may put a threshold; the
         total in force is its allowed lateness.
@@ -138,7 +138,7 @@ def observe_without_bound(records: DataFrame, offer: Offer, axis: Axis, horizon_
 
 
 def reached(history: History, offer: Offer, horizon_ms: int) -> Reached:
-    """When a watermark with bound 0 closes each window of the range, by each total."""
+    """When a watermark with bound 0 closes each window of the range, for each total lateness."""
     slots_ms = _slots(history, offer)
     totals_ms = np.asarray(offer.totals_ms, dtype=np.int64)
     thresholds = (slots_ms + offer.grid.size_ms - 1)[:, None] + totals_ms[None, :]

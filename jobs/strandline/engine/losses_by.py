@@ -78,7 +78,7 @@ class Losses:
         """The loss curve of all records."""
         sums = collected(self.lost.groupBy(LOST_BY).agg(F.sum(c.RECORDS).alias(c.RECORDS)))
         by_totals = dict(zip(sums[LOST_BY], sums[c.RECORDS], strict=True))
-        lost = [int(by_totals.get(many, 0)) for many in range(1, len(self.totals_ms) + 1)]
+        lost = [int(by_totals.get(totals, 0)) for totals in range(1, len(self.totals_ms) + 1)]
         kept = int(self.records[c.RECORDS].sum()) - sum(lost)
         return curve_of(self.totals_ms, [kept, *lost])
 
@@ -173,21 +173,24 @@ def _lost(placed: DataFrame, offer: Offer, closes: Reached, axis: Axis) -> DataF
     The smallest total is tested first; only the few records that it loses are joined with the
     others.
     """
-    slots = {c.SLOT: pa.array(closes.slots_ms, pa.int64())}
-    names = [f"{_CLOSE}{place}" for place in range(len(offer.totals_ms))]
-    smallest, *others = (pa.array(of_total.tolist(), axis.kind) for of_total in closes.seen_from.T)
-    first, rest = (
-        F.broadcast(from_arrow(placed.sparkSession, pa.table(slots | part)))
-        for part in ({names[0]: smallest}, dict(zip(names[1:], others, strict=True)))
-    )
-    lost = placed.join(first, c.SLOT).where(_loses(names[0])).join(rest, c.SLOT)
-    lost_by = reduce(Column.__add__, (_loses(name).cast("int") for name in names[1:]), F.lit(1))
+    smallest, *others = range(len(offer.totals_ms))
+
+    def closed_by(totals: Sequence[int]) -> DataFrame:
+        columns = {c.SLOT: pa.array(closes.slots_ms, pa.int64())}
+        for total in totals:
+            seen_from = closes.seen_from[:, total]
+            columns[f"{_CLOSE}{total}"] = pa.array(seen_from.tolist(), axis.kind)
+        return F.broadcast(from_arrow(placed.sparkSession, pa.table(columns)))
+
+    lost = placed.join(closed_by([smallest]), c.SLOT).where(_loses(smallest))
+    lost = lost.join(closed_by(others), c.SLOT)
+    lost_by = reduce(Column.__add__, (_loses(total).cast("int") for total in others), F.lit(1))
     return lost.withColumns({DAY: date_of(F.col(c.SLOT)), LOST_BY: lost_by})
 
 
-def _loses(close: str) -> Column:
-    """Whether a record arrived after its window had closed, by a column of CLOSE."""
-    return F.col(c.INSTANT) >= F.col(close)
+def _loses(total: int) -> Column:
+    """Whether a record arrived after a total had closed its window; `total`: its number."""
+    return F.col(c.INSTANT) >= F.col(f"{_CLOSE}{total}")
 
 
 def _observed(history: History, offer: Offer) -> pd.DataFrame:

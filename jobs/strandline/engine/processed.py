@@ -18,9 +18,9 @@ from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
 from strandline.engine.replay import calls
 from strandline.engine.replay.calls import Calls, call_partition
+from strandline.engine.replay.dataframe import FIRST, UNTIL, position_of
 from strandline.engine.replay.outcome import IS_SHOWN, NUMBER
 from strandline.engine.replay.rebuild import OverReplay
-from strandline.engine.replay.rows import FIRST, UNTIL, position_of
 from strandline.engine.results.rows import POSITION, fired_with, window_key
 from strandline.errors import InputError
 from strandline.spec import functions
@@ -37,7 +37,7 @@ class ProcessedRebuild(OverReplay):
     """A rebuild that passes the records of each firing to a function."""
 
     def windows(self) -> DataFrame:
-        """The windows of `replay`, with what the function returned for their last firing."""
+        """The windows of `replay`, with the function's result for their last firing."""
         spec, rows = self.history.spec, self.replay.windows()
         last = self._returned(identity(spec, self.source_columns))
         last = last.withColumnRenamed(NUMBER, "firings")
@@ -45,13 +45,13 @@ class ProcessedRebuild(OverReplay):
         return both.select(*rows.columns, *spec.returns)
 
     def firings(self, identity: Column) -> DataFrame:
-        """The firings, with what the function returned for each."""
+        """The firings, each with the function's result."""
         rows, spec = self.replay.firings(identity), self.history.spec
         return rows.join(self._returned(identity), [*window_key(spec), NUMBER])
 
     @cached_property
     def _returned(self) -> PerIdentity:
-        """What the function returned for each reported firing, by `window_key` and NUMBER."""
+        """The function's result for each reported firing, by `window_key` and NUMBER."""
         return PerIdentity(self._call)
 
     def _call(self, identity: Column) -> DataFrame:
@@ -108,11 +108,11 @@ def calls_of(spec: PipelineSpec, group: tuple[str, ...], order: tuple[str, ...])
     """The calls of a pipeline's function; `group` and `order`: see `Calls`.
 
     Raises:
-        InputError: the text of the function's module is missing.
+        InputError: the source of the function's module is missing.
     """
     if spec.process is None or not spec.process.files:
-        problem = "it has no text of the function's module"
-        raise InputError(f"{spec.pipeline}: process", problem, "read it from its file")
+        problem = "the source of the function's module is missing"
+        raise InputError(f"{spec.pipeline}: process", problem, "load the pipeline from its file")
     return Calls(
         function=spec.process.name,
         files=dict(spec.process.files),

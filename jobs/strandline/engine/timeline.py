@@ -1,7 +1,7 @@
 """The observations of arrival days, and the queries that a run makes: facts whole, cells in slices.
 
 Facts of (day, channel), (day, event date) and (day, reason) are few: they are read for all days.
-Cells are many: a run queries those of some days, slots and thresholds, and never all.
+Cells are many: a run queries the cells of some days, slots and thresholds, and never all.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Observed:
 
     @cached_property
     def day_map(self) -> pd.DataFrame:
-        """The cells of well-formed records that a query selects."""
+        """See `Timeline`."""
         return day_map_of(self.well_formed)
 
     @cached_property
@@ -196,8 +196,8 @@ class CombinedTimeline:
 
 def concatenated(*parts: pd.DataFrame) -> pd.DataFrame:
     """The concatenated rows of tables with the same columns."""
-    there = [part for part in parts if len(part)]
-    return pd.concat(there, ignore_index=True) if there else parts[0]
+    filled = [part for part in parts if len(part)]
+    return pd.concat(filled, ignore_index=True) if filled else parts[0]
 
 
 def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:

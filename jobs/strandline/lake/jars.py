@@ -113,9 +113,9 @@ def download(
             problem, way_out = f"no Java ({error.strerror})", "install Java 17, or set JAVA_HOME"
             raise InputError(_PLACE, problem, way_out) from None
     if done.returncode != 0:
-        said = (done.stdout + done.stderr).strip()
+        output = (done.stdout + done.stderr).strip()
         way_out = "go online, or name a mirror with DEFAULT_ARTIFACT_REPOSITORY"
-        raise RetryableError(_PLACE, f"Ivy could not fetch them:\n{said}\n", way_out)
+        raise RetryableError(_PLACE, f"Ivy could not fetch them:\n{output}\n", way_out)
 
 
 def _ivy_settings(cache: str, mirror: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The facts of an arrival day of two landing tables, stored as those of one table."""
+"""The facts of an arrival day of two landing tables, stored as the facts of one table."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def facts_of_two(
     """The facts of a day of both tables; None: it has no rows in either.
 
     The digest contains both tables' facts, so that new rows of one do not hide missing rows of the
-    other. `version` and `table_id` are those of both.
+    other. `version` and `table_id` combine both tables', too.
     """
-    both = [_NOTHING if said is None else said for said in (left, right)]
-    rows = [said.rows for said in both]
+    both = [_NOTHING if facts is None else facts for facts in (left, right)]
+    rows = [facts.rows for facts in both]
     known = [count for count in rows if count is not None]
     digest = json.dumps(
-        [[said.rows, said.digest, said.landing_version, said.table_id] for said in both]
+        [[facts.rows, facts.digest, facts.landing_version, facts.table_id] for facts in both]
     )
     count = sum(known) if len(known) == len(rows) else None
     return DayFacts(count, digest, version, table_id=table_id)
@@ -50,7 +50,7 @@ def changes_of_two(known: KnownDays, landed: Mapping[str, LandedDays]) -> Landin
         compare(
             replace(
                 known,
-                facts={day: facts_of_side(said, number) for day, said in known.facts.items()},
+                facts={day: facts_of_side(of_day, number) for day, of_day in known.facts.items()},
                 first_id=first_ids[number],
             ),
             landed[name],

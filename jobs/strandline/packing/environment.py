@@ -86,11 +86,11 @@ def pack(contents: Contents, versions: str, target: Path, uv: Uv) -> str:
 
 def _lead_to(contents: Contents, made: Path) -> None:
     """Point an environment to the workers' Python, which need not exist on this machine."""
-    python, said = made / "bin" / "python", made / "pyvenv.cfg"
+    python, config = made / "bin" / "python", made / "pyvenv.cfg"
     python.unlink()
     python.symlink_to(contents.interpreter)
     home = f"home = {contents.interpreter.parent}"
-    said.write_text(re.sub("^home = .*", home, said.read_text(), flags=re.MULTILINE))
+    config.write_text(re.sub("^home = .*", home, config.read_text(), flags=re.MULTILINE))
 
 
 def _write(made: Path, target: Path) -> None:

@@ -167,15 +167,15 @@ def _finished(
 ) -> Package:
     """Write the package's description, and remove files of an earlier package."""
     pieces = _pieces(folder, contents)
-    said = [asdict(piece) for piece in pieces]
+    entries = [asdict(piece) for piece in pieces]
     earlier = before.get("pieces", [])
     for name in {piece["file"] for piece in earlier} - {piece.file for piece in pieces}:
         (folder / name).unlink(missing_ok=True)
     half = folder / f".{_MANIFEST}.part"
-    half.write_text(json.dumps({"made_of": made_of, "pieces": said}, indent=2))
+    half.write_text(json.dumps({"made_of": made_of, "pieces": entries}, indent=2))
     half.replace(folder / _MANIFEST)
     made = tuple(
-        one["file"] for one in said if one not in earlier or Path(one["file"]).name in fetched
+        one["file"] for one in entries if one not in earlier or Path(one["file"]).name in fetched
     )
     spark = {
         "spark.archives": f"{(folder / contents.file_name).absolute()}#{_FOLDER_OF_EXECUTORS}",

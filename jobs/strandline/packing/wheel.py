@@ -42,8 +42,8 @@ def origin(given: Path | None = None) -> Path:
 
 
 def _installed_from() -> Path | None:
-    said = distribution("strandline").read_text("direct_url.json")
-    parts = urlsplit(json.loads(said)["url"]) if said else None
+    direct_url = distribution("strandline").read_text("direct_url.json")
+    parts = urlsplit(json.loads(direct_url)["url"]) if direct_url else None
     return Path(url2pathname(parts.path)) if parts and parts.scheme == "file" else None
 
 

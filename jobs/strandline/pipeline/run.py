@@ -20,8 +20,8 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.writable import require_writable
+from strandline.pipeline.audit.arrival_checks import checks_of, note_of_dates
 from strandline.pipeline.audit.arrivals import RunArrivals
-from strandline.pipeline.audit.checks import checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, tallies
 from strandline.pipeline.notes.notes import notes_of, of_frontier, of_staged

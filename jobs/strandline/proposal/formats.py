@@ -120,17 +120,17 @@ def _by_numbers(texts: Sequence[str]) -> TextForm | None:
         ("d{0}M{0}yyyy", "%d{0}%m{0}%Y") if day_first else ("M{0}d{0}yyyy", "%m{0}%d{0}%Y")
     )
     forms = Counter(_with_clock(spark.format(by), pandas.format(by), match) for match in matches)
-    form, many = forms.most_common(1)[0]
-    if many < LEAST_SHARE * len(texts):
+    form, count = forms.most_common(1)[0]
+    if count < LEAST_SHARE * len(texts):
         return None
     return TextForm(form.spark, form.pandas, False, form.whole_days, not (first or second))
 
 
 def epochs(numbers: Sequence[float]) -> Iterator[tuple[str, int]]:
     """The unit of numbers that count from 1970, and its units per second; None if it is unclear."""
-    for unit, many in _EPOCHS:
-        if all(_FIRST_S * many <= number < _LAST_S * many for number in numbers):
-            yield unit, many
+    for unit, per_second in _EPOCHS:
+        if all(_FIRST_S * per_second <= number < _LAST_S * per_second for number in numbers):
+            yield unit, per_second
 
 
 _EPOCHS = (("seconds", 1), ("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9))

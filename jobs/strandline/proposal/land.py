@@ -57,14 +57,14 @@ def land(table: Table, roles: Roles, uri: str) -> tuple[int, int]:
     """
     own = ARRIVAL_DATE in table.schema.names
     schema = table.schema if own else table.schema.append(pa.field(ARRIVAL_DATE, pa.date32()))
-    landed = there = 0
+    landed = landed_before = 0
     for path in table.files:
         digest = sha256_of(path)
         found = _table_at(uri)
         if found is not None:
             _require_ours(found, schema, uri)
             if found.transaction_version(_APP + digest) is not None:
-                there += 1
+                landed_before += 1
                 continue
         rows = pa.RecordBatchReader.from_batches(schema, _rows(path, table, roles, schema))
         transaction = CommitProperties(app_transactions=[Transaction(_APP + digest, 1)])
@@ -73,7 +73,7 @@ def land(table: Table, roles: Roles, uri: str) -> tuple[int, int]:
                 uri, rows, mode="append", partition_by=[ARRIVAL_DATE], commit_properties=transaction
             )
         landed += 1
-    return landed, there
+    return landed, landed_before
 
 
 def _rows(path: Path, table: Table, roles: Roles, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

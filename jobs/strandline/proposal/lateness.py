@@ -58,7 +58,7 @@ class Windows:
 
     Attributes:
         size_ms: the size of the tumbling windows.
-        gaps: what becomes of slots without a record: `warn`, or `allow` if most days have none.
+        gaps: the rule for slots without a record: `warn`, or `allow` if most days have none.
         guess: the guess of the size.
     """
 

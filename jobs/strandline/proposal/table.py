@@ -78,10 +78,10 @@ def table_at(places: list[str], lake: Lake, name: str | None) -> Table:
 
 def _delta_at(place: str, lake: Lake) -> tuple[str, DeltaTable] | None:
     """The Delta table at a path or below the lake, and its name in a pipeline file."""
-    for said, uri in _places_of(place, lake):
+    for table_name, uri in _places_of(place, lake):
         try:
             if DeltaTable.is_deltatable(uri):
-                return said, DeltaTable(uri)
+                return table_name, DeltaTable(uri)
         except (DeltaError, OSError) as error:
             problem = f"cannot be opened ({str(error).splitlines()[0]})"
             raise InputError(f"--from {place}", problem, "check the path") from None
@@ -106,7 +106,8 @@ def _places_of(place: str, lake: Lake) -> Iterator[tuple[str, str]]:
 
 
 def _of_delta(said: str, table: DeltaTable, name: str | None) -> Table:
-    rows = sum(many or 0 for many in pa.table(table.get_add_actions())["num_records"].to_pylist())
+    """The Delta table that a pipeline file calls `said`, as a table with a name."""
+    rows = sum(count or 0 for count in pa.table(table.get_add_actions())["num_records"].to_pylist())
     try:
         sample = _sample_of(table.to_pyarrow_dataset())
     except (DeltaError, pa.ArrowException, OSError) as error:

@@ -87,8 +87,8 @@ def _read(field: pa.Field, column: pa.ChunkedArray) -> TimeColumn | None:
     name, kind = field.name, field.type
     nothing = np.empty(0, np.int64)
     if types.is_timestamp(kind):
-        said = "a timestamp" if kind.tz else "a timestamp without a zone, read as UTC"
-        return TimeColumn(name, name, said, _of_times, nothing, has_zone=kind.tz is not None)
+        in_words = "a timestamp" if kind.tz else "a timestamp without a zone, read as UTC"
+        return TimeColumn(name, name, in_words, _of_times, nothing, has_zone=kind.tz is not None)
     if types.is_date(kind):
         return TimeColumn(name, name, "a date: no time of day", _of_times, nothing, has_zone=False)
     if is_text(kind):
@@ -111,13 +111,13 @@ def _of_texts(name: str, column: pa.ChunkedArray) -> TimeColumn | None:
     if form.spark is not None:
         pattern = form.spark.replace("'", "\\'")
         expression = f"try_to_timestamp({quoted(name)}, '{pattern}')"
-    said = f"a text, {form.spark or 'ISO-8601'}"
-    said += "" if form.has_zone else ", without a zone: read as UTC"
+    in_words = f"a text, {form.spark or 'ISO-8601'}"
+    in_words += "" if form.has_zone else ", without a zone: read as UTC"
     read = _by_form(form)
     return TimeColumn(
         name,
         expression,
-        said,
+        in_words,
         read,
         np.empty(0, np.int64),
         is_ambiguous=form.is_ambiguous,
@@ -143,19 +143,19 @@ def _of_numbers(name: str, column: pa.ChunkedArray, *, is_text: bool) -> TimeCol
         return None
     # a few wrong clocks do not make other numbers of them
     within = np.quantile(some, (0.01, 0.99), method="nearest")
-    unit, many = next(epochs([float(edge) for edge in within]), (None, 0))
+    unit, per_second = next(epochs([float(edge) for edge in within]), (None, 0))
     if unit is None:
         return None
     number = f"try_cast({quoted(name)} AS BIGINT)" if is_text else quoted(name)
-    expression = _timestamp_of(number, many, whole=is_text or types.is_integer(column.type))
+    expression = _timestamp_of(number, per_second, whole=is_text or types.is_integer(column.type))
 
     def read(column: pa.ChunkedArray) -> Millis:
         values = pd.to_numeric(column.to_pandas(), errors="coerce").to_numpy(dtype=float)
-        in_ms = np.floor(values * 1_000 / many)
+        in_ms = np.floor(values * 1_000 / per_second)
         return np.where(np.isfinite(in_ms), np.nan_to_num(in_ms), NONE_MS).astype(np.int64)
 
-    said = f"{'a text of ' if is_text else ''}{unit} since 1970"
-    return TimeColumn(name, expression, said, read, np.empty(0, np.int64), is_number=True)
+    in_words = f"{'a text of ' if is_text else ''}{unit} since 1970"
+    return TimeColumn(name, expression, in_words, read, np.empty(0, np.int64), is_number=True)
 
 
 def _some(column: pa.ChunkedArray) -> list[Any]:

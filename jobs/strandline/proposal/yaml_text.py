@@ -28,7 +28,7 @@ class Proposal:
         arrival_date: the partition column of the arrival days; None: there is none.
         roles: event time and arrival time.
         columns: channel, key and aggregates.
-        windows: the size of the windows, and what becomes of gaps.
+        windows: the size of the windows, and the rule for gaps.
         lateness: bound, allowed lateness and `max_ahead`.
         fresh_within: the proposed `fresh_within`; None: the default.
     """
@@ -122,9 +122,9 @@ def scalar(text: str) -> str:
     return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def _line(said: str, comment: str) -> str:
+def _line(setting: str, comment: str) -> str:
     """A line with its comment, aligned with the comments of other lines."""
-    return f"{said:<33} # {comment}"
+    return f"{setting:<33} # {comment}"
 
 
 def _map(name: str, values: Mapping[str, str], comment: str) -> Iterator[str]:

@@ -36,7 +36,7 @@ class Combiner(Protocol):
         """End a partition: from now on it offers MAX_WATERMARK, as its records would."""
 
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
-        """Emit what an instant's records offer at once.
+        """Emit the candidates of an instant's records that are visible at once.
 
         `probe`: with per-record emission, the partitions with records are probed, too.
         """
@@ -211,7 +211,7 @@ class ChannelsBehindValve:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no channel emits anything new until the next record."""
+        """See `Combiner`."""
         return all(partition.is_settled for partition in self._partitions.values())
 
     def _add(self, channel: str) -> None:
@@ -230,7 +230,7 @@ class ChannelsBehindValve:
 
 
 def newcomers(instant: Iterable[Record], known: Combiner) -> list[str]:
-    """The channels with their first record in an instant, by that record, then by name."""
+    """The channels whose first record is in an instant, by its event time, then by name."""
     first: dict[str, int] = {}
     for record in instant:
         first.setdefault(record.channel, record.ts_ms)

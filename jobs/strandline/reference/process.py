@@ -22,7 +22,7 @@ def returned(
     Args:
         spec: the pipeline.
         firing: a firing of its replay.
-        columns: the columns of its landing table; None: those of the records.
+        columns: the columns of its landing table; None: the records' columns.
 
     Raises:
         ProcessError: the function fails, or returns something else than declared.

@@ -25,8 +25,8 @@ class Record:
         marker: whether a punctuated generator emits its event time.
         candidate_ms: the watermark that it offers, where the pipeline has an expression for that.
         gap_ms: its session gap, where each record has its own.
-        trigger_value: what a delta trigger compares.
-        evictor_value: what a delta evictor compares.
+        trigger_value: the value that a delta trigger compares.
+        evictor_value: the value that a delta evictor compares.
         payload: the rest of its columns; not compared.
     """
 

@@ -15,8 +15,8 @@ class SessionOperator(WindowOperator):
     """Sessions: a record's window is merged with all windows that it overlaps or touches.
 
     Lateness is decided after merging: an open session accepts a record that would be too late by
-    itself. Flink: `WindowOperator` with a `MergingWindowAssigner`, but for its loss of state where
-    a new window equals a merged one: here that is one session more that the record joins.
+    itself. Flink: `WindowOperator` with a `MergingWindowAssigner`; it forgets the records of a
+    merged session whose start and end a record's own window has: here the session keeps them.
     """
 
     def __init__(self, gap_ms: int | None, **how: Any) -> None:

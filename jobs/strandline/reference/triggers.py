@@ -148,7 +148,7 @@ class CountTrigger(WindowTrigger):
 
 
 class DeltaTrigger(WindowTrigger):
-    """Fires when a value differs from that of the last firing by more than a threshold.
+    """Fires when a value differs from the last firing's value by more than a threshold.
 
     Flink: `DeltaTrigger`, which cannot merge.
     """

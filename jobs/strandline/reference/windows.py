@@ -214,7 +214,7 @@ class GridWindowOperator(WindowOperator):
     """Windows on a grid; each decides on its own."""
 
     def __init__(self, assigner: WindowAssigner, **how: Any) -> None:
-        """Assign records by a rule; all other arguments are those of `WindowOperator`."""
+        """Assign records by a rule; for all other arguments, see `WindowOperator`."""
         super().__init__(**how)
         self._assigner = assigner
 

@@ -59,9 +59,9 @@ class ChainedSpec(WindowedSpec):
 
     def over(self, upstream: PipelineSpec) -> ResultsSpec:
         """The runnable pipeline, whose records are the results of the other pipeline."""
-        said = {name: getattr(self, name) for name in WindowedSpec.model_fields}
+        fields = {name: getattr(self, name) for name in WindowedSpec.model_fields}
         return ResultsSpec.model_construct(
-            **said | {"schedule": None},
+            **fields | {"schedule": None},
             source=Source(
                 table=f"{upstream.pipeline}/firings",
                 arrival_time="fired_at",
@@ -124,12 +124,12 @@ class ResultsSpec(PipelineSpec):
 
     @property
     def spec_fingerprint(self) -> str:
-        """See `PipelineSpec`; it covers what decides the results."""
+        """See `PipelineSpec`; it covers the other pipeline's rules, which decide the results."""
         return self._with_upstream(super().spec_fingerprint)
 
     @property
     def timeline_fingerprint(self) -> str:
-        """See `PipelineSpec`; it covers what decides the results."""
+        """See `PipelineSpec`; it covers the other pipeline's rules, which decide the results."""
         return self._with_upstream(super().timeline_fingerprint)
 
     def _with_upstream(self, own: str) -> str:

@@ -55,7 +55,7 @@ def as_one(problems: Sequence[InputError], origin: str) -> InputError:
 
 
 def expressions_of(spec: PipelineSpec, tables: Tables) -> Iterator[Use]:
-    """The expressions of a pipeline, without those that are a column's exact name."""
+    """The expressions of a pipeline, without expressions that are a column's exact name."""
     for use in uses_of(spec):
         columns = tables.get(use.table)
         if use.wanted != "column" and (columns is None or use.text not in columns):

@@ -51,7 +51,7 @@ class Sources(SpecModel):
             refuse_at(f"{missing}.sequence", None, problem)
         for name, side in (("left", self.left), ("right", self.right)):
             if side.retired:
-                problem = "not for a source that is joined; leave the channel in, or out"
+                problem = "not for a source that is joined; leave it out"
                 refuse_at(f"{name}.retired", list(side.retired), problem)
         return self
 
@@ -150,7 +150,7 @@ def side_of(spec: JoinSpec, name: str) -> PipelineSpec:
 def _pipeline(
     spec: JoinSpec, windows: dict[str, Any], source: Source, watermark: Watermark
 ) -> PipelineSpec:
-    said = {name: getattr(spec, name) for name in type(spec).model_fields}
+    fields = {name: getattr(spec, name) for name in type(spec).model_fields}
     for of_join in ("sources", "join"):
-        said.pop(of_join)
-    return PipelineSpec.model_construct(**said, **windows, source=source, watermark=watermark)
+        fields.pop(of_join)
+    return PipelineSpec.model_construct(**fields, **windows, source=source, watermark=watermark)

@@ -146,8 +146,8 @@ class WindowPairsSpec(CogroupSpec):
 
 def _of_both(spec: IntervalJoinSpec | WindowJoinSpec) -> dict[str, Any]:
     left, right = (side_of(spec, name) for name in SIDES)
-    said = {name: getattr(left, name) for name in PipelineSpec.model_fields}
-    return said | {
+    fields = {name: getattr(left, name) for name in PipelineSpec.model_fields}
+    return fields | {
         "source": _both(left.source, right.source),
         "watermark": NoWatermarks(strategy="none", emit="per_record"),
         "left": left,

@@ -131,7 +131,7 @@ def _over_its_upstream(
     after = (*behind, spec.pipeline)
     if name in after:
         around = " reads ".join((*after[after.index(name) :], name))
-        raise InputError(place, f"a circle: {around}", "read another pipeline, or a landing table")
+        raise InputError(place, f"a cycle: {around}", "read another pipeline, or a landing table")
     if not_yet(spec):
         return runnable(spec, origin=origin)
     try:

@@ -69,11 +69,11 @@ class PipelineSpec(WindowedSpec):
 
         A bound is ignored if its watermark strategy has none.
         """
-        said = {name: parse_duration(text) for name, text in overrides.items()}
-        changed: dict[str, Any] = {n: ms for n, ms in said.items() if n == "allowed_lateness"}
+        lengths_ms = {name: parse_duration(text) for name, text in overrides.items()}
+        changed: dict[str, Any] = {n: ms for n, ms in lengths_ms.items() if n == "allowed_lateness"}
         field = self.watermark.bound_field
-        if "bound" in said and field is not None:
-            changed["watermark"] = self.watermark.model_copy(update={field: said["bound"]})
+        if "bound" in lengths_ms and field is not None:
+            changed["watermark"] = self.watermark.model_copy(update={field: lengths_ms["bound"]})
         return self.model_copy(update=changed)
 
     @property
@@ -227,7 +227,7 @@ def refuse_names_in_use(
     for place, names in (("source.key", key), ("aggregates", aggregates), ("returns", returns)):
         for name in names:
             if name.lower().startswith(OWN_PREFIX):
-                problem = f"a name of ours, as all that begin with {OWN_PREFIX}; choose another"
+                problem = f"reserved, as all names that begin with {OWN_PREFIX}; choose another"
                 refuse_at(f"{place}.{name}", name, problem)
             if name.lower() in in_use:
                 problem = "a result column that exists already; choose another name"
@@ -236,10 +236,10 @@ def refuse_names_in_use(
 
 
 def _fingerprint(spec: PipelineSpec, parts: set[str], **more: int) -> str:
-    said = spec.model_dump(mode="json", include=parts) | more
+    rules = spec.model_dump(mode="json", include=parts) | more
     # when a day is over for a run decides no number; and of older versions nothing changes
-    said["source"].pop("ready_after")
-    if not said["source"]["retired"]:
-        said["source"].pop("retired")
-    content = json.dumps(said, sort_keys=True)
+    rules["source"].pop("ready_after")
+    if not rules["source"]["retired"]:
+        rules["source"].pop("retired")
+    content = json.dumps(rules, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]

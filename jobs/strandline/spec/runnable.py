@@ -86,8 +86,8 @@ def _refuse_expectations_of_no_table(spec: PipelineSpec, origin: str) -> None:
         if declared.table not in kept:
             raise InputError(
                 f"{origin}: quality.expectations.{number}.table",
-                f"{declared.table}, and this pipeline publishes none",
-                f"ask it of {spec.result}, or of completeness",
+                f"{declared.table} is not published by this pipeline",
+                f"choose {spec.result} or completeness",
             )
 
 

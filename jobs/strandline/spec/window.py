@@ -39,7 +39,7 @@ class WindowRule(SpecModel):
 
     @property
     def least_length_ms(self) -> int:
-        """The length of a window in ms, for sessions that of a session with one record.
+        """The length of a window in ms; for sessions, the length of one with a single record.
 
         It is 0 if it is not known, as for gaps by record, or there is none.
         """

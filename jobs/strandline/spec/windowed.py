@@ -65,7 +65,7 @@ class WindowedSpec(CommonSpec):
         if isinstance(window, CountWindow):
             for name, given in (("trigger", trigger), ("evictor", self.evictor)):
                 if given is not None:
-                    problem = "one too many: a window that counts has its own; leave it out"
+                    problem = "not for counting windows, which have one of their own; leave it out"
                     refuse_at(name, given.model_dump(), problem)
         if isinstance(trigger, Never | EndOfInput) and not isinstance(window, Global):
             problem = "for global windows alone; choose another, or write window: {global: {}}"
@@ -117,7 +117,7 @@ class WindowedSpec(CommonSpec):
 
     @property
     def evicts_by(self) -> Evictor | None:
-        """The given evictor, or that of sliding count windows; else None."""
+        """The given evictor, or the evictor of sliding count windows; else None."""
         if isinstance(self.window, CountWindow) and self.window.every is not None:
             return CountEvictor(count=self.window.count)
         return self.evictor
@@ -165,6 +165,6 @@ class WindowedSpec(CommonSpec):
         """Whether windows are computed by the replay of single records, and not by aggregations.
 
         Under the default trigger single records are replayed only if a result needs the records of
-        each firing; for sessions, also those of chains that the table `firings` lists.
+        each firing; for sessions, also the records of chains in the table `firings`.
         """
         return self.last_may_lack_records or self.hands_over_records

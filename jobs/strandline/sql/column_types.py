@@ -103,7 +103,7 @@ def missing(path: Path, columns: Columns) -> Problem | None:
         if fields is None:
             return None
         if column_named(name, fields) is None:
-            return f"{inside} is {_said(kind)} and has no field {name}", _perhaps(
+            return f"{inside} is {_in_words(kind)} and has no field {name}", _perhaps(
                 name, fields, "fields"
             )
         kind, inside = _inside(kind, name), f"{inside}.{name}"
@@ -138,5 +138,5 @@ def _perhaps(name: str, columns: Columns, what: str) -> str:
     return f"perhaps {' or '.join(near)}; {known}" if near else known
 
 
-def _said(kind: ColumnType) -> str:
+def _in_words(kind: ColumnType) -> str:
     return str(sql_name(kind)).upper()

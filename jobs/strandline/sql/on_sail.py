@@ -74,7 +74,7 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
         return
     for operation in operations:
         if found := BY_NAME.get(operation.name):
-            yield _said(operation, found)
+            yield _with_operation(operation, found)
         elif operation.name.isidentifier() and operation.name not in KNOWN | _WORDS:
             yield f"the result of {operation.name}() on Sail is not known", ON_SPARK
 
@@ -93,10 +93,10 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
         if operation.name in RULES:
             types = [None if one.text is None else type_of(one.text) for one in operation.operands]
             found = (rule(operation, types) for rule in RULES[operation.name])
-            yield from (_said(operation, problem) for problem in found if problem)
+            yield from (_with_operation(operation, problem) for problem in found if problem)
 
 
-def _said(operation: Operation, found: Problem) -> Problem:
+def _with_operation(operation: Operation, found: Problem) -> Problem:
     name = operation.name
     called = f"{name}()" if name.isidentifier() and name not in _WORDS else name.upper()
     return f"{called}: Sail {found[0]}", f"for example {found[1]}, or {ON_SPARK}"

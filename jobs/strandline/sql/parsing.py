@@ -205,7 +205,7 @@ def _is_distinct(call: exp.Anonymous) -> bool:
 
 
 def _is_counted(star: exp.Expr) -> bool:
-    """Whether a star is that of count(*), which counts rows."""
+    """Whether a star is the argument of count(*), which counts rows."""
     call = star.parent
     return isinstance(call, exp.Anonymous) and call.name.lower() == "count"
 
@@ -231,10 +231,10 @@ def _certain_type(tree: exp.Expr) -> str | None:
 
 def _selects_one(statement: exp.Expr) -> bool:
     """Whether a statement is SELECT with exactly one expression."""
-    said = {name for name, value in statement.args.items() if value}
+    given = {name for name, value in statement.args.items() if value}
     return (
         isinstance(statement, exp.Select)
-        and said == {"expressions"}
+        and given == {"expressions"}
         and len(statement.expressions) == 1
     )
 

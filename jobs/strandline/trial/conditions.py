@@ -82,12 +82,14 @@ def like(text: Any, pattern: Any) -> bool:
         ThrownError: another character, or none, follows a `\`.
     """
     parts = re.findall(r"\\.?|%|_|[^\\%_]+", str(pattern), re.DOTALL)
-    said = {"%": ".*", "_": "."}
+    wildcards = {"%": ".*", "_": "."}
     if any(part.startswith("\\") and part not in {"\\%", "\\_", "\\\\"} for part in parts):
         msg = f"LIKE {pattern!r}: another sign behind a backslash than %, _ or a backslash"
         raise ThrownError(msg)
-    whole = "".join(said.get(part, re.escape(part.removeprefix("\\") or "\\")) for part in parts)
-    return re.fullmatch(whole, str(text), re.DOTALL) is not None
+    literals = (re.escape(part.removeprefix("\\") or "\\") for part in parts)
+    pairs = zip(parts, literals, strict=True)
+    regex = "".join(wildcards.get(part, literal) for part, literal in pairs)
+    return re.fullmatch(regex, str(text), re.DOTALL) is not None
 
 
 def chosen(branches: Sequence[tuple[Evaluate, Evaluate]], otherwise: Evaluate | None) -> Evaluate:

@@ -1,4 +1,4 @@
-"""Sample rows as records, read by the pipeline's expressions, and the malformed rows."""
+"""Sample rows of a test, read as records by the pipeline's expressions; malformed rows."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def read_rows(spec: PipelineSpec, rows: Sequence[Row]) -> Read:
     rule = spec.source.deduplicate
     if rule is None:
         return Read(records, refused)
-    same = rule.columns
+    columns = rule.columns
     kept, repeated = without_duplicates(
-        records, lambda one: tuple(one.payload.get(name) for name in same), within_ms=rule.within
+        records, lambda one: tuple(one.payload.get(name) for name in columns), within_ms=rule.within
     )
     return Read(kept, refused | {int(one.record_id): _DUPLICATE for one in repeated})
 
@@ -71,8 +71,8 @@ class _Reader:
 
     def __init__(self, spec: PipelineSpec) -> None:
         self._spec = spec
-        source, watermark, trigger = spec.source, spec.watermark, spec.fires_by
-        evictor = spec.evicts_by
+        source, watermark = spec.source, spec.watermark
+        trigger, evictor = spec.fires_by, spec.evicts_by
         texts: dict[str, str | None] = {
             "source.arrival_time": source.arrival_time,
             "source.event_time": source.event_time,
@@ -89,15 +89,20 @@ class _Reader:
             "evictor.of": evictor.of if isinstance(evictor, DeltaEvictor) else None,
             **{f"source.key.{name}": text for name, text in source.key.items()},
         }
-        self._of = {
+        self._evaluators = {
             place: evaluator(text, f"{spec.pipeline}: {place}")
             for place, text in texts.items()
             if text is not None
         }
 
     def _value(self, place: str, row: Row) -> Any:
-        of = self._of.get(place)
-        return None if of is None else of(row)
+        """The value of the expression at a place of the pipeline file; None: there is none."""
+        evaluate = self._evaluators.get(place)
+        return None if evaluate is None else evaluate(row)
+
+    def _number(self, place: str, row: Row) -> float | None:
+        value = self._value(place, row)
+        return None if value is None else float(value)
 
     def read(self, number: int, row: Row) -> Record | str | None:
         """A row as a record; the reason if it is malformed; None if it does not meet `where`."""
@@ -118,7 +123,6 @@ class _Reader:
         if reason is not None or arrival is None or ts is None:
             return reason
         channel = fields.pop("channel")
-        delta = value("trigger.of", row), value("evictor.of", row)
         return Record(
             arrival_ms=arrival,
             ts_ms=ts,
@@ -126,8 +130,8 @@ class _Reader:
             channel="" if channel is None else str(channel),
             marker=value("watermark.marker", row) is True,
             candidate_ms=self._time_ms("watermark.candidate", row),
-            trigger_value=None if delta[0] is None else float(delta[0]),
-            evictor_value=None if delta[1] is None else float(delta[1]),
+            trigger_value=self._number("trigger.of", row),
+            evictor_value=self._number("evictor.of", row),
             payload=row,
             **fields,
         )

@@ -24,19 +24,19 @@ of the DAG file would stop them all.
 
 def broken_dag(errors: Sequence[InputError]) -> DAG:
     """The DAG whose documentation lists each broken file with its error; it has no schedule."""
-    said = "\n".join(str(error) for error in errors)
+    problems = "\n".join(str(error) for error in errors)
     with DAG(
         dag_id="strandline_broken",
         description=f"{len(errors)} broken, so without a daily DAG",
         schedule=None,
         start_date=datetime(1970, 1, 1, tzinfo=UTC),
-        doc_md=DOC.format(errors=said),
+        doc_md=DOC.format(errors=problems),
         tags=["strandline", "broken"],
     ) as dag:
 
         @task
         def pipeline_files() -> None:
-            raise AirflowFailException(said)
+            raise AirflowFailException(problems)
 
         pipeline_files()
     return dag

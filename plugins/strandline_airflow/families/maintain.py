@@ -27,7 +27,7 @@ same.
 
 
 def maintain_dag(names: Sequence[str], *, folder: Path, lake: str | None = None) -> DAG:
-    """The DAG of the upkeep of all pipelines; the arguments are those of `daily_dag`."""
+    """The DAG of the upkeep of all pipelines; for the arguments, see `daily_dag`."""
     with DAG(
         dag_id="strandline_maintain",
         description="Put small files together, remove what nobody needs any more",

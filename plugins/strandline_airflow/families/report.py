@@ -23,13 +23,13 @@ Completeness, what is late and malformed and why, watermark progress, audit resu
 each pipeline, readable offline. It needs no Spark and takes seconds. Unpaused, it also runs
 whenever a pipeline publishes; by hand the param `pipeline` chooses one.
 
-*Report* on a task leads to the page. A failure says what the command said: exit code 2 mostly means
-that nothing has run for the pipeline yet, so there is nothing to report.
+The link *Report* of a task leads to the page. A failed task has the error of the command: exit code
+2 mostly means that the pipeline has not run yet, so there is nothing to report.
 """
 
 
 def report_dag(names: Sequence[str], *, folder: Path, lake: str | None = None) -> DAG:
-    """The DAG that makes reports; the arguments are those of `daily_dag`."""
+    """The DAG that makes reports; for the arguments, see `daily_dag`."""
     published = [published_asset(name) for name in names]
     with DAG(
         dag_id="strandline_report",

@@ -59,7 +59,7 @@ else is retried, and clearing the task is always safe.
 
 
 def reprocess_dag(names: Sequence[str], *, folder: Path, lake: str | None = None) -> DAG:
-    """The DAG that rebuilds a range by hand; the arguments are those of `daily_dag`."""
+    """The DAG that rebuilds a range by hand; for the arguments, see `daily_dag`."""
     requests = Requests(folder)
     with DAG(
         dag_id="strandline_reprocess",

@@ -59,8 +59,8 @@ async def _refused(request: Request, error: StarletteHTTPException) -> Response:
 async def _not_understood(request: Request, error: RequestValidationError) -> Response:
     if not _is_for_a_browser(request):
         return await request_validation_exception_handler(request, error)
-    said = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
-    return _error_page(request, 422, said)
+    problems = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
+    return _error_page(request, 422, problems)
 
 
 @app.exception_handler(UnreadableError)

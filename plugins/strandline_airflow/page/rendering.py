@@ -153,4 +153,4 @@ def _named(states: Mapping[str, int]) -> str:
     """Counts of slots by state: `3 closed, 1 open`; of a single slot only its state."""
     if sum(states.values()) == 1:
         return next(iter(states))
-    return ", ".join(f"{many:,} {state}" for state, many in states.items())
+    return ", ".join(f"{count:,} {state}" for state, count in states.items())

@@ -42,7 +42,7 @@ class Worker:
             self.end()
             if is_new:  # an older one may have ended for want of questions: it is started again
                 break
-        problem = f"reading it has ended, or took longer than {TIMEOUT_S:.0f} s"
+        problem = f"the process that reads it has ended, or took longer than {TIMEOUT_S:.0f} s"
         return {"error": ENDED | {"message": f"{question['pipeline']}: {problem}; try again"}}
 
     def end(self) -> None:

@@ -41,7 +41,7 @@ def test_a_column_in_two_types_is_two_columns_and_whole_numbers_are_widened(sess
         ("amount long", "amount string", r"right\.table: its column amount \(string\) differs"),
         ("amount int", "amount long", r"right\.table: its column amount \(bigint\) differs"),
         ("amount long", "Amount long", r"its column Amount \(bigint\) differs from amount"),
-        ("INPUT long", "amount long", r"left\.table: its column INPUT has the name of our column"),
+        ("INPUT long", "amount long", r"left\.table: its column INPUT has the name of a column"),
     ],
 )
 def test_columns_that_do_not_go_together_are_refused(session, left, right, told):

@@ -21,7 +21,7 @@ from staged import staged
 from strandline.errors import InputError
 from strandline.lake.publish import publish as out
 from strandline.lake.publish.adopt import Adoption, Attempt
-from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.store.commits import commits, days_changed
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of

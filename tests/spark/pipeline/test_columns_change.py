@@ -20,7 +20,7 @@ from strandline.engine.records.read import read_records
 from strandline.errors import InputError
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish import publish as out
-from strandline.lake.publish.diff import OP
+from strandline.lake.publish.arrow_diff import OP
 from strandline.lake.publish.staged_diff import counts_of
 from strandline.lake.publish.staging import Staging
 from strandline.lake.store.identities import nulls_counted

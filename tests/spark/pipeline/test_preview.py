@@ -9,7 +9,7 @@ import pytest
 from lakes import Line, a_spec, a_week, land
 
 from strandline.cli.preview import parts
-from strandline.lake.publish import pieces
+from strandline.lake.publish import pieces_by_key
 
 pytestmark = pytest.mark.spark
 KEY = ("window_start", "window_end", "device")
@@ -35,7 +35,9 @@ def windows(line):
     return {tuple(row[name] for name in KEY): row for row in line.rows("windows")}
 
 
-@pytest.mark.parametrize("bytes_at_once", [pieces.BYTES_AT_ONCE, 9_000], ids=["whole", "in pieces"])
+@pytest.mark.parametrize(
+    "bytes_at_once", [pieces_by_key.BYTES_AT_ONCE, 9_000], ids=["whole", "in pieces"]
+)
 def test_a_preview_says_of_each_window_and_row_what_the_run_then_does(
     before, tmp_path, monkeypatch, bytes_at_once
 ):
@@ -45,7 +47,7 @@ def test_a_preview_says_of_each_window_and_row_what_the_run_then_does(
     stand = windows(line)
     in_quarantine = Counter(row["reason"] for row in line.rows("quarantine"))
     with monkeypatch.context() as patch:
-        patch.setattr(pieces, "BYTES_AT_ONCE", bytes_at_once)
+        patch.setattr(pieces_by_key, "BYTES_AT_ONCE", bytes_at_once)
         previewed = line.backfill("1", "5", as_of="5", allow_removals=True, dry_run=True)
     preview = json.loads(json.dumps(previewed.preview))
     assert line.backfill("1", "5", as_of="5", allow_removals=True).diff == previewed.diff

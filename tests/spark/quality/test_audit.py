@@ -20,7 +20,7 @@ from strandline.errors import AuditFailedError, InputError
 from strandline.model.books import Book
 from strandline.model.intervals import instant_of
 from strandline.quality.audit.data_docs import build_data_docs
-from strandline.quality.audit.result import Audit, AuditResult, in_lines
+from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.run import AuditInput, audit, validate_expectations
 from strandline.quality.completeness import completeness as rows_of_slots
 from strandline.spec import parse_spec
@@ -138,7 +138,7 @@ def audited(spark):
 
 
 def only_failure(result: Audit) -> AuditResult:
-    assert len(result.failures) == 1, in_lines(result.failures)
+    assert len(result.failures) == 1, result.failures
     return result.failures[0]
 
 
@@ -521,7 +521,7 @@ def test_data_docs_of_no_audit_yet_are_an_empty_page(tmp_path):
         ({"type": BETWEEN, "column": "departures", "min_value": 1, "catch_exceptions": True},
          "0.catch_exceptions", "not an argument"),
         ({"type": "expect_column_values_to_match_like_pattern", "column": "carrier",
-          "like_pattern": "U%"}, "0.type", "cannot be asked of the table windows"),
+          "like_pattern": "U%"}, "0.type", "cannot check the table windows"),
         ({"type": BETWEEN, "table": "completeness", "column": "departures", "min_value": 1},
          "0.column", "not a column of completeness"),
         ({"type": "expect_compound_columns_to_be_unique", "column_list": ["origin", "tail"]},

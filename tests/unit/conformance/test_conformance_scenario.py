@@ -143,7 +143,7 @@ def test_what_a_pipeline_cannot_do_is_named(path, value, feature):
         ("watermark/wink", 3, r"watermark\.wink: Extra inputs are not permitted"),
         ("records/0/ts_ms", 1.5, r"records\.0\.ts_ms: Input should be a valid integer"),
         ("records/0/channel", "z", r"records of \['z'\], which are not among \['a', 'b'\]"),
-        ("records", [*SCENARIO["records"]] * 2, "an id stands twice"),
+        ("records", [*SCENARIO["records"]] * 2, "two records have one id"),
     ],
 )
 def test_a_broken_scenario_is_refused_with_the_place(path, value, problem):

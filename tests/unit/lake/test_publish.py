@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from staged import staged
 
 from strandline.errors import RetryableError
-from strandline.lake.publish import pieces
+from strandline.lake.publish import pieces_by_key
 from strandline.lake.publish import publish as out
 from strandline.lake.publish.adopt import Adoption, Attempt
-from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.publish.staging import Staging
 from strandline.lake.store.commits import commits
 from strandline.lake.store.lake import Lake
@@ -106,7 +106,7 @@ def test_rows_of_a_key_are_replaced_or_go_all_others_stay_and_twice_is_once(
         if op == DELETE:
             del expected[key]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "BYTES_AT_ONCE", bytes_at_once)
+        patch.setattr(pieces_by_key, "BYTES_AT_ONCE", bytes_at_once)
         for _ in range(2):
             publish(store, diff, attempt=attempt_of("run-2"))
             assert held_by(store) == expected
@@ -188,9 +188,9 @@ def test_staged_rows_that_are_lost_publish_nothing(store, ops):
         gone = [{OP: DELETE, "day": FIRST, "key": "a", "at": AT, "value": 1}]
         changes = pa.Table.from_pylist(gone, changes.schema)
     part = staged(store, changes)
-    with pytest.raises(RetryableError, match="rows were written of"):
+    with pytest.raises(RetryableError, match="rows were written instead of"):
         out.publish(store, TARGET, part, counts, attempt_of("run-2"))
-    with pytest.raises(RetryableError, match=r"\d rows were written of 5"):
+    with pytest.raises(RetryableError, match=r"\d rows were written instead of 5"):
         out.publish_all(store, TARGET, staged(store, changes.drop(OP)), 5, attempt_of())
     assert store.version("windows") == version
 

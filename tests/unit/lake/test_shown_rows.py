@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from values import KINDS
 
-from strandline.lake.publish import pieces
+from strandline.lake.publish import pieces_by_key
 from strandline.lake.publish.shown_rows import first_rows, largest_updates
 
 KEYS = ["key"]
@@ -47,7 +47,7 @@ def test_only_so_many_rows_are_shown_and_all_are_counted_in_whatever_pieces(held
     batches.append(after.slice(begin))
     whole = largest(after, there, most=len(held))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "BYTES_AT_ONCE", 200)
+        patch.setattr(pieces_by_key, "BYTES_AT_ONCE", 200)
         found = largest_updates(batches, [there], KEYS, ["n"], most)
     assert found.in_values == len(held) == len(whole.after)
     assert found.after == whole.after.slice(0, most)

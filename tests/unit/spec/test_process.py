@@ -211,7 +211,7 @@ def test_what_a_file_says_wrongly_of_a_function_is_told(fields, told):
 
 def test_a_function_without_its_text_is_not_called():
     content = PLAIN | {"process": "a:b", "returns": {"n": "int"}}
-    with pytest.raises(InputError, match="p: process: it has no text of the function's module"):
+    with pytest.raises(InputError, match="p: process: the source of the function's module is"):
         calls_of(parse_spec(content, origin="p.yaml"), (), ())
 
 

@@ -84,11 +84,11 @@ def test_the_fingerprint_is_the_same_whenever_it_is_read(tmp_path):
     [
         (HOURS, DAYS.replace("hours", "minutes"), "minutes: no such pipeline"),
         (HOURS.replace("firings: true", ""), DAYS, "write firings: true into the file of hours"),
-        (HOURS, DAYS.replace("hours", "days"), "a circle: days reads days"),
+        (HOURS, DAYS.replace("hours", "days"), "a cycle: days reads days"),
         (
             DAYS.replace("days", "_").replace("hours", "days").replace("_", "hours"),
             DAYS,
-            "a circle",
+            "a cycle",
         ),
         (HOURS, DAYS.replace("n: sum(n)", "records: sum(n)"), "aggregates.records"),
         (HOURS, DAYS.replace("key: [k]", "key: {state: k}"), "source.key.state"),

@@ -255,7 +255,7 @@ def lines(content: Any) -> list[str]:
         (
             "aggregates/_Strandline_x",
             "count(*)",
-            "aggregates._Strandline_x: '_Strandline_x' is a name of ours, as all that begin with "
+            "aggregates._Strandline_x: '_Strandline_x' is reserved, as all names that begin with "
             "_strandline_; choose another",
         ),
         (
@@ -348,8 +348,8 @@ def test_a_wrong_value_is_named_with_its_place_and_the_way_out(path, value, told
 def test_an_expectation_of_pairs_is_refused_where_windows_alone_are_published():
     asked = {"type": "expect_column_to_exist", "table": "pairs", "column": "pair"}
     assert refusal(changed("quality/expectations", [asked])) == (
-        "flights.yaml: quality.expectations.0.table: pairs, and this pipeline publishes none; "
-        "ask it of windows, or of completeness"
+        "flights.yaml: quality.expectations.0.table: pairs is not published by this pipeline; "
+        "choose windows or completeness"
     )
 
 

@@ -177,9 +177,9 @@ def test_what_is_not_given_leaves_the_fingerprint_as_it_was():
         ({"window": {"count": 5}, "firings": False}, "firings: false is too little"),
         (
             {"trigger": {"count": 5}, "window": {"count": 5}},
-            "one too many: a window that counts has its own; leave it out",
+            "is not for counting windows, which have one of their own; leave it out",
         ),
-        ({"evictor": {"count": 5}, "window": {"count": 5}}, "one too many"),
+        ({"evictor": {"count": 5}, "window": {"count": 5}}, "is not for counting windows"),
         ({"window": {"count": True}}, "window.count: true is not a number of records"),
         ({"window": {"global": "all"}}, "window.global: 'all' is not a map of keys"),
         (

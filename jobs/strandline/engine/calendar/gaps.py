@@ -242,7 +242,7 @@ class Gaps:
 
 
 def parts_to_list(row: range, stays: Sequence[range]) -> list[range]:
-    """The parts of a run of gaps outside of those that stay as they are published.
+    """The parts of a run of gaps without the gaps that stay as they are published.
 
     A run of more gaps than are listed one by one is one row, which belongs where it starts.
 

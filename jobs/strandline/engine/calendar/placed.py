@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _EndOfInput:
-    """The windows whose input ends at the horizon, and when that of others had ended before."""
+    """The windows whose input ends at the horizon, and when other windows' input ended before."""
 
     now: Mask
     before_ms: Longs

@@ -85,7 +85,8 @@ class Calendar:
     def starting_in(self, within: TimeRange) -> pd.DataFrame:
         """The slots of the windows that start in a range, and when they fire and close.
 
-        Columns: `window_id`, `channels_heard`, `records`, `slot_ms` (its start), those of `placed`.
+        Columns: `window_id`, `channels_heard`, `records`, `slot_ms` (its start), and all of
+        `placed`.
         """
         ids, windows = self.history.grid.ids_within(within), self.windows
         return self.slots((windows["window_id"] >= ids.start) & (windows["window_id"] < ids.stop))
@@ -244,7 +245,7 @@ def _cells_since(history: History, since_ms: int, before_ms: int) -> pd.DataFram
 
 
 def _ids_of(cells: pd.DataFrame, grid: Grid) -> set[int]:
-    """The ids of all windows of the records of some cells, and of those that count them."""
+    """The ids of all windows of the records of some cells, and of the windows that count them."""
     oldest, newest = (cells[name].to_numpy("int64") for name in ("oldest_id", "newest_window_id"))
     return {*newest.tolist(), *ids_between(oldest, newest, grid.step_ms).tolist()}
 
@@ -269,6 +270,6 @@ def _cells_of(history: History, starts: TimeRange) -> pd.DataFrame:
 
 
 def _disjoint(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:
-    """Some ranges, with those merged whose windows can share records."""
+    """Some ranges; ranges whose windows can share records are merged."""
     reach_ms = max(grid.size_ms, grid.span_ms)
     return merged(starts, reach_ms - 1)

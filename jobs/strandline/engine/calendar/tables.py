@@ -69,7 +69,7 @@ def newest_window_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) ->
 
 
 def part_table(spark: SparkSession, ahead: pd.DataFrame, axis: Axis) -> DataFrame:
-    """The parts of `History.ahead` as a DataFrame."""
+    """The table of `Parts` as a DataFrame."""
     table = pa.table(
         {
             c.PART: _column(ahead["part_ms"], _WHOLE),

@@ -20,7 +20,7 @@ from strandline.spec.pipeline import channel_of
 class OfInput(OverTimeline):
     """The part of a timeline of two inputs that belongs to one of them: see `Timeline`.
 
-    The day map is that of both inputs, so a day may be asked for on which this input has no record.
+    The day map is of both inputs, so a day may be asked for on which this input has no record.
 
     Attributes:
         name: the name of the input.

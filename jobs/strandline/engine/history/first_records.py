@@ -14,7 +14,7 @@ from strandline.model.intervals import day_of
 
 
 def in_probe_order(records: DataFrame, history: History) -> History:
-    """The history with its channels in probe order, also those that joined at one instant.
+    """The history with its channels in probe order, even if several joined at one instant.
 
     The timeline has the instant of a channel's first record, not its sequence and event time. They
     matter only for what a firing reports, and only where several channels joined at one instant;

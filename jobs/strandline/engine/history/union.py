@@ -28,7 +28,7 @@ from strandline.spec.joined import CogroupSpec, TwoSourcesSpec
 
 @dataclass(frozen=True)
 class UnionOfTwo:
-    """The records of two inputs as those of one source, and their history.
+    """The records of two inputs as one source, and their history.
 
     Attributes:
         records: the records of both, channels prefixed by side; instants on the axis of both.

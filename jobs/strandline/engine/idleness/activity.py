@@ -20,7 +20,7 @@ class Activity:
         on_ticks: `arrival_date`, `channel`, `tick_ms` (the tick at which a record becomes visible),
             `before_ms` (the tick of the record before it; null: none on that day), `candidate_ms`
             (the largest candidate offered at the tick; null: none).
-        at_once: `arrival_date`, `channel`, `seen_from`, `candidate_ms`: what records offer at once.
+        at_once: `arrival_date`, `channel`, `seen_from`, `candidate_ms`: offers visible at once.
         first: `arrival_date`, `channel`, `instant`, `sequence`, `ts_ms` of the day's first record;
             for discovered channels only.
     """

@@ -159,7 +159,7 @@ class KeptSteps:
 class EndlessSteps(KeptSteps):
     """The steps of a watermark that follows the clock alone: known for all times, in a few rows.
 
-    `at_end` is what the end of the input would cause, at any horizon.
+    `at_end` has the advances that the end of the input would cause, at any horizon.
     """
 
     @property

@@ -26,8 +26,8 @@ def observe_activity(
     """The activity of channels on the arrival days of some well-formed records.
 
     Only rows that can move the watermark come to the driver: the first and last rows of a channel
-    and day, those that raise its watermark, and those before which it may have become idle.
-    `rules`: None: the pipeline's.
+    and day, rows that raise its watermark, and rows before which it may have become idle.
+    `rules`: the idleness settings; None: the pipeline's.
     """
     rules = rules or IdlenessRules.of(spec, axis)
     by_records = rules.offers_at_once

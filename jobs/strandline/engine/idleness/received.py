@@ -53,7 +53,7 @@ class ShownRecords:
         )
 
     def following(self, channel: Channel) -> ShownRecords:
-        """The ticks of a day and those pending from before it, which may coincide."""
+        """The tick that is pending from before a day, if any, and the ticks of the day."""
         both = self._with_pending(channel)
         last_shown = NO_TICK if channel.last_shown_ms is None else channel.last_shown_ms
         one_before = np.append(last_shown, both.ticks)[: len(both.ticks)]
@@ -97,9 +97,9 @@ class Received:
     Attributes:
         before: the state of the channel before.
         after: the channel with its visible and pending records; its watermark and its status are
-            still those of `before`.
+            not yet updated.
         shown: the ticks at which its records became visible.
-        at_once: (seen from, candidate) of what its records offer at once.
+        at_once: (seen from, candidate) of the offers that are visible at once.
     """
 
     before: Channel
@@ -165,7 +165,7 @@ class Interval:
 
     Attributes:
         before: the state of the source.
-        channels: those of each channel, in probe order, new channels last.
+        channels: the records and offers by channel, in probe order, new channels last.
         first_tick_ms: the first tick that has not run.
         until_ms: the later instant.
     """
@@ -179,7 +179,7 @@ class Interval:
     def of(
         cls, before: SourceState, activity: Activity, until_ms: int, rules: IdlenessRules
     ) -> Interval:
-        """The interval from a source's state to an instant, later than all records received."""
+        """The interval from a source's state to an instant after all records of `activity`."""
         channels = [*before.channels, *_newcomers(before.channels, activity.first)]
         on_ticks = dict(iter(activity.on_ticks.groupby("channel")))
         at_once = dict(iter(activity.at_once.groupby("channel")))
@@ -197,16 +197,16 @@ class Interval:
         return number >= len(self.before.channels)
 
     def combined_channels(self) -> Channels:
-        """The channels before the interval as the combiners use them; new ones have not joined."""
+        """The channels for a combiner, as before the interval; new channels have not joined."""
         return channels_of([one.before for one in self.channels], self.before)
 
 
 def channels_of(channels: Sequence[Channel], state: SourceState) -> Channels:
-    """Channels as the combiners use them; one that the state does not know has not joined."""
-    there = len(state.channels)
+    """The channels for a combiner; a channel that the state does not know has not joined."""
+    joined = len(state.channels)
     return Channels(
         np.array([channel.watermark_ms for channel in channels], dtype=np.int64),
-        np.array([c.active and i < there for i, c in enumerate(channels)], dtype=bool),
+        np.array([c.active and i < joined for i, c in enumerate(channels)], dtype=bool),
         np.array([channel.been_idle for channel in channels], dtype=bool),
         state.combined_ms,
     )

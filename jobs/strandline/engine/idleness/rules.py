@@ -21,9 +21,9 @@ class IdlenessRules:
         timeout_ms: how long after the tick of its last record a channel becomes idle; `WIDEST_MS`:
             never.
         splits: whether the channels are splits of one source, instead of inputs of a valve.
-        offers_on_ticks: whether a tick emits what the records before it offer.
+        offers_on_ticks: whether a tick emits the candidates of the records before it.
         lag_ms: how far the watermark is behind the clock; None: it follows the records.
-        offers_at_once: whether a record's offer is visible at once.
+        offers_at_once: whether the candidate of a record is emitted at once, without a tick.
     """
 
     axis: Axis

@@ -39,10 +39,7 @@ class Steps:
     at_end: tuple[tuple[int, int], ...] = ()
 
     def before(self, horizon_ms: int) -> Steps:
-        """The steps that happened before a horizon.
-
-        What an end of input would cause then is not known.
-        """
+        """The steps that happened before a horizon, none of them by the end of the input there."""
         first = self.axis.first_of(horizon_ms)
         table = self.table
         only_ticks = self.axis.interval_ms is not None

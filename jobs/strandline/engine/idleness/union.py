@@ -63,7 +63,7 @@ class InputEvents:
         events: the events, by position on the axis of both inputs.
         before: the channels before the events.
         joined: the number of these channels that had joined.
-        interval: what the channels of the source received.
+        interval: the records and offers of the source's channels.
         own: the events on the input's own axis; None: the input is a source of splits.
         after: the state of a source of splits after the events; None: its channels are at the
             valve.
@@ -202,7 +202,7 @@ def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
 
 
 def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> PlacedEvents:
-    """The watermark advances and status changes of a source of splits, as those of one channel."""
+    """The watermark advances and status changes of a source of splits, as of one channel."""
     interval_ms = one.axis.own.interval_ms or 1
     parts = []
     for first, until, rank, value in zip(
@@ -257,13 +257,13 @@ def _events_of_both(of_inputs: Sequence[InputEvents]) -> PlacedEvents:
 def _of_both_sides(sides: Sequence[Sequence[Channel]], joined: Sequence[int]) -> Channels:
     """The channels of both inputs; a channel that has not joined takes no part."""
     pairs = [
-        (channel, number < there)
-        for channels, there in zip(sides, joined, strict=True)
+        (channel, number < count)
+        for channels, count in zip(sides, joined, strict=True)
         for number, channel in enumerate(channels)
     ]
     return Channels(
         np.array([channel.watermark_ms for channel, _ in pairs], dtype=np.int64),
-        np.array([channel.active and there for channel, there in pairs], dtype=bool),
+        np.array([channel.active and has_joined for channel, has_joined in pairs], dtype=bool),
         np.array([channel.been_idle for channel, _ in pairs], dtype=bool),
     )
 

@@ -103,8 +103,8 @@ class Valve:
         copy = Valve(
             Channels(at.watermark_ms.copy(), at.active.copy(), at.been_idle, at.combined_ms)
         )
-        there = np.flatnonzero(at.active | at.been_idle).tolist()
-        for channel in (channel for channel in there if channel not in dropped):
+        joined = np.flatnonzero(at.active | at.been_idle).tolist()
+        for channel in (channel for channel in joined if channel not in dropped):
             advances: Advances = []
             copy._raise(0, channel, MAX_WATERMARK, advances)
             for _, values in advances:
@@ -173,7 +173,8 @@ class Valve:
     def _idle(self, place: int, channel: int, advances: Advances) -> None:
         """Mark a channel idle.
 
-        The last one lets the largest watermark through if it held the combined one.
+        If no other is active, the largest watermark is emitted, provided that the channel's
+        watermark was the combined one.
         """
         at = self.channels
         if not at.active[channel]:
@@ -250,7 +251,7 @@ class _Offers:
     Attributes:
         events: how many events the batch has.
         place: of each offer, which event of the batch it is.
-        column: of each, its channel, by the place among those of the batch.
+        column: of each, its channel, by the place among the channels of the batch.
         value: of each, the watermark.
     """
 

@@ -28,7 +28,7 @@ _OF_TABLE = ("pair_ts", "pair_date", "pair", "run_id", "spec_fingerprint")
 
 
 class PairsOfRange(Rebuild):
-    """The pairs of a range, and the late records of both sides, including those of older slots."""
+    """The pairs of a range, and the late records of both sides, also for older slots."""
 
     def windows(self) -> DataFrame:
         """The pairs as rows of the table `pairs`.

@@ -248,7 +248,7 @@ class PairRebuild:
         return any(one.history.spec.source.id is not None for one in (self.left, self.right))
 
     def _nth_of_equal(self) -> Column:
-        """The number of a pair, from 1, among those whose records have the same ids."""
+        """The number of a pair, from 1, among the pairs whose records have the same ids."""
         if not self._identified_by_id:
             nth = {name: F.col(of_side(name, _NTH)) for name in SIDES}
             copies = F.col(of_side("right", _COPIES))

@@ -75,7 +75,7 @@ class Axis:
 
     @property
     def never(self) -> int:
-        """The instant after all others: what happens there never happens."""
+        """The instant after all others: an event there never happens."""
         return 10**38 - 1 if self.sequenced else 2**63 - 1
 
     @property
@@ -120,7 +120,7 @@ class Axis:
         return Ticks(self.start_ms, interval_ms) if interval_ms else None
 
     def all_seen_from(self, instants: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The first instant that sees what happens at each instant of an array: `seen_from`."""
+        """The first instant that sees an event, for the instants of an array: `seen_from`."""
         reached = instants < self.end
         seen = np.full_like(instants, self.never)
         if self.interval_ms is None:

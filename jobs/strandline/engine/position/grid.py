@@ -265,14 +265,17 @@ def ids_between(first: Longs, last: Longs, step: int) -> Longs:
 
     Needs memory for its input and result only, however much the ranges overlap.
     """
-    there = first <= last
-    order = np.argsort(first[there], kind="stable")
-    starts, reach = first[there][order], np.maximum.accumulate(last[there][order])
-    begins = np.append(True, starts[1:] > reach[:-1])[: len(starts)]
-    ends = np.append(begins[1:], True)[: len(starts)]
-    counts = (reach[ends] - starts[begins]) // step + 1
-    nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    ids: Longs = np.repeat(starts[begins], counts) + nth * step
+    present = first <= last
+    order = np.argsort(first[present], kind="stable")
+    firsts = first[present][order]
+    lasts = np.maximum.accumulate(last[present][order])  # so that ranges that overlap end as one
+    begins = np.append(True, firsts[1:] > lasts[:-1])[: len(firsts)]
+    ends = np.append(begins[1:], True)[: len(firsts)]
+    starts = firsts[begins]
+    counts = (lasts[ends] - starts) // step + 1
+    counts_before = np.cumsum(counts) - counts
+    nth_in_range = np.arange(counts.sum()) - np.repeat(counts_before, counts)
+    ids: Longs = np.repeat(starts, counts) + nth_in_range * step
     return ids
 
 

@@ -29,7 +29,7 @@ class SourceColumns:
         names: the names of all columns.
         nulls_counted: columns whose nulls were part of the identity of rows that are still
             published (see docs/decisions/0007).
-        of_sides: for two landing tables, by side: the name of each column among those of both
+        of_sides: for two landing tables, by side: the name of each column among the columns of both
             (`side_by_side`).
         kinds: the types of the columns, if the engine writes JSON differently from Spark (see
             `exact_json`).
@@ -100,7 +100,7 @@ def _as_named(names: Iterable[str]) -> dict[str, str]:
 def _as_text(
     names: Mapping[str, str], source: SourceColumns, nulls_counted: frozenset[str] = frozenset()
 ) -> Column:
-    """Columns as one text: those whose nulls count first, then the others that are not null.
+    """Columns as one text: first columns whose nulls count, then other columns that are not null.
 
     Args:
         names: each column's name in the text, and its name in the rows.

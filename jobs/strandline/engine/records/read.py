@@ -72,7 +72,7 @@ def _refuse_wrong_names(landing: DataFrame, spec: PipelineSpec) -> None:
     for name in landing.columns:
         if c.is_ours(name) and name != c.QUARANTINED:
             place = f"{spec.pipeline}: source.table"
-            raise InputError(place, f"its column {name!r} has a name of ours", "rename it there")
+            raise InputError(place, f"its column {name!r} has a reserved name", "rename it there")
     for name in spec.source.id or ():
         if name not in landing.columns:
             known = ", ".join(landing.columns)

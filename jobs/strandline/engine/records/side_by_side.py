@@ -47,7 +47,7 @@ def columns_side_by_side(
         for field in schema.fields:
             key = field.name.lower()
             if key == INPUT and len(schemas) > 1:
-                problem = f"its column {field.name} has the name of our column for the source"
+                problem = f"its column {field.name} has the name of a column that is added"
                 raise InputError(place, problem, "rename it there")
             other = shared.get(key, field)
             if field.name != other.name or (not _same_type(field, other) and _reads(spec, key)):

@@ -55,7 +55,7 @@ class Calls:
 
 
 def call_partition(batches: Iterable[pa.RecordBatch], calls: Calls) -> Iterator[pa.RecordBatch]:
-    """The firings of a partition, each with what the function returns for it.
+    """The firings of a partition, each with the function's result.
 
     Args:
         batches: all rows of the partition, in any order; `mapInArrow` gives them.
@@ -83,7 +83,7 @@ def call_partition(batches: Iterable[pa.RecordBatch], calls: Calls) -> Iterator[
 
 
 def _results(rows: pa.Table, called: pa.Table, calls: Calls) -> Iterator[dict[str, pa.Array]]:
-    """What the function returns for each firing of a sorted partition.
+    """The function's result for each firing of a sorted partition.
 
     Args:
         rows: the rows of the partition.

@@ -17,18 +17,7 @@ from strandline.engine.history.history import History
 from strandline.engine.records.arithmetic import event_ms
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
-from strandline.engine.replay.outcome import (
-    NUMBER,
-    REACHES,
-    causes_of,
-    contents,
-    firings_of,
-    placed,
-    supersedes,
-    timing,
-)
-from strandline.engine.replay.rebuild import ReplayedRebuild
-from strandline.engine.replay.rows import (
+from strandline.engine.replay.dataframe import (
     FIRST,
     IS_IN_STATE,
     IS_SHOWN,
@@ -40,6 +29,17 @@ from strandline.engine.replay.rows import (
     replayed,
     values_of,
 )
+from strandline.engine.replay.outcome import (
+    NUMBER,
+    REACHES,
+    causes_of,
+    contents,
+    firings_of,
+    placed,
+    supersedes,
+    timing,
+)
+from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
 from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
@@ -61,9 +61,9 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     """The rebuild of windows with an evictor or with another trigger than the default."""
 
     def windows(self) -> DataFrame:
-        """The windows of every key, including those that have not fired yet.
+        """The windows of every key, including windows that have not fired yet.
 
-        Their content is that of the last firing, which need not hold all that they accepted.
+        They have the content of the last firing, which may lack accepted records.
         """
         spec, window, aggregates = self._spec, self.group, self._aggregates
         records = self._replayed(self._identity)

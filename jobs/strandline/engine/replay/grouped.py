@@ -22,10 +22,10 @@ def _is_sorted(rows: pa.Table, by: Sequence[str]) -> bool:
     """Whether each row comes after the one before, by the first column in which they differ."""
     undecided = pa.array([True] * (rows.num_rows - 1), pa.bool_())
     for name in by:
-        before, here = _neighbours(rows, name)
-        nulls_last = pc.and_(pc.is_valid(before), pc.is_null(here))
-        ascends = pc.or_(nulls_last, pc.fill_null(pc.less(before, here), False))
-        equal = _are_equal(before, here)
+        before, after = _neighbours(rows, name)
+        nulls_last = pc.and_(pc.is_valid(before), pc.is_null(after))
+        ascends = pc.or_(nulls_last, pc.fill_null(pc.less(before, after), False))
+        equal = _are_equal(before, after)
         if not pc.all(pc.or_(pc.invert(undecided), pc.or_(ascends, equal))).as_py():
             return False
         undecided = pc.and_(undecided, equal)

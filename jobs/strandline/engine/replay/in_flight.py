@@ -23,8 +23,8 @@ class Window:
             them.
         taken: with merging windows: the places of all records that it has taken, in any order.
         size: the number of its records.
-        in_force: the firings whose records are all still in the window, except those that another
-            one of them supersedes for good.
+        in_force: the firings whose records are all still in the window, without firings that
+            another one of them supersedes for good.
         fired: with merging windows: the numbers of all its firings, in any order.
         waits_for_end: whether a timer is registered for its last millisecond.
         next_ms: the next multiple of the interval at which it fires.

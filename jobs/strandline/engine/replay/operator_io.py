@@ -175,7 +175,7 @@ class Replayed:
         removed_by: the firing that purges or evicts it, or the last one before its window left the
             state; `NEVER`: it is in state at the end.
         firings: the firings in order of time.
-        sessions: with merging windows: the sessions; those in state are the last ones.
+        sessions: with merging windows: the sessions; the sessions in state are the last ones.
     """
 
     starts_ms: list[int]
@@ -203,7 +203,7 @@ class Replayed:
         )
 
     def containing(self, place: int, ts_ms: int, up_to: int = NEVER) -> Iterable[int]:
-        """The numbers of the firings, up to one, that contain a record with an event time."""
+        """The numbers of the firings, at most `up_to`, that contain a record with an event time."""
         fired = self.firings[self.first[place] - 1 : min(self.until[place] - 1, up_to)]
         return (one.number for one in fired if one.start_ms <= ts_ms < one.end_ms)
 

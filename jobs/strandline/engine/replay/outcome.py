@@ -11,7 +11,7 @@ from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.records.at_arrival import advance_column, arrival_probe
-from strandline.engine.replay.rows import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
+from strandline.engine.replay.dataframe import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
 from strandline.engine.results.rows import FIRED_AT, POSITION
 from strandline.spec.pipeline import PipelineSpec
 
@@ -55,7 +55,7 @@ def firings_of(
     """The firings, each with the record that causes it, or the last one before the watermark did.
 
     Args:
-        records: the rows of `rows.replayed`.
+        records: the rows of `dataframe.replayed`.
         of_record: the columns of the record to keep.
         in_state: whether the windows in state are included, as firings that have still to come.
     """
@@ -83,7 +83,7 @@ def placed(
     Args:
         firings: the rows of `firings_of`, with FIRE_FROM and RANK: where the watermark reaches
             REACHES.
-        fired_at_ms: the millisecond at which it does.
+        fired_at_ms: when it does, in ms.
         of_window: the order of firings that one record causes.
         spec: the pipeline.
     """
@@ -108,12 +108,12 @@ def placed(
 
 
 def happened(firings: DataFrame, axis: Axis) -> DataFrame:
-    """The firings that have happened: those that wait for a future watermark are dropped."""
+    """The firings that have happened, without firings that wait for a future watermark."""
     return firings.where(is_by_record() | (F.col(c.FIRE_FROM) < axis.literal(axis.never)))
 
 
 def as_probes(firings: DataFrame) -> DataFrame:
-    """The firings of `placed` as positions to look up the watermark at: see `Emissions.at`."""
+    """The firings of `placed` as probes, whose watermark `Emissions.at` looks up."""
     position = {
         c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
         c.SEEN_FROM: F.col(POSITION)["instant"],
@@ -148,7 +148,7 @@ def supersedes_windows() -> Column:
 
 
 def in_firings(records: DataFrame, firings: DataFrame, group: Sequence[str]) -> DataFrame:
-    """The records of `rows.replayed`, once for each FIRING that contains them.
+    """The records of `dataframe.replayed`, once for each FIRING that contains them.
 
     Args:
         records: the records.

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import PerIdentity, computed
+from strandline.engine.replay.dataframe import Groups
 from strandline.engine.replay.outcome import as_probes, in_firings
-from strandline.engine.replay.rows import Groups
 from strandline.engine.scope import Rebuild
 from strandline.engine.watermark_values.emissions import Emissions
 
@@ -69,7 +69,7 @@ class ReplayedRebuild(Rebuild, ABC):
 
     @abstractmethod
     def _replay(self, identity: Column) -> DataFrame:
-        """The records with the outcome of their replay (`rows.replayed`)."""
+        """The records with the outcome of their replay (`dataframe.replayed`)."""
 
     @abstractmethod
     def _place(self, identity: Column) -> DataFrame:

@@ -175,7 +175,7 @@ def aggregate_columns(
         records: the records that they will aggregate.
         spec: the pipeline.
         kinds: of `kinds_of_aggregates`, where they are known.
-        columns: the columns that they may read; None: query the engine for those of the records.
+        columns: the columns that they may read; None: query the engine for the records' columns.
 
     Raises:
         InputError: one is not an aggregate over the landing table, or depends on the order of the

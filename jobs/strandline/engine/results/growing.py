@@ -24,13 +24,13 @@ def grown(
     partials: Mapping[str, Partial],
     causes: Mapping[str, Column] | None = None,
 ) -> DataFrame:
-    """The contents of each FIRING of each window.
+    """A row for each FIRING of each window, with the aggregates of all records up to it.
 
     Args:
         units: a row for all records with the same first firing: FIRST_FIRING, LAST_FIRING, RECORDS
             and the parts of aggregates.
         window: the columns that identify a window of a key.
-        partials: the aggregates in two steps.
+        partials: the aggregates by name, as combinations of their parts.
         causes: further columns of the unit that causes a firing.
     """
     by_firing = Window.partitionBy(*window).orderBy(FIRST_FIRING)

@@ -60,8 +60,8 @@ def last_firings(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
 def fired_with(by_watermark: Column, time_ms: Column) -> Column:
     """The `watermark_ms` of firings, from the WATERMARK looked up at each; null: none yet.
 
-    A watermark that fires a window has reached the window's time; if the looked-up one had not, the
-    input had ended, and it is MAX_WATERMARK.
+    A watermark that fires a window has reached the window's time. If WATERMARK has not, the input
+    had ended, and the firing has MAX_WATERMARK.
 
     Args:
         by_watermark: whether the watermark causes a firing, instead of a record.

@@ -1,1 +1,1 @@
-"""Sessions: those of one run of records by sets, all others by a replay of their chains."""
+"""Sessions: by sets where one run of records is a session, else by a replay of their chains."""

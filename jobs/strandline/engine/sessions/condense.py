@@ -84,7 +84,7 @@ def in_rows(
 
 
 def _is_ahead(spec: PipelineSpec) -> Column:
-    """Whether a record arrives before the watermark reaches what keeps its session together.
+    """Whether a record arrives before the watermark can fire any session that it touches.
 
     A record with an ADVANCE arrives after all earlier advances of its instant, so it needs a larger
     distance, also from `never` at the end of the input.

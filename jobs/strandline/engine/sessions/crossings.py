@@ -1,4 +1,4 @@
-"""When the watermark reaches what fires a session, and what closes it."""
+"""When the watermark reaches the times at which sessions fire and close."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from strandline.engine.watermark_values.emissions import Emissions
 def with_crossings(
     rows: DataFrame, fire: Column, emitted: Emissions, allowed_lateness_ms: int
 ) -> DataFrame:
-    """Rows of sessions, with when the watermark reaches what fires them, and what closes them.
+    """Rows of sessions, with the instants at which the watermark fires and closes them.
 
     Args:
         rows: rows with END and ENDED.
-        fire: what the watermark must reach; null: nothing.
+        fire: the watermark that fires the session; null: none does.
         emitted: the emissions of the days on which something fires or closes.
         allowed_lateness_ms: how long a session stays in state after its end.
 

@@ -50,7 +50,7 @@ def read_far_enough(
         within: the range.
         history: everything observed below the horizon.
         whole: whether all connected records before the range are read, too. Needed if a firing of a
-            session depends on those before it, as counts do.
+            session depends on the firings before it, as with counts.
     """
     reach = _Reach(within, history, whole)
     asked = reach.first_asked()
@@ -79,9 +79,9 @@ class _Reach:
         return TimeRange(first_ms, self.within.end_ms + ahead_ms)
 
     def needed_beyond(self, asked: TimeRange, rows: DataFrame) -> TimeRange | None:
-        """The event times that are needed, by the rows of those that were asked for.
+        """The event times that are needed, by the rows of the event times that were read.
 
-        None: no event time outside of these is needed.
+        None: no event time outside of the read range is needed.
         """
         events = self.history.days.events
         if events is None or not self._exceeds(asked, events):
@@ -92,7 +92,7 @@ class _Reach:
         return needed if needed is not None and self._exceeds(asked, needed) else None
 
     def _exceeds(self, asked: TimeRange, needed: TimeRange) -> bool:
-        """Whether needed event times lie outside of those asked for, on a side that matters."""
+        """Whether needed event times lie outside of the read range, on a side that matters."""
         is_earlier = self.whole and needed.start_ms < asked.start_ms
         return is_earlier or needed.end_ms > asked.end_ms
 
@@ -214,7 +214,7 @@ def _first_start_ending_after(
 ) -> int | None:
     """The least start of connected records that end after an instant; None: there are none.
 
-    If they extend beyond what was read, more is read.
+    If they extend beyond the range that was read, a wider one is read.
     """
     events = history.days.events
     if events is None:

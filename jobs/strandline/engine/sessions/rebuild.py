@@ -17,15 +17,7 @@ from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed, first_of_cases, long
 from strandline.engine.records.arithmetic import date_of, slot_of, starts_in
-from strandline.engine.replay.outcome import (
-    IS_SHOWN,
-    NUMBER,
-    as_probes,
-    firings_of,
-    is_by_record,
-    is_in_state,
-)
-from strandline.engine.replay.rows import (
+from strandline.engine.replay.dataframe import (
     IN_STATE_AS,
     IS_REFUSED,
     LATE,
@@ -34,12 +26,20 @@ from strandline.engine.replay.rows import (
     Groups,
     replayed,
 )
+from strandline.engine.replay.outcome import (
+    IS_SHOWN,
+    NUMBER,
+    as_probes,
+    firings_of,
+    is_by_record,
+    is_in_state,
+)
 from strandline.engine.results.rows import FIRED_AT, POSITION, firing_columns
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, row_key
 from strandline.engine.sessions.crossings import with_crossings
 from strandline.engine.sessions.replayed import SessionReplay
-from strandline.engine.sessions.rows import broadcast_if_few
 from strandline.engine.sessions.runs import is_refused
+from strandline.engine.sessions.session_rows import broadcast_if_few
 
 _SUPERSEDED = "array<struct<window_start:timestamp,window_end:timestamp,firing:bigint>>"
 

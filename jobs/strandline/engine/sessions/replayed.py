@@ -17,6 +17,21 @@ from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
+from strandline.engine.replay.dataframe import (
+    IN_END,
+    IN_START,
+    IN_STATE_AS,
+    IS_REFUSED,
+    IS_UNFIRED,
+    LATE,
+    SESSION,
+    SHOWN_IN,
+    UNTIL_MS,
+    Groups,
+    position_of,
+    replayed,
+    values_of,
+)
 from strandline.engine.replay.operator_io import EndedRange, Rules
 from strandline.engine.replay.outcome import (
     IS_SHOWN,
@@ -34,28 +49,13 @@ from strandline.engine.replay.outcome import (
     timing,
 )
 from strandline.engine.replay.rebuild import ReplayedRebuild
-from strandline.engine.replay.rows import (
-    IN_END,
-    IN_START,
-    IN_STATE_AS,
-    IS_REFUSED,
-    IS_UNFIRED,
-    LATE,
-    SESSION,
-    SHOWN_IN,
-    UNTIL_MS,
-    Groups,
-    position_of,
-    replayed,
-    values_of,
-)
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
 from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
 from strandline.engine.sessions.condense import row_key
 from strandline.engine.sessions.crossings import crossed_at_ms, with_crossings
-from strandline.engine.sessions.rows import SessionRows
 from strandline.engine.sessions.runs import is_refused
+from strandline.engine.sessions.session_rows import SessionRows
 
 _LATE_RECORDS = "_strandline_late_records"
 
@@ -80,7 +80,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
 
     @property
     def group(self) -> list[str]:
-        """See `ReplayedRebuild`: a session of a chain, and not the whole chain."""
+        """See `ReplayedRebuild`: one session of a chain."""
         return [*self.groups.by, SESSION]
 
     @property
@@ -185,8 +185,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
 class ReplayedSessions(SessionReplay):
     """The rebuild of sessions with an evictor or with another trigger than the default.
 
-    The count of a session and its next firing depend on all its records, including those before the
-    range.
+    The count of a session and its next firing depend on all its records, also before the range.
     """
 
     @property

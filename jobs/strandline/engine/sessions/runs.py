@@ -48,8 +48,8 @@ def numbered_by_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The rows of `after_closures`, with the ROW of the first row of their run; computed.
 
     A row is ahead if the watermark at its arrival is at least 2 ms below its event time: then no
-    session that it touches had fired before. The calendar, which has whole parts of slots, finds
-    fewer such rows. A row that is not ahead is a run of its own.
+    session that it touches had fired before. `Parts`, which decides for whole parts of slots,
+    finds fewer such rows. A row that is not ahead is a run of its own.
     """
     is_ahead = F.col(c.WATERMARK) <= F.col(c.START) - 2
     of_era = Window.partitionBy(*keys_of(spec), c.ERA, _IS_AHEAD)

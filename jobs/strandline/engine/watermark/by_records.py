@@ -215,15 +215,15 @@ class RecordCrossings(ByChannels):
         midnights = [] if self.spec.source.declared_channels is not None else midnights
         sure_ms = most_ms = MIN_WATERMARK
         for midnight_ms in [*(at for at in midnights if at < horizon_ms), None]:
-            there = self.channels
+            joined = self.channels
             if midnight_ms is not None:
                 first_of = self.axis.first_of(midnight_ms)
                 pairs = zip(self.channels, self.joined, strict=True)
-                there = tuple(name for name, at in pairs if at < first_of) or self.channels[:1]
+                joined = tuple(name for name, at in pairs if at < first_of) or self.channels[:1]
             sure_until_ms = midnight_before(horizon_ms) if midnight_ms is None else midnight_ms
             most_until_ms = horizon_ms if midnight_ms is None else midnight_ms + DAY_MS
-            sure_ms = max(sure_ms, self._least_of(there, "settled_reach_ms", sure_until_ms))
-            most_ms = max(most_ms, self._least_of(there, "reach_ms", most_until_ms))
+            sure_ms = max(sure_ms, self._least_of(joined, "settled_reach_ms", sure_until_ms))
+            most_ms = max(most_ms, self._least_of(joined, "reach_ms", most_until_ms))
         return sure_ms, most_ms
 
     def _least_of(self, channels: Collection[str], offered: str, until_ms: int) -> int:

@@ -1,4 +1,4 @@
-"""Observes what the arrivals of some days mean for the watermark, in one hash aggregation."""
+"""Observes the arrivals of some days: records and watermark candidates, in one aggregation."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class CrossingsOfTwo:
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The channels of the left input, then those of the right one."""
+        """The channels of the left input, then of the right one."""
         return (*self.left.crossings.channels, *self.right.crossings.channels)
 
     @property
@@ -141,7 +141,7 @@ class CrossingsOfTwo:
         horizon_ms: int,
         ended: npt.NDArray[np.bool_] | None = None,
     ) -> tuple[Instants, Ranks]:
-        """See `Crossings.reached`; ranks are those of `InputAxis.rank_of`."""
+        """See `Crossings.reached`; for the ranks, see `InputAxis.rank_of`."""
         inputs = (self.left, self.right)
         left, right = (one.reached(thresholds, horizon_ms, ended) for one in inputs)
         both = np.maximum(left, right)

@@ -19,7 +19,7 @@ class ProbeOrder:
 
     Attributes:
         channels: their names.
-        joined: the first instant at which each takes part: always, or that of its first record.
+        joined: the first instant at which each takes part: always, or from its first record on.
     """
 
     channels: tuple[str, ...]

@@ -58,7 +58,7 @@ def ends_of(spec: PipelineSpec, axis: Axis) -> list[End]:
 
 
 def with_ends(timeline: Timeline, spec: PipelineSpec, axis: Axis) -> Timeline:
-    """A timeline with the offers of retired channels, including those after any horizon."""
+    """A timeline with the offers of all channels that are or will be retired."""
     ends = ends_of(spec, axis)
     return _WithEnds(timeline, _cells(ends, spec, axis)) if ends else timeline
 

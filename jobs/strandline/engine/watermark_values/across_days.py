@@ -14,6 +14,7 @@ from strandline.engine.frames import from_arrow
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
+from strandline.engine.timeline import concatenated
 from strandline.engine.watermark.retired import with_ends
 from strandline.engine.watermark_values.emissions import CARRIED
 from strandline.model.intervals import DAY_MS, midnight_of
@@ -27,8 +28,7 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
     parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
     if clock.closes_now:
         parts += [_at_end(day, history).assign(seen_from=axis.end, day=day) for day in days]
-    there = [part for part in parts if len(part)]
-    rows = pd.concat(there, ignore_index=True) if there else offers.assign(day=None)[:0]
+    rows = concatenated(offers.assign(day=None)[:0], *parts)
     names = [channels[number] for number in rows["number"]]
     return from_arrow(
         spark,
@@ -47,8 +47,8 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
 def _at_end(day: date, history: History) -> pd.DataFrame:
     """The offers of the end of the input, for channels that have joined by the end of a day."""
     over = history.axis.first_of(midnight_of(day) + DAY_MS)
-    there = [number for number, at in enumerate(history.crossings.joined) if at < over]
-    return pd.DataFrame({"number": there, "rank": there, "candidate_ms": MAX_WATERMARK})
+    joined = [number for number, at in enumerate(history.crossings.joined) if at < over]
+    return pd.DataFrame({"number": joined, "rank": joined, "candidate_ms": MAX_WATERMARK})
 
 
 def _carried_into(day: date, offers: pd.DataFrame, axis: Axis) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,4 +1,4 @@
-"""When the watermark reaches thresholds that are not on the grid: those of sessions."""
+"""When the watermark reaches thresholds that are not on the grid: the thresholds of sessions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def first_reaching(
 
     Args:
         thresholds: THRESHOLD.
-        advances: SEEN_FROM, RANK, WATERMARK: the advances of the combined watermark, at least those
+        advances: SEEN_FROM, RANK, WATERMARK: the advances of the combined watermark, at least all
             that reach a threshold but not the next one of the grid.
         history: the history, which has the crossings of the grid's thresholds.
         clock: the horizon and the inputs that have ended.

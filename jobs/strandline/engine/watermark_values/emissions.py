@@ -24,7 +24,7 @@ from strandline.model.intervals import day_of
 from strandline.model.lateness import MIN_WATERMARK
 
 CARRIED = -1
-"""The rank of what was emitted before a day: before all channels."""
+"""The rank of watermarks that were emitted before a day: before all channels."""
 UNTIL = "_strandline_until"
 _BROUGHT, _IS_PROBE = "_strandline_brought", "_strandline_is_probe"
 _POSITION = {c.ARRIVAL_DAY, c.SEEN_FROM, c.RANK, c.CHANNEL, c.CANDIDATE}
@@ -165,11 +165,11 @@ class Emissions:
         threshold, interval = F.col(c.THRESHOLD), F.lit(axis.interval_ms)
         missing = F.greatest(threshold - F.col(c.WATERMARK), F.lit(0))
         ticks = F.ceil(missing / interval).cast("bigint")
-        here = (threshold > F.col(_BELOW)) & (threshold <= F.col(_HIGHEST))
+        in_row = (threshold > F.col(_BELOW)) & (threshold <= F.col(_HIGHEST))
         return (
             thresholds.select(c.THRESHOLD)
             .distinct()
-            .join(F.broadcast(table), here, "left")
+            .join(F.broadcast(table), in_row, "left")
             .select(
                 c.THRESHOLD,
                 F.coalesce(

@@ -1,6 +1,6 @@
 """Forwarded watermarks.
 
-The watermark of one pipeline's windows is also that of the next pipeline.
+The watermark of one pipeline's windows is also the watermark of the next pipeline.
 """
 
 from __future__ import annotations

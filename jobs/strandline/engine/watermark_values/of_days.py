@@ -22,8 +22,8 @@ def emissions(
 
     Args:
         spark: the session.
-        records: the well-formed records, at least of these days and of those on which a discovered
-            channel joined.
+        records: the well-formed records, at least of these days and of the days on which a
+            discovered channel joined.
         history: everything observed below the horizon.
         clock: the horizon and the inputs that have ended.
         days: the days of the positions to look up.

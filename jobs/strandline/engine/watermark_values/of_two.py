@@ -117,8 +117,8 @@ class EmissionsOfTwo:
     def _not_below(
         self, at_arrival: DataFrame, idle: InputEmissions, other: InputEmissions, now: str
     ) -> DataFrame:
-        """Rows with the watermark raised to what one input had while the other was idle."""
-        changes = _near(idle.place, self.days)
+        """Rows with the watermark raised to the watermark of one input while the other was idle."""
+        changes = _changes_up_to(idle.place, self.days)
         if not changes:
             return at_arrival
         days = sorted({change.day for change in changes})
@@ -144,7 +144,7 @@ class _Change(NamedTuple):
     idle: bool
 
 
-def _near(place: InputCrossings, days: Sequence[date]) -> list[_Change]:
+def _changes_up_to(place: InputCrossings, days: Sequence[date]) -> list[_Change]:
     """The status changes on some days, and the last one before them."""
     changes = []
     for one in place.changes:

@@ -50,7 +50,7 @@ def by_slot(counted: DataFrame) -> DataFrame:
         c.IN_NEWEST_WINDOW: "in_newest",
         c.MISSED_PAIRS: "missed_pairs",
     }
-    sums = (F.sum(name).alias(said) for name, said in counts.items())
+    sums = (F.sum(name).alias(alias) for name, alias in counts.items())
     return counted.groupBy(F.col(c.WINDOW).alias(c.SLOT)).agg(*sums)
 
 
@@ -94,8 +94,8 @@ def count_panes(
 ) -> DataFrame:
     """The aggregates of each window by panes: records of a pane with the same outcome are combined.
 
-    These are the records on time for all windows of the pane; of the few others, those of one
-    instant. The combined rows are then assigned to the windows one by one.
+    All records on time for every window of the pane have the same outcome; of the few others,
+    records of one instant. The combined rows are then assigned to the windows one by one.
     """
     keys = keys_of(spec)
     sure = F.col(c.INSTANT) < F.col(c.SURE_BEFORE)

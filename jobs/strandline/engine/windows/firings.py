@@ -108,7 +108,7 @@ def _with_last(units: DataFrame, spec: PipelineSpec) -> DataFrame:
 
 
 def _placed(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Firings with their position: that of the watermark advance, or of the record."""
+    """Firings with the position of the watermark advance, or of the record, that causes them."""
     at_arrival = arrival_probe(spec)
     fired_on = F.timestamp_millis(c.FIRE_AT).cast("date")
     return firings.withColumns(

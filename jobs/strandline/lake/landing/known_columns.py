@@ -99,7 +99,7 @@ def _of_results(spec: ResultsSpec, firings: DeltaTable | None) -> Columns:
     """The columns of another pipeline's firings, by its file and its published table."""
     upstream = spec.upstream
     own: dict[str, ColumnType] = dict.fromkeys([*upstream.source.key, *upstream.contents])
-    said: dict[str, Any] = {**firings_table(upstream.source.key).columns, **own}
+    columns: dict[str, Any] = {**firings_table(upstream.source.key).columns, **own}
     if firings is not None:
-        said |= _of_table(firings)
-    return {name: of for name, of in said.items() if name not in NOT_OF_A_RESULT}
+        columns |= _of_table(firings)
+    return {name: of for name, of in columns.items() if name not in NOT_OF_A_RESULT}

@@ -63,7 +63,7 @@ class ResultsLanding(TableLanding):
 
     @cached_property
     def frame(self) -> DataFrame:
-        """See `Landing.frame`."""
+        """The results of the other pipeline as landing rows."""
         tables = self.results.tables
         firings, windows = (tables.frame(self.spark, name) for name in ("firings", "windows"))
         return results_of(firings, windows, self.spec)
@@ -78,7 +78,7 @@ class ResultsLanding(TableLanding):
         """See `Landing.facts`; they combine a day's results with the rows of the other landing.
 
         These rows decide the watermark. For days whose rows have been removed since, as by
-        retention, the facts are those that the other pipeline has observed.
+        retention, the facts are as the other pipeline has observed them.
         """
         fired, before = super().facts, {**self.upstream.facts, **self._facts_of_removed}
         days = {*fired, *(day for day in before if day is not None)}
@@ -94,8 +94,8 @@ class ResultsLanding(TableLanding):
             return {}
         kept, now = read_facts(TimelineTable.open(self.upstream_store)), self.upstream.facts
 
-        def is_another(said: DayFacts) -> bool:
-            return said.table_id not in {None, self.upstream.table_id}
+        def is_another(facts: DayFacts) -> bool:
+            return facts.table_id not in {None, self.upstream.table_id}
 
         return {
             day: facts
@@ -105,7 +105,7 @@ class ResultsLanding(TableLanding):
         }
 
     def _facts_of(self, fired: DayFacts | None, before: DayFacts | None) -> DayFacts:
-        parts = (said.digest if said else "" for said in (fired, before))
+        parts = (facts.digest if facts else "" for facts in (fired, before))
         digest = sha256("|".join(parts).encode()).hexdigest()[:32]
         return DayFacts(fired.rows if fired else 0, digest, self.version, table_id=self.table_id)
 
@@ -146,7 +146,7 @@ class ResultsLanding(TableLanding):
         return not self.spec.by_slots
 
     def horizon(self, axis: Axis, as_of_ms: int | None, published_ms: int | None) -> int:
-        """See `Landing.horizon`; by default that of the other pipeline's publication.
+        """See `Landing.horizon`; by default the horizon of the other pipeline's publication.
 
         Raises:
             InputError: the other pipeline is not published up to the requested horizon.

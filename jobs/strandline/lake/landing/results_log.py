@@ -70,7 +70,7 @@ class ResultsLog(LandingLog):
         # what one run alone went by (`overrides`) are not the rules of the pipeline
         rules = [run.spec_fingerprint for run in state.published if not run.overrides]
         if rules[-1:] != [upstream.spec_fingerprint]:
-            problem = f"{upstream.pipeline} has not run yet by the rules that its file now says"
+            problem = f"{upstream.pipeline} has not run yet by the present rules of its file"
             raise RetryableError(place, problem, f"run {upstream.pipeline} first")
         table = tables.store.table("firings")
         if table is None:

@@ -162,7 +162,7 @@ class Entry:
         layout: the windows and the key of the published rows (`PipelineSpec.layout`); None: the run
             reverts another run.
         recreated: whether the run replaces all that was published before.
-        overrides: the rules that override those of the pipeline's file; None: there are none.
+        overrides: the rules that override the pipeline's file; None: there are none.
         versions: (step `published`) the versions of all tables after the run; (step `publishing`)
             the versions, before the run, of the tables that it writes, to which `dropping` and
             `dropped` restore them.

@@ -129,7 +129,7 @@ class Ledger:
                     return entry
             else:
                 return entry
-        raise RetryableError(self.store.uri("runs"), "others write it without end", "try again")
+        raise RetryableError(self.store.uri("runs"), "other processes keep writing it", "try again")
 
     def _is_appended(self, entry: Entry) -> bool:
         return any(

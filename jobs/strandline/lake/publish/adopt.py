@@ -132,7 +132,7 @@ class Adoption:
         """
         if not least <= written.rows <= most:
             wanted = f"{least}" if least == most else f"{least} to {most}"
-            problem = f"{written.rows} rows were written of {wanted}; nothing is published"
+            problem = f"{written.rows} rows were written instead of {wanted}; nothing is published"
             raise RetryableError(self.uri, problem, "try again")
 
     def append(self, table: DeltaTable, written: Written, application: str) -> None:
@@ -262,5 +262,5 @@ def no_other_writer(place: str) -> Iterator[None]:
     try:
         yield
     except CommitFailedError:
-        problem = "somebody wrote it without the pipeline's lock"
+        problem = "another process wrote it without the pipeline's lock"
         raise RetryableError(place, problem, "try again") from None

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from strandline.engine.records.expressions import in_quotes
 from strandline.errors import InputError
 from strandline.lake.publish.adopt import Adoption, no_other_writer
-from strandline.lake.publish.diff import DELETE, OP
+from strandline.lake.publish.arrow_diff import DELETE, OP
 from strandline.lake.store.lock import commit
 from strandline.lake.store.reads import columns_of
 

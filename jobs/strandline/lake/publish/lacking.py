@@ -33,11 +33,11 @@ def lacking(
     files = pa.table(windows.get_add_actions(flatten=True)).to_pydict()
     # of arrays the log counts no nulls
     simple = [f for f in windows.schema().fields if isinstance(f.type, PrimitiveType)]
-    there = {f.name.lower(): f.name for f in simple if f"null_count.{f.name}" in files}
+    counted = {f.name.lower(): f.name for f in simple if f"null_count.{f.name}" in files}
     found = {
-        name: list(_runs_of_days(_by_day(files, there[name.lower()], spec_fingerprint)))
+        name: list(_runs_of_days(_by_day(files, counted[name.lower()], spec_fingerprint)))
         for name in names
-        if name.lower() in there
+        if name.lower() in counted
     }
     return {name: days for name, days in found.items() if days}
 

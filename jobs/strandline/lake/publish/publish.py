@@ -12,9 +12,9 @@ from pyspark.sql import types as T
 from pyspark.sql.types import StructType
 
 from strandline.lake.publish.adopt import Adoption, Attempt, Written, rows_by_log
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE, with_changes
 from strandline.lake.publish.change_feed import has_change_feed, merge_with_feed
-from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE, with_changes
-from strandline.lake.publish.pieces import in_pieces
+from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.identities import marked
 from strandline.lake.store.lock import commit
@@ -145,7 +145,7 @@ class _Bringing:
         table: the open table.
         target: its description.
         changes: the staged diff.
-        fitted: the conversion of its columns to those of the table.
+        fitted: the conversion of its columns to the table's columns.
     """
 
     adoption: Adoption
@@ -174,8 +174,8 @@ class _Bringing:
             merge_with_feed(self.adoption, self.table, self._keys, self._rows(), days)
             return
         columns = self._columns
-        there = (rows.cast(columns) for rows in rows_in_days(self.table, partition, days))
-        pieces = in_pieces([there, self._rows()], [partition], self._keys)
+        published = (rows.cast(columns) for rows in rows_in_days(self.table, partition, days))
+        pieces = in_pieces([published, self._rows()], [partition], self._keys)
         brought_in = (with_changes(rows, diff, self._keys) for rows, diff in pieces)
         written = self.adoption.write(brought_in, self.table)
         before = rows_by_log(self.table, partition, days)
@@ -245,9 +245,9 @@ def _make_room(target: PublishedTable, fitted: Fit, adoption: Adoption) -> None:
     if fitted.widened:
         table = DeltaTable(adoption.uri)
         fields = [field for field in fitted.schema.fields if field.name not in fitted.new]
-        there = map(fitted.of_published, rows_of(dataset_of(table)))
+        published = map(fitted.of_published, rows_of(dataset_of(table)))
         count = rows_by_log(table, target.partition)
-        _replace(adoption, there, count, StructType(fields), part="wider")
+        _replace(adoption, published, count, StructType(fields), part="wider")
     if fitted.new:
         added = [fitted.schema[name] for name in fitted.new]
         table = DeltaTable(adoption.uri)

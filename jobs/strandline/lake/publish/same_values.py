@@ -45,6 +45,7 @@ def differ(some: pa.ChunkedArray, others: pa.ChunkedArray) -> npt.NDArray[np.boo
 
 
 def _near(some: pa.ChunkedArray, others: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """For each pair of numbers whether they differ by at most `TOLERANCE`, or both are NaN."""
     known: npt.NDArray[np.bool_] = pc.and_(pc.is_valid(some), pc.is_valid(others)).to_numpy()
     one, other = (values.fill_null(0).to_numpy() for values in (some, others))
     larger = np.maximum(np.abs(one), np.abs(other)).astype(float)

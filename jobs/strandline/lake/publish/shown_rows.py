@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.lake.publish.diff import Pairs
-from strandline.lake.publish.pieces import in_pieces
+from strandline.lake.publish.arrow_diff import Pairs
+from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.same_values import TOLERANCE, differ
 
 _SIZE = "_strandline_size"
@@ -60,8 +60,8 @@ def largest_updates(
 
     def sized() -> Iterator[pa.Table]:
         nonlocal in_values
-        for staged, there in in_pieces([updated, published], keys):
-            rows = _sized(staged, there, keys, values)
+        for staged, earlier in in_pieces([updated, published], keys):
+            rows = _sized(staged, earlier, keys, values)
             in_values += pc.sum(pc.greater(rows[_SIZE], 0.0)).as_py() or 0
             yield rows
 

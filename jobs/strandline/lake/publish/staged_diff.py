@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import types as T
 
-from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE, diff, names_rows_twice
-from strandline.lake.publish.pieces import in_pieces
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE, diff, names_rows_twice
+from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.staging import Part, Staging
 from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.schema import Fit, with_all_columns
@@ -87,8 +87,8 @@ def counted_by(part: Part, columns: Sequence[str]) -> list[dict[str, Any]]:
 
     A part without `OP` is a diff that inserts all its rows.
     """
-    there = [name for name in columns if name != OP or OP in part.schema.names]
-    counted = sums_by(part.rows(columns=there), there).to_pylist()
+    existing = [name for name in columns if name != OP or OP in part.schema.names]
+    counted = sums_by(part.rows(columns=existing), existing).to_pylist()
     return [{OP: INSERT} | row for row in counted]
 
 

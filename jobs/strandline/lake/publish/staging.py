@@ -160,8 +160,8 @@ class Part:
 
     @property
     def _names(self) -> list[str]:
-        there = parquet_files(files_at(self.place))
-        return [name for name in there if name not in self.left_out]
+        names = parquet_files(files_at(self.place))
+        return [name for name in names if name not in self.left_out]
 
     @property
     def _dataset(self) -> ds.Dataset:

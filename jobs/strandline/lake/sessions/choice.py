@@ -22,7 +22,7 @@ class EngineChoice:
 
     Attributes:
         name: `spark`, `connect` or `sail`.
-        master: for `spark`: Spark's master; None: that of spark-submit, or this machine.
+        master: for `spark`: Spark's master; None: spark-submit's, or this machine.
         remote: for `connect`: the address of the Spark Connect server.
         trust_this_machine: for `sail`: whether it runs although others may log in on this machine.
     """
@@ -56,13 +56,13 @@ def choose(
         InputError: the engine is unknown, or an option contradicts it.
     """
     implied = "connect" if remote is not None else None
-    said: list[tuple[str, str | None]] = [
+    choices: list[tuple[str, str | None]] = [
         ("--engine", engine),
         ("--remote", implied),
         (ENGINE, environment.get(ENGINE) or None),
         ("engine", of_pipeline),
     ]
-    place, name = next(((where, what) for where, what in said if what), ("--engine", "spark"))
+    place, name = next(((where, what) for where, what in choices if what), ("--engine", "spark"))
     known = next((one for one in ENGINES if one == name), None)
     if known is None:
         raise InputError(place, f"{name!r} is no engine", f"give one of {', '.join(ENGINES)}")

@@ -130,7 +130,7 @@ def start_classic(
     Args:
         app_name: the application's name in Spark's UI.
         conf: the pipeline's settings, which override the defaults.
-        master: a Spark master; None: that of spark-submit, or this machine.
+        master: a Spark master; None: spark-submit's, or this machine.
         short: whether the run is too short for a JVM to warm up.
 
     Raises:
@@ -254,7 +254,7 @@ def _require_answer(master: str) -> None:
             with socket.create_connection((host, int(port)), timeout=_TIMEOUT_S):
                 return
         except ValueError:
-            raise InputError("--master", f"{address!r} is no host:port", "mend it") from None
+            raise InputError("--master", f"{address!r} is not HOST:PORT", "correct it") from None
         except OSError as error:
             problems.append(f"{address}: {error.strerror or error}")
     raise RetryableError(

@@ -102,8 +102,8 @@ def start_connect(
 
 
 def _not_reached(remote: str, error: Exception) -> InputError | RetryableError:
-    said = str(error)
-    if any(sign in said for sign in _TOKEN_IS_WRONG):
+    text = str(error)
+    if any(sign in text for sign in _TOKEN_IS_WRONG):
         return InputError(
             f"--remote {remote}",
             "the server wants a token, or another one",
@@ -111,7 +111,7 @@ def _not_reached(remote: str, error: Exception) -> InputError | RetryableError:
         )
     return RetryableError(
         f"--remote {remote}",
-        f"does not answer ({telling_line(said) or type(error).__name__})",
+        f"does not answer ({telling_line(text) or type(error).__name__})",
         "check the address and that the server runs; it needs a certificate where the address "
         "has ;use_ssl=true, or where a token is sent to another host than localhost",
     )
@@ -157,8 +157,8 @@ def _require_delta(spark: SparkSession) -> None:
     try:
         _ = spark.read.format("delta").load("/strandline/no/such/table").schema
     except Exception as error:  # noqa: BLE001 - the class differs with what the server lacks
-        said = str(error)
-        lacks |= "DATA_SOURCE_NOT_FOUND" in said or "Failed to find the data source" in said
+        text = str(error)
+        lacks |= "DATA_SOURCE_NOT_FOUND" in text or "Failed to find the data source" in text
     if lacks:
         raise InputError(
             _PLACE,
@@ -173,7 +173,7 @@ def _require_same_python(spark: SparkSession) -> None:
     Raises:
         InputError: its minor version is another one, or it cannot be started.
     """
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    of_client = f"{sys.version_info.major}.{sys.version_info.minor}"
     from pyspark.sql import functions as F  # noqa: PLC0415 - by now it is the client's
 
     @F.udf("string")
@@ -183,13 +183,13 @@ def _require_same_python(spark: SparkSession) -> None:
         return f"{worker.version_info.major}.{worker.version_info.minor}"
 
     try:
-        there = spark.range(1).select(python("id")).collect()[0][0]
+        of_workers = spark.range(1).select(python("id")).collect()[0][0]
     except Exception as error:  # noqa: BLE001 - a worker's end comes as the server puts it
-        there = telling_line(str(error))
-    if there != here:
+        of_workers = telling_line(str(error))
+    if of_workers != of_client:
         raise InputError(
             _PLACE,
-            f"this client has Python {here}, and the server's workers have not ({there})",
+            f"this client has Python {of_client}, and the server's workers have not ({of_workers})",
             "give both the same minor version (PYSPARK_PYTHON where the server is started)",
         )
 

@@ -192,11 +192,11 @@ def _served(
     """A server's process, and its address for gRPC."""
     why = "some table lies on other machines"
     if not needs_network:
-        server, said = _started(settings, folder, str(folder))
-        if "socket" in said:
-            return server, f"unix:{said['socket']}"
+        server, started = _started(settings, folder, str(folder))
+        if "socket" in started:
+            return server, f"unix:{started['socket']}"
         _end(server)
-        why = f"this system gives no network of its own to a process ({said['closed']})"
+        why = f"this system gives no network of its own to a process ({started['closed']})"
     others = others_who_may_log_in()
     if others and not trust_this_machine:
         raise InputError(
@@ -205,8 +205,8 @@ def _served(
             f"{', '.join(others[:3])} may log in here and could run code as this user",
             f"give --trust-this-machine or {TRUST}=1 if that is no danger, or --engine spark",
         )
-    server, said = _started(settings, folder)
-    return server, f"127.0.0.1:{said['port']}"
+    server, started = _started(settings, folder)
+    return server, f"127.0.0.1:{started['port']}"
 
 
 def _started(
@@ -235,8 +235,8 @@ def _started(
         last_line = "".join(log.read_text().strip().splitlines()[-1:])
         problem = last_line or f"it ended with {server.returncode}"
         raise UnexpectedError(_PLACE, f"its server does not start ({problem})", "try again")
-    said: dict[str, str] = json.loads(line)
-    return server, said
+    started: dict[str, str] = json.loads(line)
+    return server, started
 
 
 def _written(folder: Path) -> StructType | None:

@@ -32,14 +32,14 @@ def equip_executors(spark: SparkSession) -> None:
     master = str(spark.sparkContext.master)
     if not master.startswith("spark://"):
         return  # others say by themselves why an application waits
-    there, before = 0, -1
+    executors, before = 0, -1
     deadline = time.monotonic() + _TIMEOUT_S
-    while there == 0 or there != before:  # the others come within the same moment
+    while executors == 0 or executors != before:  # the others come within the same moment
         if time.monotonic() > deadline:
             raise _none_came(spark)
         time.sleep(_PAUSE_S)
         try:
-            there, before = java.sc().getExecutorMemoryStatus().size() - 1, there
+            executors, before = java.sc().getExecutorMemoryStatus().size() - 1, executors
         except Py4JJavaError:  # the master has given up, and Spark has stopped itself
             raise RetryableError(
                 f"Spark master {master}",

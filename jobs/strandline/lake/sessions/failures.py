@@ -14,7 +14,7 @@ FAILURES: tuple[type[Exception], ...] = (PySparkException, _ThrownByJvm)
 
 
 def cause_of(error: BaseException) -> str:
-    """The first line of an error's message; for a JVM's error that of the Java exception."""
+    """The first line of an error's message; of a JVM's error, the Java exception's first line."""
     lines = str(error).splitlines() or [type(error).__name__]
     its_own = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
     return (its_own or lines)[0]

@@ -1,4 +1,4 @@
-"""The protocol of a session: what the program needs in addition to the DataFrame API."""
+"""The protocol of a session: abilities that the program needs beyond the DataFrame API."""
 
 from __future__ import annotations
 

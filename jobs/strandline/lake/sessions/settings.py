@@ -49,7 +49,7 @@ def for_input_of(
         spark: the session.
         size_bytes: the size of the landing files to read.
         own: the pipeline's settings, which are not overridden.
-        two_sources: whether the queries are those of a pipeline of two sources.
+        two_sources: whether the pipeline has two sources.
     """
     few = session_of(spark).for_few_rows
     of_two = {name: few[name] for name in few if two_sources and name in QUICKLY_PLANNED}

@@ -22,8 +22,9 @@ def commits(table: DeltaTable) -> Iterator[tuple[int, dict[str, Any]]]:
         lines = _log_of(table, version)
         if lines is None:
             return
-        said = (json.loads(line).get("commitInfo") for line in lines if '"commitInfo"' in line)
-        yield version, next(filter(None, said), {})
+        actions = (json.loads(line) for line in lines if '"commitInfo"' in line)
+        infos = (action.get("commitInfo") for action in actions)
+        yield version, next(filter(None, infos), {})
 
 
 def only_moved(table: DeltaTable, partition: str | None, days: Mapping[date, int]) -> set[date]:

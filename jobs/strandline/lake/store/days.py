@@ -91,8 +91,8 @@ def read_days_of_any_version(
 ) -> pa.Table | None:
     """`read_days`, without the columns that the table of an earlier version lacks."""
     table = store.table(name)
-    there = () if table is None else columns_of(table).names
-    return read_days(store, name, [column for column in columns if column in there], days, wanted)
+    names = () if table is None else columns_of(table).names
+    return read_days(store, name, [column for column in columns if column in names], days, wanted)
 
 
 def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Expression]:
@@ -118,9 +118,10 @@ def totals(store: Store, result: str) -> dict[str, Any]:
 
 
 def slots_beside_rows(store: Store, days: Days | None = None) -> int:
-    """The number of slots beyond one a row: a row of `completeness` may stand for many gaps.
+    """The number of slots without a row of their own in `completeness`.
 
-    Only files with such rows are opened, by the log.
+    A row may stand for many gaps; then its `slots` has their number. Only files with such rows are
+    opened, by the statistics in the table's log.
 
     Args:
         store: the pipeline's tables.
@@ -136,7 +137,7 @@ def slots_beside_rows(store: Store, days: Days | None = None) -> int:
 
 
 def slots_beyond_rows(slots: pa.ChunkedArray) -> int:
-    """The number of slots beyond one a row, by the column `slots`; a null stands for one."""
+    """The number of slots without a row of their own, by the column `slots`; null: one slot."""
     return int(pc.sum(pc.subtract(slots, 1)).as_py() or 0)
 
 

@@ -26,12 +26,13 @@ def require_known(ledger: DeltaTable) -> None:
     Raises:
         InputError: the format is newer than this program.
     """
-    said = ledger.metadata().configuration
-    if _FORMAT in said and said[_FORMAT] not in {str(number) for number in range(1, FORMAT + 1)}:
-        writer = said.get(_WRITTEN_BY, "a newer version")
+    configuration = ledger.metadata().configuration
+    known = {str(number) for number in range(1, FORMAT + 1)}
+    if _FORMAT in configuration and configuration[_FORMAT] not in known:
+        writer = configuration.get(_WRITTEN_BY, "a newer version")
         raise InputError(
             ledger.table_uri,
-            f"format {said[_FORMAT]}, written by Strandline {writer}; this is Strandline "
+            f"format {configuration[_FORMAT]}, written by Strandline {writer}; this is Strandline "
             f"{version('strandline')}, which reads formats up to {FORMAT}",
             f"install Strandline {writer}, or a newer one",
         )

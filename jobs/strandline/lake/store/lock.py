@@ -114,8 +114,8 @@ def commit(
         RetryableError: this process has lost the pipeline's lock.
     """
     require_held(place)
-    said = None if by is None else {"userMetadata": by}
-    return CommitProperties(said, max_commit_retries=0, app_transactions=[*transactions] or None)
+    custom = None if by is None else {"userMetadata": by}
+    return CommitProperties(custom, max_commit_retries=0, app_transactions=[*transactions] or None)
 
 
 def require_held(place: str) -> None:

@@ -36,10 +36,10 @@ def one_publisher() -> bool:
     Raises:
         InputError: the variable has another value.
     """
-    said = os.environ.get(PUBLISHERS)
-    if said not in {None, "", "one"}:
-        raise InputError(PUBLISHERS, f"{said!r} is not known", "say one, or leave it out")
-    return said == "one"
+    value = os.environ.get(PUBLISHERS)
+    if value not in {None, "", "one"}:
+        raise InputError(PUBLISHERS, f"{value!r} is not known", "set it to `one`, or leave it out")
+    return value == "one"
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,8 @@ class Fit:
     @property
     def not_staged(self) -> list[str]:
         """The columns of the table that staged rows do not have."""
-        said = {*self.names.values(), *self._without_value}
-        return [name for name in self.schema.names if name not in said]
+        present = {*self.names.values(), *self._without_value}
+        return [name for name in self.schema.names if name not in present]
 
     def of(self, rows: pa.Table) -> pa.Table:
         """Staged rows with the names, types and order of the table's columns.
@@ -72,8 +72,8 @@ class Fit:
         Of a source column and its second columns all but one are null. A column that the rows do
         not have is missing; `OP`, which no table has, is the first column.
         """
-        there = {key_of(self.names.get(name, name)): name for name in rows.column_names}
-        return self._fitted(rows, there, nulls=self._without_value)
+        by_key = {key_of(self.names.get(name, name)): name for name in rows.column_names}
+        return self._fitted(rows, by_key, nulls=self._without_value)
 
     def of_published(self, rows: pa.Table) -> pa.Table:
         """Published rows with the types of the new schema."""
@@ -234,8 +234,8 @@ def _refuse(
     )
     if target is not None and key_of(staged.name) in map(key_of, target.keys):
         way_out = (
-            f"by a key of another type it is another pipeline: give it a new name, or replace all "
-            f"that it has published: strandline advance {pipeline} --to INSTANT --recreate "
+            "with a key of another type it is another pipeline: give it a new name, or replace "
+            f"all that it has published: strandline advance {pipeline} --to INSTANT --recreate "
             "--reason TEXT"
         )
     raise InputError(
@@ -254,9 +254,9 @@ def arrow_of(columns: T.StructType) -> pa.Schema:
 
 def with_all_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows with exactly the given columns, in order; missing columns are null."""
-    there = {*rows.column_names}
+    names = {*rows.column_names}
     columns = [
-        rows[field.name] if field.name in there else pa.nulls(len(rows), field.type)
+        rows[field.name] if field.name in names else pa.nulls(len(rows), field.type)
         for field in schema
     ]
     return pa.table(columns, schema)

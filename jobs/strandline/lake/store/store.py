@@ -228,7 +228,7 @@ class Store:
                     self._fence_off(name, term)
                     break
             else:
-                raise RetryableError(self.uri(name), "others write it without end", "try again")
+                raise RetryableError(self.uri(name), "other processes keep writing it", "try again")
 
     def _fence_off(self, name: str, term: int) -> None:
         table = self.newest(name)

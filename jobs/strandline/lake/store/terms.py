@@ -22,7 +22,8 @@ LASTS_S = 60.0
 """The time in seconds after which a term expires if it is not extended."""
 _KEPT, _MOST = 16, 200
 """The number of terms that are kept, and the number of objects at which older ones are removed."""
-_SAID = ".said"
+_STATE = ".said"
+"""The suffix of the object with the last state of a term."""
 
 
 class Objects(Protocol):
@@ -53,9 +54,9 @@ class Owner:
     begun: float = field(default_factory=lambda: psutil.Process().create_time())
 
     @classmethod
-    def of(cls, said: dict[str, Any]) -> Owner:
+    def of(cls, content: dict[str, Any]) -> Owner:
         """The owner in a term's content."""
-        return cls(str(said["host"]), int(said["pid"]), float(said["begun"]))
+        return cls(str(content["host"]), int(content["pid"]), float(content["begun"]))
 
     def has_ended(self) -> bool:
         """Whether it is an ended process of this host; False for processes of other hosts."""
@@ -88,10 +89,10 @@ class Term:
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of one lock.
+    """The terms of one lock, as objects in a store.
 
     Attributes:
-        objects: the objects of the terms, and no others.
+        objects: a prefix with the objects of the terms, and no others.
         owner: the process that takes the lock.
         now_s: the current time of this machine; differing clocks cause retries, but lose no rows.
         has_ended: whether an owner is known to have ended.
@@ -106,10 +107,10 @@ class Terms:
         """Try once to take the next term; None if another process has the lock, or was faster."""
         newest, cleanly = self._newest(), True
         if newest:
-            said = self._said(newest)
-            if said.get("ended") is None and not self._has_expired(said):
+            state = self._state_of(newest)
+            if state.get("ended") is None and not self._has_expired(state):
                 return None
-            cleanly = said.get("ended") == "cleanly"
+            cleanly = state.get("ended") == "cleanly"
         number = newest + 1
         content = self._content(token=uuid4().hex, owner=asdict(self.owner))
         created = self.objects.create(_name(number), content)
@@ -123,7 +124,7 @@ class Terms:
         return Term(number, content, cleanly)
 
     def is_held(self, term: Term) -> bool:
-        """Whether no later term was taken; to be checked between a read and its commit."""
+        """Whether a term still holds the lock; to be checked between a read and its commit."""
         return (
             self.objects.get(_name(term.number)) == term.content
             and self.objects.get(_name(term.number + 1)) is None
@@ -131,24 +132,24 @@ class Terms:
 
     def extend(self, term: Term) -> None:
         """Extend a term's expiry."""
-        self.objects.put(_name(term.number) + _SAID, self._content(owner=asdict(self.owner)))
+        self.objects.put(_name(term.number) + _STATE, self._content(owner=asdict(self.owner)))
 
     def end(self, term: Term, *, cleanly: bool) -> None:
-        """End a term; `cleanly`: all its commits were answered."""
+        """End a term; `cleanly`: the store has answered all its commits."""
         ended = "cleanly" if cleanly else "with a commit that may still come"
-        self.objects.put(_name(term.number) + _SAID, self._content(ended=ended))
+        self.objects.put(_name(term.number) + _STATE, self._content(ended=ended))
 
     def _content(self, **more: Any) -> bytes:
         return json.dumps({"expires_at_s": self.now_s() + LASTS_S, **more}).encode()
 
-    def _said(self, number: int) -> dict[str, Any]:
+    def _state_of(self, number: int) -> dict[str, Any]:
         """The last state that the holder of a term has written."""
         name = _name(number)
-        content = self.objects.get(name + _SAID) or self.objects.get(name)
+        content = self.objects.get(name + _STATE) or self.objects.get(name)
         return {"ended": "removed"} if content is None else dict(json.loads(content))
 
-    def _has_expired(self, said: dict[str, Any]) -> bool:
-        return self.now_s() > said["expires_at_s"] or self.has_ended(Owner.of(said["owner"]))
+    def _has_expired(self, state: dict[str, Any]) -> bool:
+        return self.now_s() > state["expires_at_s"] or self.has_ended(Owner.of(state["owner"]))
 
     def _newest(self) -> int:
         """The number of the newest term; 0 if there was none."""
@@ -159,7 +160,7 @@ class Terms:
         names = sorted(self.objects.names())
         if len(names) > _MOST:
             for name in names:
-                if int(name.removesuffix(_SAID)) <= number - _KEPT:
+                if int(name.removesuffix(_STATE)) <= number - _KEPT:
                     self.objects.delete(name)
 
 

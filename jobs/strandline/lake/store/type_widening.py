@@ -32,7 +32,7 @@ def common_type(
 ) -> T.DataType | None:
     """The narrowest type that both types can be cast to without loss; None if there is none.
 
-    Names inside structs are those of `other`.
+    Fields of structs are named as in `other`.
 
     Args:
         one: a type.

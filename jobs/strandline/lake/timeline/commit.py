@@ -184,7 +184,7 @@ def _narrow_rows(written: DaysToWrite, days: set[date]) -> pa.Table:
         parts.append(pd.DataFrame({"arrival_date": silent, "kind": "day", "records": 0}))
     fingerprint = written.spec.timeline_fingerprint
     tables = [_table(part.assign(timeline_fingerprint=fingerprint)) for part in parts]
-    facts = {day: said for day, said in written.facts.items() if day in days}
+    facts = {day: of_day for day, of_day in written.facts.items() if day in days}
     return pa.concat_tables([*tables, _table(_facts_rows(facts))])
 
 
@@ -206,10 +206,10 @@ def _facts_rows(facts: Mapping[date, DayFacts]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "arrival_date": list(facts),
-            "records": pd.array([said.rows for said in facts.values()], dtype="Int64"),
-            "files_digest": [said.digest for said in facts.values()],
-            "landing_version": [said.landing_version for said in facts.values()],
-            "landing_id": pd.array([said.table_id for said in facts.values()], dtype="string"),
+            "records": pd.array([of_day.rows for of_day in facts.values()], dtype="Int64"),
+            "files_digest": [of_day.digest for of_day in facts.values()],
+            "landing_version": [of_day.landing_version for of_day in facts.values()],
+            "landing_id": pd.array([of_day.table_id for of_day in facts.values()], dtype="string"),
         }
     ).assign(kind="landed")
 

@@ -54,10 +54,10 @@ class StagedCells:
             .parquet(session.to_write(folder))
         )
         schema = pa.schema([SCHEMA.field(name) for name in CELL_COLUMNS])
-        there = files_at(folder)
-        names = [*parquet_files(there)]
+        filesystem = files_at(folder)
+        names = [*parquet_files(filesystem)]
         files = ds.dataset(
-            names, schema=schema, format="parquet", filesystem=there, partitioning=_BY_DAY
+            names, schema=schema, format="parquet", filesystem=filesystem, partitioning=_BY_DAY
         )
         if files.count_rows() <= at_hand:
             return Observed(to_pandas(files.to_table(columns=[*CELL_COLUMNS])))
@@ -76,7 +76,7 @@ class StagedCells:
         return to_pandas(self.files.to_table(columns=list(asked.columns), filter=wanted))
 
     def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
-        """See `Fresh`: tables in the form of the files."""
+        """See `Fresh`; a table for each batch of a file."""
         for day in sorted(days):
             of_day = ds.field("arrival_date") == pa.scalar(day, pa.date32())
             for batch in self.files.to_batches(columns=[*CELL_COLUMNS], filter=of_day):

@@ -64,7 +64,7 @@ def whatever_is_left(store: Store) -> dict[str, Any]:
 
 
 def drop_whatever_is_left(store: Store) -> None:
-    """Remove all staging, and all reports and audit results: those of `whatever_is_left`."""
+    """Remove all staging, and all reports and audit results, of any age."""
     for folder in (_STAGING, _REPORTS):
         with suppress(OSError):
             store.files().delete_dir(folder)
@@ -77,8 +77,8 @@ def _dead(
     for folder in sorted(_below(store, _STAGING, recursive=False), key=lambda one: one.path):
         run_id = PurePosixPath(folder.path).name
         files = _files(_below(store, f"{_STAGING}/{run_id}"))
-        said = [step.written_at for step in state.runs.get(run_id, ())]
-        times = [*said, *(file.mtime for file in files or [folder])]
+        step_times = [step.written_at for step in state.runs.get(run_id, ())]
+        times = [*step_times, *(file.mtime for file in files or [folder])]
         last = max((at for at in times if at is not None), default=before)
         if last < before and (state.unfinished is None or state.unfinished.run_id != run_id):
             yield run_id, files

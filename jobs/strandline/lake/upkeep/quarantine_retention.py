@@ -50,11 +50,11 @@ def _before(name: str, first: date) -> str:
 
 def _arrival(table: DeltaTable, source: Source, pipeline: str) -> str:
     """The column of quarantine with the arrival day, or the arrival time, of a row."""
-    there = columns_of(table)
+    columns = columns_of(table)
     for asked in filter(None, (source.arrival_date, source.arrival_time)):
         name = f"source_{asked}" if asked.lower() in QUARANTINE.columns else asked
-        if name in there.names:
-            kind = there.field(name).type
+        if name in columns.names:
+            kind = columns.field(name).type
             if kind == pa.date32() or pa.types.is_timestamp(kind):
                 return name
     raise InputError(

@@ -114,16 +114,16 @@ def vacuum(table: DeltaTable, keep_days: int, needed: Collection[int]) -> None:
 
 def _unneeded(table: DeltaTable, keep_days: int, needed: Collection[int]) -> dict[str, int]:
     """The bytes of each file that can be removed."""
-    there = []
+    kept_versions = []
     for version in sorted({*needed}):
         with suppress(DeltaError):  # its log is gone: nobody reads it any more
-            there.append(DeltaTable(table.table_uri, version=version).version())
+            kept_versions.append(DeltaTable(table.table_uri, version=version).version())
     paths = table.vacuum(
         keep_days * _HOURS_OF_DAY,
         dry_run=True,
         enforce_retention_duration=False,
         full=True,
-        keep_versions=[*there, table.version()],
+        keep_versions=[*kept_versions, table.version()],
     )
     unneeded_paths = {unquote(path) for path in paths_below(table, paths)}
     return {path: size for path, size in _stored(table).items() if path in unneeded_paths}

@@ -83,9 +83,9 @@ class Advice:
         curve: the loss curve of all records at the totals on offer.
         delays: the delay for each total.
         windows: the number of windows with a record.
-        channels: those that lose most by the setting in force.
-        keys: likewise.
-        days: those that lose most by the smallest setting that keeps the share.
+        channels: the channels that lose most records by the setting in force.
+        keys: the keys that lose most records by the setting in force.
+        days: the days that lose most records by the smallest setting that keeps the share.
         malformed: the malformed rows of the whole landing by reason.
         clocks: the losses caused by clocks ahead.
     """

@@ -245,10 +245,10 @@ def _clocks_ahead(count: _Count, curve: LossCurve, asked_ms: int | None) -> Cloc
     own_ms = count.offer.spec.source.max_ahead
     limit_ms = next(ms for ms in (asked_ms, own_ms, _AHEAD_MS) if ms is not None)
     without = count if own_ms is None else count.with_max_ahead(None)
-    many = without.ahead(limit_ms) if count.may_be_ahead(limit_ms) else 0
-    if not many:
+    ahead = without.ahead(limit_ms) if count.may_be_ahead(limit_ms) else 0
+    if not ahead:
         return ClocksAhead(limit_ms, limit_ms == own_ms, 0)
     of_limit, of_none = (
         curve if ms == own_ms else count.with_max_ahead(ms).losses.curve for ms in (limit_ms, None)
     )
-    return ClocksAhead(limit_ms, limit_ms == own_ms, many, of_limit, of_none)
+    return ClocksAhead(limit_ms, limit_ms == own_ms, ahead, of_limit, of_none)

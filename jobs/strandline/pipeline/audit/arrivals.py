@@ -31,7 +31,7 @@ class RunArrivals:
 
     @cached_property
     def days(self) -> Sequence[date]:
-        """The run's arrival days: `arrival_days` if it is scheduled, else those of its range."""
+        """The run's arrival days: `arrival_days` if it is scheduled, else the days of its range."""
         planned, timeline = self.planned, self.planned.observation.history.timeline
         known = {*timeline.day_map["arrival_date"], *timeline.malformed["arrival_date"].dropna()}
         if self.request.kind == "advance":

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from strandline.engine.history.history import History
 from strandline.engine.rebuild import Scope
-from strandline.lake.publish.diff import DELETE, OP
+from strandline.lake.publish.arrow_diff import DELETE, OP
 from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import Days, read_days
 from strandline.model.books import Book
@@ -30,7 +30,7 @@ def books_of_tables(ctx: Context, planned: PlannedRun, changes: Sequence[Change]
     """A book for each arrival day that a run covers whole: quarantined = landed - well-formed.
 
     Landed rows are counted by the landing's log, well-formed ones by the timeline, quarantined ones
-    as the malformed rows in the table without those that the run removes. A day with records of
+    as the malformed rows in the table without the rows that the run removes. A day with records of
     other windows may keep rows that were malformed under earlier settings. Rows without an arrival
     day may not.
     """

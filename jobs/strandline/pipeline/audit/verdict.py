@@ -50,7 +50,7 @@ class Verdict:
     way_out: str = ""
 
     def __add__(self, more: Verdict) -> Verdict:
-        """Both results combined; the way out is that of the first failure."""
+        """Both results combined, with the way out of the first failure."""
         return Verdict(
             [*self.said, *more.said],
             [*self.failures, *more.failures],
@@ -107,13 +107,13 @@ def verdict_of(
         audited_at=datetime.now(UTC),
         context_folder=ctx.validations_folder,
     )
-    said = result.to_json()
-    journal.know(audit=said, gaps=staged.gaps.count, books=[book.to_json() for book in books])
+    results = result.to_json()
+    journal.know(audit=results, gaps=staged.gaps.count, books=[book.to_json() for book in books])
     journal.write("audited")
     if not result.blocked:
-        return Verdict(said)
+        return Verdict(results)
     way_out = f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
-    return Verdict(said, result.blocking, way_out)
+    return Verdict(results, result.blocking, way_out)
 
 
 def verdict_of_removals(
@@ -145,12 +145,8 @@ def verdict_of_removals(
         run_id=ctx.run_id,
         audited_at=datetime.now(UTC),
     )
-    said = [asdict(result)]
-    journal.know(audit=[*(journal.entry.audit or ()), *said])
-    if result.success:
-        return Verdict(said)
     way_out = "find out where their records are; to remove these windows, give --allow-removals"
-    return Verdict(said, [result], way_out)
+    return _verdict_of_one(result, journal, way_out)
 
 
 def verdict_of_tables(
@@ -167,9 +163,12 @@ def verdict_of_tables(
 
     books = books_of_tables(ctx, planned, changes)
     result = audit_tables(books, run_id=ctx.run_id, audited_at=datetime.now(UTC))
-    said = [asdict(result)]
-    journal.know(audit=[*(journal.entry.audit or ()), *said])
-    if result.success:
-        return Verdict(said)
-    way_out = f"this is a defect: report it with strandline runs show {ctx.spec.pipeline}"
-    return Verdict(said, [result], f"{way_out} {ctx.run_id}")
+    shown = f"strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
+    return _verdict_of_one(result, journal, f"this is a defect: report it with {shown}")
+
+
+def _verdict_of_one(result: AuditResult, journal: Journal, way_out: str) -> Verdict:
+    """The verdict by one more result, which the journal adds to its audit."""
+    results = [asdict(result)]
+    journal.know(audit=[*(journal.entry.audit or ()), *results])
+    return Verdict(results) if result.success else Verdict(results, [result], way_out)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
-from strandline.lake.publish.diff import DELETE, INSERT, UPDATE
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
 from strandline.lake.publish.publish import fit_into
 from strandline.lake.publish.staged_diff import Compared, stage_diff
 from strandline.lake.publish.staging import Part
@@ -153,12 +153,12 @@ class _Covered:
         of_scope = started_in(target.start, scope), files_started_in(target.start, scope)
         if self.leaves is None and not holds(table, *of_scope):
             return whole_part(target, self.staged)
-        there = covered(ctx, table, target, self.plan, scope, self.around)
+        published = covered(ctx, table, target, self.plan, scope, self.around)
         is_calendar = target.name == COMPLETENESS.name
         compared = Compared(
             target,
             self.staged.rows(),
-            there if self.leaves is None else chain(there, self.leaves.rows()),
+            published if self.leaves is None else chain(published, self.leaves.rows()),
             fit_into(table, target, self.staged.schema, ctx.spec.pipeline),
             keep=target.name == QUARANTINE.name,  # of what the landing table has no more
             may_go=slots_that_may_go(target, self.plan, self.around) if is_calendar else None,

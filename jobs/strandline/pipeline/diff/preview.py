@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from deltalake import DeltaTable
 
-from strandline.lake.publish.diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.publish.publish import without_op
 from strandline.lake.publish.shown_rows import Largest, first_rows, largest_updates
 from strandline.lake.publish.staged_diff import counted_by, rows_with
@@ -78,9 +78,10 @@ class Preview:
         shown: some windows of each kind: the changed ones with the largest changes (`Largest`), the
             others with the most records.
         quarantine: the number of rows added, changed and removed in quarantine, by reason.
-        days: both by day, for the days with most changes: the day of a window's start, of a late
-            record's slot, of a malformed record's arrival. None: rows without a day.
-        other_days: the number of other days with changes, and both summed up over them.
+        days: the changes of windows and of quarantine on the days with most changes: the day of a
+            window's start, of a late record's slot, of a malformed record's arrival. None: rows
+            without a day.
+        other_days: the number of other days with changes, and the sums of their changes.
         days_cut: whether more than `MOST_DAYS` days change; the rest are left out.
     """
 
@@ -169,7 +170,7 @@ class _Days:
     cut: bool = False
 
     def count(self, table: str, rows: Part, partition: str, words: Mapping[str, str]) -> None:
-        """Count the rows of a diff."""
+        """Count the rows of a diff by day; `words`: the kind of change for each operation."""
         groups = counted_by(rows, [partition, OP])
         self._add(table, [(row[partition], words[row[OP]], row[ROWS]) for row in groups])
 
@@ -230,10 +231,8 @@ def _shown_windows(
     for op in (INSERT,) if windows.replaces_all else (INSERT, DELETE):
         if windows.counts[op]:
             rows = first_rows(rows_with(windows.rows, op), by, keys, most).to_pylist()
-            shown += [
-                _change(ctx, op, row if op == DELETE else None, row if op == INSERT else None)
-                for row in rows
-            ]
+            sides = ((None, row) if op == INSERT else (row, None) for row in rows)
+            shown += [_change(ctx, op, before, after) for before, after in sides]
     return shown, in_values
 
 
@@ -244,10 +243,10 @@ def _largest(ctx: Context, windows: Change, within: TimeRange, most: int) -> Lar
     not_values = {*target.columns, *ctx.spec.source.key} - {_BY[target.name]}
     wanted, files = started_in(target.start, within), files_started_in(target.start, within)
     fitted = fit(schema, schema_of(table), ctx.place(target.name))
-    there = map(fitted.of_published, rows_of(dataset_of(table, files), wanted))
+    published = map(fitted.of_published, rows_of(dataset_of(table, files), wanted))
     return largest_updates(
         rows_with(windows.rows, UPDATE),
-        (with_all_columns(rows, arrow_of(schema)) for rows in there),
+        (with_all_columns(rows, arrow_of(schema)) for rows in published),
         _keys_of(windows),
         [name for name in schema.names if name not in not_values],
         most,

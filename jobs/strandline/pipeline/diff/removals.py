@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.publish.diff import DELETE, INSERT, OP
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.diff.diff import Change
 from strandline.pipeline.request.context import Context
@@ -19,7 +19,7 @@ from strandline.pipeline.request.request import Request
 
 @dataclass(frozen=True)
 class Removals:
-    """The number of published windows or pairs of a range, and of those without a replacement."""
+    """The number of published windows or pairs of a range, and how many have no replacement."""
 
     removed: int
     published: int

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.publish.diff import DELETE, INSERT, UPDATE
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
 from strandline.lake.store.days import PARTITIONS
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors

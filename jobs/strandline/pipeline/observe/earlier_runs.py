@@ -22,7 +22,7 @@ class FirstOpen:
         start_ms: its start.
         end_ms: its end.
         closed_until_ms: the end of the last closed slot before it; None: there is none. Sessions
-            may extend over slots: those that ended by then were closed with that slot.
+            may extend over slots: sessions that ended by then were closed with that slot.
     """
 
     start_ms: int
@@ -31,7 +31,7 @@ class FirstOpen:
 
 
 class EdgeSlots(NamedTuple):
-    """The published slots of a range that are closed, and those that are not.
+    """The edges of a range's published slots: of closed slots, and of slots that are not closed.
 
     Attributes:
         last_closed_ms: the start of the last closed slot; None: there is none.
@@ -59,7 +59,7 @@ class EarlierRuns:
 
     Attributes:
         state: the pipeline's state, by its ledger.
-        to_recompute: the arrival days to recompute, including those found by this run.
+        to_recompute: the arrival days to recompute, including days that this run has found.
         first_open: the first slot that is not closed; None: there is none.
         last_slot_ms: the start of the last published slot, if rows may be missing; None: no rows
             are.
@@ -93,7 +93,7 @@ class EarlierRuns:
 
     @property
     def frontier_ms(self) -> int | None:
-        """The midnight up to which all is published, as far as the source supports it; or None."""
+        """The published frontier, in ms, at most `known_until_ms`; None: nothing is published."""
         return self.state.frontier_within(self.known_until_ms)
 
     def horizon_over(self, within: TimeRange, asked_ms: int) -> int:

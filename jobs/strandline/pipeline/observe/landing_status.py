@@ -86,9 +86,9 @@ class LandingStatus:
         Raises:
             InputError: a day with missing rows would have to be observed again.
         """
-        there = sorted({*self.landed, *self.accepted, *self.changes.changed})
+        days = sorted({*self.landed, *self.accepted, *self.changes.changed})
         end_ms = min(horizon_ms, self.ready_ms)
-        whole = [day for day in there if midnight_of(day) + DAY_MS <= end_ms]
+        whole = [day for day in days if midnight_of(day) + DAY_MS <= end_ms]
         again = self.changes.changed | self.accepted
         new = [day for day in whole if day not in self.observed or day in again]
         if not (spec.days_follow_each_other and new):
@@ -143,9 +143,9 @@ class LandingStatus:
         """The days that were observed in a newer version of the landing table."""
         return frozenset(
             day
-            for day, said in self.known.items()
-            if said.landing_version > self.landing_version
-            and said.table_id in {None, self.landing_id}
+            for day, facts in self.known.items()
+            if facts.landing_version > self.landing_version
+            and facts.table_id in {None, self.landing_id}
         )
 
     def accepting(self, days: Collection[date]) -> LandingStatus:

@@ -16,7 +16,7 @@ from strandline.engine.records.quarantine import of_inputs, quarantine_malformed
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
 from strandline.lake.publish import publish as out
-from strandline.lake.publish.diff import DELETE, INSERT, UPDATE
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
 from strandline.lake.publish.staged_diff import Compared, stage_diff
 from strandline.lake.publish.staging import Part, Staging
 from strandline.lake.publish.sums import ROWS, sums_by
@@ -118,7 +118,7 @@ def malformed_diff(
         if table is None or not holds(table, _malformed_on(scope), _FILES):
             return staged, {INSERT: staged.count(), UPDATE: 0, DELETE: 0}
     table = table or DeltaTable(store.uri(QUARANTINE.name))
-    there = rows_of(dataset_of(table, _FILES), _malformed_on(scope))
+    published = rows_of(dataset_of(table, _FILES), _malformed_on(scope))
     nothing = [columns_of(table).empty_table()]
     schema = schema_of(table) if staged is None else staged.schema
     days_with_removals = observation.status.days_whose_rows_may_go(
@@ -127,7 +127,7 @@ def malformed_diff(
     compared = Compared(
         QUARANTINE,
         iter(nothing) if staged is None else staged.rows(),
-        there,
+        published,
         out.fit_into(table, QUARANTINE, schema, store.pipeline),
         keep=True,
         may_go=_on(days_with_removals),

@@ -1,4 +1,4 @@
-"""The durations of earlier runs by the ledger: of those like a planned run, and of their parts."""
+"""The durations of earlier runs like a planned run, and of their parts, by the ledger."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _PARTS = {
 def similar_runs(state: PipelineState, kind: str, records: int) -> Mapping[str, Any] | None:
     """The newest runs of a kind over about as many records: their number, records and seconds.
 
-    If no run had that size, the newest ones of the kind. A run's records are those of all its
-    books; its seconds are from its first to its last step, without the start of the engine.
+    If no run had that size, the newest ones of the kind. A run's records are counted by all
+    its books; its seconds are from its first to its last step, without the start of the engine.
 
     Args:
         state: the pipeline's state, by its ledger.

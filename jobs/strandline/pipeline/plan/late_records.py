@@ -64,8 +64,8 @@ class LateRecords:
         self, ctx: Context, columns: Sequence[str] | None
     ) -> Iterator[pa.Table]:
         inside = arrived_in(self.arrived.start_ms, self.arrived.end_ms)
-        there = ctx.store.frame(ctx.spark, QUARANTINE.name)
-        of_slots = there.where(_starts_in([self.within]) & ~_starts_in(self.besides))
+        quarantine = ctx.store.frame(ctx.spark, QUARANTINE.name)
+        of_slots = quarantine.where(_starts_in([self.within]) & ~_starts_in(self.besides))
         rows = arrived(ctx, of_slots, ~inside if self.outside else inside)
         name = f"{QUARANTINE.name}_arrived_{self.within.start_ms}_{self.outside}"
         return ctx.staging.part(name, ctx.staging.write(name, rows).schema).rows(columns=columns)

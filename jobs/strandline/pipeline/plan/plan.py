@@ -111,7 +111,7 @@ def require_all(request: Request, plan: Plan, history: History) -> None:
     events = history.days.events
     raise InputError(
         "--recreate",
-        "the range leaves out windows, which would go: records are known from "
+        "the range leaves out windows, which would be removed: records are known from "
         f"{text_of(events.start_ms)} to {text_of(events.end_ms)}",
         "give a range that holds them all, or let advance find it",
     )

@@ -92,7 +92,7 @@ def _over(within: TimeRange, first: Request) -> Request:
 
 
 def _kept(landing: ResultsLanding, state: PipelineState, store: Store) -> Iterator[OverriddenRange]:
-    """The parts of overridden ranges that scheduled runs keep: those that were closed."""
+    """The closed parts of overridden ranges, which scheduled runs keep."""
     if landing.spec.why_overridden_is_redone is not None:
         return
     for one in state.overridden:

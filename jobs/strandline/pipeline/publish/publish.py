@@ -15,7 +15,7 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.taken_back import no_further_than
 from strandline.lake.publish import publish as out
-from strandline.lake.publish.diff import INSERT
+from strandline.lake.publish.arrow_diff import INSERT
 from strandline.lake.publish.staged_diff import counts_of
 from strandline.lake.publish.staging import Staging
 from strandline.lake.sessions.failures import FAILURES, cause_of

@@ -136,8 +136,8 @@ def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
 
 def overrides_of(state: PipelineState, run_id: str) -> Mapping[str, str]:
     """The settings that a run has overridden; publishing it uses them, too."""
-    said = [step.overrides for step in state.runs.get(run_id, ()) if step.overrides]
-    return said[-1] if said else {}
+    overrides = [step.overrides for step in state.runs.get(run_id, ()) if step.overrides]
+    return overrides[-1] if overrides else {}
 
 
 def outcome_of(pipeline: str, run: Entry) -> Outcome:

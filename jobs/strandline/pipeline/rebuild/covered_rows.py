@@ -1,4 +1,4 @@
-"""Which published rows a run covers: it deletes those that it does not stage again."""
+"""Which published rows a run covers: it deletes covered rows that it does not stage again."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def covered(
             rows |= started_in(target.start, older)
     else:
         rows &= ~started_in_any(target.start, plan.scope.kept)
-    there = rows_of(dataset_of(table, files_started_in(target.start, scope)), rows)
+    published = rows_of(dataset_of(table, files_started_in(target.start, scope)), rows)
     if target.name != QUARANTINE.name:
-        return there
-    return chain(there, *(late.rows(ctx, table) for late in _covered_late(plan, older)))
+        return published
+    return chain(published, *(late.rows(ctx, table) for late in _covered_late(plan, older)))
 
 
 def slots_that_may_go(

@@ -178,10 +178,10 @@ class _Arrivals:
         if self.kept.before is None:
             return counted.where(since)
         then = self.ctx.landing.by_log(self.kept.before)
-        there = self._numbered(then, then.records(self.axis, self._days))
-        there = there.select(_IDENTITY, _NUMBER)
+        landed_before = self._numbered(then, then.records(self.axis, self._days))
+        landed_before = landed_before.select(_IDENTITY, _NUMBER)
         earlier = self._numbered(self.ctx.landing, counted.where(~since))
-        landed_since = earlier.join(there, [_IDENTITY, _NUMBER], "left_anti")
+        landed_since = earlier.join(landed_before, [_IDENTITY, _NUMBER], "left_anti")
         return counted.where(since).unionByName(landed_since.drop(_IDENTITY, _NUMBER))
 
     def _numbered(self, landing: Landing, records: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Older slots with new late records: combines their published counts with those of the run."""
+"""Older slots with new late records: combines their published counts with the run's counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 
 from strandline.engine.kind import kind_of
 from strandline.engine.position.grid import Grid
-from strandline.lake.publish.pieces import in_pieces
+from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import dataset_of, files_started_in, rows_of, started_in
 from strandline.lake.store.schema import arrow_schema

@@ -47,7 +47,7 @@ class Piece:
     Attributes:
         staged: the staged rows of this piece and of all before it, by the name of the part.
         calendar: the slots of the piece, and older slots with new late records.
-        books: the books of its records; the first piece also has those of older windows.
+        books: the books of its records; the first piece also has the books of older windows.
         filled: the ids of its windows that have a record.
         touched: the ids of the older windows with new late records.
     """
@@ -174,7 +174,7 @@ def with_ended_inputs(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:
 
 
 def _books(rebuild: Rebuild, accepted: Mapping[int, Accepted], refused: Refused) -> list[Book]:
-    """The books of the piece's records and of those of older windows, by outcome."""
+    """The books of the records of the piece, and of older windows, by outcome."""
     scope, ids = rebuild.scope, rebuild.history.grid.ids_within(rebuild.scope.windows)
     of_range = {"accepted": sum(window.in_newest for window in accepted.values())}
     of_older = {}

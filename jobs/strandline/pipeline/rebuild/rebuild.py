@@ -64,7 +64,7 @@ class Staged:
 
     @property
     def late(self) -> int:
-        """The number of late records, including those of older windows.
+        """The number of late records, including late records of older windows.
 
         A scheduled run's range holds only windows that were not final yet: without the older ones
         its share of late records would leave out most of them.

@@ -46,7 +46,7 @@ _FRACTIONS = re.compile("decimal|double|float")
 
 
 def require_all_expressions(landing: Landing) -> None:
-    """Refuse a pipeline with wrong expressions; the engine checks those that are not known.
+    """Refuse a pipeline with wrong expressions; the engine checks unknown functions.
 
     Raises:
         InputError: some are wrong; all of them are named.

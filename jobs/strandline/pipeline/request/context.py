@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 class Context:
     """The fixed context of a run, with its ledger opened once.
 
-    `versions`: those at which published tables are read; None: the newest.
+    `versions`: the versions at which published tables are read; None: the newest.
     """
 
     spark: SparkSession

@@ -102,8 +102,8 @@ def _as_ours(
 ) -> tuple[str, StrandlineError]:
     """The message of an error for the ledger, and the program's error to raise."""
     run = f"{pipeline} run {run_id}"
-    if said := _said_in_a_worker(pipeline, error):
-        return said
+    if failure := _said_in_a_worker(pipeline, error):
+        return failure
     if failed := storage_error(run, error) or _of_a_missing_file(run, pipeline, error):
         return failed.problem, failed
     session = session_of(spark)

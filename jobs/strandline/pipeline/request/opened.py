@@ -76,7 +76,7 @@ def brought_up_to_date(
     Args:
         ctx: the run.
         base: the ledger's position from before its landing table was opened.
-        own: the runs whose steps are ignored: this one, and those that it has started first.
+        own: the runs whose steps are ignored: this run, and runs that it has started first.
 
     Returns:
         The run, the pipeline's state, and the ledger's position from before the landing table was

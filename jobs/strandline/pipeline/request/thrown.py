@@ -58,8 +58,8 @@ class _Asked:
         try:
             self.probe(rows).collect()
         except FAILURES as error:
-            said = telling_line(str(error)) or type(error).__name__
-            return None if _OF_THE_PLANNER in said else said
+            problem = telling_line(str(error)) or type(error).__name__
+            return None if _OF_THE_PLANNER in problem else problem
         return None
 
 
@@ -150,8 +150,8 @@ def _value(asked: _Asked, until: float) -> str:
     try:
         rows = asked.rows.withColumn(_HASH, F.crc32(F.concat_ws("|", *texts).cast("binary")))
         while columns and first < end and time.monotonic() < until:
-            here = rows.where(F.col(_HASH).between(first, end - 1))
-            found = here.select(*map(quoted, columns)).distinct().limit(2).collect()
+            in_range = rows.where(F.col(_HASH).between(first, end - 1))
+            found = in_range.select(*map(quoted, columns)).distinct().limit(2).collect()
             if len(found) <= 1:
                 return ", ".join(map(_shown, columns, found[0])) if found else ""
             middle = (first + end) // 2

@@ -145,8 +145,8 @@ class _InForce:
         for audit in reversed(self.audits):
             if found := [*self._of_run(audit, evaluated)]:
                 again = {
-                    said for later, of_later in found_by_later if _overlap(audit, later)
-                    for said in of_later
+                    finding for later, of_later in found_by_later if _overlap(audit, later)
+                    for finding in of_later
                 }  # fmt: skip
                 yield from (one for one in found if (one.name, one.sentence) not in again)
                 found_by_later.append((audit, {(one.name, one.sentence) for one in found}))

@@ -133,7 +133,7 @@ class AuditedData:
         return published[: bisect_left(published, run.position, key=lambda step: step.position)]
 
     def _rows_for(self, days: Sequence[date]) -> Mapping[date, RowsOfDay]:
-        """The rows of some days, of those between them and of the eight weeks before them."""
+        """The rows from eight weeks before the first of some days to the last one."""
         if not days:
             return {}
         known = self._known_days

@@ -11,7 +11,7 @@ from strandline.lake.store.days import Days, last_shown_day, rows_by_day
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.pipeline.views.incomplete import Shown
-from strandline.pipeline.views.slots import Slot, slots_of
+from strandline.pipeline.views.slots import Slot, accepted_share, slots_of
 from strandline.spec import PipelineSpec
 
 DAYS = 28
@@ -57,8 +57,7 @@ class Cell:
     @property
     def share(self) -> float | None:
         """The share of accepted records; None: there is no record."""
-        known = self.accepted + self.refused
-        return self.accepted / known if known else None
+        return accepted_share(self.accepted, self.refused)
 
     def add(self, slot: Slot, why: list[str]) -> None:
         """Count a slot."""

@@ -23,7 +23,7 @@ class ChannelWatermarks:
     """The watermarks of the channels after a day.
 
     Attributes:
-        channels: their offers by day, on as many days as needed.
+        channels: the watermarks that each channel offered, by day, on the days that decide.
         source: the state of the source; None: its channels cannot go idle.
         held_back: the channel that holds the watermark back; None: channels do not decide.
     """
@@ -36,7 +36,7 @@ class ChannelWatermarks:
 def channel_watermarks(
     spec: PipelineSpec, store: Store, until: date | None = None, *, settled: bool = False
 ) -> ChannelWatermarks:
-    """The watermarks of the channels after a day, None: the last observed one.
+    """The watermarks of the channels after a day.
 
     The trailing days suffice, unless an older day may have a channel's largest watermark: the
     channel has long been silent, or its clock was once ahead. Then all days are read.
@@ -44,7 +44,7 @@ def channel_watermarks(
     Args:
         spec: the pipeline.
         store: its tables.
-        until: that day.
+        until: the day; None: the last observed one.
         settled: whether to leave out offers that no tick had emitted by the end of their day.
     """
     recent = _watermarks_of(spec, store, shown_days(store, None, until), settled=settled)
@@ -65,7 +65,7 @@ def _watermarks_of(
 
 
 def _is_decided(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
-    """Whether no earlier day than those read can change the channels' watermarks."""
+    """Whether no day before the days read can change the channels' watermarks."""
     decide = spec.watermark.lag_ms is None and spec.reads_results_of is None
     if not decide or spec.watermark.idleness_in_effect:  # then the last day has all
         return True

@@ -54,7 +54,7 @@ def findings_of_books(books: Sequence[Book]) -> list[Finding]:
     if not off:
         return []
     more = f"; and {len(off) - _SHOWN:,} more" if len(off) > _SHOWN else ""
-    sentence = f"{len(off):,} of {len(books):,} books over the tables are off: "
+    sentence = f"{len(off):,} of {len(books):,} books over the tables do not balance: "
     return [Finding("tables", "critical", sentence + "; ".join(off[:_SHOWN]) + more)]
 
 
@@ -78,13 +78,13 @@ def _of_arrival_days(
 def _of_refused(store: Store) -> Iterator[Book]:
     refused = ds.field("slot_start").is_valid()
     quarantined = _counted(store, QUARANTINE.name, ["slot_start", "reason"], refused)
-    said = Counter[tuple[Any, str]]()
+    counted = Counter[tuple[Any, str]]()
     for row in _rows(store, COMPLETENESS.name, ["slot_start", "late", "no_window"], _NOTHING):
         for reason in ("late", "no_window"):
-            said[row["slot_start"], reason] += row[reason]
-    for start, reason in sorted({*said, *quarantined}):
+            counted[row["slot_start"], reason] += row[reason]
+    for start, reason in sorted({*counted, *quarantined}):
         found = {"quarantined": quarantined[start, reason]}
-        yield Book(f"{reason} of slot {_text(start)}", said[start, reason], found)
+        yield Book(f"{reason} of slot {_text(start)}", counted[start, reason], found)
 
 
 def _of_windows(spec: PipelineSpec, store: Store) -> Iterator[Book]:

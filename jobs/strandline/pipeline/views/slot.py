@@ -91,8 +91,8 @@ def slot_page(shown: Shown, start_ms: int, end_ms: int) -> SlotPage:
         NoSlotError: the calendar has no such slot.
     """
     day = day_of(start_ms)
-    here = started_in("slot_start", TimeRange(start_ms, start_ms + 1))
-    found = (one for one in slots_of(shown.store, Days(day, day), here) if one.end_ms == end_ms)
+    at_start = started_in("slot_start", TimeRange(start_ms, start_ms + 1))
+    found = (one for one in slots_of(shown.store, Days(day, day), at_start) if one.end_ms == end_ms)
     slot = next(found, None)
     if slot is None:
         raise NoSlotError(start_ms, end_ms)
@@ -129,8 +129,8 @@ def quarantine_of(store: Store, day: date, wanted: ds.Expression) -> dict[str, R
     for batch in dataset.to_batches(columns=["reason", *names], filter=of_day & wanted, **few):
         _count(batch, names, counts, samples)
     return {
-        reason: Rows(tuple(names), tuple(samples[reason]), many)
-        for reason, many in counts.most_common()
+        reason: Rows(tuple(names), tuple(samples[reason]), count)
+        for reason, count in counts.most_common()
     }
 
 

@@ -30,6 +30,12 @@ _LAST_MS = END_OF_INSTANTS_MS - 1
 _REFUSING = ("late", "no_window", "missed_pairs", "unfired")
 
 
+def accepted_share(accepted: int, refused: int) -> float | None:
+    """The share of accepted records, from 0 to 1; None: there is no record."""
+    known = accepted + refused
+    return accepted / known if known else None
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A slot of the calendar: a window over all keys.
@@ -71,8 +77,7 @@ class Slot:
     @property
     def share(self) -> float | None:
         """The share of its records that windows accepted; None: it has no record."""
-        known = self.accepted + self.refused
-        return self.accepted / known if known else None
+        return accepted_share(self.accepted, self.refused)
 
     @property
     def within(self) -> TimeRange:
@@ -109,11 +114,11 @@ def slots_of(
     table = store.table("completeness")
     if table is None:
         return
-    there = columns_of(table).names
-    names = [name for name in (*_BASE, *COUNTS, *_LATER) if name in there]
+    existing = columns_of(table).names
+    names = [name for name in (*_BASE, *COUNTS, *_LATER) if name in existing]
     dataset, rows = days_of(table, "completeness", days)
     if incomplete:
-        wanted = _incomplete(there) if wanted is None else wanted | _incomplete(there)
+        wanted = _incomplete(existing) if wanted is None else wanted | _incomplete(existing)
     if wanted is not None:
         rows &= wanted
     for batch in dataset.to_batches(

@@ -185,7 +185,7 @@ def _open_behind_watermark(
 ) -> tuple[int, int]:
     """The numbers of open slots that the watermark has passed on days before the frontier.
 
-    All of them, and those with other settings than the file's, whose watermark may be another one.
+    Returns all of them; and the slots with overridden settings, whose watermark may be another one.
     """
     table = store.table("completeness")
     if table is None or reached_ms is None:

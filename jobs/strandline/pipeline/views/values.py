@@ -45,10 +45,10 @@ def frequent_values(store: Store, days: Days, spec: PipelineSpec) -> pd.DataFram
             _count(of_group, group, names, counts)
     return pd.DataFrame(
         [
-            (group, column, value, many)
+            (group, column, value, count)
             for (group, column), of_column in counts.items()
             if column in names
-            for value, many in of_column.items()
+            for value, count in of_column.items()
         ],
         columns=_COLUMNS,
     )
@@ -75,8 +75,8 @@ def _count(
     """Count the values of a batch; a column with too many values is removed from `names`."""
     for name in [*names] if rows.num_rows else ():
         counted = counts.setdefault((group, name), Counter())
-        for value, many in _values(rows.column(name)):
-            counted[value] += many
+        for value, count in _values(rows.column(name)):
+            counted[value] += count
         if len(counted) > _MOST_VALUES:
             names.remove(name)
 

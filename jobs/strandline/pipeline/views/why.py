@@ -96,8 +96,8 @@ class Causes:
 
     def _by_state(self, slot: Slot) -> Iterator[Cause]:
         if slot.state == "gap":
-            many = f"{slot.slots:,} slots in a row without" if slot.slots > 1 else "without"
-            yield Cause("gap", f"{many} a record, behind the first slot that accepted one")
+            slots = f"{slot.slots:,} slots in a row without" if slot.slots > 1 else "without"
+            yield Cause("gap", f"{slots} a record, behind the first slot that accepted one")
         elif slot.state == "open" and self.spec.window.all_time:
             yield Cause("open", "a window of all time, which has no end: only its trigger fires it")
         elif slot.state == "open":

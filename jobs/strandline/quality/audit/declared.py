@@ -62,10 +62,10 @@ def _made(spec: PipelineSpec, number: int, declared: ExpectationSpec) -> Expecta
 
 def _check_table(kind: type[Expectation], place: str, declared: ExpectationSpec) -> None:
     metadata = kind.schema()["properties"]["metadata"]["properties"]
-    # some of the older expectations do not say; those fail in the audit if they cannot be asked
+    # some older expectations do not name theirs; the audit fails if they cannot check a table
     supported = metadata.get("supported_data_sources", {}).get("const")
     if supported is not None and _ENGINES[declared.table] not in supported:
-        problem = f"{declared.type} cannot be asked of the table {declared.table}"
+        problem = f"{declared.type} cannot check the table {declared.table}"
         raise InputError(place + ".type", problem, "choose another expectation, or table")
 
 
@@ -89,7 +89,7 @@ def _check_columns(spec: PipelineSpec, place: str, declared: ExpectationSpec) ->
 
 
 def columns_of(spec: PipelineSpec, table: str) -> tuple[str, ...]:
-    """The columns that an expectation can name; for `pairs` also those of the landing tables."""
+    """The columns that an expectation can name; for `pairs` also the landing tables' columns."""
     if table == PAIRS:
         return (*spec.source.key, *spec.tables[PAIRS].columns)
     if table == "completeness":

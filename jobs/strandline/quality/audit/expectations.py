@@ -95,7 +95,7 @@ class ExpectSlotsToBeUnique(ExpectCompoundColumnsToBeUnique):
     """No slot occurs twice in `completeness`."""
 
     column_list: list[str] = ["slot_start", "slot_end"]  # noqa: RUF012 - pydantic copies it
-    description: str | None = "No slot stands twice."
+    description: str | None = "No slot has two rows."
 
 
 class _SlotStatesAgree(MulticolumnMapMetricProvider):

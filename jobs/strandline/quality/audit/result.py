@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -50,8 +49,3 @@ class Audit:
     def to_json(self) -> list[dict[str, Any]]:
         """The results as the ledger keeps them."""
         return [asdict(result) for result in self.results]
-
-
-def in_lines(results: Sequence[AuditResult]) -> str:
-    """A line for each result: expectation, table and figures."""
-    return "\n".join(f"{one.expectation} ({one.table}): {one.figures}" for one in results)

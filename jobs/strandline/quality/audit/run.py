@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class _Table:
     """One table of the audit: its rows and its expectations.
 
-    `figures` has figures by expectation, in place of those that Great Expectations reports;
+    `figures` has figures by expectation, in place of the figures of Great Expectations;
     `sentences` has figures by column, for expectations about a single column.
     """
 
@@ -65,7 +65,7 @@ class AuditInput:
         books: the books of the run.
         slots_expected: the starts, in ms, of the slots of the first and of the last record of each
             event date, from the timeline's day map, which is counted independently of the slots.
-        gaps: the number of gaps in the range, also of those that are not listed.
+        gaps: the number of gaps in the range, including gaps that are not listed.
         late: the number of late records in the range.
         accepted: the number of accepted records in the range.
         checks: the results of the rules of `quality`.
@@ -92,8 +92,8 @@ def audit(
 ) -> Audit:
     """Evaluate all expectations of a staged run; a failed expectation raises nothing.
 
-    An expectation that cannot be evaluated has failed. An empty range meets all expectations but
-    possibly those that the pipeline declares.
+    An expectation that cannot be evaluated has failed. An empty range meets all expectations,
+    except perhaps expectations that the pipeline declares.
 
     Args:
         spec: the pipeline.

@@ -22,7 +22,7 @@ class Gaps:
     """The number of slots without records, and the first of them.
 
     Attributes:
-        count: the number of slots, also of those that are not listed.
+        count: the number of slots, including slots that are not listed.
         examples: the first gaps, each a single slot or several slots in a row.
         shown: the number of slots in the examples.
         last: the start of the last listed gap; None: none is listed.
@@ -67,11 +67,11 @@ class Gaps:
         """The gaps, as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00`."""
         if not self.count:
             return "no gap"
-        said = _counted(self.count, "gap", "gaps") + _examples(map(shown, self.examples))
+        text = _counted(self.count, "gap", "gaps") + _examples(map(shown, self.examples))
         more = self.count - self.shown
         if more <= 0 or self.last is None:
-            return said
-        return f"{said}; and {more:,} more, up to {shown(self.last)}"
+            return text
+        return f"{text}; and {more:,} more, up to {shown(self.last)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +117,14 @@ class RangeFigures:
     @property
     def of_slots(self) -> str:
         """The slots with a row, as `399 of 400 slots that the day map names; missing: …`."""
-        there = self.slots_expected - len(self.slots_missing)
-        counts = f"{there:,} of {self.slots_expected:,} slots that the day map names"
+        found = self.slots_expected - len(self.slots_missing)
+        counts = f"{found:,} of {self.slots_expected:,} slots that the day map names"
         missing = [text_of(start_ms) for start_ms in self.slots_missing[:_EXAMPLES]]
         return f"{counts}; missing: {', '.join(missing)}" if missing else counts
 
 
 def of_books(books: Sequence[Book]) -> str:
-    """The number of books that balance, and the figures of those that do not."""
+    """The number of books that balance, and the figures of books that do not."""
     off = [book.statement for book in books if not book.balanced]
     if not off:
         return f"{_counted(len(books), 'book balances', 'books balance')}"

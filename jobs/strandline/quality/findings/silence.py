@@ -48,16 +48,18 @@ def longest_pauses(
         hours: the hours of the day with records of the channel, as a bit mask.
     """
     order = np.lexsort((midnights_ms, channels))
-    spoke = (hours[order, None] >> np.arange(24)) & 1 == 1
-    row, hour = np.nonzero(spoke)
-    of, at = channels[order][row], midnights_ms[order][row] // HOUR_MS + hour
+    has_record = (hours[order, None] >> np.arange(24)) & 1 == 1
+    day, hour_of_day = np.nonzero(has_record)
+    channel = channels[order][day]
+    hour = midnights_ms[order][day] // HOUR_MS + hour_of_day
     pauses: dict[int, int] = {}
-    if not len(of):
+    if not len(channel):
         return pauses
-    begins = np.flatnonzero(np.r_[True, of[1:] != of[:-1]])
-    for begin, end in zip(begins, [*begins[1:], len(of)], strict=True):
-        if (at[end - 1] - at[begin]) * HOUR_MS >= DAY_MS:
-            pauses[int(of[begin])] = int(np.diff(at[begin:end]).max()) * HOUR_MS
+    begins = np.flatnonzero(np.r_[True, channel[1:] != channel[:-1]])
+    for begin, end in zip(begins, [*begins[1:], len(channel)], strict=True):
+        of_channel = hour[begin:end]
+        if (of_channel[-1] - of_channel[0]) * HOUR_MS >= DAY_MS:
+            pauses[int(channel[begin])] = int(np.diff(of_channel).max()) * HOUR_MS
     return pauses
 
 
@@ -117,7 +119,7 @@ def check_of_silence(
     if silent_after is None or not channels:
         return None
     found = silent_channels(channels, silent_after, horizon_ms, start_ms)
-    sentence = f"all {len(channels):,} channels speak"
+    sentence = f"all {len(channels):,} channels are active"
     if found:
         sentence = f"{len(found):,} of {len(channels):,} channels silent: {_named(found, start_ms)}"
         sentence += f"; before the data cut-off {text_of(horizon_ms)}"

@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Any
+from typing import TypeAlias
 
 import pandas as pd
 
 from strandline.quality.report.figure import Figure, Series, TableBehind, bars
 
 _RESULTS = ("windows", "pairs")
+_Diff: TypeAlias = Mapping[str, Mapping[str, int]]
+"""The number of rows by table and operation."""
 
 
 def revisions_plot(runs: pd.DataFrame) -> Figure | None:
     """The plot of updated and removed results by the day of the run; None if there are none."""
-    changed: dict[date, list[int]] = {}
-    for update, delete, day in _published(runs):
-        of_day = changed.setdefault(day, [0, 0, 0])
-        of_day[0] += update
-        of_day[1] += delete
-        of_day[2] += 1
-    if not any(update or delete for update, delete, _ in changed.values()):
+    updated, removed, published = Counter[date](), Counter[date](), Counter[date]()
+    for day, diff in _published(runs):
+        updated[day] += _results_in(diff, "update")
+        removed[day] += _results_in(diff, "delete")
+        published[day] += 1
+    if not updated.total() and not removed.total():
         return None
-    days = sorted(changed)
-    rows = [(day.isoformat(), *changed[day]) for day in days]
+    days = sorted(published)
+    rows = [(day.isoformat(), updated[day], removed[day], published[day]) for day in days]
     table = TableBehind.of(("day", "results updated", "results removed", "runs"), rows)
     parts = [
-        (Series("updated", "colour-0"), [changed[day][0] for day in days]),
-        (Series("removed", "unusual"), [changed[day][1] for day in days]),
+        (Series("updated", "colour-0"), [updated[day] for day in days]),
+        (Series("removed", "unusual"), [removed[day] for day in days]),
     ]
     return bars("results that runs have changed, by day", days, parts, unit="results", table=table)
 
 
-def _published(runs: pd.DataFrame) -> list[tuple[int, int, date]]:
-    """The day, and the updated and removed results, of each published run."""
-    found = []
+def _published(runs: pd.DataFrame) -> Iterator[tuple[date, _Diff]]:
+    """The day and the diff of each published run; runs without either are left out."""
     for _, steps in runs.groupby(["run_id", "attempt"]):
-        ends = steps[steps["step"] == "published"]
-        known = steps["diff"].dropna()
-        if not len(ends) or not len(known) or pd.isna(ends["written_at"].iloc[-1]):
-            continue
-        diff: dict[str, Any] = json.loads(known.iloc[-1] or "{}")
-        counts = [diff[name] for name in _RESULTS if name in diff]
-        update, delete = (
-            sum(int(one.get(kind, 0)) for one in counts) for kind in ("update", "delete")
-        )
-        found.append((update, delete, ends["written_at"].iloc[-1].date()))
-    return found
+        published_at = steps.loc[steps["step"] == "published", "written_at"].tail(1).dropna()
+        diffs = steps["diff"].dropna()
+        if len(published_at) and len(diffs):
+            yield published_at.iloc[0].date(), json.loads(diffs.iloc[-1] or "{}")
+
+
+def _results_in(diff: _Diff, operation: str) -> int:
+    return sum(int(diff[name].get(operation, 0)) for name in _RESULTS if name in diff)

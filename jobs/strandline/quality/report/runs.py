@@ -78,27 +78,27 @@ def runs_left_out(runs: pd.DataFrame) -> int:
 
 
 def _line(steps: pd.DataFrame) -> RunLine:
-    # the last value that any step gave
-    said = {name: _last(steps[name]) for name in steps.columns}
+    # the last value of each field in any step
+    fields = {name: _last(steps[name]) for name in steps.columns}
     outcome = str(steps["step"].iloc[-1])
-    ends = [day_or_instant(said.get(f"range_{edge}")) for edge in ("start", "end")]
+    ends = [day_or_instant(fields.get(f"range_{edge}")) for edge in ("start", "end")]
     return RunLine(
-        run_id=str(said["run_id"]),
-        attempt=int(said["attempt"]),
+        run_id=str(fields["run_id"]),
+        attempt=int(fields["attempt"]),
         outcome=outcome,
         tone=_OUTCOMES.get(outcome, "open"),
-        at=instant(said.get("written_at")),
-        kind=_text(said.get("kind")),
+        at=instant(fields.get("written_at")),
+        kind=_text(fields.get("kind")),
         rebuilt=() if NOTHING in ends else (ends[0], ends[1]),
-        horizon=day_or_instant(said.get("horizon")),
-        frontier=day_or_instant(said.get("frontier")),
-        closed=bool(said.get("closed")),
-        engine=" ".join(_text(said[name]) for name in _ENGINE if said.get(name) is not None),
-        changes=dict(_changes(said.get("diff"))),
-        audit=tuple(_audit(said.get("audit"))),
-        requested_by=_text(said.get("requested_by")),
-        reason=_text(said.get("reason")),
-        message=_text(said.get("message")),
+        horizon=day_or_instant(fields.get("horizon")),
+        frontier=day_or_instant(fields.get("frontier")),
+        closed=bool(fields.get("closed")),
+        engine=" ".join(_text(fields[name]) for name in _ENGINE if fields.get(name) is not None),
+        changes=dict(_changes(fields.get("diff"))),
+        audit=tuple(_audit(fields.get("audit"))),
+        requested_by=_text(fields.get("requested_by")),
+        reason=_text(fields.get("reason")),
+        message=_text(fields.get("message")),
     )
 
 

@@ -38,8 +38,8 @@ def watermarks(
     """The progress of the watermarks, as `ReportTables` has them: `channels`, and `latest`."""
     behind = _hours_behind(channels)
     declared = spec.source.declared_channels
-    said = (channels if latest is None else latest).dropna(subset=["settled_ms"])
-    silent = silent_channels(spec, set(said["channel"].fillna("")))
+    with_watermark = (channels if latest is None else latest).dropna(subset=["settled_ms"])
+    silent = silent_channels(spec, set(with_watermark["channel"].fillna("")))
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)
     furthest = behind.iloc[-1].sort_values(ascending=False, kind="stable").index[:_MOST_CHANNELS]

@@ -1,4 +1,4 @@
-"""The replay of records group by group in Spark's workers."""
+"""The replay of a DataFrame of records: group by group and in order, in workers of the engine."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def replayed(
         spec: the pipeline.
         rules: its rules.
         identity: breaks ties of position; None: there are none.
-        used: further columns to keep, such as those that aggregates read.
+        used: further columns to keep, such as the columns that aggregates read.
         identifying: further columns that `identity` reads.
     """
     position = groups.order
@@ -151,7 +151,7 @@ def _columns_of(rules: Rules) -> list[str | None]:
 def _in_order(
     rows: DataFrame, group: Sequence[str], position: Sequence[str], identity: Column | None
 ) -> DataFrame:
-    """The rows ordered by group and position, with the RECORD_ID of those that may be tied.
+    """The rows ordered by group and position; rows that may be tied have their RECORD_ID.
 
     Hashing every record would cost more than everything else.
     """
@@ -179,7 +179,7 @@ def _is_tied(group: Sequence[str], position: Sequence[str]) -> Column:
 
 
 def position_of(spec: PipelineSpec) -> list[str]:
-    """The columns that order the records of a group, except those that identify records.
+    """The columns that order the records of a group, without the identity that breaks ties.
 
     A sequence that no record has is left out: engines drop a constant column from a sort, and would
     sort again for a plan that names it.
