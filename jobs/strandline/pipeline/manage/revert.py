@@ -102,8 +102,7 @@ def require_revertible(store: Store, state: PipelineState, run_id: str) -> Rever
         InputError: there is no such run; it has not published; others have published into its range
             since; or the ledger lacks the versions before it.
     """
-    pipeline = store.pipeline
-    steps = state.steps_of(run_id, store)
+    pipeline, steps = store.pipeline, state.steps_of(run_id, store)
     place = f"{pipeline} run {run_id}"
     done = next((step for step in reversed(steps) if step.step == "published"), None)
     begun = next((step for step in reversed(steps) if step.step == "publishing"), None)
