@@ -97,6 +97,13 @@ def of_ms(start, end, horizon, **more) -> Entry:
     return replace(ran(0, 0, **more), range=TimeRange(start, end), horizon_ms=horizon)
 
 
+def test_a_run_by_hand_has_processed_all_only_with_the_older_windows_of_its_records():
+    """No scheduled run published the windows that start before such a range."""
+    assert planned(0, DAY_MS, 2 * DAY_MS).completes_ms is None
+    assert planned(-20, DAY_MS, 2 * DAY_MS).completes_ms == 2 * DAY_MS
+    assert planned(-20, 20, 2 * DAY_MS).completes_ms is None
+
+
 def test_windows_are_not_closed_before_older_ones_that_share_their_records():
     with pytest.raises(InputError, match="would be open longer than the one from") as no:
         planned(20, 40, 150, close=True)

@@ -114,12 +114,12 @@ def _missing(
 
 
 def _holds_all(within: TimeRange, history: History) -> bool:
-    """Whether the newest window of every record, if there is one, starts in a range."""
+    """Whether all windows of all records, if there is one, start in a range."""
     events = history.days.events
     if events is None:
         return False
-    ends = np.array([events.start_ms, events.end_ms - 1])
-    return all(start_ms in within for start_ms in history.grid.newest_starts(ends).tolist())
+    (last_ms,) = history.grid.newest_starts(np.array([events.end_ms - 1])).tolist()
+    return last_ms < within.end_ms and _oldest_window(history) >= within.start_ms
 
 
 def _with_windows_before(within: TimeRange, history: History) -> TimeRange:
