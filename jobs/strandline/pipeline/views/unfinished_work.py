@@ -157,8 +157,12 @@ def _pieces(store: Store) -> Iterator[RulesRange]:
     for day, found in groupby(sorted(rows, key=_by_day), key=lambda row: row["day"]):
         of_day = [row for row in found if row["num_records"] != 0]
         rules = {row.get(f"{end}.spec_fingerprint") for row in of_day for end in ("min", "max")}
-        of_many = any((row.get("max.slots") or 1) > 1 for row in of_day)
-        if len(rules) > 1 or None in rules or of_many or known != _KNOWN_BY_FILES:
+        if (
+            len(rules) > 1
+            or None in rules
+            or known != _KNOWN_BY_FILES
+            or any((row.get("max.slots") or 1) > 1 for row in of_day)  # a row of many gaps
+        ):
             mixed.append(day)
             continue
         for row in of_day:

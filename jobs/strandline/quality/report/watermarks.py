@@ -39,8 +39,9 @@ def watermarks(
     behind = _hours_behind(channels)
     declared = spec.source.declared_channels
     said = (channels if latest is None else latest).dropna(subset=["settled_ms"])
-    waited_for = silent_channels(spec, set(said["channel"].fillna("")))
-    silent = tuple(name_of(one, spec) for one in waited_for)
+    silent = tuple(
+        name_of(one, spec) for one in silent_channels(spec, set(said["channel"].fillna("")))
+    )
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)
     furthest = behind.iloc[-1].sort_values(ascending=False, kind="stable").index[:_MOST_CHANNELS]
