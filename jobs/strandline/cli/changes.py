@@ -12,6 +12,7 @@ from strandline.cli.console import escape, table
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline
 from strandline.errors import InputError
+from strandline.visible import number_of
 
 _MOST_DIGITS = 18
 
@@ -80,5 +81,5 @@ _MOST_RANGES = 3
 def _ranges(ranges: Sequence[Sequence[str]]) -> str:
     shown = [first if first == last else f"{first} to {last}" for first, last in ranges]
     more = len(shown) - _MOST_RANGES
-    beyond = f" and {more:,} more ranges" if more > 0 else ""
+    beyond = f" and {number_of(more, 'more range')}" if more > 0 else ""
     return ", ".join(shown[:_MOST_RANGES]) + beyond or "none"

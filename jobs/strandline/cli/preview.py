@@ -10,6 +10,7 @@ from rich.table import Table
 
 from strandline.cli.console import escape
 from strandline.tables import WINDOW_COLUMNS
+from strandline.visible import number_of
 
 _SHOWN = {"changed": 10, "removed": 5, "added": 5}
 """The number of shown windows of each kind; the JSON document has more."""
@@ -79,7 +80,7 @@ def _by_day(preview: Mapping[str, Any]) -> Table:
     more = len(others) - 1 + preview["other_days"]["days"]
     if more:
         sums = (sum(column) for column in zip(*map(_counts, others), strict=True))
-        name = f"{more:,} other days" + (" and more" if preview["days_cut"] else "")
+        name = number_of(more, "other day") + (" and more" if preview["days_cut"] else "")
         table.add_row(name, *(f"{count:,}" for count in sums))
     return table
 

@@ -137,7 +137,9 @@ def status(found: Mapping[str, Any]) -> None:
                 "fills it"
             )
     if not found["spec_is_published"]:
-        out.print("note: the pipeline file has changed since the last run")
+        above = found["upstream"]
+        or_above = f", or that of {escape(above['pipeline'])}," if above else ""
+        out.print(f"note: the pipeline file{or_above} has changed since the last run")
 
 
 def _named(name: str, found: Sequence[str]) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from strandline.pipeline.audit.verdict import Verdict
 from strandline.pipeline.diff.diff import Change
 from strandline.pipeline.diff.preview import preview_of
 from strandline.pipeline.observe.malformed import Malformed, has_malformed, malformed_diff
-from strandline.pipeline.plan.earlier_durations import similar_runs
+from strandline.pipeline.plan.earlier_durations import records_of, similar_runs
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
@@ -124,4 +124,4 @@ def duration_to_show(
     """The duration of earlier similar runs, for previews; None: the run publishes at once."""
     if not request.is_shown_first:
         return None
-    return similar_runs(state, request.kind, sum(book.total for book in books))
+    return similar_runs(state, request.kind, records_of(book.to_json() for book in books))

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from strandline.model.intervals import DAY_MS, day_of, text_of
 from strandline.quality.figures import NOTHING, duration, share_so_far
-from strandline.visible import visible
+from strandline.visible import number_of, visible
 
 _CSS = Path(__file__).parent / "templates" / "page.css"
 PLAIN = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -100,6 +100,7 @@ def _environment() -> Environment:
         "iso": text_of,
         "day": day_of,
         "named": _named,
+        "number_of": number_of,
     }
     return environment
 

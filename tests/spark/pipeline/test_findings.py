@@ -246,3 +246,16 @@ def test_a_book_over_the_tables_finds_what_stands_twice_and_what_is_missing(spar
     books = books_of_all(line.spec, line.lake.pipeline("meter"), PipelineState.of(line.ledger))
     (finding,) = findings_of_books(books)
     assert "unaccounted for" in finding.sentence
+
+
+def test_an_edit_that_makes_no_other_row_malformed_leaves_the_books_over_them_balanced(
+    spark, tmp_path
+):
+    land(tmp_path, a_week(days=3))
+    line = Line(spark, tmp_path, a_spec())
+    line.advance("4")
+    edited = line.of(a_spec(aggregates__largest="max(amount)"))
+    edited.advance("4")
+    malformed = [row for row in edited.rows("quarantine") if row["slot_start"] is None]
+    assert {row["spec_fingerprint"] for row in malformed} == {line.spec.spec_fingerprint}
+    assert off(edited) == []

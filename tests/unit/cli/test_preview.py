@@ -93,6 +93,7 @@ def test_the_days_that_change_most_are_shown_and_the_others_are_added_up():
     assert len(days) == 20
     assert f"5 other days 0 {1 + 2 + 3 + 5} 0 0 0 0" in lines
     assert "quarantine: gained 3 late; lost 1 invalid" in lines
+    assert any(line.startswith("1 other day 0 ") for line in said(a_preview(days=20, other_days=1)))
 
 
 def test_nothing_that_stands_in_the_data_is_markup():

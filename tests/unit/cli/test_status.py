@@ -192,6 +192,17 @@ def test_a_clock_that_starts_behind_all_that_is_processed_is_no_ok_and_no_waterm
     assert "the job's clock" not in status("meter")[1]
 
 
+def test_edited_rules_may_be_those_of_the_pipeline_whose_results_are_read(lake, status, tmp_path):
+    (tmp_path / "meter.yaml").write_text(f"{FILE}firings: true\n", encoding="utf-8")
+    days = "pipeline: days\nsource: {pipeline: meter}\nwindow: {tumbling: 1d}\n"
+    (tmp_path / "days.yaml").write_text(days, encoding="utf-8")
+    for name, above in (("meter", ""), ("days", ", or that of meter,")):
+        ledger = Ledger(lake.pipeline(name))
+        run = Entry("r", 1, "failed", "advance", TimeRange(0, 1), spec_fingerprint="other")
+        ledger.append(run, datetime.now(UTC))
+        assert f"the pipeline file{above} has changed since the last run" in status(name)[1]
+
+
 def test_a_run_over_all_windows_names_no_year_of_one(lake, status):
     note(lake, "r-2", "published", range=TimeRange(EVERYTHING.start_ms, 0), horizon_ms=0)
     text = status("meter")[1]

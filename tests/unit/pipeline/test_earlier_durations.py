@@ -9,7 +9,7 @@ import pytest
 from strandline.cli.progress import took_before_of as console_says
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.pipeline.plan.earlier_durations import seconds_by_part, similar_runs
+from strandline.pipeline.plan.earlier_durations import records_of, seconds_by_part, similar_runs
 
 BEGUN = datetime(2024, 3, 1, tzinfo=UTC)
 
@@ -34,6 +34,17 @@ def test_runs_over_about_as_many_records_tell_what_the_next_takes():
         "records": [100, 250],
         "seconds": [10, 20.0],
     }
+
+
+def test_a_record_of_a_window_and_of_a_new_day_counts_once():
+    def books(*totals):
+        names = ("arrival day 2024-03-01", "arrival day 2024-03-02", "range", "older windows")
+        return [{"name": name, "total": of} for name, of in zip(names, totals, strict=True)]
+
+    assert records_of(books(90, 10, 95, 5)) == 100
+    assert records_of(books(90, 10, 20, 0)) == 100
+    assert records_of(books(0, 0, 20, 1)) == 21
+    assert records_of([]) == 0
 
 
 def test_where_none_was_of_that_size_the_newest_of_the_kind_tell():

@@ -268,6 +268,15 @@ def test_a_pipeline_that_has_not_run_is_said_to_have_no_runs(incomplete, lake):
     assert (code, "has no runs yet" in said) == (2, True)
 
 
+@pytest.mark.parametrize(("content", "what"), [(JOIN, "closed"), (PAIRED, "fired")])
+def test_an_open_slot_of_an_interval_join_is_not_closed_as_no_pair_waits_for_a_firing(
+    calendar, content, what
+):
+    spec = parse_spec(content | {"pipeline": "meter"}, origin="meter.yaml")
+    found = calendar(a_slot(0, state="open"), spec=spec)
+    assert why(found)[0][0].startswith(f"not {what}: ")
+
+
 @pytest.mark.parametrize("content", [JOIN, COGROUP, PAIRED], ids=["join", "cogroup", "pairs"])
 def test_a_slot_of_two_inputs_is_shown_without_channels(tmp_path, content):
     spec = parse_spec(content, origin="two.yaml")

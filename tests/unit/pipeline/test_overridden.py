@@ -15,7 +15,7 @@ from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
-from strandline.model.intervals import DAY_MS, HOUR_MS, TimeRange
+from strandline.model.intervals import DAY_MS, EVERYTHING, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
 from strandline.pipeline.observe.earlier_runs import EarlierRuns, EdgeSlots
@@ -265,6 +265,13 @@ def test_kept_windows_whose_results_have_changed_are_named_with_their_own_rules(
     assert first.endswith("--end 1970-01-06T00:00:00Z --allowed-lateness 6h --reason …")
     assert "by the pipeline's file" in redone
     assert redone.endswith("(they were still open at its data cut-off)")
+
+
+def test_a_plan_that_rebuilds_all_windows_first_names_no_year_of_one():
+    daily: Any = SimpleNamespace(pipeline="daily", why_overridden_is_redone=None)
+    request = Request("backfill", TimeRange(EVERYTHING.start_ms, DAY_MS), reason="changed")
+    (planned,) = of_rebuilt_first(daily, [request], [], PipelineState.of([]))
+    assert planned.startswith("changed: a run first rebuilds all windows before 1970-01-02T")
 
 
 def test_of_windows_over_results_those_are_kept_that_were_closed_in_order():

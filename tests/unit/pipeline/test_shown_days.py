@@ -7,6 +7,7 @@ from datetime import date, timedelta
 
 import pyarrow as pa
 import pytest
+from calendars import a_slot, write_calendar
 from deltalake import write_deltalake
 from many_days import FIRST, SLOTS, a_lake_of, day, without_files_of_other_days
 from meter import HALF_DAYS as SPEC
@@ -182,6 +183,14 @@ def test_slots_of_a_day_with_two_rules_are_told_apart(tmp_path):
         (SPEC.spec_fingerprint, 3),
         ("other", 5),
     ]
+
+
+def test_a_row_of_many_gaps_counts_as_many_slots_of_its_rules(tmp_path):
+    lake = a_lake_of(1, SPEC, tmp_path)
+    many = {"gap": True, "on_time": 0, "slots": 1_200}
+    write_calendar(lake.pipeline("meter"), [a_slot(0), a_slot(1, **many)])
+    found = status_of(SPEC, lake)
+    assert sum(one["slots"] for one in found["rules"]) == found["totals"]["slots"] == 1_201
 
 
 def test_totals_are_those_of_the_log(few):

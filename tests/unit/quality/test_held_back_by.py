@@ -87,6 +87,8 @@ def test_a_side_without_channels_is_named_as_a_side():
     alone = a_join(left={"channel": None, "channels": None}, right={"channels": "discovered"})
     both = days(("left/", 5, DAY, None), ("right/9", 5, DAY + HOUR_MS, None))
     assert held_back_by(both, alone).held_by == "left"
+    only_right = days(("right/9", 5, DAY, None))
+    assert held_back_by(only_right, alone).held_by == "left"
 
 
 def test_nobody_waits_for_a_source_that_goes_by_the_clock_or_falls_idle():

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from strandline.quality.report.page import build_report
-from strandline.quality.report.tables import ReportTables
-from strandline.spec import parse_spec
+from strandline.quality.report.tables import ReportTables, Shown
+from strandline.spec import load_spec, parse_spec
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>&%{x}"
 
@@ -119,6 +119,15 @@ def page_of(found, spec=None):
     return Page(made.html)
 
 
+def test_of_one_row_it_says_one():
+    totals = {"slots": 1, "windows": 1, "quarantine": 1}
+    days = {"first_day": "2013-01-05", "last_day": "2013-01-05"}
+    made = build_report(
+        tables(), spec=a_spec(), made_from="", shown=Shown("2013-01-05", None, totals | days)
+    )
+    assert "1 slot, 1 window, 1 record in quarantine." in Page(made.html).text
+
+
 @pytest.mark.parametrize(
     ("window", "said"),
     [
@@ -135,6 +144,21 @@ def page_of(found, spec=None):
 def test_the_windows_are_named_as_the_file_has_them(window, said):
     spec = a_spec(window=window, allowed_lateness="0s")
     assert f" {said}" in page_of(tables(), spec).text
+
+
+def test_of_results_the_watermark_is_that_of_the_other_pipeline(tmp_path):
+    hours = {
+        "pipeline": "hours",
+        "source": {"table": "landing/t", "arrival_time": "landed_at", "event_time": "ts"},
+        "watermark": {"strategy": "bounded_out_of_orderness", "bound": "3h"},
+        "window": {"tumbling": "1h"},
+        "firings": True,
+    }
+    days = {"pipeline": "days", "source": {"pipeline": "hours"}, "window": {"tumbling": "1d"}}
+    for content in (hours, days):
+        (tmp_path / f"{content['pipeline']}.yaml").write_text(json.dumps(content))
+    spec = load_spec(tmp_path / "days.yaml")
+    assert "tumbling 1d windows the watermark of hours allowed" in page_of(tables(), spec).text
 
 
 def test_the_page_tells_what_became_of_the_records():

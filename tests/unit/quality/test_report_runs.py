@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pandas as pd
 
@@ -55,6 +56,17 @@ def test_a_run_is_told_by_the_last_that_its_steps_said():
     assert len(line.audit) == 2
     assert [one.figures for one in line.failures] == ["1 of 2 books off"]
     assert (line.reason, line.message, line.horizon) == ("a bug", "not published", "–")
+
+
+def test_a_run_over_all_windows_or_none_names_no_year_of_one():
+    def rebuilt(start, end):
+        edges = {"range_start": datetime.fromisoformat(start), "range_end": pd.Timestamp(end)}
+        (line,) = run_lines(a_ledger({"run_id": "a", "attempt": 1, "step": "published", **edges}))
+        return line.rebuilt
+
+    first = "0001-01-01T00:00+00:00"
+    assert rebuilt(first, "2013-01-02T00:00Z") == ("the first", "2013-01-02")
+    assert rebuilt("2013-01-02T00:00+00:00", "2013-01-02T00:00Z") == ()
 
 
 def test_attempts_are_lines_of_their_own_the_last_written_first():

@@ -33,12 +33,12 @@ def of_rebuilt_first(
             if one.windows.overlaps(request.range):
                 yield _of_overridden(one, request, f"{start} to {end}", spec)
         yield from stay_closed(state.closures_in(request.range), request.range)
+        is_all = request.range.start_ms == EVERYTHING.start_ms
+        rebuilt = f"all windows before {end}" if is_all else f"{start} to {end}"
         if run_id is not None:
-            is_all = request.range.start_ms == EVERYTHING.start_ms
-            rebuilt = f"all windows before {end}" if is_all else f"{start} to {end}"
             yield f"{request.reason}: run {run_id} has first rebuilt {rebuilt}"
             continue
-        sentence = f"{request.reason}: a run first rebuilds {start} to {end}; that is not shown"
+        sentence = f"{request.reason}: a run first rebuilds {rebuilt}; that is not shown"
         if not state.closures_in(request.range):  # else that would be asked to open it
             sentence += f": strandline plan {spec.pipeline} --start {start} --end {end}"
             if request.overrides:

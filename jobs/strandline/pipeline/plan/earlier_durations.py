@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -14,6 +15,8 @@ _STEPS = {"started", "owed", "observed", "staged", "audited", "publishing", "pub
 """The steps of a run without waiting and without failures."""
 _SIMILAR = 3
 """The largest ratio of the records of two similar runs."""
+_OF_ARRIVALS = "arrival day"
+"""The prefix of the names of books over arrival days; the other books are over windows."""
 _PARTS = {
     "observe and rebuild": ("started", "staged"),
     "audit": ("staged", "audited"),
@@ -26,13 +29,13 @@ _PARTS = {
 def similar_runs(state: PipelineState, kind: str, records: int) -> Mapping[str, Any] | None:
     """The newest runs of a kind over about as many records: their number, records and seconds.
 
-    If no run had that size, the newest ones of the kind. A run's records are counted by all
-    its books; its seconds are from its first to its last step, without the start of the engine.
+    If no run had that size, the newest ones of the kind. A run's seconds are from its first to its
+    last step, without the start of the engine.
 
     Args:
         state: the pipeline's state, by its ledger.
         kind: `backfill` or `advance`.
-        records: the number of records of the planned run.
+        records: the number of records of the planned run (`records_of`).
 
     Returns:
         `runs`, and the minimum and maximum of `records` and of `seconds`; None: no run of the kind
@@ -49,6 +52,20 @@ def similar_runs(state: PipelineState, kind: str, records: int) -> Mapping[str, 
         "records": [min(counts), max(counts)],
         "seconds": [min(seconds), max(seconds)],
     }
+
+
+def records_of(books: Iterable[Mapping[str, Any]]) -> int:
+    """The number of a run's records: those of its windows, or of its new arrival days if more.
+
+    A record counts once, though a book of its day and one of its window may both have it.
+
+    Args:
+        books: the run's books, as the ledger has them.
+    """
+    sums = Counter[bool]()
+    for book in books:
+        sums[book["name"].startswith(_OF_ARRIVALS)] += book["total"]
+    return max(sums.values(), default=0)
 
 
 def seconds_by_part(state: PipelineState, kind: str) -> dict[str, float]:
@@ -83,8 +100,8 @@ def _took(steps: Sequence[Entry], kind: str) -> tuple[int, float] | None:
     first, last = steps[0], steps[-1]
     if not (_is_straight(steps, kind) and first.written_at and last.written_at):
         return None
-    records = sum(book["total"] for book in last.books or ())
-    return records, round((last.written_at - first.written_at).total_seconds(), 1)
+    seconds = (last.written_at - first.written_at).total_seconds()
+    return records_of(last.books or ()), round(seconds, 1)
 
 
 def _is_similar(records: int, other: int) -> bool:

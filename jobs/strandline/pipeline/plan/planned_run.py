@@ -38,6 +38,7 @@ from strandline.pipeline.plan.results_changed import first_moved
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.repeated import request_fingerprint
 from strandline.pipeline.request.request import Request
+from strandline.visible import number_of
 
 
 @dataclass(frozen=True)
@@ -188,8 +189,8 @@ def _too_many_bytes(
     if limit is None or weight <= limit:
         return None
     problem = (
-        f"{what_for} reads {weight:,} bytes of {len(days):,} arrival days, from {min(days)} to "
-        f"{max(days)}, and {limit:,} are allowed"
+        f"{what_for} reads {weight:,} bytes of {number_of(len(days), 'arrival day')}, from "
+        f"{min(days)} to {max(days)}, and {limit:,} are allowed"
     )
     if ctx.dry_run:
         return problem

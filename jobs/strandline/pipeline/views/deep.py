@@ -34,12 +34,16 @@ def books_of_all(spec: PipelineSpec, store: Store, state: PipelineState) -> list
     - For each closed slot: the records of its windows are as many as completeness has accepted, if
       windows count all that they accept.
     """
-    published = (step for step in state.steps if step.step == "published")
-    by_rules = {step.spec_fingerprint for step in published if step.kind != "revert"}
-    # a row that other rules made malformed stays until its range is rebuilt
+    runs = [s for s in state.steps if s.step == "published" and s.kind != "revert"]
+    # a row that other rules made malformed stays until its range is rebuilt; an edit of aggregates
+    # or triggers makes no other row malformed, and no day is observed again for it
+    as_now = {
+        s.spec_fingerprint for s in runs if s.timeline_fingerprint == spec.timeline_fingerprint
+    }
+    as_now.add(spec.spec_fingerprint)
     of_rules = _NOTHING
-    if by_rules > {spec.spec_fingerprint}:
-        of_rules = ds.field("spec_fingerprint") == spec.spec_fingerprint
+    if {s.spec_fingerprint for s in runs} - as_now:
+        of_rules = ds.field("spec_fingerprint").isin(pa.array(sorted(as_now)))
     books = [
         *_of_arrival_days(spec, store, state, of_rules),
         *_of_refused(store),

@@ -23,7 +23,7 @@ from strandline.lake.landing.known_columns import columns_in_lake
 from strandline.lake.landing.results_log import ResultsLog
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.days import Days, facts_of_files, read_days
+from strandline.lake.store.days import Days, facts_of_files, read_days_of_any_version
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of
 from strandline.lake.store.store import Store
@@ -149,7 +149,7 @@ def _ranges_by_rules(store: Store) -> list[RulesRange]:
 
 
 def _pieces(store: Store) -> Iterator[RulesRange]:
-    """A piece for each file; for a day whose files have several settings, a piece for each slot."""
+    """A piece for each file, or for each row of a day with several settings or with many gaps."""
     files = facts_of_files(store, "completeness")
     known = _KNOWN_BY_FILES & files.keys()
     rows = [dict(zip(files, row, strict=True)) for row in zip(*files.values(), strict=True)]
@@ -157,7 +157,12 @@ def _pieces(store: Store) -> Iterator[RulesRange]:
     for day, found in groupby(sorted(rows, key=_by_day), key=lambda row: row["day"]):
         of_day = [row for row in found if row["num_records"] != 0]
         rules = {row.get(f"{end}.spec_fingerprint") for row in of_day for end in ("min", "max")}
-        if len(rules) > 1 or None in rules or known != _KNOWN_BY_FILES:
+        if (
+            len(rules) > 1
+            or None in rules
+            or known != _KNOWN_BY_FILES
+            or any((row.get("max.slots") or 1) > 1 for row in of_day)  # a row of many gaps
+        ):
             mixed.append(day)
             continue
         for row in of_day:
@@ -166,7 +171,7 @@ def _pieces(store: Store) -> Iterator[RulesRange]:
             yield RulesRange(rule, start_ms, end_ms, row["num_records"])
     for slot in _slots_of(store, mixed):
         start_ms, end_ms = instant_of(slot["slot_start"]), instant_of(slot["slot_end"])
-        yield RulesRange(str(slot["spec_fingerprint"]), start_ms, end_ms, 1)
+        yield RulesRange(str(slot["spec_fingerprint"]), start_ms, end_ms, slot.get("slots") or 1)
 
 
 def _by_day(row: dict[str, Any]) -> date:
@@ -174,9 +179,10 @@ def _by_day(row: dict[str, Any]) -> date:
 
 
 def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
-    columns = ["slot_start", "slot_end", "spec_fingerprint"]
+    columns = ["slot_start", "slot_end", "spec_fingerprint", "slots"]
     wanted = ds.field("slot_date").isin(pa.array(days, pa.date32()))
-    rows = read_days(store, "completeness", columns, Days(), wanted) if days else None
+    asked = ("completeness", columns, Days(), wanted)
+    rows = read_days_of_any_version(store, *asked) if days else None
     return [] if rows is None else list(rows.to_pylist())
 
 

@@ -17,6 +17,7 @@ from strandline.pipeline.views.watermark import watermark_of
 from strandline.quality.figures import duration, percent
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import PAIRS
 from strandline.visible import number_of
 
 
@@ -102,7 +103,8 @@ class Causes:
             yield Cause("open", "a window of all time, which has no end: only its trigger fires it")
         elif slot.state == "open":
             fires_ms = self.fires_at_ms(slot)
-            yield Cause("open", f"not fired: {self._lacking(slot, fires_ms, 'its end')}")
+            what = "closed" if self.spec.result == PAIRS else "fired"  # pairs need no firing
+            yield Cause("open", f"not {what}: {self._lacking(slot, fires_ms, 'its end')}")
         elif slot.state == "fired":
             closes_ms = self.closes_at_ms(slot)
             if closes_ms is None:

@@ -55,11 +55,12 @@ def check_of_freshness(
         return Check(name, "warning", horizon_ms - LEAST_INSTANT_MS, within_ms, sentence, of)
     silence_ms = max(horizon_ms - last_arrival_ms, 0)
     last = text_of(last_arrival_ms)
-    limit, before = exact_duration(within_ms), f"before the data cut-off {horizon}"
+    limit = exact_duration(within_ms)
     if silence_ms <= within_ms:
-        sentence = f"last {arrival}{source} {last}, {duration(silence_ms)} {before}; within {limit}"
+        lag = f"{duration(silence_ms)} before the data cut-off {horizon}"
+        sentence = f"last {arrival}{source} {last}, {lag}; within {limit}"
     else:
-        lag = f"{exact_duration(silence_ms)} {before}"
+        lag = f"{exact_duration(silence_ms)} before the data cut-off {horizon}"
         sentence = f"no {arrival}{source} since {last}: {lag}, at most {limit} may be"
     return Check(name, "warning", silence_ms, within_ms, sentence, of)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from strandline.quality.figures import percent
 from strandline.quality.findings.check import Check, Severity
 from strandline.spec.quality import DEFAULT, Quality
+from strandline.visible import number_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,8 +182,9 @@ def _by_reason(reasons: Mapping[str, int]) -> str:
         return ""
     most = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
     shown = [f"{reason} {count:,}" for reason, count in most[:_REASONS_SHOWN]]
-    more = [f"{len(most) - _REASONS_SHOWN} more reasons"] if len(most) > _REASONS_SHOWN else []
-    return f": {', '.join([*shown, *more])}"
+    if len(most) > _REASONS_SHOWN:
+        shown.append(number_of(len(most) - _REASONS_SHOWN, "more reason"))
+    return f": {', '.join(shown)}"
 
 
 def _named(checked: Sequence[date]) -> str:

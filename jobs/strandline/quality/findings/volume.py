@@ -102,5 +102,6 @@ def check_of_volume(
     found = unusual_days(records, checked)
     sentence = "; ".join(map(str, found[:_SHOWN])) or "as many records as usual"
     if len(found) > _SHOWN:
-        sentence += f"; and {len(found) - _SHOWN:,} more days, the last {found[-1]}"
+        more = number_of(len(found) - _SHOWN, "more day")
+        sentence += f"; and {more}, the last {found[-1]}"
     return Check("volume", severity, len(found), 0, sentence)

@@ -88,10 +88,10 @@ def held_back_by(
     known = {channel.name for channel in own} | retired
     silent = silent_channels(spec, known)
     silent_ones = (_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)
-    return _least([*(replace(one, name=_named(one.name, spec)) for one in own), *silent_ones])
+    return _least([replace(one, name=name_of(one.name, spec)) for one in (*own, *silent_ones)])
 
 
-def _named(channel: str, spec: PipelineSpec) -> str:
+def name_of(channel: str, spec: PipelineSpec) -> str:
     """A channel's name; of a side without channels, the side's: `left` for `left/`."""
     sides = (name for name, side in spec.sides.items() if name and side.source.channel is None)
     return next((name for name in sides if channel_of(name, "") == channel), channel)

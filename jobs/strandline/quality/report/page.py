@@ -29,7 +29,7 @@ from strandline.quality.report.watermarks import watermarks
 from strandline.quality.report.who import who
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import JoinedSpec
-from strandline.visible import visible
+from strandline.visible import number_of, visible
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"duration": exact_duration, "plot": _plot}
+    environment.filters |= {"duration": exact_duration, "number_of": number_of, "plot": _plot}
     return environment
 
 
@@ -188,6 +188,8 @@ def _rules(spec: PipelineSpec) -> tuple[str, str, str]:
 
 
 def _watermark(spec: PipelineSpec) -> str:
+    if spec.reads_results_of is not None:
+        return f"the watermark of {spec.reads_results_of}"
     bound = getattr(spec.watermark, "bound", None)
     return spec.watermark.strategy + (f" {exact_duration(bound)}" if bound is not None else "")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from strandline.model.intervals import LEAST_INSTANT_MS, datetime_of
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.figures import NOTHING
 from strandline.quality.report.format import day_or_instant, instant
@@ -16,6 +17,8 @@ from strandline.quality.report.format import day_or_instant, instant
 MOST_RUNS = 40
 """The number of listed runs; the last published run is listed in addition."""
 _ATTEMPT = ["run_id", "attempt"]
+_OF_ALL = day_or_instant(datetime_of(LEAST_INSTANT_MS))
+"""The start of the range of a run over all windows."""
 _ENGINE = ("engine", "engine_version")
 _OUTCOMES = {
     "published": "good",
@@ -34,7 +37,7 @@ class RunLine:
         outcome: its last step.
         tone: `good`, `bad`, or `open` while it is neither published, rejected nor failed.
         engine: its engine with the version; empty for runs of earlier versions.
-        rebuilt: the start and end of its range; empty if it has none.
+        rebuilt: the start and end of its range; empty if it has no window.
         changes: the changed rows of each table; empty if there was no diff.
     """
 
@@ -81,7 +84,6 @@ def _line(steps: pd.DataFrame) -> RunLine:
     # the last value of each field in any step
     fields = {name: _last(steps[name]) for name in steps.columns}
     outcome = str(steps["step"].iloc[-1])
-    ends = [day_or_instant(fields.get(f"range_{edge}")) for edge in ("start", "end")]
     return RunLine(
         run_id=str(fields["run_id"]),
         attempt=int(fields["attempt"]),
@@ -89,7 +91,7 @@ def _line(steps: pd.DataFrame) -> RunLine:
         tone=_OUTCOMES.get(outcome, "open"),
         at=instant(fields.get("written_at")),
         kind=_text(fields.get("kind")),
-        rebuilt=() if NOTHING in ends else (ends[0], ends[1]),
+        rebuilt=_rebuilt(*(fields.get(f"range_{edge}") for edge in ("start", "end"))),
         horizon=day_or_instant(fields.get("horizon")),
         frontier=day_or_instant(fields.get("frontier")),
         closed=bool(fields.get("closed")),
@@ -100,6 +102,14 @@ def _line(steps: pd.DataFrame) -> RunLine:
         reason=_text(fields.get("reason")),
         message=_text(fields.get("message")),
     )
+
+
+def _rebuilt(*edges: Any) -> tuple[str, ...]:
+    """The start and end of a run's range as text; empty if it has none, or an empty one."""
+    start, end = map(day_or_instant, edges)
+    if NOTHING in {start, end} or start == end:
+        return ()
+    return "the first" if start == _OF_ALL else start, end
 
 
 def _last(column: pd.Series[Any]) -> Any:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.quality.report.figure import Figure, Series, TableBehind, lines
-from strandline.quality.report.held_back_by import silent_channels
+from strandline.quality.report.held_back_by import name_of, silent_channels
 from strandline.spec import PipelineSpec
 
 _MOST_CHANNELS = 8
@@ -39,12 +39,13 @@ def watermarks(
     behind = _hours_behind(channels)
     declared = spec.source.declared_channels
     with_watermark = (channels if latest is None else latest).dropna(subset=["settled_ms"])
-    silent = silent_channels(spec, set(with_watermark["channel"].fillna("")))
+    active = set(with_watermark["channel"].fillna(""))
+    silent = tuple(name_of(one, spec) for one in silent_channels(spec, active))
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)
     furthest = behind.iloc[-1].sort_values(ascending=False, kind="stable").index[:_MOST_CHANNELS]
     drawn = [
-        (Series(str(name) or "all records", f"colour-{number}"), behind[name])
+        (Series(name_of(str(name), spec) or "all records", f"colour-{number}"), behind[name])
         for number, name in enumerate(sorted(furthest, key=str))
     ]
     if len(behind.columns) > 1 and not silent:
