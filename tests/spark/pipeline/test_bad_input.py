@@ -160,7 +160,8 @@ def test_a_range_without_records_succeeds_and_publishes_nothing(line):
     outcome = line.backfill("20", "21")
     assert outcome.status == "published"
     assert (
-        "no record lies in the range: there is nothing to count; check its dates" in outcome.notes
+        "no record belongs to a window of the range: there is nothing to count; "
+        "check its dates" in outcome.notes
     )
     assert not outcome.changed
     assert line.rows("windows") == line.rows("completeness") == line.rows("quarantine") == []

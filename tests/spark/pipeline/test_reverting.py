@@ -73,7 +73,7 @@ def test_a_night_is_taken_back_with_what_was_remembered_then_and_can_be_run_agai
 
     night = line.advance("4")
     assert status_of(line.spec, line.lake)["watermark"]["arrived_before"] is None
-    assert any("(a mistake): this run computes it again" in note for note in night.notes)
+    assert any("(a mistake): this run computes its windows again" in note for note in night.notes)
     assert_told_by_replay(line, ROWS, "4")
 
 

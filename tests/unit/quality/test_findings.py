@@ -91,6 +91,7 @@ def test_a_reason_has_a_limit_of_its_own_beside_the_default():
 def test_null_asks_nothing_and_rows_of_no_arrival_day_count():
     assert malformed(Quality(max_malformed_share=None), (0, {"invalid": 1})) == []
     (check,) = malformed(Quality(), (1, {}), dateless={"null_arrival": 99})
+    assert "of arrival day 2026-03-02 and of 99 rows without one, above" in check.sentence
     assert check.value == 0.99
 
 

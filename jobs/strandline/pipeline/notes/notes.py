@@ -88,10 +88,10 @@ def of_staged(staged: Staged, request: Request) -> Iterator[str]:
     """Notes that are known only after staging."""
     if not any(book.total for book in staged.books):
         advice = "; check its dates" if request.range else ""
-        yield f"no record lies in the range: there is nothing to count{advice}"
+        yield f"no record belongs to a window of the range: there is nothing to count{advice}"
     for book in staged.books:
         if book.name.startswith(KEPT) and book.total:
-            yield f"{book.name}: {number_of(book.total, 'record')} arrived since, all of them late"
+            yield f"{book.name}: {number_of(book.total, 'late record')} arrived since"
     yield from of_calendar(staged.calendar, staged.gaps.not_in_rows)
 
 

@@ -30,7 +30,7 @@ def of_reverts(spec: PipelineSpec, plan: Plan, state: PipelineState) -> Iterator
             )
         else:
             why = f" ({back.reason})" if back.reason else ""
-            yield f"{reverted}{why}: this run computes it again"
+            yield f"{reverted}{why}: this run computes its windows again"
 
 
 def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Iterator[str]:

@@ -113,7 +113,7 @@ def checks_of_malformed(
         share = limit.malformed / rows if rows else None
         sentence = "no row in the run's arrival days"
         if share is not None:
-            sentence = limit.sentence(rows, reasons) + _named(checked)
+            sentence = limit.sentence(rows, reasons) + _named(checked, dateless)
             if share > limit.share:
                 sentence += f", above {limit.share:g}{_since(days, checked, limit)}"
         yield Check(_NAME, limit.severity, share, limit.share, sentence, limit.reason)
@@ -187,11 +187,14 @@ def _by_reason(reasons: Mapping[str, int]) -> str:
     return f": {', '.join(shown)}"
 
 
-def _named(checked: Sequence[date]) -> str:
+def _named(checked: Sequence[date], dateless: RowsOfDay) -> str:
+    """The checked rows as text: ` of arrival day 2024-03-01 and of 1 row without one`."""
+    without = f"{number_of(dateless.rows, 'row')} without"
     if not checked:
-        return ""
+        return f" of {without} an arrival day" if dateless.rows else ""
     first, last = min(checked), max(checked)
-    return f" of arrival day {first}" if first == last else f" of arrival days {first} to {last}"
+    days = f" of arrival day {first}" if first == last else f" of arrival days {first} to {last}"
+    return f"{days} and of {without} one" if dateless.rows else days
 
 
 def _since(days: Mapping[date, RowsOfDay], checked: Sequence[date], limit: _Limit) -> str:
