@@ -43,6 +43,14 @@ KINDS: dict[str, dict[str, Any]] = {
     "cumulative": {"window": {"cumulative": "6h", "step": "2h"}, "watermark__bound": "1h"},
     "sessions": {"window": {"session": "2h"}, "watermark__bound": "5h"},
     "idleness": {"watermark__idleness": "5h", "watermark__bound": "1h"},
+    "discovered": {"source__channels": "discovered", "watermark__emit": "per_record"},
+    "early": {"trigger": {"continuous": "20m"}, "firings": True},
+    "early sliding": {
+        "window": {"sliding": "6h", "every": "2h"},
+        "watermark__bound": "3h",
+        "trigger": {"continuous": "1h", "purging": True},
+        "firings": True,
+    },
 }
 LENIENT = {"quality__max_removed_share": 1.0, "quality__gaps": "allow"}
 RULES: Sequence[dict[str, str]] = (
