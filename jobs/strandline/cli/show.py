@@ -55,7 +55,7 @@ def outcome(run: Mapping[str, Any]) -> None:
     facts = facts_table()
     if within := run["range"]:
         facts.add_row(*run_words.windows(within["start"], within["end"]))
-    facts.add_row("horizon", str(run["horizon"]))
+    facts.add_row("data cut-off", str(run["horizon"]))
     if run["status"] in {"repeated", "already_processed"}:
         out.print(facts)
         _notes(run["notes"])
