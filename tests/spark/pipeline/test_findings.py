@@ -259,3 +259,8 @@ def test_an_edit_that_makes_no_other_row_malformed_leaves_the_books_over_them_ba
     malformed = [row for row in edited.rows("quarantine") if row["slot_start"] is None]
     assert {row["spec_fingerprint"] for row in malformed} == {line.spec.spec_fingerprint}
     assert off(edited) == []
+    stricter = line.of(a_spec(source__valid="amount < 50", quality__max_removed_share=1.0))
+    assert off(stricter) == []  # no run has gone by it yet
+    stricter.advance("4")
+    assert off(stricter) == []
+    assert off(edited) == []  # the file is as before, and no run has gone by it since

@@ -22,7 +22,7 @@ from strandline.spec import PipelineSpec
 from strandline.tables import COMPLETENESS, QUARANTINE
 
 _SHOWN = 3
-_NOTHING = ds.scalar(True)
+_ALL = ds.scalar(True)
 
 
 def books_of_all(spec: PipelineSpec, store: Store, state: PipelineState) -> list[Book]:
@@ -34,22 +34,28 @@ def books_of_all(spec: PipelineSpec, store: Store, state: PipelineState) -> list
     - For each closed slot: the records of its windows are as many as completeness has accepted, if
       windows count all that they accept.
     """
-    runs = [s for s in state.steps if s.step == "published" and s.kind != "revert"]
-    # a row that other rules made malformed stays until its range is rebuilt; an edit of aggregates
-    # or triggers makes no other row malformed, and no day is observed again for it
-    as_now = {
-        s.spec_fingerprint for s in runs if s.timeline_fingerprint == spec.timeline_fingerprint
-    }
-    as_now.add(spec.spec_fingerprint)
-    of_rules = _NOTHING
-    if {s.spec_fingerprint for s in runs} - as_now:
-        of_rules = ds.field("spec_fingerprint").isin(pa.array(sorted(as_now)))
     books = [
-        *_of_arrival_days(spec, store, state, of_rules),
+        *_of_arrival_days(spec, store, state, _made_by_newest_rules(state)),
         *_of_refused(store),
         *_of_windows(spec, store),
     ]
     return [book for book in books if not (state.has_upkeep and book.accounted < book.total)]
+
+
+def _made_by_newest_rules(state: PipelineState) -> ds.Expression:
+    """The condition of malformed rows by the rules of the newest run, as the timeline counts them.
+
+    A row that other rules made malformed stays until its range is rebuilt. An edit of aggregates or
+    triggers makes no other row malformed, and no day is observed again for it.
+    """
+    by_file = [run for run in state.in_force if not run.overrides]
+    if not by_file:
+        return _ALL
+    timeline, runs = by_file[-1].timeline_fingerprint, state.published
+    same_rules = {run.spec_fingerprint for run in runs if run.timeline_fingerprint == timeline}
+    if all(run.spec_fingerprint in same_rules for run in runs):
+        return _ALL
+    return ds.field("spec_fingerprint").isin(pa.array(sorted(same_rules)))
 
 
 def findings_of_books(books: Sequence[Book]) -> list[Finding]:
@@ -83,7 +89,7 @@ def _of_refused(store: Store) -> Iterator[Book]:
     refused = ds.field("slot_start").is_valid()
     quarantined = _counted(store, QUARANTINE.name, ["slot_start", "reason"], refused)
     counted = Counter[tuple[Any, str]]()
-    for row in _rows(store, COMPLETENESS.name, ["slot_start", "late", "no_window"], _NOTHING):
+    for row in _rows(store, COMPLETENESS.name, ["slot_start", "late", "no_window"], _ALL):
         for reason in ("late", "no_window"):
             counted[row["slot_start"], reason] += row[reason]
     for start, reason in sorted({*counted, *quarantined}):
@@ -94,7 +100,7 @@ def _of_refused(store: Store) -> Iterator[Book]:
 def _of_windows(spec: PipelineSpec, store: Store) -> Iterator[Book]:
     if spec.result != "windows" or spec.window.merging or not spec.windows_count_all:
         return
-    records = _counted(store, "windows", ["window_start", "window_end"], _NOTHING, "records")
+    records = _counted(store, "windows", ["window_start", "window_end"], _ALL, "records")
     columns = ["slot_start", "slot_end", "on_time", "late_accepted"]
     closed = (ds.field("state") == "closed") & ~ds.field("gap")
     for row in _rows(store, COMPLETENESS.name, columns, closed):
