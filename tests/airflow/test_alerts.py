@@ -252,7 +252,7 @@ def test_the_watch_says_what_is_not_processed_also_of_what_has_never_run(
     folder = alerting("{on: stale, to: hook}")
     watch = StrandlineWatchOperator(task_id="flights", pipeline="flights", pipelines=folder)
     context = {"task": watch, "ti": SimpleNamespace(log_url="http://127.0.0.1:8080/dags/x")}
-    error = NoRunsError("flights")
+    error = NoRunsError("flights", "lake")
     said = {"place": error.place, "problem": error.problem, "way_out": error.way_out}
     command.will_answer({"error": {"kind": "NoRunsError", **said}, "exit_code": 2})
     command.will_exit_with(2, 0, 0, 0)

@@ -90,7 +90,7 @@ def test_what_was_prepared_of_rows_that_are_others_by_now_is_stale(prepared, tmp
     land(line.folder, [a_record("3 10:00", "3 10:00")], mode="append")
     assert line.ledger[-1].step == "prepared"
     land(line.folder, [a_record("2 10:00", "2 10:00")], mode="append")
-    with pytest.raises(StaleStagingError, match="is stale: landing/meter has other files"):
+    with pytest.raises(StaleStagingError, match="is out of date: landing/meter has other files"):
         publish(line)
 
 
