@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 from killed import Killed
 from lakes import SCHEMA, Line, a_record, a_spec, a_week, at, books_alone, instant, land, ms
+from pyspark.errors import PySparkException
 from replayed import assert_told_by_replay
 
-from strandline.errors import AuditFailedError, InputError, RetryableError
+from strandline.errors import AuditFailedError, InputError, RetryableError, StrandlineError
 from strandline.lake.publish import publish as out
 from strandline.model.books import Book
 from strandline.model.lateness import MAX_WATERMARK
+from strandline.quality.audit.result import Audit, AuditResult
 
 pytestmark = pytest.mark.spark
 
@@ -268,6 +271,26 @@ def test_a_failed_audit_publishes_nothing_but_malformed_rows_and_the_next_run_he
     healed = line.advance("4")
     assert healed.frontier_ms == instant("4")
     assert_told_by_replay(line, ROWS, "4")
+
+
+def test_an_engine_that_dies_in_the_audit_fails_the_run_and_rejects_nothing(spark, tmp_path):
+    """Great Expectations said of each expectation that it was not met, so nobody tried again."""
+    land(tmp_path, a_week(days=2))
+    line = Line(spark, tmp_path, a_spec())
+
+    def dies(*_, **__) -> Audit:
+        range_of_spark.start()
+        unmet = "could not be evaluated: the connection is refused"
+        return Audit((AuditResult("expect_more", "windows", "critical", False, unmet),))
+
+    gone = PySparkException("the engine is gone")
+    range_of_spark = patch.object(type(spark), "range", side_effect=gone)
+    with patch("lakes.books_alone", dies), pytest.raises(StrandlineError) as failed:
+        line.advance("3")
+    range_of_spark.stop()
+    assert not isinstance(failed.value, AuditFailedError)
+    assert line.ledger[-1].step == "failed"
+    assert line.advance("3").status == "published"
 
 
 def test_more_late_records_than_the_spec_allows_are_said_with_their_share(spark, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark.errors import PySparkException
 
 try:
@@ -9,8 +11,22 @@ try:
 except ImportError:  # no JVM is ever talked to, and nothing of one is thrown
     _ThrownByJvm = PySparkException
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 FAILURES: tuple[type[Exception], ...] = (PySparkException, _ThrownByJvm)
 """PySpark's exceptions, and exceptions of the JVM for which PySpark has no class."""
+
+
+def require_answers(spark: SparkSession) -> None:
+    """Check that an engine answers at all, as it may have died while others catch its exceptions.
+
+    Great Expectations takes an expectation that raises one for one that is not met.
+
+    Raises:
+        Exception: it does not answer; one of `FAILURES`, or of the connection to it.
+    """
+    spark.range(1).count()
 
 
 def cause_of(error: BaseException) -> str:

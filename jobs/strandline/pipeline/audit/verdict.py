@@ -9,6 +9,7 @@ from typing import Any
 
 from strandline.errors import AuditFailedError
 from strandline.lake.ledger.ledger import Entry
+from strandline.lake.sessions.failures import require_answers
 from strandline.model.books import Book
 from strandline.pipeline.audit.books_of_tables import books_of_tables
 from strandline.pipeline.diff.diff import Change
@@ -107,6 +108,8 @@ def verdict_of(
         audited_at=datetime.now(UTC),
         context_folder=ctx.validations_folder,
     )
+    if result.failures:
+        require_answers(ctx.spark)
     results = result.to_json()
     journal.know(audit=results, gaps=staged.gaps.count, books=[book.to_json() for book in books])
     journal.write("audited")
