@@ -70,7 +70,7 @@ def test_the_days_that_tell_duplicates_count_where_days_are_observed(a_context):
 
 def test_without_deduplicate_no_day_before_is_counted(a_context):
     ctx = a_context()
-    with pytest.raises(InputError, match=f"reads {weight_of(ctx, 6):,} bytes of 1 arrival days"):
+    with pytest.raises(InputError, match=f"reads {weight_of(ctx, 6):,} bytes of 1 arrival day,"):
         advance(ctx, weight_of(ctx, 6) - 1)
 
 

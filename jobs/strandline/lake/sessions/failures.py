@@ -21,7 +21,7 @@ FAILURES: tuple[type[Exception], ...] = (PySparkException, _ThrownByJvm)
 def require_answers(spark: SparkSession) -> None:
     """Check that an engine answers at all, as it may have died while others catch its exceptions.
 
-    Great Expectations takes an expectation that raises one for one that is not met.
+    Great Expectations reports an expectation that raises one as a failed one.
 
     Raises:
         Exception: it does not answer; one of `FAILURES`, or of the connection to it.
