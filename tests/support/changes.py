@@ -46,6 +46,12 @@ def some_days(days: int, *, seed: int = 1, of_a_day: int = 12) -> list[Row]:
     return [{**row, "position": place} for place, row in enumerate(rows)]
 
 
+def days_of_a_life(days: int, chance: random.Random) -> list[Row]:
+    """Few records a day, drawn by the chance of a life, with amounts below 30."""
+    rows = some_days(days, seed=chance.randrange(2**30), of_a_day=9)
+    return [{**row, "amount": row["amount"] % 30} for row in rows]
+
+
 def of_days(rows: Iterable[Row], *days: int) -> list[Row]:
     """The rows that arrived on some days of March."""
     return [row for row in rows if row["arrived_on"].day in days]

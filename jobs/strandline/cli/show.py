@@ -104,12 +104,7 @@ def status(found: Mapping[str, Any]) -> None:
     closed_up_to = found["closed_up_to"] or ("the last slot" if found["slots"] else "no slot yet")
     of_all_time = closed_up_to == text_of(EVERYTHING.start_ms)
     facts.add_row("closed up to", "nothing yet" if of_all_time else closed_up_to)
-    facts.add_row(
-        "last run", f"{last['run_id']} ({last['kind']}): {run_words.state(last)}, {last['ended']}"
-    )
-    start, end, horizon = (last[name] or "not known" for name in ("start", "end", "horizon"))
-    windows = " ".join(run_words.windows(start, end))
-    facts.add_row("", f"{windows}, data cut-off {horizon}{run_words.engine(last)}")
+    _add_last_run(facts, last)
     facts.add_row("watermark", escape(_watermark(found)))
     facts.add_row("in all", days.in_all(found["totals"]))
     facts.add_row("shown", days.shown(found["days"]))
@@ -137,9 +132,19 @@ def status(found: Mapping[str, Any]) -> None:
                 "fills it"
             )
     if not found["spec_is_published"]:
-        above = found["upstream"]
-        or_above = f", or that of {escape(above['pipeline'])}," if above else ""
-        out.print(f"note: the pipeline file{or_above} has changed since the last run")
+        upstream = found["upstream"]
+        or_other = f", or that of {escape(upstream['pipeline'])}," if upstream else ""
+        out.print(f"note: the pipeline file{or_other} has changed since the last run")
+
+
+def _add_last_run(facts: Table, run: Mapping[str, Any]) -> None:
+    """Add the lines about the last run to the facts of a status."""
+    facts.add_row(
+        "last run", f"{run['run_id']} ({run['kind']}): {run_words.state(run)}, {run['ended']}"
+    )
+    start, end, horizon = (run[name] or "not known" for name in ("start", "end", "horizon"))
+    windows = " ".join(run_words.windows(start, end))
+    facts.add_row("", f"{windows}, data cut-off {horizon}{run_words.engine(run)}")
 
 
 def _named(name: str, found: Sequence[str]) -> tuple[str, str]:

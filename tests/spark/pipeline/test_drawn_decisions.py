@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from changes import of_days, some_days
+from changes import days_of_a_life, of_days
 from lakes import Line, a_spec, land
 from replayed import assert_books_balance, assert_told_by_replay
 
@@ -152,8 +152,7 @@ def test_whatever_people_decide_the_books_balance_and_a_backfill_of_all_leaves_a
     spark, tmp_path, kind, number
 ):
     chance = random.Random(f"{kind} {number} decided")
-    rows = some_days(LAST, seed=chance.randrange(2**30), of_a_day=9)
-    rows = [{**row, "amount": row["amount"] % 30} for row in rows]
+    rows = days_of_a_life(LAST, chance)
     first = [row for row in of_days(rows, 1) if row["position"] % 3]
     line = Line(spark, tmp_path, a_spec(**{**KINDS[kind], **LENIENT}))
     life = Life(line, kind, chance, first, [row for row in rows if row not in first])

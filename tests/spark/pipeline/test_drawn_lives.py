@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from changes import of_days, owed, some_days
+from changes import days_of_a_life, of_days, owed, some_days
 from killed import Killed
 from lakes import Line, a_spec, instant, land
 from replayed import assert_books_balance, assert_same_tables, assert_told_by_replay
@@ -110,8 +110,7 @@ def test_whatever_lands_when_and_whichever_runs_die_the_last_leaves_what_one_go_
     spark, tmp_path, kind, number
 ):
     chance = random.Random(f"{kind} {number}")
-    rows = some_days(LAST, seed=chance.randrange(2**30), of_a_day=9)
-    rows = [{**row, "amount": row["amount"] % 30} for row in rows]
+    rows = days_of_a_life(LAST, chance)
     # whether a range may shrink by what lands late is asked elsewhere
     line = Line(spark, tmp_path, a_spec(**KINDS[kind], quality__max_removed_share=1.0))
     live(line, rows, a_story(chance))

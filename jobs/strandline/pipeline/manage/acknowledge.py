@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,29 +49,16 @@ def acknowledge(
         InputError: nothing has run yet, or a name is not one of a finding that stands.
     """
     ledger = Ledger(lake.pipeline(spec.pipeline))
-    ledger.state_after_runs()
     found: Sequence[Finding] = ()
 
     def step(state: PipelineState) -> Entry:
         nonlocal found
         store, _ = tables_shown(ledger)
         found = _asked(spec.pipeline, findings_of_audits(spec, store, state), names)
-        has_gaps = any(one.name == "gaps" for one in found)
-        gaps = AuditedData(spec, store, state).ranges_of_gaps if has_gaps else []
-        return Entry(
-            run_id=f"acknowledge-{state.position + 1}",
-            attempt=1,
-            step="acknowledged",
-            kind="acknowledge",
-            range=TimeRange(gaps[0].start_ms, gaps[-1].end_ms) if gaps else None,
-            kept=[(one.start_ms, one.end_ms) for one in gaps] or None,
-            acknowledged={one.name: one.sentence for one in reversed(found)},
-            reason=reason,
-            requested_by=requested_by,
-            message=", ".join(dict.fromkeys(one.name for one in found)),
-        )
+        written = _step_about(found, AuditedData(spec, store, state))
+        return replace(written, reason=reason, requested_by=requested_by)
 
-    written = step(ledger.state())
+    written = step(ledger.state_after_runs())
     is_written = bool(found) and not dry_run
     if is_written:  # a run may have found something meanwhile
         written = ledger.append_named(step, datetime.now(UTC))
@@ -80,6 +68,22 @@ def acknowledge(
         "acknowledged": [one.to_json() for one in found],
         "reason": reason,
     }
+
+
+def _step_about(found: Sequence[Finding], data: AuditedData) -> Entry:
+    """The step of the ledger that acknowledges some findings, without who does so and why."""
+    has_gaps = any(one.name == "gaps" for one in found)
+    gaps = data.ranges_of_gaps if has_gaps else []
+    return Entry(
+        run_id=f"acknowledge-{data.state.position + 1}",
+        attempt=1,
+        step="acknowledged",
+        kind="acknowledge",
+        range=TimeRange(gaps[0].start_ms, gaps[-1].end_ms) if gaps else None,
+        kept=[(one.start_ms, one.end_ms) for one in gaps] or None,
+        acknowledged={one.name: one.sentence for one in reversed(found)},
+        message=", ".join(dict.fromkeys(one.name for one in found)),
+    )
 
 
 def _asked(pipeline: str, in_force: Sequence[Finding], names: Sequence[str]) -> Sequence[Finding]:
