@@ -27,7 +27,9 @@ run_piece() {
     IFS='|' read -r engine marks paths <<<"$1"
     said=$(mktemp)
     # shellcheck disable=SC2086 # several paths, some of many files
-    ENGINE=$engine pytest -m "$marks and not deep and not adopt" --durations=10 $paths >"$said" 2>&1 ||
+    ENGINE=$engine timeout --foreground "$LIMIT_S" \
+        pytest -m "$marks and not deep and not adopt" --durations=10 \
+        --timeout=1200 -o faulthandler_timeout=1300 $paths >"$said" 2>&1 ||
         echo "$1" >>"$FAILED"
     cat "$said"
 }
@@ -40,10 +42,14 @@ if ((memory_kib > 4 * 1024 * 1024)) && [[ -z ${TMPDIR:-} ]]; then
     files_in_memory=$TMPDIR
 fi
 FAILED=$(mktemp)
+# A test that hangs fails by its name. If no signal reaches it, its stack is written, and its piece
+# is ended and shown long before CI ends all.
+LIMIT_S=3600
 if [[ ${ENGINE:-} == spark ]]; then
     export ALL_GOLDENS=1
+    LIMIT_S=0 # no limit: one piece is all of them
 fi
-export FAILED
+export FAILED LIMIT_S
 export -f run_piece
 
 begun=$SECONDS
