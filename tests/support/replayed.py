@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from answers import edges
 from lakes import RESULTS, instant, land, ms
 
+from strandline.model.lateness import MIN_WATERMARK
 from strandline.reference import Record, Tables, replay
 from strandline.reference.duplicates import without_duplicates
 
@@ -138,11 +139,16 @@ def told_by_replay(spec: PipelineSpec, rows: Iterable[Mapping[str, Any]], horizo
             (
                 (*edges(firing.window).values(), firing.key[0]),
                 _content(firing.members),
-                (firing.timing.name, firing.watermark_ms, firing.origin.at_ms),
+                (firing.timing.name, _emitted(firing.watermark_ms), firing.origin.at_ms),
             )
             for firing in replayed.firings
         ],
     )
+
+
+def _emitted(watermark_ms: int) -> int | None:
+    """A watermark as tables have it: null before the first one is emitted."""
+    return None if watermark_ms == MIN_WATERMARK else watermark_ms
 
 
 def published(line: Line) -> Rows:

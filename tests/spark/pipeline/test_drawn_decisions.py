@@ -35,6 +35,7 @@ LIVES = int(os.environ.get("LIVES", "2"))
 FIRST = int(os.environ.get("FIRST_LIFE", "0"))
 LAST, NIGHTS = 4, 9
 BEFORE_ALL, END = "2024-02-28T00:00:00Z", str(LAST + 2)
+BY_ORDER = {"firings": True, "source__sequence": "position"}
 KINDS: dict[str, dict[str, Any]] = {
     "tumbling": {},
     "long lateness": {"watermark__bound": "2h", "allowed_lateness": "12h"},
@@ -50,6 +51,32 @@ KINDS: dict[str, dict[str, Any]] = {
         "watermark__bound": "3h",
         "trigger": {"continuous": "1h", "purging": True},
         "firings": True,
+    },
+    "counted": {"trigger": {"count": 2}, **BY_ORDER},
+    "counted sliding": {
+        "window": {"sliding": "6h", "every": "2h"},
+        "watermark__bound": "3h",
+        "trigger": {"count": 3, "purging": True},
+        **BY_ORDER,
+    },
+    "counted sessions": {
+        "window": {"session": "2h"},
+        "watermark__bound": "5h",
+        "trigger": {"count": 2},
+        **BY_ORDER,
+    },
+    "by a value": {"trigger": {"delta": 5, "of": "amount"}, **BY_ORDER},
+    "evicting": {
+        "window": {"tumbling": "6h"},
+        "trigger": {"continuous": "1h"},
+        "evictor": {"time": "2h"},
+        **BY_ORDER,
+    },
+    "the last two": {"evictor": {"count": 2}, "allowed_lateness": "4h", **BY_ORDER},
+    "of all time": {"window": {"count": 4, "every": 2}, **BY_ORDER},
+    "duplicates": {
+        "source__deduplicate": {"columns": ["amount"], "within": "30h of arrival"},
+        "allowed_lateness": "20h",
     },
 }
 LENIENT = {"quality__max_removed_share": 1.0, "quality__gaps": "allow"}
