@@ -81,6 +81,13 @@ def files(lake):
     return {path: path.stat().st_size for path in found if "_lock" not in path.name}
 
 
+def test_a_prepared_run_is_dropped_since_its_staging_may_hold_the_rows(lake):
+    note(lake, "r-3", "prepared")
+    erase(SPEC, lake, ZOE, reason="asked for")
+    steps = Ledger(lake.pipeline("meter")).state().runs["r-3"]
+    assert (steps[-1].step, steps[-1].message) == ("dropped", "erase removed its staging")
+
+
 def test_what_would_go_is_counted_and_nothing_is_written(lake):
     before = files(lake)
     found = erasure_of(SPEC, lake, ZOE)

@@ -29,6 +29,8 @@ from strandline.lake.store.store import PUBLISHED
 from strandline.lake.upkeep import leftovers, upkeep
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.maintain import Retention, maintain, upkeep_of
+from strandline.pipeline.publish.publish_prepared import publish_prepared
+from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.request.repeated import _are_as_published
 from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of
@@ -219,6 +221,19 @@ def test_staging_goes_unless_it_is_young_or_a_publish_needs_it(lake):
     assert dead == {"runs": ["r-dead"], "files": 1, "bytes": 2}
     maintain(SPEC, lake, TODAY)
     assert {path.name for path in root.iterdir()} == {"r-young", "r-4", "r-heard"}
+
+
+def test_a_prepared_run_whose_staging_goes_is_dropped(lake):
+    store = lake.pipeline("meter")
+    staged = a_file(lake.folder / "meter" / "_staging" / "r-old" / "windows" / "part-0", 9)
+    aged(staged.parents[1], 9)
+    note(lake, "r-old", "prepared")
+    maintain(SPEC, lake, replace(TODAY, staging_days=0), datetime.now(UTC) + timedelta(1))
+    steps = Ledger(store).state().runs["r-old"]
+    assert (state_of(steps), staged.exists()) == ("dropped", False)
+    assert steps[-1].message == "maintain removed its staging after 0 days"
+    with pytest.raises(InputError, match="dropped"):
+        publish_prepared(SPEC, lake, "r-old", None)
 
 
 def test_what_somebody_publishes_meanwhile_stays(lake):

@@ -29,6 +29,7 @@ from strandline.lake.upkeep.erasure import (
 )
 from strandline.lake.upkeep.row_condition import condition_on_row
 from strandline.pipeline.manage.maintain import next_run_id, versions_with
+from strandline.pipeline.publish.abandon import drop_prepared
 from strandline.pipeline.request.driver import last_driven, state_of
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
@@ -112,6 +113,7 @@ def erase(
             table = DeltaTable(store.uri(name))
             sides = _sides(table, name, expression)
             erase_rows(table, PARTITIONS[name], expression, "erase", sides)
+        drop_prepared(ledger, ledger.state().runs, "erase removed its staging")
         leftovers.drop_whatever_is_left(store)
         _note_erased(ledger, tables, step)
         for name in tables:

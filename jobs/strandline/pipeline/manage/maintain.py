@@ -21,8 +21,10 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
 from strandline.lake.upkeep import leftovers, upkeep
 from strandline.lake.upkeep.quarantine_retention import drop_older, older_rows
+from strandline.pipeline.publish.abandon import drop_prepared
 from strandline.spec import PipelineSpec
 from strandline.tables import QUARANTINE
+from strandline.visible import number_of
 
 
 @dataclass(frozen=True)
@@ -135,8 +137,11 @@ def maintain(
     progress("staging, reports, ledger")
     with storage_errors(todo.store.root), todo.store.lock():
         # whoever publishes what a run has staged has the lock, and has said so in the ledger
-        state = todo.ledger.state()
-        leftovers.drop_staging(todo.store, state, todo.before(retention.staging_days))
+        state, old = todo.ledger.state(), todo.before(retention.staging_days)
+        dead = leftovers.dead_staging(todo.store, state, old)["runs"]
+        days = number_of(retention.staging_days, "day")
+        drop_prepared(todo.ledger, dead, f"maintain removed its staging after {days}")
+        leftovers.drop_staging(todo.store, state, old)
         todo.ledger.forget(spent_steps(state, todo.before(retention.ledger_days)))
     leftovers.drop_reports(todo.store, todo.before(retention.report_days))
     with storage_errors(todo.store.root), todo.store.ledger_lock():

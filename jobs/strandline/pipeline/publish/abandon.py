@@ -2,14 +2,14 @@
 
 Both use `take_back`, and so does a later run that finds one of them unfinished: tables that a
 publish has begun to write are restored, the run's staging is removed, and the ledger gets a step
-`dropped`.
+`dropped`. Upkeep and erasure drop the prepared runs whose staging they remove.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -117,6 +117,17 @@ def cancel_run(
         "was": was,
         "host": driver.host if was == "unknown" and driver is not None else None,
     }
+
+
+def drop_prepared(ledger: Ledger, run_ids: Iterable[str], message: str) -> None:
+    """Abandon the runs of some that wait to be published, before their staging is removed.
+
+    The caller holds the lock, and `message` says what removes the staging.
+    """
+    runs = ledger.state().runs
+    for run_id in run_ids:
+        if run_id in runs and state_of(runs[run_id]) == "prepared":
+            _abandon(ledger, run_id, reason=None, requested_by=None, message=message)
 
 
 def _abandon(
