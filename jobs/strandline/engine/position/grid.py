@@ -232,18 +232,27 @@ class Grid:
         below, past = within.start_ms - 1, within.end_ms
         return below - (below - last) % step, past + (last - past) % step
 
+    def first_open(self, watermark_ms: int) -> int:
+        """The start of the first window that a watermark does not close."""
+        shortest_ms = self.step_ms if self.cumulative else self.size_ms
+        return self._start_from(watermark_ms - self.allowed_lateness_ms - shortest_ms + 2)
+
     def first_not_final(self, watermark_ms: int) -> int:
         """The start of the first window that a watermark does not make final.
 
         Later windows may still change, and so may the counts of missed records of older windows
-        that share records with them, so these are not final either. Never before the first instant:
-        no window is final before it.
+        that share records with them, so these are not final either.
         """
-        shortest_ms = self.step_ms if self.cumulative else self.size_ms
-        earliest_ms = watermark_ms - self.allowed_lateness_ms - shortest_ms + 2
         shared_ms = 0 if self.cumulative else (self.most_windows - 1) * self.step_ms
-        first_ms = max(earliest_ms - shared_ms, LEAST_INSTANT_MS)
-        if self.cumulative:  # the windows of a start are rebuilt together
+        return self._start_from(self.first_open(watermark_ms) - shared_ms)
+
+    def _start_from(self, instant_ms: int) -> int:
+        """The first start of a window from an instant on; none is before the first instant.
+
+        Cumulative windows of one start are rebuilt together: the start around the instant.
+        """
+        first_ms = max(instant_ms, LEAST_INSTANT_MS)
+        if self.cumulative:
             return max(first_ms - (first_ms - self.offset_ms) % self.span_ms, LEAST_INSTANT_MS)
         return first_ms + (self.offset_ms - first_ms) % self.span_ms
 

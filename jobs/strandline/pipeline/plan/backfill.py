@@ -155,10 +155,8 @@ def _closing(around: TimeRange, history: History, clock: Clock) -> list[tuple[in
 
 def _first_open(history: History, clock: Clock) -> int:
     """The start of the first window that the watermark has not closed; none before any record."""
-    grid = history.grid
     reached_ms = history.crossings.watermark_reached(clock.horizon_ms)
-    shared_ms = (grid.most_windows - 1) * grid.step_ms
-    return max(grid.first_not_final(reached_ms) + shared_ms, _oldest_window(history))
+    return max(history.grid.first_open(reached_ms), _oldest_window(history))
 
 
 def _require_order(within: TimeRange, history: History, clock: Clock) -> None:
