@@ -220,12 +220,12 @@ def test_what_a_run_by_hand_finds_again_is_one_finding():
     assert len(found(twice)) == 2
 
 
-def test_windows_that_other_rules_have_left_open_are_no_alarm():
+def test_windows_that_other_rules_or_a_revert_have_left_open_are_no_alarm():
     left = {"lost": [], "owed": [], "upstream": None, "refused": [], "overridden": []}
 
-    def found(behind: int, others: int) -> list[tuple[str, str]]:
+    def found(behind: int, others: int, *runs: Entry) -> list[tuple[str, str]]:
         counts = {"open_behind_watermark": behind, "open_by_other_rules": others}
-        findings = findings_of(HALF_DAYS, NO_TABLES, PipelineState.of([]), left | counts)
+        findings = findings_of(HALF_DAYS, NO_TABLES, PipelineState.of(runs), left | counts)
         return [(one.severity, one.sentence.split(" by ")[0]) for one in findings]
 
     assert found(3, 3) == [("info", "3 windows open")]
@@ -233,6 +233,17 @@ def test_windows_that_other_rules_have_left_open_are_no_alarm():
         ("critical", "1 window open behind the watermark"),
         ("info", "3 windows open"),
     ]
+
+    reverted = a_run(0, 9, "advance"), a_run(2, 6), a_run(2, 6, "revert")
+    assert found(2, 0, *published(*reverted)) == [
+        (
+            "warning",
+            "2 windows open behind the watermark since run r-2 was reverted: "
+            "the next scheduled run builds them",
+        )
+    ]
+    since = found(2, 0, *published(*reverted, a_run(0, 10, "advance")))
+    assert since == [("critical", "2 windows open behind the watermark")]
 
 
 def test_results_that_have_changed_below_such_a_range_are_named_with_it():

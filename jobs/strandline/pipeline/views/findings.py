@@ -52,7 +52,7 @@ def findings_of(
         *_of_the_clock(spec, state),
         *_of_runs(state),
         *findings_of_audits(spec, store, state),
-        *_of_unfinished(spec, unfinished),
+        *_of_unfinished(spec, state, unfinished),
         *_of_overridden(spec, state, unfinished["overridden"]),
         *_of_upstream(state, unfinished["upstream"]),
         *_of_closures(state),
@@ -93,10 +93,13 @@ def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]
         yield Finding("start", "warning", sentence)
 
 
-def _of_unfinished(spec: PipelineSpec, unfinished: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_unfinished(
+    spec: PipelineSpec, state: PipelineState, unfinished: Mapping[str, Any]
+) -> Iterator[Finding]:
     """Findings about slots that should be closed, and days to recompute or with missing rows."""
     if behind := unfinished["open_behind_watermark"]:
-        yield from _of_open(behind - (others := unfinished["open_by_other_rules"]), others)
+        others = unfinished["open_by_other_rules"]
+        yield from _of_open(behind - others, others, _reverted_since_scheduled(state))
     if days := unfinished["lost"]:
         sentence = f"rows of {days_named(days)} have disappeared from {spec.input_in_words}"
         yield Finding("lost", "warning", sentence)
@@ -105,10 +108,26 @@ def _of_unfinished(spec: PipelineSpec, unfinished: Mapping[str, Any]) -> Iterato
         yield Finding("owed", "warning", sentence)
 
 
-def _of_open(by_the_file: int, by_other_rules: int) -> Iterator[Finding]:
-    """Findings about open windows that the watermark, by the file's settings, has passed."""
+def _reverted_since_scheduled(state: PipelineState) -> list[str]:
+    """The runs that were reverted since the last scheduled run, in the order of their reverts."""
+    scheduled = (run.position for run in state.in_force if run.kind == "advance")
+    last = max(scheduled, default=0)
+    return [pair.run.run_id for pair in state.taken_back if pair.by.position > last]
+
+
+def _of_open(by_the_file: int, by_other_rules: int, reverted: Sequence[str]) -> Iterator[Finding]:
+    """Findings about open windows that the watermark, by the file's settings, has passed.
+
+    A revert can leave such windows behind, as they were before its run.
+    """
     name = "open_behind_watermark"
-    if by_the_file:
+    if by_the_file and reverted:
+        sentence = (
+            f"{number_of(by_the_file, 'window')} open behind the watermark since run "
+            f"{reverted[-1]} was reverted: the next scheduled run builds them"
+        )
+        yield Finding(name, "warning", sentence)
+    elif by_the_file:
         sentence = f"{number_of(by_the_file, 'window')} open behind the watermark"
         yield Finding(name, "critical", sentence)
     if by_other_rules:
