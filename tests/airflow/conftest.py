@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -285,24 +286,33 @@ HITL = "/api/v2/dags/strandline_reprocess/dagRuns/{run}/taskInstances/approval/-
 def answered(run, client, signed_in_as):
     """Runs the DAG with an approval that somebody answers; also gives what they were shown."""
 
+    from sqlalchemy.exc import SQLAlchemyError
+
     def answered(conf, choice):
         seen, headers, done = [], signed_in_as("admin"), threading.Event()
 
         def answer():
-            while not seen and not done.is_set():
-                time.sleep(0.3)
-                asked = client.get(
-                    "/api/v2/dags/strandline_reprocess/dagRuns/~/hitlDetails",
-                    params={"response_received": False},
-                    headers=headers,
-                ).json()
-                for one in asked.get("hitl_details", ()):
-                    at = HITL.format(run=one["task_instance"]["dag_run_id"])
-                    said = client.patch(at, json={"chosen_options": [choice]}, headers=headers)
-                    assert said.status_code == 200, said.text
+            asked = client.get(
+                "/api/v2/dags/strandline_reprocess/dagRuns/~/hitlDetails",
+                params={"response_received": False},
+                headers=headers,
+            ).json()
+            for one in asked.get("hitl_details", ()):
+                if one["task_instance"]["state"] != "awaiting_input":
+                    continue  # an answer before the task waits for it never wakes the task
+                at = HITL.format(run=one["task_instance"]["dag_run_id"])
+                said = client.patch(at, json={"chosen_options": [choice]}, headers=headers)
+                if said.status_code == 200:
                     seen.append(one)
 
-        person = threading.Thread(target=answer)
+        def answer_in_time():
+            """Answer again while the database is too busy: else the run waits for a day."""
+            while not seen and not done.is_set():
+                time.sleep(0.3)
+                with suppress(SQLAlchemyError, ValueError):
+                    answer()
+
+        person = threading.Thread(target=answer_in_time)
         person.start()
         try:
             outcome = run("strandline_reprocess", conf | {"approval": True})

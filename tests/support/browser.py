@@ -120,5 +120,5 @@ def a_browser(profile: Path) -> Iterator[Browser]:
                 browser.call(f"{domain}.enable")
             yield browser
         finally:
-            process.terminate()
+            process.kill()  # it has nothing to finish, and may not answer any more
             process.wait()

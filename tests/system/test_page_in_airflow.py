@@ -86,13 +86,18 @@ def airflow(lake, tmp_path_factory):
         yield url, _token(url, server, home / "server.log")
     finally:
         server.terminate()
-        server.wait()
+        try:
+            server.wait(timeout=30)
+        except subprocess.TimeoutExpired:  # it waits for connections to close
+            server.kill()
+            server.wait()
 
 
 def _token(url, server, log):
     asked = json.dumps({"username": "ann", "password": "secret"}).encode()
     headers = {"Content-Type": "application/json"}
-    for _ in range(240):
+    until = time.monotonic() + 300
+    while time.monotonic() < until:
         assert server.poll() is None, log.read_text()
         try:
             request = urllib.request.Request(f"{url}/auth/token", asked, headers)
