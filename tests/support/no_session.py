@@ -26,8 +26,8 @@ class NoSession(HadoopPlaces):
         raise AssertionError
 
 
-def spark_of(engine: str = "spark") -> Any:
+def spark_of(engine: str = "spark", *, has_ended: bool = False) -> Any:
     """In place of a `SparkSession`."""
-    session = NoSession(engine)
+    session = NoSession(engine, has_ended=has_ended)
     opened(session)
     return session.spark

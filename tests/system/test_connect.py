@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from connect_servers import connect_server
 from kills import Home
@@ -80,6 +82,23 @@ def test_a_setting_that_a_session_cannot_set_is_refused_by_its_name(server, home
     assert home.start((*ADVANCE, "--remote", server.remote)).wait(timeout=120) == 2
     assert "a session cannot set spark.executor.memory" in home.said
     assert not home.root.exists()
+
+
+def test_a_server_that_is_killed_ends_the_run_in_minutes_to_be_tried_again(tmp_path, monkeypatch):
+    home = Home(tmp_path)
+    home.write_spec({"spark": {}})
+    land(home.folder / "lake", a_week(days=2))
+    with connect_server(tmp_path) as server:
+        monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", server.token)
+        run = home.start((*ADVANCE, "--remote", server.remote))
+        while "rebuild" not in home.said:
+            assert run.poll() is None, home.said
+            time.sleep(0.01)
+        (jvm,) = (one for one in psutil.Process().children(recursive=True) if one.name() == "java")
+        jvm.kill()
+        assert run.wait(timeout=600) == 4
+    assert "the server answers no more, or has started anew; run it again" in home.said
+    assert home.ledger()[-1].step == "failed"
 
 
 def test_a_server_without_delta_is_refused(home, tmp_path_factory, monkeypatch):

@@ -113,6 +113,20 @@ def test_where_executors_died_with_all_that_they_kept_it_is_to_be_run_again():
     assert steps == ["all executors have died that kept some rows of it"]
 
 
+@pytest.mark.parametrize(
+    ("engine", "problem"),
+    [("sail", "the process of sail has ended before the run"), ("connect", "the server answers no")],
+)
+def test_an_engine_that_has_ended_is_no_error_of_an_expression(engine, problem):
+    steps = []
+    with (
+        pytest.raises(RetryableError, match=problem),
+        failures_recorded(spark_of(engine, has_ended=True), "meter", "abc-1", steps.append),
+    ):
+        raise ArithmeticException("the connection was refused")
+    assert problem in steps[0]
+
+
 def test_a_rejection_has_left_its_step_already():
     steps: list[str] = []
     with pytest.raises(AuditFailedError), failures_recorded(SPARK, "meter", "abc-1", steps.append):

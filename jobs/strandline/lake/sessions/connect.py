@@ -17,7 +17,7 @@ import pyspark
 import strandline
 from strandline.errors import InputError, RetryableError, telling_line
 from strandline.lake.sessions.protocol import HadoopPlaces, opened
-from strandline.lake.sessions.remote import connected
+from strandline.lake.sessions.remote import connected, retry
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
 from strandline.spec.common import EngineName
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _TASKS = 8
 """The number of tasks that write probe files: a client does not know the number of executors."""
+_RETRIES, _LAST_RETRIES = 6, 3
+"""The retries of a failed call: about a minute in all, and some seconds once the run has failed."""
 _PLACE = "engine connect"
 _CATALOG, _NO_CATALOG = "spark.sql.catalog.spark_catalog", "builtin"
 """The setting of Spark's catalog, and its value for a catalog without Delta tables."""
@@ -43,7 +45,19 @@ class ConnectSession(HadoopPlaces):
     for_few_rows: Mapping[str, str] = field(default_factory=lambda: FEW_ROWS)
     writes_json_as_spark: bool = True
     parallelism: int = _TASKS
-    has_ended: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server answers no more, or has started anew and forgotten the session.
+
+        It is asked after a failure, so all calls from then on give up soon.
+        """
+        retry(self.spark, _LAST_RETRIES)
+        try:
+            self.spark.range(1).count()
+        except Exception:  # noqa: BLE001 - gRPC has its own errors, and PySpark others
+            return True
+        return False
 
     def computed(self, rows: DataFrame) -> DataFrame:
         """The rows, computed once and kept by the server's executors.
@@ -82,6 +96,7 @@ def start_connect(
     settings = {**EVERYWHERE, **(conf or {})}
     try:
         spark = connected(remote, {"spark.app.name": app_name}, extra="connect")
+        retry(spark, _RETRIES)
         version = spark.version
     except InputError:
         raise

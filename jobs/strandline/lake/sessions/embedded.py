@@ -24,7 +24,7 @@ from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.machine import others_who_may_log_in
 from strandline.lake.sessions.protocol import opened
-from strandline.lake.sessions.remote import connected, keep_settings
+from strandline.lake.sessions.remote import connected, keep_settings, retry
 from strandline.lake.sessions.settings import EVERYWHERE, WITHOUT_LINES
 from strandline.lake.store.places import is_uri, uri_of
 from strandline.spec.common import EngineName
@@ -42,6 +42,7 @@ IDLE_SECONDS = "SAIL_SPARK__SESSION_TIMEOUT_SECS"
 _SECONDS_OF_A_YEAR = 365 * 24 * 60 * 60
 _LEAST_TASKS = 2
 _RETRIES = 4
+"""The retries of a failed call, some seconds in all: the server is a child process."""
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 """Matches paths at which Sail finds a Delta table; it encodes or decodes other characters."""
 _SIZE = re.compile(r"([0-9]{1,9})([kmgt])b?")
@@ -139,7 +140,8 @@ def start_embedded(
     try:
         server, target = _served(folder, server_settings, trust_this_machine, needs_network)
         spark = connected(target, settings, extra="sail")
-        _give_up_soon(spark)
+        spark.client.disable_reattachable_execute()
+        retry(spark, _RETRIES)
         keep_settings(spark)
     except BaseException as error:
         if server is not None:
@@ -261,14 +263,6 @@ def _server_settings(memory: int) -> dict[str, str]:
         # diff is published or a person is waited for; the server ends with its client anyway
         IDLE_SECONDS: str(_SECONDS_OF_A_YEAR),
     }
-
-
-def _give_up_soon(spark: SparkSession) -> None:
-    """Limit the retries of failed calls to some seconds: the server is a child process."""
-    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - a JVM's PySpark
-
-    spark.client.disable_reattachable_execute()
-    spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
 
 
 def _end(server: subprocess.Popen[str]) -> None:

@@ -89,6 +89,17 @@ def _opened(server: Any, seconds: float) -> Any:
     return server
 
 
+def retry(spark: SparkSession, times: int) -> None:
+    """Limit the retries of each failed call: 4 take some seconds, 6 about a minute.
+
+    By default the client retries for ten minutes. A server that has started anew in this time has
+    forgotten the session.
+    """
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - a JVM's PySpark
+
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=times)])
+
+
 def keep_settings(spark: SparkSession) -> None:
     """Ask a server that nobody else uses once for each setting, until this client changes one.
 

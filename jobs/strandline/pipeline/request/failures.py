@@ -35,6 +35,7 @@ from strandline.lake.local import MEMORY
 from strandline.lake.sessions.failures import FAILURES
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.request.driver import INTERRUPTED
+from strandline.spec.common import EngineName
 from strandline.spec.functions import RAISED_BY
 
 _THROWN = (
@@ -108,8 +109,7 @@ def _as_ours(
         return failed.problem, failed
     session = session_of(spark)
     if session.has_ended:
-        ended = f"the process of {session.engine} has ended before the run"
-        way_out = "run it again; if memory has run out, over a shorter range or with --engine spark"
+        ended, way_out = _ended(session.engine)
         return ended, RetryableError(run, ended, way_out)
     on_sail = session.engine == "sail"
     if on_sail and _NO_MEMORY.search(str(error)):
@@ -125,6 +125,14 @@ def _as_ours(
         lost = "all executors have died that kept some rows of it"
         return lost, RetryableError(run, lost, "run it again")
     return problem_of(error), UnexpectedError.of(run, error)
+
+
+def _ended(engine: EngineName) -> tuple[str, str]:
+    """The problem of a run whose engine has ended before it, and the way out."""
+    if engine == "connect":
+        return "the server answers no more, or has started anew", "run it again once it answers"
+    way_out = "run it again; if memory has run out, over a shorter range or with --engine spark"
+    return f"the process of {engine} has ended before the run", way_out
 
 
 def _of_a_missing_file(run: str, pipeline: str, error: Exception) -> InputError | None:
