@@ -115,7 +115,7 @@ def test_where_executors_died_with_all_that_they_kept_it_is_to_be_run_again():
 
 @pytest.mark.parametrize(
     ("engine", "problem"),
-    [("sail", "the process of sail has ended before the run"), ("connect", "the server answers no")],
+    [("sail", "the process of sail has ended"), ("connect", "the server answers no")],
 )
 def test_an_engine_that_has_ended_is_no_error_of_an_expression(engine, problem):
     steps = []
