@@ -30,6 +30,8 @@ LATENESS_ALONE: Sequence[Rules] = ({"allowed_lateness": "6h"}, {"allowed_latenes
 """The same where a run has no bound of its own."""
 OFTEN = ("scheduled", "by hand", "by other rules", "revert", "rows land late")
 DECISIONS = (*OFTEN, *OFTEN, "scheduled", "again", "close", "prepare", "edit a row")
+HEALED = tuple(one for one in DECISIONS if one not in {"by other rules", "close"})
+"""Those of which no scheduled run lets anything stand: the next one leaves a replay's tables."""
 BEFORE_ALL, LAST = "2024-02-28T00:00:00Z", 4
 END = str(LAST + 2)
 
