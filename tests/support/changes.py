@@ -46,9 +46,9 @@ def some_days(days: int, *, seed: int = 1, of_a_day: int = 12) -> list[Row]:
     return [{**row, "position": place} for place, row in enumerate(rows)]
 
 
-def days_of_a_life(days: int, chance: random.Random) -> list[Row]:
+def days_of_a_life(days: int, chance: random.Random, of_a_day: int = 9) -> list[Row]:
     """Few records a day, drawn by the chance of a life, with amounts below 30."""
-    rows = some_days(days, seed=chance.randrange(2**30), of_a_day=9)
+    rows = some_days(days, seed=chance.randrange(2**30), of_a_day=of_a_day)
     return [{**row, "amount": row["amount"] % 30} for row in rows]
 
 

@@ -1,0 +1,164 @@
+"""What people decide between scheduled runs, drawn by the chance of a life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lakes import Line, land
+from replayed import assert_books_balance
+
+from strandline.errors import InputError, RetryableError
+from strandline.lake.ledger.state import PipelineState
+from strandline.pipeline.manage.revert import revert_run
+from strandline.pipeline.publish.abandon import drop_run
+from strandline.pipeline.publish.publish_prepared import publish_prepared
+from strandline.pipeline.views.status import status_of
+
+if TYPE_CHECKING:
+    import random
+
+Rules = Mapping[str, str]
+RULES: Sequence[Rules] = (
+    {"allowed_lateness": "6h"},
+    {"bound": "10m"},
+    {"allowed_lateness": "0s", "bound": "4h"},
+)
+"""Rules of a run by hand alone, in place of the file's."""
+LATENESS_ALONE: Sequence[Rules] = ({"allowed_lateness": "6h"}, {"allowed_lateness": "0s"})
+"""The same where a run has no bound of its own."""
+OFTEN = ("scheduled", "by hand", "by other rules", "revert", "rows land late")
+DECISIONS = (*OFTEN, *OFTEN, "scheduled", "again", "close", "prepare", "edit a row")
+HEALED = tuple(one for one in DECISIONS if one not in {"by other rules", "close"})
+"""Those of which no scheduled run lets anything stand: the next one leaves a replay's tables."""
+BEFORE_ALL, LAST = "2024-02-28T00:00:00Z", 4
+END = str(LAST + 2)
+
+
+def named(rules: Rules) -> dict[str, str]:
+    """Rules of a run as changes of `lakes.a_spec`."""
+    return {{"bound": "watermark__bound"}.get(name, name): said for name, said in rules.items()}
+
+
+@dataclass
+class Person:
+    """Who decides on the runs of one pipeline.
+
+    Attributes:
+        line: the pipeline.
+        by: the pipeline by rules of one run alone.
+        chance: of the life.
+        rules: those that are drawn of; none: no run has rules of its own.
+        today: the next midnight.
+        story: what has been decided.
+    """
+
+    line: Line
+    by: Callable[[Rules], Line]
+    chance: random.Random
+    rules: Sequence[Rules] = RULES
+    today: int = 2
+    story: list[str] = field(default_factory=list)
+
+    def decide(self, what: str) -> None:
+        """One night; what is refused by name is refused."""
+        self.story.append(f"{self.line.spec.pipeline}: {what}")
+        try:
+            self._do(what)
+        except InputError:
+            self.story[-1] += " (refused)"
+        except RetryableError as waits:
+            # the only runs of a pipeline whose results it reads went by rules of their own
+            assert "has not run yet by the present rules of its file" in str(waits)
+
+    def _do(self, what: str) -> None:
+        line, chance = self.line, self.chance
+        if what == "scheduled":
+            line.advance(str(self.today))
+        elif what == "again":
+            line.advance(str(max(2, self.today - chance.randrange(1, 3))))
+        elif what == "revert":
+            done = PipelineState.of(line.ledger).in_force[-2:]
+            if done:
+                run_id = chance.choice(done).run_id
+                revert_run(line.spec, line.lake, run_id, line.spark, reason="drawn")
+        elif what == "prepare":
+            until = str(max(2, self.today - 1))
+            run_id = line.backfill("1", until, as_of=str(self.today), prepare=True).run_id
+            if chance.random() < 0.7:
+                publish_prepared(line.spec, line.lake, run_id, line.spark)
+            else:
+                drop_run(line.spec, line.lake, run_id, reason="drawn")
+        else:
+            self._rebuild(what)
+
+    def _rebuild(self, what: str) -> None:
+        """A run by hand over a part of what is processed, or a day more."""
+        line, chance = self.line, self.chance
+        first = chance.randrange(1, max(2, self.today - 1))
+        last = chance.randrange(first + 1, self.today + 1)
+        start, end = f"{first} {chance.choice(('00:00', '12:00'))}", f"{last} 06:00"
+        more: dict[str, Any] = {"reopen": chance.random() < 0.3, "reason": "drawn"}
+        if what == "by other rules" and self.rules:
+            rules = chance.choice(self.rules)
+            line, more["overrides"] = self.by(rules), rules
+        more["close"] = what == "close"
+        as_of = str(self.today - chance.choice((0, 0, 1)))
+        line.backfill(start, end, as_of=as_of, **more)
+
+    def assert_balanced(self) -> None:
+        """Every book of each run, and the one over the tables themselves."""
+        assert_books_balance(self.line)
+        if self.line.ledger:
+            found = status_of(self.line.spec, self.line.lake, deep=True)["findings"]
+            assert [one for one in found if one["severity"] == "critical"] == [], self.story
+
+    def end(self) -> None:
+        """A last scheduled run, and one by hand over all windows."""
+        self.line.advance(END)
+        self.assert_balanced()
+        self.line.backfill(BEFORE_ALL, END, as_of=END, reopen=True)
+        self.assert_balanced()
+
+
+@dataclass
+class Life(Person):
+    """A pipeline over landed rows: those that have landed, and those that wait."""
+
+    landed: list[dict[str, Any]] = field(default_factory=list)
+    waiting: list[dict[str, Any]] = field(default_factory=list)
+
+    def let_land(self, chosen: Sequence[dict[str, Any]]) -> None:
+        if chosen:
+            self.land(chosen, mode="append")
+        self.landed += chosen
+        self.waiting = [row for row in self.waiting if row not in chosen]
+
+    def land(self, rows: Sequence[dict[str, Any]], **more: Any) -> None:
+        land(self.line.folder, rows, **more)
+
+    def arrived(self) -> list[dict[str, Any]]:
+        """The waiting rows that should have landed by now."""
+        return [row for row in self.waiting if row["arrived_on"].day < self.today]
+
+    def _do(self, what: str) -> None:
+        if what == "scheduled":
+            self.let_land([row for row in self.arrived() if row["position"] % 5])
+            super()._do(what)
+            self.today = min(self.today + 1, LAST + 2)
+        elif what == "rows land late":
+            self.let_land(self.arrived()[:4])
+        elif what == "edit a row":
+            at = self.chance.randrange(len(self.landed))
+            self.landed[at] = {**self.landed[at], "amount": self.landed[at]["amount"] + 1000}
+            self.land(self.landed)
+        else:
+            super()._do(what)
+
+    def begin(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Some rows of the first day have landed, all others wait."""
+        first = [row for row in rows if row["arrived_on"].day == 1 and row["position"] % 3]
+        self.land(first)
+        self.landed = first
+        self.waiting = [row for row in rows if row not in first]
