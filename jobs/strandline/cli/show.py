@@ -119,7 +119,7 @@ def status(found: Mapping[str, Any]) -> None:
     )
     for name in ("owed", "lost"):
         if found[name]:
-            facts.add_row(*_named(name, found[name]))
+            facts.add_row(*_named(name, found))
     _add_rules(facts, found)
     _add_violations(facts, last)
     out.print(facts)
@@ -147,13 +147,14 @@ def _add_last_run(facts: Table, run: Mapping[str, Any]) -> None:
     facts.add_row("", f"{windows}, data cut-off {horizon}{run_words.engine(run)}")
 
 
-def _named(name: str, found: Sequence[str]) -> tuple[str, str]:
+def _named(name: str, found: Mapping[str, Any]) -> tuple[str, str]:
     """A line with arrival days that are to be recomputed or miss rows, and what follows."""
+    which = " that needs no missing rows" if found["lost"] else ""
     called, meaning = {
-        "owed": ("to recompute", "changed or landed late; the next scheduled run does it"),
+        "owed": ("to recompute", f"changed or landed late; the next scheduled run{which} does it"),
         "lost": ("rows missing", "in the landing table; windows made of them stay as published"),
     }[name]
-    return called, f"{days_named(found)}: {meaning}"
+    return called, f"{days_named(found[name])}: {meaning}"
 
 
 def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:

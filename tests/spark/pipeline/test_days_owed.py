@@ -12,6 +12,7 @@ from strandline.errors import RetryableError
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.observe import commit_observation
 from strandline.pipeline.request.request import Request
+from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
 
@@ -88,6 +89,29 @@ def test_a_day_is_owed_in_the_ledger_before_it_counts(one_missing, tmp_path, mon
     assert healed.owed == ["2024-03-02"]
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
     assert owed(line) == []
+
+
+def test_a_watermark_that_a_day_to_recompute_has_raised_finds_no_window_open_behind_it(
+    spark, tmp_path
+):
+    """The days of channel b land after the run: what it had held open is built by the next one."""
+    line = Line(spark, tmp_path, SPEC)
+    rows = of_days(DAYS, 1, 2, 3)
+    late = [row for row in rows if row["source"] == "b" and row["arrived_on"].day > 1]
+    land(line.folder, [row for row in rows if row not in late])
+    line.advance("4")
+    land(line.folder, late, mode="append")
+    line.backfill("1", "1 06:00")
+
+    told = status_of(line.spec, line.lake)
+    assert told["owed"] == ["2024-03-02", "2024-03-03"]
+    assert told["open_behind_watermark"] == 0
+    assert [one["severity"] for one in told["findings"] if one["name"] == "owed"] == ["warning"]
+    assert "critical" not in {one["severity"] for one in told["findings"]}
+
+    line.advance("4")
+    assert_told_by_replay(line, rows, "4")
+    assert status_of(line.spec, line.lake)["open_behind_watermark"] == 0
 
 
 # ---------------------------------------------------------------------------------- a day that grew

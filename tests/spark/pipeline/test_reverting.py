@@ -10,6 +10,7 @@ from lakes import Line, a_spec, a_week, instant, land
 from replayed import assert_told_by_replay
 
 from strandline.errors import InputError
+from strandline.model.intervals import text_of
 from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.request.request import Outcome
 from strandline.pipeline.views.status import status_of
@@ -114,7 +115,9 @@ def test_a_version_that_was_vacuumed_is_said_and_nothing_is_written(nights, tmp_
     for file in set(table.file_uris()) - kept:
         Path(file).unlink()
     versions = line.versions()
-    with pytest.raises(InputError, match=r"completeness: version \d+, .* not there"):
+    with pytest.raises(InputError, match=r"completeness: version \d+, .* not there") as caught:
         revert(line, begun.run_id)
+    start, end = (text_of(edge) for edge in (begun.range.start_ms, begun.range.end_ms))
+    assert f"strandline backfill meter --start {start} --end {end}" in str(caught.value)
     assert line.versions() == versions
     assert line.ledger[-1].step == "failed"

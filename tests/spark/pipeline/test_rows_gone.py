@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from changes import march, of_days, some_days, take_away
+from changes import march, of_days, owed, some_days, take_away
 from killed import Killed
 from lakes import Line, a_record, a_spec, at, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
@@ -93,6 +93,19 @@ def test_rows_gone_that_open_windows_need_leave_these_as_they_are_until_they_lan
     healed = line.advance("5")
     assert (healed.lost, healed.frontier_ms) == ([], instant("5"))
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
+
+
+def test_a_day_to_recompute_waits_for_the_rows_that_have_gone_and_each_says_so(until4, tmp_path):
+    line = until4.copy(tmp_path)
+    take_away(line, 2)
+    land(line.folder, [a_record("1 23:00", "1 12:00", position=900)], mode="append")
+    for _ in range(2):  # the next scheduled run does not recompute it, either
+        notes = line.advance("5").notes
+        assert [note for note in notes if note.startswith("2024-03-01 changed")] == [
+            "2024-03-01 changed after being observed, or landed late: to recompute once the "
+            "missing rows have landed again, or are accepted as lost"
+        ]
+    assert owed(line) == [1]
 
 
 @pytest.mark.parametrize("how", ["advance", "backfill"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from shutil import rmtree
 from socket import gethostname
@@ -191,6 +191,15 @@ def test_a_clock_that_starts_behind_all_that_is_processed_is_no_ok_and_no_waterm
     assert "watermark        none" in "\n".join(rest)
     note(lake, "r-3", "published", horizon_ms=start_ms + 1)
     assert "the job's clock" not in status("meter")[1]
+
+
+def test_a_day_to_recompute_is_left_to_the_next_run_only_where_no_rows_are_missing(lake, status):
+    """It said "the next scheduled run does it" beside missing rows, which no run does without."""
+    note(lake, "r-2", "owed", owed=[date(2024, 3, 1)])
+    assert "changed or landed late; the next scheduled run does it" in status("meter")[1]
+    note(lake, "r-2", "staged", lost=[date(2024, 3, 2)])
+    text = status("meter")[1]
+    assert "changed or landed late; the next scheduled run that needs no missing rows does" in text
 
 
 def test_edited_rules_may_be_those_of_the_pipeline_whose_results_are_read(lake, status, tmp_path):

@@ -106,6 +106,12 @@ def test_all_before_the_first_start_that_is_not_final_is_dropped(spec, at_ms, nu
         assert dropped or grid.window(window).start_ms >= first_ms
 
 
+@given(SPECS)
+def test_if_no_window_is_final_the_first_instant_is_the_start_whatever_the_offset(spec):
+    """Runs over all windows were said to begin at 0001-01-01T00:15:00Z."""
+    assert Grid.of(spec).first_not_final(MIN_WATERMARK) == LEAST_INSTANT_MS
+
+
 @given(SPECS, TIMES)
 def test_every_threshold_has_one_of_the_residues(spec, ts_ms):
     grid = Grid.of(spec)

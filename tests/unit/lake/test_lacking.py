@@ -51,6 +51,26 @@ def test_a_column_that_is_null_under_todays_rules_lacks_nowhere(publish):
     }
 
 
+def test_a_day_with_rows_from_before_a_column_and_after_it_in_one_file_is_named(tmp_path):
+    """The windows of the day on which an aggregate came kept its nulls, and nothing said so."""
+    day, uri = date(2024, 3, 3), str(tmp_path / "windows")
+
+    def published(*rows: tuple[str, int | None]) -> DeltaTable:
+        rules, values = zip(*rows, strict=True)
+        largest = pa.array(values, pa.int64())
+        of_day = {"window_date": [day] * len(rows), "largest": largest, "spec_fingerprint": rules}
+        write_deltalake(uri, pa.table(of_day), mode="overwrite", partition_by=["window_date"])
+        return DeltaTable(uri)
+
+    on_the_day = {"largest": [(day, date(2024, 3, 4))]}
+    assert lacking(published(("old", None), ("old", None), ("new", 7)), ["largest"], "new") == (
+        on_the_day
+    )
+    has_it = published(("old", None), ("old", 7), ("new", None))  # null by the record, not the rule
+    assert lacking(has_it, ["largest"], "new") == {}
+    assert lacking(has_it, ["largest"], "newest") == on_the_day
+
+
 def test_the_last_day_of_the_calendar_has_none_after_it(publish):
     publish(date(9999, 12, 31), "old", total=1)
     table = publish(date(2024, 3, 2), "new", total=1, largest=7)

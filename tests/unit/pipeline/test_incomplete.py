@@ -25,6 +25,7 @@ from strandline.pipeline.views.calendar import DAYS, calendar_page
 from strandline.pipeline.views.incomplete import Shown, incomplete_in
 from strandline.pipeline.views.slot import slot_page
 from strandline.spec import parse_spec
+from strandline.spec.trigger import Continuous
 
 
 @pytest.fixture
@@ -81,6 +82,14 @@ def test_each_cause_is_named_with_its_figures(calendar, outcome, cause, sentence
 def test_a_window_that_the_watermark_has_passed_since_is_not_said_to_wait_for_it(calendar):
     found = calendar(a_slot(0, state="open"))
     assert why(found) == [["not fired: the watermark has reached its end since the last run"]]
+
+
+def test_a_window_that_may_have_fired_early_is_not_said_to_have_not_fired(calendar):
+    """It was in `windows` with its firings, and `incomplete` said that it had not fired."""
+    spec = SPEC.model_copy(update={"trigger": Continuous(continuous="1m"), "firings": True})
+    assert why(calendar(a_slot(11, state="open"), spec=spec)) == [
+        ["not ended: the watermark is 3d 11h before its end"]
+    ]
 
 
 def test_a_window_that_was_published_by_other_rules_says_so(calendar):

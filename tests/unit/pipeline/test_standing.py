@@ -123,6 +123,17 @@ def test_a_finding_of_a_run_by_hand_outlives_the_next_scheduled_run(standing):
     assert standing(silent, night) == [("b", "r2")]
 
 
+def test_what_runs_say_of_one_horizon_is_said_once_whatever_their_ranges(standing):
+    """Two published runs of a quiet afternoon said twice which channel is silent."""
+    silent = [
+        audited(number, "backfill", "expect_no_silent_channel", range=TimeRange(number, number + 1))
+        for number in (1, 2)
+    ]
+    assert standing(*silent) == [("silent_after", "r2")]
+    later = [replace(silent[1], audit=[(silent[1].audit or [])[0] | {"figures": "since noon"}])]
+    assert standing(silent[0], *later) == [("silent_after", "r2"), ("silent_after", "r1")]
+
+
 def test_of_many_runs_the_newest_are_listed_and_the_older_ones_counted(tmp_path):
     nights = [audited(n, "advance", "a", range=TimeRange(n, n + 1)) for n in range(1, 6)]
     store = Lake.at(str(tmp_path)).pipeline("meter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
 
@@ -189,6 +190,24 @@ def test_a_first_run_has_an_empty_but_whole_page():
         "The ledger is empty.",
     ):
         assert text in page.text
+
+
+def test_malformed_rows_without_a_day_are_in_quarantine():
+    """A tile counted them, and below it nothing was in quarantine."""
+    of_no_day = pd.DataFrame({"reason": ["null_arrival"], "day": [None], "records": [2]})
+    page = page_of(replace(tables(rows=False), quarantine=of_no_day))
+    assert "Nothing is in quarantine." not in page.text
+    assert "Reason Records What it means null_arrival 2" in page.text
+
+
+def test_late_records_whose_rows_were_removed_are_not_said_to_be_none():
+    """Upkeep had removed them by `quarantine_days`, and the report said that no record is late."""
+    full, nothing = tables(), tables(rows=False)
+    gone = replace(full, quarantine=nothing.quarantine, lateness=nothing.lateness)
+    text = page_of(gone).text
+    assert "Late, quarantined 100" in text
+    assert "No record is late." not in text
+    assert "No row of a late record is in quarantine any more" in text
 
 
 def test_nothing_in_the_tables_becomes_markup():

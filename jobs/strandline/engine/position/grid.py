@@ -247,14 +247,15 @@ class Grid:
         return self._start_from(self.first_open(watermark_ms) - shared_ms)
 
     def _start_from(self, instant_ms: int) -> int:
-        """The first start of a window from an instant on; none is before the first instant.
+        """The first start of a window from an instant on; the first instant if every start is.
 
         Cumulative windows of one start are rebuilt together: the start around the instant.
         """
-        first_ms = max(instant_ms, LEAST_INSTANT_MS)
+        if instant_ms <= LEAST_INSTANT_MS:
+            return LEAST_INSTANT_MS
         if self.cumulative:
-            return max(first_ms - (first_ms - self.offset_ms) % self.span_ms, LEAST_INSTANT_MS)
-        return first_ms + (self.offset_ms - first_ms) % self.span_ms
+            return max(instant_ms - (instant_ms - self.offset_ms) % self.span_ms, LEAST_INSTANT_MS)
+        return instant_ms + (self.offset_ms - instant_ms) % self.span_ms
 
 
 def gap_of(spec: PipelineSpec) -> int | None:

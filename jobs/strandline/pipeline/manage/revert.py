@@ -272,7 +272,7 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
                 f"{ctx.spec.pipeline}: {name}",
                 f"version {before[name]}, from before run {reverted.done.run_id}, is not there any "
                 f"more ({cause_of(error)})",
-                "rebuild the range: strandline backfill",
+                rebuild_by_hand(ctx.spec.pipeline, reverted.done),
             ) from error
     return changes
 

@@ -157,6 +157,8 @@ def _of_changed_days(spec: PipelineSpec, observation: Observation, plan: Plan) -
         what = "left to the next scheduled run"
         if plan.settles:
             what = "recomputed by this run"
+        elif plan.missing:
+            what = "to recompute once the missing rows have landed again, or are accepted as lost"
         days = days_named(plan.to_recompute)
         yield f"{days} changed after being observed, or landed late: {what}"
     if plan.to_recompute and since_ms is not None:

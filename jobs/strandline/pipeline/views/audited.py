@@ -31,7 +31,9 @@ from strandline.spec.window import Cumulative
 
 _NOT_EVALUATED = ("dropped", "dropping")
 """Steps after which the findings of a run are void."""
-_OF_A_RUN = ("fresh_within", "silent_after", "watermark_ahead", "max_removed_share")
+_OF_A_HORIZON = ("fresh_within", "silent_after", "watermark_ahead")
+"""Rules about all that has arrived by a run's horizon, whatever the range of the run."""
+_OF_A_RUN = (*_OF_A_HORIZON, "max_removed_share")
 """Rules about a run or its horizon, which say nothing of what earlier runs have published."""
 _IN_FULL = 3
 """The number of runs whose findings of one name are listed; of older runs only their number is."""
@@ -139,15 +141,20 @@ class _InForce:
             yield gaps
 
     def of_runs(self) -> Iterator[Finding]:
-        """The findings of each run, the newest first; none is found twice by overlapping runs."""
+        """The findings of each run, the newest first; none is found twice.
+
+        That is, by overlapping runs, or about one horizon.
+        """
         found_by_later: list[tuple[Entry, Collection[tuple[str, str]]]] = []
         evaluated: list[TimeRange] = []
         for audit in reversed(self.audits):
             if found := [*self._of_run(audit, evaluated)]:
                 again = {
-                    finding for later, of_later in found_by_later if _overlap(audit, later)
+                    finding
+                    for later, of_later in found_by_later
                     for finding in of_later
-                }  # fmt: skip
+                    if finding[0] in _OF_A_HORIZON or _overlap(audit, later)
+                }
                 yield from (one for one in found if (one.name, one.sentence) not in again)
                 found_by_later.append((audit, {(one.name, one.sentence) for one in found}))
             if audit.step == "published" and audit.range is not None:

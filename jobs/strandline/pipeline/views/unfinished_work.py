@@ -27,7 +27,14 @@ from strandline.lake.store.days import Days, facts_of_files, read_days_of_any_ve
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of
 from strandline.lake.store.store import Store
-from strandline.model.intervals import DAY_MS, day_of, instant_of, text_of, text_or_none
+from strandline.model.intervals import (
+    DAY_MS,
+    day_of,
+    instant_of,
+    midnight_of,
+    text_of,
+    text_or_none,
+)
 from strandline.pipeline.request.layout import require_same_layout
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.spec import PipelineSpec
@@ -60,15 +67,15 @@ def unfinished_work(spec: PipelineSpec, store: Store, state: PipelineState) -> d
         rows than the landing table had at the last run; `rules`: the ranges of slots by the
         fingerprint of their settings; `overridden`: the ranges with overridden settings
         (`OverriddenRange`); `open_behind_watermark`: the number of open slots that the watermark at
-        the frontier has passed (must be 0 after a run); `open_by_other_rules`: the number of these
-        whose settings are not the file's;
+        the frontier, or at the first day to recompute, has passed (must be 0 after a run);
+        `open_by_other_rules`: the number of these whose settings are not the file's;
         `sessions_across_rules`: the number of sessions that extend over a border between settings;
         `upstream`: the pipeline whose results are read (`_upstream`); `refused`: why every run
         is refused: the published rows have another window or key than the file, or a table that
         it reads is missing, or has other columns.
     """
     ranges = _ranges_by_rules(store)
-    behind, by_other_rules = _open_behind_watermark(spec, store, state.frontier_ms)
+    behind, by_other_rules = _open_behind_watermark(spec, store, _evaluated_until_ms(state))
     return {
         "owed": [day.isoformat() for day in state.days_to_recompute],
         "lost": [day.isoformat() for day in state.missing_days],
@@ -186,10 +193,20 @@ def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
     return [] if rows is None else list(rows.to_pylist())
 
 
+def _evaluated_until_ms(state: PipelineState) -> int | None:
+    """The midnight before which published runs have evaluated all arrivals as they are observed.
+
+    The timeline has a day as it landed again, and so a watermark that no run has used yet.
+    """
+    if state.frontier_ms is None or not state.days_to_recompute:
+        return state.frontier_ms
+    return min(state.frontier_ms, midnight_of(state.days_to_recompute[0]))
+
+
 def _open_behind_watermark(
     spec: PipelineSpec, store: Store, reached_ms: int | None
 ) -> tuple[int, int]:
-    """The numbers of open slots that the watermark has passed on days before the frontier.
+    """The numbers of open slots that the watermark has passed on days before a midnight.
 
     Returns all of them; and the slots with overridden settings, whose watermark may be another one.
     """

@@ -102,9 +102,8 @@ class Causes:
         elif slot.state == "open" and self.spec.window.all_time:
             yield Cause("open", "a window of all time, which has no end: only its trigger fires it")
         elif slot.state == "open":
-            fires_ms = self.fires_at_ms(slot)
-            what = "closed" if self.spec.result == PAIRS else "fired"  # pairs need no firing
-            yield Cause("open", f"not {what}: {self._lacking(slot, fires_ms, 'its end')}")
+            lacking = self._lacking(slot, self.fires_at_ms(slot), "its end")
+            yield Cause("open", f"not {self._what_open_is_not()}: {lacking}")
         elif slot.state == "fired":
             closes_ms = self.closes_at_ms(slot)
             if closes_ms is None:
@@ -112,6 +111,12 @@ class Causes:
                 return
             lacking = self._lacking(slot, closes_ms, "the end of the allowed lateness")
             yield Cause("fired", f"open to late records: {lacking}")
+
+    def _what_open_is_not(self) -> str:
+        """What an open slot waits for; its windows may have fired early."""
+        if self.spec.result == PAIRS:  # pairs need no firing
+            return "closed"
+        return "ended" if self.spec.fires_by.fires_early else "fired"
 
     def _lacking(self, slot: Slot, threshold_ms: int, what: str) -> str:
         """The distance from the watermark to a threshold of a slot, as a text."""
