@@ -97,7 +97,7 @@ def test_a_server_that_is_killed_ends_the_run_in_minutes_to_be_tried_again(tmp_p
         (jvm,) = (one for one in psutil.Process().children(recursive=True) if one.name() == "java")
         jvm.kill()
         assert run.wait(timeout=600) == 4
-    assert "the server answers no more, or has started anew; run it again" in home.said
+    assert "the server answers no more, or was restarted; run it again" in home.said
     assert home.ledger()[-1].step == "failed"
 
 

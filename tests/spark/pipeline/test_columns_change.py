@@ -19,7 +19,7 @@ from strandline.engine.records.identity import SourceColumns, identity
 from strandline.engine.records.read import read_records
 from strandline.errors import InputError
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.publish import publish as out
+from strandline.lake.publish import apply_diff
 from strandline.lake.publish.arrow_diff import OP
 from strandline.lake.publish.staged_diff import counts_of
 from strandline.lake.publish.staging import Staging
@@ -167,8 +167,8 @@ def test_rows_with_columns_of_any_name_are_added_mended_and_widened(spark, tmp_p
         rows = staging.write(name, ids.select("record_id", OP, *odd, day, start))
         part = staging.part(name, rows.schema)
         if store.table("quarantine") is None:
-            out.create(store, QUARANTINE, out.without_op(part.schema))
-        out.publish(store, QUARANTINE, part, counts_of(part), attempt_of(f"run-{number}"))
+            apply_diff.create(store, QUARANTINE, apply_diff.without_op(part.schema))
+        apply_diff.publish(store, QUARANTINE, part, counts_of(part), attempt_of(f"run-{number}"))
 
     def rows() -> dict[str, tuple[int, ...]]:
         found = store.table("quarantine").to_pyarrow_table().to_pylist()

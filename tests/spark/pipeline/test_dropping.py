@@ -12,7 +12,7 @@ from replayed import assert_told_by_replay
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.publish import publish as out
+from strandline.lake.publish import apply_diff
 from strandline.lake.store.store import Store
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.publish.abandon import drop_run
@@ -31,7 +31,7 @@ def died(spark, tmp_path_factory):
     land(line.folder, ROWS)
     line.advance("3")
     mended = line.of(MENDED)
-    real = out.publish
+    real = apply_diff.publish
 
     def dying(store, target, changes, counts, run_id):
         if target.name == "windows":
@@ -39,7 +39,7 @@ def died(spark, tmp_path_factory):
         real(store, target, changes, counts, run_id)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(out, "publish", dying)
+        patch.setattr(apply_diff, "publish", dying)
         with pytest.raises(Killed):
             mended.backfill("1", "3", as_of="3", run_key="a task")
     assert line.ledger[-1].step == "publishing"

@@ -18,7 +18,7 @@ from strandline.errors import (
     RetryableError,
     StaleStagingError,
 )
-from strandline.lake.publish import publish as out
+from strandline.lake.publish import apply_diff
 from strandline.lake.store.places import path_of
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.publish.publish_prepared import publish_prepared
@@ -69,14 +69,14 @@ def test_a_prepared_run_publishes_just_what_it_has_shown_and_once(prepared, tmp_
 
 def test_a_publish_that_died_is_ended_by_the_same_command(prepared, tmp_path, monkeypatch):
     line = prepared.copy(tmp_path)
-    real = out.publish
+    real = apply_diff.publish
 
     def dying(store, target, *arguments):
         if target.name == "windows":
             raise Killed
         real(store, target, *arguments)
 
-    monkeypatch.setattr(out, "publish", dying)
+    monkeypatch.setattr(apply_diff, "publish", dying)
     with pytest.raises(Killed):
         publish(line)
     monkeypatch.undo()

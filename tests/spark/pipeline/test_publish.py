@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from replayed import assert_told_by_replay
 
 from strandline.errors import AuditFailedError, InputError, RetryableError, StrandlineError
-from strandline.lake.publish import publish as out
+from strandline.lake.publish import apply_diff
 from strandline.model.books import Book
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.quality.audit.result import Audit, AuditResult
@@ -336,7 +336,7 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
 ):
     line = Line(spark, tmp_path, SPEC)
     land(tmp_path, ROWS)
-    real = out.publish
+    real = apply_diff.publish
 
     def dying(table: str, *, committed: bool):
         def publish(store, target, *more):
@@ -349,7 +349,7 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
         return publish
 
     # of the first publish, which appends, the calendar was the last to be committed
-    monkeypatch.setattr(out, "publish", dying("completeness", committed=True))
+    monkeypatch.setattr(apply_diff, "publish", dying("completeness", committed=True))
     with pytest.raises(Killed):
         line.advance("3")
     assert line.ledger[-1].step == "publishing"
@@ -362,7 +362,7 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     def publish(store, target, changes, counts, attempt):
         (real if attempt.run_id == first else dies)(store, target, changes, counts, attempt)
 
-    monkeypatch.setattr(out, "publish", publish)
+    monkeypatch.setattr(apply_diff, "publish", publish)
     with pytest.raises(Killed):
         line.advance("4")
     assert [entry.run_id for entry in line.ledger if entry.step == "published"] == [first]

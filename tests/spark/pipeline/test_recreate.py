@@ -9,7 +9,7 @@ from lakes import Line, a_record, a_spec, land
 from replayed import assert_books_balance, assert_told_by_replay
 
 from strandline.errors import InputError
-from strandline.lake.publish import publish as out
+from strandline.lake.publish import apply_diff
 from strandline.pipeline.publish.abandon import drop_run
 
 pytestmark = pytest.mark.spark
@@ -82,7 +82,7 @@ def test_one_that_dies_is_finished_by_the_next_run_or_taken_back(
 ):
     line = hours.copy(tmp_path).of(OTHER)
     before = {name: hours.rows(name) for name in hours.results}
-    real = {"publish": out.publish, "publish_all": out.publish_all}
+    real = {"publish": apply_diff.publish, "publish_all": apply_diff.publish_all}
 
     def dies_after(name):
         def call(store, target, *others):
@@ -93,7 +93,7 @@ def test_one_that_dies_is_finished_by_the_next_run_or_taken_back(
         return call
 
     for name in real:
-        monkeypatch.setattr(out, name, dies_after(name))
+        monkeypatch.setattr(apply_diff, name, dies_after(name))
     with pytest.raises(Killed):
         line.advance("4", **WHY)
     monkeypatch.undo()

@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 
-from strandline.lake.sessions.failures import FAILURES, cause_of
+from strandline.lake.sessions.exceptions import FAILURES, cause_of
 
 OF_A_JVM = (
     "An error occurred while calling o7.parquet.\n: java.io.IOException: No space left\n\tat a.b.C"

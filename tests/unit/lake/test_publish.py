@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from staged import staged
 
 from strandline.errors import RetryableError
-from strandline.lake.publish import pieces_by_key
-from strandline.lake.publish import publish as out
+from strandline.lake.publish import apply_diff, pieces_by_key
 from strandline.lake.publish.adopt import Adoption, Attempt
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.publish.staging import Staging
@@ -69,10 +68,10 @@ def publish(store, rows, schema=SCHEMA, attempt=None, target=TARGET):
     changes = pa.Table.from_pylist(named, pa.schema([(OP, pa.string()), *schema]))
     part = staged(store, changes)
     if store.table("windows") is None:
-        out.create(store, target, out.without_op(part.schema))
+        apply_diff.create(store, target, apply_diff.without_op(part.schema))
     found = Counter(row[0] for row in rows)
     counts = {op: found[op] for op in (INSERT, UPDATE, DELETE)}
-    out.publish(store, target, part, counts, attempt or attempt_of())
+    apply_diff.publish(store, target, part, counts, attempt or attempt_of())
 
 
 def held_by(store):
@@ -189,9 +188,9 @@ def test_staged_rows_that_are_lost_publish_nothing(store, ops):
         changes = pa.Table.from_pylist(gone, changes.schema)
     part = staged(store, changes)
     with pytest.raises(RetryableError, match="rows were written instead of"):
-        out.publish(store, TARGET, part, counts, attempt_of("run-2"))
+        apply_diff.publish(store, TARGET, part, counts, attempt_of("run-2"))
     with pytest.raises(RetryableError, match=r"\d rows were written instead of 5"):
-        out.publish_all(store, TARGET, staged(store, changes.drop(OP)), 5, attempt_of())
+        apply_diff.publish_all(store, TARGET, staged(store, changes.drop(OP)), 5, attempt_of())
     assert store.version("windows") == version
 
 
@@ -237,14 +236,14 @@ def a_part(store, *files, wanted=None):
     for number, rows in enumerate(tables):
         part = Staging(None, store, "run").put("windows", [rows], piece=number)
     if store.table("windows") is None:
-        out.create(store, TARGET, part.schema)
+        apply_diff.create(store, TARGET, part.schema)
     return replace(part, wanted=wanted)
 
 
 def publish_whole(store, part):
     for _ in range(2):
         counts = {INSERT: part.count(), UPDATE: 0, DELETE: 0}
-        out.publish(store, TARGET, part, counts, attempt_of())
+        apply_diff.publish(store, TARGET, part, counts, attempt_of())
 
 
 def linked(store, part):
@@ -284,7 +283,7 @@ def test_a_file_of_other_types_than_the_tables_is_copied(store):
     publish(store, [(INSERT, FIRST, "a", AT, 2**40)])
     row = dict(zip(SCHEMA.names, (FIRST, "b", AT, 1), strict=True))
     part = staged(store, pa.Table.from_pylist([row], schema), "run-2", "windows")
-    out.publish(store, TARGET, part, {INSERT: 1, UPDATE: 0, DELETE: 0}, attempt_of("run-2"))
+    apply_diff.publish(store, TARGET, part, {INSERT: 1, UPDATE: 0, DELETE: 0}, attempt_of("run-2"))
     assert linked(store, part) == set()
     assert held_by(store) == {(FIRST, "a", AT): 2**40, (FIRST, "b", AT): 1}
 

@@ -8,8 +8,8 @@ from deltalake import DeltaTable, Field, Schema
 from pyspark.sql import types as T
 
 from strandline.errors import InputError
+from strandline.lake.publish.apply_diff import create, fit_of
 from strandline.lake.publish.arrow_diff import OP
-from strandline.lake.publish.publish import create, fit_of
 from strandline.lake.store.identities import marked, nulls_counted
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.schema import fit, schema_of

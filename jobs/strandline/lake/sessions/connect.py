@@ -48,7 +48,7 @@ class ConnectSession(HadoopPlaces):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the server answers no more, or has started anew and forgotten the session.
+        """Whether the server answers no more, or was restarted and has forgotten the session.
 
         It is asked after a failure, so all calls from then on give up soon.
         """

@@ -92,7 +92,7 @@ def _opened(server: Any, seconds: float) -> Any:
 def retry(spark: SparkSession, times: int) -> None:
     """Limit the retries of each failed call: 4 take some seconds, 6 about a minute.
 
-    By default the client retries for ten minutes. A server that has started anew in this time has
+    By default the client retries for ten minutes. A server that was restarted in this time has
     forgotten the session.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - a JVM's PySpark

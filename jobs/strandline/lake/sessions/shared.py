@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from strandline.errors import InputError, problem_of
-from strandline.lake.sessions.failures import FAILURES
+from strandline.lake.sessions.exceptions import FAILURES
 from strandline.lake.sessions.protocol import EngineSession
 from strandline.lake.store.lake import Lake
 

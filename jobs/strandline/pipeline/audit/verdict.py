@@ -9,7 +9,7 @@ from typing import Any
 
 from strandline.errors import AuditFailedError
 from strandline.lake.ledger.ledger import Entry
-from strandline.lake.sessions.failures import require_answers
+from strandline.lake.sessions.exceptions import require_answers
 from strandline.model.books import Book
 from strandline.pipeline.audit.books_of_tables import books_of_tables
 from strandline.pipeline.diff.diff import Change

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
+from strandline.lake.publish.apply_diff import fit_into
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
-from strandline.lake.publish.publish import fit_into
 from strandline.lake.publish.staged_diff import Compared, stage_diff
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import columns_of, files_started_in, holds, started_in

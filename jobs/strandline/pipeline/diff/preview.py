@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 from deltalake import DeltaTable
 
+from strandline.lake.publish.apply_diff import without_op
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE
-from strandline.lake.publish.publish import without_op
 from strandline.lake.publish.shown_rows import Largest, first_rows, largest_updates
 from strandline.lake.publish.staged_diff import counted_by, rows_with
 from strandline.lake.publish.staging import Part

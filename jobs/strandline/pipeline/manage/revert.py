@@ -16,7 +16,7 @@ from strandline.lake.ledger.entry import UPKEEP
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import Compared, stage_diff
-from strandline.lake.sessions.failures import FAILURES, cause_of
+from strandline.lake.sessions.exceptions import FAILURES, cause_of
 from strandline.lake.store.days import days_changed
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import columns_of, rows_in_days

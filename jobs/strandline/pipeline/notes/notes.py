@@ -23,7 +23,7 @@ from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import no_further_than
-from strandline.lake.publish.publish import fit_of
+from strandline.lake.publish.apply_diff import fit_of
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day

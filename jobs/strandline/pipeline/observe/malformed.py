@@ -15,7 +15,7 @@ from strandline.engine.records.days import on_days
 from strandline.engine.records.quarantine import of_inputs, quarantine_malformed
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
-from strandline.lake.publish import publish as out
+from strandline.lake.publish import apply_diff
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
 from strandline.lake.publish.staged_diff import Compared, stage_diff
 from strandline.lake.publish.staging import Part, Staging
@@ -95,9 +95,9 @@ def publish_malformed(
     well-formed stays until a run rebuilds its range.
     """
     if malformed is not None:
-        out.create(store, QUARANTINE, malformed.schema)
+        apply_diff.create(store, QUARANTINE, malformed.schema)
     rows, counts = malformed_diff(malformed, scope, over, observation, store, staging)
-    out.publish(store, QUARANTINE, rows, counts, attempt_of(f"{staging.run_id}/observed"))
+    apply_diff.publish(store, QUARANTINE, rows, counts, attempt_of(f"{staging.run_id}/observed"))
 
 
 def malformed_diff(
@@ -128,7 +128,7 @@ def malformed_diff(
         QUARANTINE,
         iter(nothing) if staged is None else staged.rows(),
         published,
-        out.fit_into(table, QUARANTINE, schema, store.pipeline),
+        apply_diff.fit_into(table, QUARANTINE, schema, store.pipeline),
         keep=True,
         may_go=_on(days_with_removals),
     )

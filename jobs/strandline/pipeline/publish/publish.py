@@ -14,11 +14,11 @@ from strandline.engine.columns import is_ours
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.taken_back import no_further_than
-from strandline.lake.publish import publish as out
+from strandline.lake.publish import apply_diff
 from strandline.lake.publish.arrow_diff import INSERT
 from strandline.lake.publish.staged_diff import counts_of
 from strandline.lake.publish.staging import Staging
-from strandline.lake.sessions.failures import FAILURES, cause_of
+from strandline.lake.sessions.exceptions import FAILURES, cause_of
 from strandline.lake.store.days import dates_between
 from strandline.lake.store.store import PUBLISHED
 from strandline.pipeline.diff.diff import (
@@ -47,10 +47,10 @@ _CANNOT_BE_FINISHED: tuple[type[Exception], ...] = (
 def create_tables(ctx: Context, staged: Staged) -> None:
     """Create missing tables, empty, so that every table can be read after the first run."""
     targets = ctx.spec.tables
-    firings = out.firings_schema(staged.results.schema)
+    firings = apply_diff.firings_schema(staged.results.schema)
     with ctx.store.lock():
         for name, rows in parts_of(staged).items():
-            out.create(ctx.store, targets[name], firings if rows is None else rows.schema)
+            apply_diff.create(ctx.store, targets[name], firings if rows is None else rows.schema)
 
 
 def to_publish(
@@ -125,7 +125,7 @@ def bring_in(
     for change in changes:
         if any(change.counts.values()) and not change.replaces_all:
             # raises if a column does not fit
-            out.fit_of(ctx.store, change.target, out.without_op(change.rows.schema))
+            apply_diff.fit_of(ctx.store, change.target, apply_diff.without_op(change.rows.schema))
     state = ctx.ledger.state()
     state = state.recreating if entry.recreated else state
     after_ms = state.frontier_after(entry, entry.completes_ms)
@@ -148,9 +148,9 @@ def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
     for change in changes:
         if change.replaces_all:
             inserted = change.counts[INSERT]
-            out.publish_all(ctx.store, change.target, change.rows, inserted, attempt)
+            apply_diff.publish_all(ctx.store, change.target, change.rows, inserted, attempt)
             continue
-        out.publish(ctx.store, change.target, change.rows, change.counts, attempt)
+        apply_diff.publish(ctx.store, change.target, change.rows, change.counts, attempt)
     for name in (entry.publish or {}).get("emptied", ()):
         ctx.store.empty(name, entry.run_id)
 

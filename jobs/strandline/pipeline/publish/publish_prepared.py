@@ -15,7 +15,7 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.sessions.failures import FAILURES, cause_of
+from strandline.lake.sessions.exceptions import FAILURES, cause_of
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.lake.store.writable import require_writable

@@ -32,7 +32,7 @@ from strandline.errors import (
     was_interrupted,
 )
 from strandline.lake.local import MEMORY
-from strandline.lake.sessions.failures import FAILURES
+from strandline.lake.sessions.exceptions import FAILURES
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.request.driver import INTERRUPTED
 from strandline.spec.common import EngineName
@@ -130,7 +130,7 @@ def _as_ours(
 def _ended(engine: EngineName) -> tuple[str, str]:
     """The problem of a run whose engine has ended before it, and the way out."""
     if engine == "connect":
-        return "the server answers no more, or has started anew", "run it again once it answers"
+        return "the server answers no more, or was restarted", "run it again once it answers"
     way_out = "run it again; if memory has run out, over a shorter range or with --engine spark"
     return f"the process of {engine} has ended before the run", way_out
 

@@ -21,7 +21,7 @@ from strandline.engine.records.expressions import condition, quoted, time_ms
 from strandline.errors import InputError, telling_line
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.landing.landing import Landing
-from strandline.lake.sessions.failures import FAILURES
+from strandline.lake.sessions.exceptions import FAILURES
 from strandline.pipeline.request.try_forms import try_form
 from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
