@@ -117,6 +117,8 @@ def test_to_accept_the_loss_makes_the_tables_say_what_is_left(without_2, tmp_pat
         outcome = line.advance("5", accept_loss="gone", allow_removals=True)
     assert outcome.status == "published"
     assert line.ledger[-1].accepted_loss == "gone"
+    named = "rows of 2024-03-02 have disappeared from the landing table"
+    assert [named in note for note in outcome.notes].count(True) == 1
     assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
     assert_books_balance(line)
     assert line.advance("5").lost == []

@@ -28,8 +28,9 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day
 from strandline.lake.store.schema import Fit, schema_of
-from strandline.model.intervals import TimeRange, days_named, text_of
+from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.diff.diff import no_longer_kept
+from strandline.pipeline.notes.of_days import of_changed_days, of_days_to_come
 from strandline.pipeline.notes.of_form import of_form
 from strandline.pipeline.notes.of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observe.observation import Observation
@@ -41,7 +42,6 @@ from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request, of_overrides
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS
-from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import times_of_a_window
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 from strandline.visible import number_of
@@ -64,8 +64,8 @@ def notes_of(
         *of_reverts(ctx.spec, plan, state),
         *of_less_known(plan, state, ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),
-        *_of_days_to_come(ctx),
-        *_of_changed_days(ctx.spec, observation, plan),
+        *of_days_to_come(ctx.landing.days_to_come),
+        *of_changed_days(ctx.spec, observation, plan),
         *_of_violations(observation),
         *_of_second_columns(ctx),
         *_of_tables_no_longer_kept(ctx),
@@ -131,43 +131,6 @@ def of_calendar(calendar: pd.DataFrame, not_in_it: Counter[str]) -> Iterator[str
         yield (
             f"unfired: {number_of(count, 'record')} came after the last firing of their window, "
             "and went with it: the trigger does not fire at the end"
-        )
-
-
-def _of_days_to_come(ctx: Context) -> Iterator[str]:
-    days = ctx.landing.days_to_come
-    if days:
-        yield (
-            f"rows have landed of {days_named(days)}, which {'have' if len(days) > 1 else 'has'} "
-            "not begun: they are not read yet"
-        )
-
-
-def _of_changed_days(spec: PipelineSpec, observation: Observation, plan: Plan) -> Iterator[str]:
-    """Notes about changed days that had been observed, and what the run does about them."""
-    status, since_ms = observation.status, plan.scope.older_since_ms
-    if recreated := sorted(status.changes.recreated & {*observation.new_days}):
-        table = spec.source.table if spec.reads_results_of else "the landing table"
-        yield (
-            f"{table} was created again (its id is another one): "
-            f"{number_of(len(recreated), 'arrival day')} ({days_named(recreated)}) observed again, "
-            "and the differences are published"
-        )
-    if plan.to_recompute:
-        what = "left to the next scheduled run"
-        if plan.settles:
-            what = "recomputed by this run"
-        elif plan.missing:
-            what = "to recompute once the missing rows have landed again, or are accepted as lost"
-        days = days_named(plan.to_recompute)
-        yield f"{days} changed after being observed, or landed late: {what}"
-    if plan.to_recompute and since_ms is not None:
-        yield f"everything that arrived from {text_of(since_ms)} on is evaluated again"
-    elsewhere = sorted(status.missing - set(plan.missing))
-    if elsewhere:
-        yield (
-            f"rows of {days_named(elsewhere)} are missing from {spec.input_in_words} since they "
-            "were observed; nothing of this run needs them"
         )
 
 
