@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.deep]
 
-LIVES = int(os.environ.get("LIVES", "2"))
+LIVES = int(os.environ.get("LIVES", "1"))
 """For each kind of join."""
 FIRST = int(os.environ.get("FIRST_LIFE", "0"))
 NIGHTS = 8
