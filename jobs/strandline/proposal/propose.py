@@ -23,6 +23,8 @@ from strandline.proposal.yaml_text import Proposal
 from strandline.visible import number_of
 
 _PART_OF_TIME = re.compile(r"(?i)(^|_)(year|month|week|day|hour|minute|date|dt|ds)$")
+_SURE_OF_ARRIVAL, _LIKELY_OF_ARRIVAL = 0.99, 0.5
+"""The least share of rows whose partition is the day of arrival, for it to be chosen, or named."""
 _DAYS_OR_MONTHS = r"^\d{4}-\d{2}(-\d{2})?$"
 
 
@@ -130,7 +132,26 @@ def _arrival_date(table: Table, roles: Roles) -> tuple[str | None, Guess]:
     if table.files:
         why = "the partition that --land makes, the UTC day of arrival"
         return ARRIVAL_DATE, Guess(what, ARRIVAL_DATE, Certainty.SURE, why)
-    days = arrival_days(roles, table.sample)
+    shares = _shares_of_arrival(table, arrival_days(roles, table.sample))
+    name = max(shares, key=shares.__getitem__, default="")
+    share = shares.get(name, 0)
+    if share > _SURE_OF_ARRIVAL:
+        return name, Guess(what, name, Certainty.SURE, "a partition, and the UTC day of arrival")
+    why = "no partition is the UTC day of arrival: each run reads the whole table"
+    if share > _LIKELY_OF_ARRIVAL:
+        why += (
+            f"; {name} is it in {share:.1%} of the rows: as arrival_date it makes the others "
+            "malformed (arrival_outside_partition)"
+        )
+    return None, Guess(what, "null", Certainty.LIKELY, why)
+
+
+def _shares_of_arrival(table: Table, days: pa.Array) -> dict[str, float]:
+    """The share of the rows for which a partition of days is the UTC day of arrival, by its name.
+
+    Rows without a partition or an arrival do not count.
+    """
+    shares = {}
     for name in table.partitions:
         try:
             values = table.sample.column(name).cast(pa.date32()).to_pylist()
@@ -138,10 +159,5 @@ def _arrival_date(table: Table, roles: Roles) -> tuple[str | None, Guess]:
             continue
         pairs = zip(values, days.to_pylist(), strict=True)
         both = [(a, b) for a, b in pairs if a is not None and b is not None]
-        share = sum(a == b for a, b in both) / max(1, len(both))
-        if share > 0.99:
-            return name, Guess(
-                what, name, Certainty.SURE, "a partition, and the UTC day of arrival"
-            )
-    why = "no partition is the UTC day of arrival: each run reads the whole table"
-    return None, Guess(what, "null", Certainty.LIKELY, why)
+        shares[name] = sum(a == b for a, b in both) / max(1, len(both))
+    return shares
