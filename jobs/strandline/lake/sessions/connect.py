@@ -17,7 +17,7 @@ import pyspark
 import strandline
 from strandline.errors import InputError, RetryableError, telling_line
 from strandline.lake.sessions.protocol import HadoopPlaces, opened
-from strandline.lake.sessions.remote import connected, retry
+from strandline.lake.sessions.remote import connected, limit_retries
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
 from strandline.spec.common import EngineName
 
@@ -52,7 +52,7 @@ class ConnectSession(HadoopPlaces):
 
         It is asked after a failure, so all calls from then on give up soon.
         """
-        retry(self.spark, _LAST_RETRIES)
+        limit_retries(self.spark, _LAST_RETRIES)
         try:
             self.spark.range(1).count()
         except Exception:  # noqa: BLE001 - gRPC has its own errors, and PySpark others
@@ -96,7 +96,7 @@ def start_connect(
     settings = {**EVERYWHERE, **(conf or {})}
     try:
         spark = connected(remote, {"spark.app.name": app_name}, extra="connect")
-        retry(spark, _RETRIES)
+        limit_retries(spark, _RETRIES)
         version = spark.version
     except InputError:
         raise

@@ -24,7 +24,7 @@ from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.machine import others_who_may_log_in
 from strandline.lake.sessions.protocol import opened
-from strandline.lake.sessions.remote import connected, keep_settings, retry
+from strandline.lake.sessions.remote import connected, keep_settings, limit_retries
 from strandline.lake.sessions.settings import EVERYWHERE, WITHOUT_LINES
 from strandline.lake.store.places import is_uri, uri_of
 from strandline.spec.common import EngineName
@@ -141,7 +141,7 @@ def start_embedded(
         server, target = _served(folder, server_settings, trust_this_machine, needs_network)
         spark = connected(target, settings, extra="sail")
         spark.client.disable_reattachable_execute()
-        retry(spark, _RETRIES)
+        limit_retries(spark, _RETRIES)
         keep_settings(spark)
     except BaseException as error:
         if server is not None:

@@ -89,7 +89,7 @@ def _opened(server: Any, seconds: float) -> Any:
     return server
 
 
-def retry(spark: SparkSession, times: int) -> None:
+def limit_retries(spark: SparkSession, times: int) -> None:
     """Limit the retries of each failed call: 4 take some seconds, 6 about a minute.
 
     By default the client retries for ten minutes. A server that was restarted in this time has
