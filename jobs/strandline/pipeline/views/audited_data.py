@@ -147,15 +147,7 @@ class AuditedData:
     @cached_property
     def _rows(self) -> Mapping[date, RowsOfDay]:
         """The observed rows of each arrival day."""
-        records = self._timeline.rows("day", ["arrival_date", "event_date", "records"])
-        day_map: pd.DataFrame = records.to_pandas().dropna(subset=["event_date"])
-        return rows_of_days(day_map, self._malformed)
-
-    @cached_property
-    def _malformed(self) -> pd.DataFrame:
-        rows = self._timeline.rows("malformed", ["arrival_date", "reason", "records"])
-        frame: pd.DataFrame = rows.to_pandas()
-        return frame
+        return rows_by_day(TimelineTable.open(self.store))
 
     @cached_property
     def _without_day(self) -> pd.DataFrame:
@@ -165,6 +157,9 @@ class AuditedData:
         reasons = [] if rows is None else rows["reason"].to_pylist()
         return pd.DataFrame({"arrival_date": None, "reason": reasons, "records": 1})
 
-    @cached_property
-    def _timeline(self) -> TimelineTable:
-        return TimelineTable.open(self.store)
+
+def rows_by_day(timeline: TimelineTable) -> dict[date, RowsOfDay]:
+    """The observed rows of each arrival day of a timeline."""
+    records = timeline.rows("day", ["arrival_date", "event_date", "records"]).to_pandas()
+    malformed = timeline.rows("malformed", ["arrival_date", "reason", "records"]).to_pandas()
+    return rows_of_days(records.dropna(subset=["event_date"]), malformed)

@@ -29,7 +29,8 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
-from strandline.lake.timeline.timeline import channel_days, read_facts
+from strandline.lake.timeline.timeline import channel_days
+from strandline.pipeline.views.audited_data import rows_by_day
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.kept_advice import kept_advice
@@ -176,7 +177,7 @@ def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:
         runs=_frame(_steps(store), _STEPS),
         latest=watermarks.channels,
         source=watermarks.source,
-        arrivals=_arrivals(store, days),
+        records=_records(store, days),
         values=frequent_values(store, days, spec),
     )
 
@@ -190,10 +191,10 @@ def _read(summary: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _arrivals(store: Store, days: Days) -> dict[date, int]:
-    """The number of rows of the shown arrival days, as far as the landing table's log has it."""
-    facts = read_facts(TimelineTable.open(store, days.rows_of("timeline")))
-    return {day: of_day.rows for day, of_day in facts.items() if of_day.rows is not None}
+def _records(store: Store, days: Days) -> dict[date, int]:
+    """The number of well-formed records of each shown arrival day."""
+    found = rows_by_day(TimelineTable.open(store, days.rows_of("timeline")))
+    return {day: of_day.well_formed for day, of_day in found.items()}
 
 
 def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:

@@ -141,7 +141,7 @@ def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown | None) -
     return {
         "calendar": calendar(tables.completeness),
         "late_calendar": late_calendar(tables.completeness),
-        "volume": volume(tables.arrivals, since, until),
+        "volume": volume(tables.records, since, until),
         "quarantine": quarantine_plots(tables.quarantine),
         "who": () if tables.values is None else who(tables.values, named),
         "lateness": lateness_plot(tables.lateness),

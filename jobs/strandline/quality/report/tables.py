@@ -30,7 +30,7 @@ class ReportTables:
         latest: rows as in `channels` up to the last observed day, with the last row of each
             channel; None: `channels` has them.
         source: the state of the source after the last observed day, if channels can go idle.
-        arrivals: the rows of each shown arrival day, if known.
+        records: the well-formed records of each shown arrival day.
         values: counts of late and of malformed rows by the values of low-cardinality columns:
             `group`, `column`, `value`, `records`; None: not known.
         advice: the last result of the advisor; None: there is none.
@@ -44,7 +44,7 @@ class ReportTables:
     runs: pd.DataFrame
     latest: pd.DataFrame | None = None
     source: SourceState | None = None
-    arrivals: Mapping[date, int] = field(default_factory=dict)
+    records: Mapping[date, int] = field(default_factory=dict)
     values: pd.DataFrame | None = None
     advice: Mapping[str, Any] | None = None
     before: Mapping[str, Any] | None = None
