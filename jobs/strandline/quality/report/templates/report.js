@@ -188,7 +188,7 @@ function heat(place, figure, width) {
 
 function bars(place, figure, width) {
   const [svg, inner] = frame(place, figure, width);
-  const days = Math.max(figure.x[figure.x.length - 1] + 1, 14), wide = inner.width / days;
+  const days = figure.x[figure.x.length - 1] + 1, wide = inner.width / Math.max(days, 14);
   const sums = figure.x.map((_, at) => figure.series.reduce((sum, one) => sum + (one.values[at] || 0), 0));
   const usual = (figure.band || []).map((band) => (band ? band[1] : 0));
   const largest = Math.max(...sums, ...usual, 1), y = (value) => inner.height * (1 - value / largest);
