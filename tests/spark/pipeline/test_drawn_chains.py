@@ -86,7 +86,7 @@ class Lives:
 
     def night(self, decisions: tuple[str, ...]) -> None:
         """The first pipeline's, and then the second one's."""
-        scheduled = self.chance.random() < 0.4
+        scheduled = self.chance.random() < 0.7  # else its days hardly pass
         self.first.decide("scheduled" if scheduled else self.chance.choice(OF_THE_FIRST))
         self.first.assert_balanced()
         self.second.today = max(2, self.first.today - 1)
