@@ -16,6 +16,7 @@ import pyspark
 
 import strandline
 from strandline.errors import InputError, RetryableError, telling_line
+from strandline.lake.sessions.exceptions import require_answers
 from strandline.lake.sessions.protocol import HadoopPlaces, opened
 from strandline.lake.sessions.remote import connected, limit_retries
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
@@ -54,7 +55,7 @@ class ConnectSession(HadoopPlaces):
         """
         limit_retries(self.spark, _LAST_RETRIES)
         try:
-            self.spark.range(1).count()
+            require_answers(self.spark)
         except Exception:  # noqa: BLE001 - gRPC has its own errors, and PySpark others
             return True
         return False

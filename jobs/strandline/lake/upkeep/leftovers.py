@@ -30,12 +30,6 @@ def dead_staging(store: Store, state: PipelineState, before: datetime) -> dict[s
     return {"runs": [*dead], **_size(file for files in dead.values() for file in files)}
 
 
-def drop_staging(store: Store, state: PipelineState, before: datetime) -> None:
-    """Remove the staging of `dead_staging`."""
-    for run_id, _ in _dead(store, state, before):
-        store.drop_staging(run_id)
-
-
 def old_reports(store: Store, before: datetime) -> dict[str, int]:
     """The `files` and `bytes` of audit results and their pages from before an instant."""
     return _size(_reports(store, before))

@@ -141,7 +141,8 @@ def maintain(
         dead = leftovers.dead_staging(todo.store, state, old)["runs"]
         days = number_of(retention.staging_days, "day")
         drop_prepared(todo.ledger, dead, f"maintain removed its staging after {days}")
-        leftovers.drop_staging(todo.store, state, old)
+        for dead_run in dead:
+            todo.store.drop_staging(dead_run)
         todo.ledger.forget(spent_steps(state, todo.before(retention.ledger_days)))
     leftovers.drop_reports(todo.store, todo.before(retention.report_days))
     with storage_errors(todo.store.root), todo.store.ledger_lock():
