@@ -34,7 +34,7 @@ from strandline.pipeline.plan.published_rows import (
     last_slot,
     states_in,
 )
-from strandline.pipeline.plan.results_changed import first_moved
+from strandline.pipeline.plan.results_changed import first_to_rebuild
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.repeated import request_fingerprint
 from strandline.pipeline.request.request import Request
@@ -263,7 +263,7 @@ def _first_not_final(
     return (
         first
         if observation.status.recomputes
-        else min(first, first_moved(ctx, state, observation, request.until_ms))
+        else min(first, first_to_rebuild(ctx, state, observation, request.until_ms))
     )
 
 

@@ -7,7 +7,7 @@ has published are rebuilt by these rules, over the results as they are now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from strandline.engine.calendar.placed import placed
+from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.lake.landing.landing import Landing
@@ -129,9 +130,7 @@ def ranges_changed(landing: ResultsLanding, state: PipelineState) -> list[TimeRa
     last = _last_over_all(state)
     if last is None or last.landing_version is None or not landing.spec.by_slots:
         return []
-    open_ms = last.first_open_ms
-    if open_ms is None:
-        open_ms = last.range.end_ms if last.range else EVERYTHING.start_ms
+    open_ms = _open_from(last)
     dates = _dates_changed(landing, last.landing_version, last.landing_id)
     if dates is None:
         return [TimeRange(EVERYTHING.start_ms, open_ms)]
@@ -166,6 +165,13 @@ def _last_over_all(state: PipelineState) -> Entry | None:
     return next((run for run in over_all if not any(run.position in r for r in without)), None)
 
 
+def _open_from(last: Entry) -> int:
+    """The start of the first window that was not closed, or that had no record, after a run."""
+    if last.first_open_ms is not None:
+        return last.first_open_ms
+    return last.range.end_ms if last.range else EVERYTHING.start_ms
+
+
 def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
     """The range of starts of windows with results of first windows that start on a day."""
     ids = first.ids_within(TimeRange(midnight_ms, midnight_ms + DAY_MS))
@@ -178,21 +184,50 @@ def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
     return TimeRange(start_ms, int(newest[1]) + grid.span_ms)
 
 
-def first_moved(
+def first_to_rebuild(
     ctx: Context, state: PipelineState, observation: Observation, horizon_ms: int
 ) -> int:
-    """The start of the first closed slot that now fires or closes at another time.
+    """The start of the first window to rebuild, whatever the watermark makes final now.
 
-    The end of all instants if there is none, or if no observed day has changed.
+    It is the first that the rebuilds of changed results leave to the scheduled run, or the first
+    closed slot that now fires or closes at another time. The end of all instants if there is none.
     """
-    days = observation.status.changes.changed | observation.status.changes.behind
+    last = _last_over_all(state)
+    if last is None:
+        return END_OF_INSTANTS_MS
+    changes = observation.status.changes
+    days = changes.changed | changes.behind | _observed_since(last, ctx.store)
     slots = _closed_since(ctx.store.table("completeness"), min(days)) if days else []
+    moved_ms = _first_moved(slots, observation.history, Clock(horizon_ms, tuple(state.closures)))
+    return min(_open_from(last), moved_ms)
+
+
+def _observed_since(run: Entry, store: Store) -> set[date]:
+    """The arrival days that were observed after a run had published: new ones, and changed ones.
+
+    The first of all days, if it is not known which.
+    """
+    timeline, version = store.table("timeline"), (run.versions or {}).get("timeline")
+    if timeline is None or version is None:
+        return {date.min}
+    days = days_changed(timeline, "arrival_date", version)
+    return {date.min} if days is None else days
+
+
+def _first_moved(slots: Sequence[Sequence[int]], history: History, clock: Clock) -> int:
+    """The start of the first of some closed slots that now fires or closes at another time.
+
+    The end of all instants if there is none.
+
+    Args:
+        slots: of each its start, its end, and when it fired and closed.
+        history: everything observed below the horizon.
+        clock: the horizon, and the closures in force.
+    """
     if not slots:
         return END_OF_INSTANTS_MS
     starts, ends, fired, closed = np.array(slots, dtype=np.int64).T
-    history = observation.history
     ids = ends if history.grid.cumulative else starts
-    clock = Clock(horizon_ms, tuple(state.closures))
     now = placed(ids.tolist(), history.grid, history.axis, history.crossings, clock)
     same = (now["fire_at_ms"].fillna(-1) == fired) & (now["close_at_ms"].fillna(-1) == closed)
     return int(min(starts[~same.to_numpy(dtype=bool)], default=END_OF_INSTANTS_MS))
