@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.publish.abandon import drop_run
 from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.views.status import status_of
+from strandline.spec.join import SIDES
 
 if TYPE_CHECKING:
     import random
@@ -162,3 +163,16 @@ class Life(Person):
         self.land(first)
         self.landed = first
         self.waiting = [row for row in rows if row not in first]
+
+
+def by_side(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    rows = list(rows)
+    return {name: [row for row in rows if row["side"] == name] for name in SIDES}
+
+
+class LifeOfTwo(Life):
+    """Its rows are of either landing table, as their `side` says."""
+
+    def land(self, rows: Sequence[dict[str, Any]], **more: Any) -> None:
+        for name, chosen in by_side(rows).items():
+            super().land(chosen, table=f"landing/{name}", **more)

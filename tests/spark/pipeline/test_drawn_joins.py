@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import os
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from changes import days_of_a_life
-from decided import DECISIONS, END, HEALED, LAST, LATENESS_ALONE, Life
+from decided import DECISIONS, END, HEALED, LAST, LATENESS_ALONE, LifeOfTwo, by_side
 from joined import COGROUP, JOIN, PAIRED, Join
 
 from strandline.spec import parse_spec
 from strandline.spec.join import SIDES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 pytestmark = [pytest.mark.spark, pytest.mark.deep]
 
@@ -45,19 +42,6 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 IDLE = (("1h", "2h"), (None, None), (None, "5h"))
 """After what either side falls idle."""
-
-
-def by_side(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    rows = list(rows)
-    return {name: [row for row in rows if row["side"] == name] for name in SIDES}
-
-
-class LifeOfTwo(Life):
-    """Its rows are of either landing table, as their `side` says."""
-
-    def land(self, rows: Sequence[dict[str, Any]], **more: Any) -> None:
-        for name, chosen in by_side(rows).items():
-            super().land(chosen, table=f"landing/{name}", **more)
 
 
 def content_of(kind: str, chance: random.Random) -> dict[str, Any]:

@@ -179,6 +179,11 @@ def test_an_acknowledged_finding_stands_no_more_until_a_later_run_has_it(standin
     both = replace(seen, acknowledged={"expect_a": "said", "expect_b": "said"})
     assert standing(*nights, both) == []
     assert standing(*nights, both, day(4, "a")) == [("a", "r4")]
+    # a rejected run that is accepted after its finding was acknowledged finds nothing again
+    rejected = replace(nights[1], step="rejected")
+    accepted = replace(nights[1], position=4)
+    assert standing(nights[0], rejected, both, accepted) == []
+    assert standing(nights[0], both, accepted) == [("b", "r2")]
 
 
 def test_what_a_run_found_that_was_taken_back_is_no_finding_and_what_stood_before_is_one_again(

@@ -121,6 +121,9 @@ def test_rows_that_cross_midnight_show_that_a_column_is_the_events_day():
     assert "8 rows are arrival_outside_partition" in (looks_like_event_date(days, [DAY]) or "")
     assert looks_like_event_date({DAY: RowsOfDay(280, outside, within_a_date=False)}, [DAY]) is None
     assert looks_like_event_date({DAY: RowsOfDay(280)}, [DAY]) is None
+    # a stray row on a calm day is no sign where rows of other days have arrived later
+    before = {DAY - timedelta(days=1): RowsOfDay(280, within_a_date=False)}
+    assert looks_like_event_date(before | days, [DAY]) is None
 
 
 # ---------------------------------------------------------------------------------------- freshness

@@ -166,7 +166,7 @@ class _InForce:
         found = [
             one
             for one in findings_in(audit.audit or (), audit.run_id)
-            if audit.position > self.acknowledged_until(one.name)
+            if self._found_at(audit) > self.acknowledged_until(one.name)
         ]
         is_published, is_latest = audit.step == "published", audit.run_id in self.latest
         if is_published:
@@ -184,6 +184,14 @@ class _InForce:
                 stands = is_latest
             if stands:
                 yield one
+
+    def _found_at(self, audit: Entry) -> int:
+        """The position of the step from which on the findings of a run are shown.
+
+        A run that was rejected has shown them before it was accepted.
+        """
+        rejected = (one for one in self.state.runs[audit.run_id] if one.step == "rejected")
+        return next(rejected, audit).position
 
     def _windows_of(self, audit: Entry) -> TimeRange:
         """The range of a run's windows, from the first window that has accepted a record on."""

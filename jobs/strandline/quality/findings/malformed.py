@@ -122,12 +122,17 @@ def checks_of_malformed(
 def looks_like_event_date(days: Mapping[date, RowsOfDay], checked: Sequence[date]) -> str | None:
     """A note that the column of arrival dates looks like one of event dates; None if it does not.
 
-    It does if rows are outside their partition, and every other row has its event time on its
-    partition's date: then a row is outside exactly if it arrived after the midnight of its event.
+    It does if rows are outside their partition, and every other row up to now, on earlier days too,
+    has its event time on its partition's date: then a row is outside exactly if it arrived after
+    the midnight of its event. One calm day tells nothing if rows of other days arrive later.
+
+    Args:
+        days: the rows of every known arrival day.
+        checked: the days of the run.
     """
     parts = [days[day] for day in checked if day in days]
     outside = sum(part.malformed.get("arrival_outside_partition", 0) for part in parts)
-    if not outside or not all(part.within_a_date for part in parts):
+    if not outside or not all(part.within_a_date for part in days.values()):
         return None
     rows = "1 row is" if outside == 1 else f"{outside:,} rows are"
     return (
