@@ -67,6 +67,21 @@ KINDS: dict[str, dict[str, Any]] = {
         "allowed_lateness": "20h",
     },
 }
+EDITS: tuple[dict[str, Any], ...] = (
+    {"allowed_lateness": "0s"},
+    {"allowed_lateness": "6h"},
+    {"watermark__bound": "10m"},
+    {"watermark__bound": "3h"},
+    {"watermark__idleness": "4h"},
+    {"watermark__idleness": ...},
+    {"source__channels": ["a"]},
+    {"source__channels": ["a", "b"]},
+    {"source__valid": "amount < 95"},
+    {"source__valid": ...},
+    {"aggregates": {"total": "sum(amount)", "mean": "avg(amount)", "most": "max(amount)"}},
+)
+"""Of the pipeline's file, between two nights; the windows stay."""
+EDITED = ("tumbling", "days", "sliding", "cumulative", "sessions", "early", "the last two")
 LENIENT = {"quality__max_removed_share": 1.0, "quality__gaps": "allow"}
 
 
@@ -89,3 +104,29 @@ def test_whatever_people_decide_the_books_balance_and_a_backfill_of_all_leaves_a
     life.end()
     assert_told_by_replay(line, life.landed, END)
     assert not line.advance(END).changed, life.story
+
+
+@pytest.mark.parametrize("number", range(FIRST, FIRST + LIVES))
+@pytest.mark.parametrize("kind", EDITED)
+def test_however_its_file_is_edited_meanwhile_a_backfill_of_all_leaves_what_the_last_one_says(
+    spark, tmp_path, kind, number
+):
+    chance = random.Random(f"{kind} {number} edited")
+    rows = days_of_a_life(LAST, chance)
+    file = {**KINDS[kind], **LENIENT}
+    line = Line(spark, tmp_path, a_spec(**file))
+    life = Life(line, lambda rules: line.of(a_spec(**file | named(rules))), chance)
+    life.begin(rows)
+    for _ in range(NIGHTS):
+        if chance.random() < 0.4:
+            edit = chance.choice(EDITS)
+            file |= edit
+            life.line = line.of(a_spec(**file))
+            life.story.append(f"edited: {edit}")
+        life.decide(chance.choice(DECISIONS))
+        life.assert_balanced()
+
+    life.let_land(life.waiting)
+    life.end()
+    assert_told_by_replay(life.line, life.landed, END)
+    assert not life.line.advance(END).changed, life.story
