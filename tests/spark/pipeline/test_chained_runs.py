@@ -125,6 +125,32 @@ def test_slots_that_close_earlier_by_rows_landed_late_follow_though_their_result
     assert not chain.days.advance("5").changed
 
 
+def test_they_follow_too_where_a_run_by_hand_has_observed_these_rows_during_a_scheduled_run(
+    spark, tmp_path
+):
+    chain = Chain(spark, tmp_path, **SIX_HOURS, allowed_lateness="6h")
+    rows = [*ROWS, *in_both("2 00:50", "2 00:50", -5)]
+    more = [*rows, *in_both("2 03:00", "2 07:00", -1)]
+    land(tmp_path, rows)
+    for line in (chain.hours, chain.days):
+        line.advance("4")
+    chain.hours.advance("5")
+    begun = []
+
+    def progress(begins: str) -> None:
+        if begins == "audit" and not begun:
+            begun.append(begins)
+            land(tmp_path, more)
+            chain.hours.advance("6")
+            chain.days.backfill("1 00:15", "1 06:15")
+
+    chain.days.run(Request("advance", to_ms=instant("5")), progress)
+    kinds = [step.kind for step in chain.days.ledger if step.step == "published"]
+    assert (begun, kinds) == (["audit"], ["advance", "backfill", "advance"])
+    chain.days.advance("6")
+    assert_told(chain, more, "6")
+
+
 def test_windows_that_no_run_has_built_are_built_though_rows_landed_late_make_them_final(
     spark, tmp_path
 ):

@@ -38,6 +38,7 @@ from strandline.model.intervals import (
     midnight_of,
     parts_outside,
 )
+from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.kept import closed_part
 from strandline.pipeline.plan.published_rows import states_in
@@ -195,23 +196,26 @@ def first_to_rebuild(
     last = _last_over_all(state)
     if last is None:
         return END_OF_INSTANTS_MS
-    changes = observation.status.changes
-    days = changes.changed | changes.behind | _observed_since(last, ctx.store)
+    status = observation.status
+    observed = _observed_since(last, status, ctx.store)
+    days = status.changes.changed | status.changes.behind | observed
     slots = _closed_since(ctx.store.table("completeness"), min(days)) if days else []
     moved_ms = _first_moved(slots, observation.history, Clock(horizon_ms, tuple(state.closures)))
     return min(_open_from(last), moved_ms)
 
 
-def _observed_since(run: Entry, store: Store) -> set[date]:
-    """The arrival days that were observed after a run had published: new ones, and changed ones.
+def _observed_since(run: Entry, status: LandingStatus, store: Store) -> set[date]:
+    """The arrival days that a run has not known as they are observed now: new ones, changed ones.
 
-    The first of all days, if it is not known which.
+    They were observed after the run had published, or meanwhile in newer results. The first of all
+    days, if it is not known which.
     """
     timeline, version = store.table("timeline"), (run.versions or {}).get("timeline")
     if timeline is None or version is None:
         return {date.min}
-    days = days_changed(timeline, "arrival_date", version)
-    return {date.min} if days is None else days
+    days, read = days_changed(timeline, "arrival_date", version), run.landing_version or 0
+    newer = {day for day, facts in status.known.items() if facts.landing_version > read}
+    return {date.min} if days is None else days | newer
 
 
 def _first_moved(slots: Sequence[Sequence[int]], history: History, clock: Clock) -> int:
