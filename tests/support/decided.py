@@ -11,6 +11,7 @@ from replayed import assert_books_balance
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.state import PipelineState
+from strandline.pipeline.manage.maintain import Retention, maintain
 from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.publish.abandon import drop_run
 from strandline.pipeline.publish.publish_prepared import publish_prepared
@@ -33,6 +34,8 @@ OFTEN = ("scheduled", "by hand", "by other rules", "revert", "rows land late")
 DECISIONS = (*OFTEN, *OFTEN, "scheduled", "again", "close", "prepare", "edit a row")
 HEALED = tuple(one for one in DECISIONS if one not in {"by other rules", "close"})
 """Those of which no scheduled run lets anything stand: the next one leaves a replay's tables."""
+AT_ONCE = Retention(keep_days=0, staging_days=0, report_days=0, ledger_days=0)
+"""Upkeep that keeps nothing that it may remove."""
 BEFORE_ALL, LAST = "2024-02-28T00:00:00Z", 4
 END = str(LAST + 2)
 
@@ -84,6 +87,9 @@ class Person:
             if done:
                 run_id = chance.choice(done).run_id
                 revert_run(line.spec, line.lake, run_id, line.spark, reason="drawn")
+        elif what == "maintain":
+            if line.ledger:
+                maintain(line.spec, line.lake, AT_ONCE)
         elif what == "prepare":
             until = str(max(2, self.today - 1))
             run_id = line.backfill("1", until, as_of=str(self.today), prepare=True).run_id

@@ -85,86 +85,17 @@ def test_hours_add_up_run_after_run_also_where_an_old_day_has_grown(chain, tmp_p
     assert published[0].range == closed
     assert published[0].run_id in done
     assert still_to_rebuild(chain) == []
-    # whoever takes the last run back has results that have changed since the one before
+    # whoever takes the last run back has the rebuild of these results still; not if that goes, too
     back = replace(published[1], kind="revert", position=10**6, completes_ms=None)
-    assert ranges_changed(landing_of(chain), PipelineState.of([*chain.days.ledger, back])) == [
-        closed
-    ]
+    taken_back = [*chain.days.ledger, back]
+    assert ranges_changed(landing_of(chain), PipelineState.of(taken_back)) == []
+    back = replace(back, position=back.position + 1, reverts=published[0].run_id)
+    assert ranges_changed(landing_of(chain), PipelineState.of([*taken_back, back])) == [closed]
 
 
 def of_results(outcome: Outcome) -> list[str]:
     """What a run says of the results that have changed."""
     return [note for note in outcome.notes if note.startswith("results of meter have changed")]
-
-
-def in_both(arrived: str, happened: str, position: int) -> list[dict[str, Any]]:
-    """A record of each source, since the watermark is that of the slower one."""
-    return [
-        a_record(arrived, happened, name, device="d2", position=position - 2 * (name == "b"))
-        for name in "ab"
-    ]
-
-
-@pytest.mark.parametrize("by_hand", [False, True], ids=["at once", "after a run by hand"])
-def test_slots_that_close_earlier_by_rows_landed_late_follow_though_their_results_do_not_change(
-    spark, tmp_path, by_hand
-):
-    chain = Chain(spark, tmp_path, **SIX_HOURS, allowed_lateness="6h")
-    rows = [*ROWS, *in_both("2 00:50", "2 00:50", -5)]  # so that the hours of the first are closed
-    land(tmp_path, rows)
-    chain.hours.advance("5")
-    chain.days.advance("5")
-    # on the second, both sources go ahead by four hours for a while
-    more = [*rows, *in_both("2 03:00", "2 07:00", -1)]
-    land(tmp_path, more)
-    chain.hours.advance("5")
-    if by_hand:  # it observes the days that have changed
-        chain.days.backfill("3 00:15", "4 00:15")
-    chain.days.advance("5")
-    assert_told(chain, more, "5")
-    assert not chain.days.advance("5").changed
-
-
-def test_they_follow_too_where_a_run_by_hand_has_observed_these_rows_during_a_scheduled_run(
-    spark, tmp_path
-):
-    chain = Chain(spark, tmp_path, **SIX_HOURS, allowed_lateness="6h")
-    rows = [*ROWS, *in_both("2 00:50", "2 00:50", -5)]
-    more = [*rows, *in_both("2 03:00", "2 07:00", -1)]
-    land(tmp_path, rows)
-    for line in (chain.hours, chain.days):
-        line.advance("4")
-    chain.hours.advance("5")
-    begun = []
-
-    def progress(begins: str) -> None:
-        if begins == "audit" and not begun:
-            begun.append(begins)
-            land(tmp_path, more)
-            chain.hours.advance("6")
-            chain.days.backfill("1 00:15", "1 06:15")
-
-    chain.days.run(Request("advance", to_ms=instant("5")), progress)
-    kinds = [step.kind for step in chain.days.ledger if step.step == "published"]
-    assert (begun, kinds) == (["audit"], ["advance", "backfill", "advance"])
-    chain.days.advance("6")
-    assert_told(chain, more, "6")
-
-
-def test_windows_that_no_run_has_built_are_built_though_rows_landed_late_make_them_final(
-    spark, tmp_path
-):
-    chain = Chain(spark, tmp_path, **SIX_HOURS)
-    rows = in_both("1 12:00", "1 11:50", -1)
-    land(tmp_path, rows)
-    chain.hours.advance("3")
-    chain.days.advance("3")
-    of_the_second = [*in_both("2 10:00", "2 09:50", -5), *in_both("2 20:00", "4 20:00", -9)]
-    land(tmp_path, [*rows, *of_the_second])
-    chain.hours.advance("4")
-    chain.days.advance("4")
-    assert_told(chain, [*rows, *of_the_second], "4")
-    assert not chain.days.advance("4").changed
 
 
 def test_days_stand_as_what_has_landed_for_the_hours_goes_by_retention(chain, tmp_path):

@@ -71,8 +71,9 @@ KINDS: dict[str, tuple[Content | None, Sequence[Content]]] = {
     "over a cogroup, three": (COGROUP, [OURS | SIX, TOTAL | DAY]),
 }
 """The file of the first one (None: hours of one landing table), and of those after it."""
-OF_THE_FIRST = tuple(one for one in DECISIONS if one != "scheduled")
-OF_LATER = tuple(one for one in DECISIONS if one not in {"rows land late", "edit a row"})
+OF_THE_FIRST = (*(one for one in DECISIONS if one != "scheduled"), "maintain")
+OF_LATER = (*(one for one in DECISIONS if one not in {"rows land late", "edit a row"}), "maintain")
+FOLLOWING = (*("scheduled",) * 6, *(None,) * 2, "maintain")
 
 
 class Row:
@@ -195,9 +196,9 @@ def test_whatever_is_decided_on_the_first_of_a_row_the_others_scheduled_runs_fol
     row = Row(spark, tmp_path / "lake", kind, number)
     row.first.begin(rows_of(row))
     for _ in range(NIGHTS):
-        run = [("scheduled" if row.chance.random() < 0.6 else None) for _ in row.later]
+        run = [row.chance.choice(FOLLOWING) for _ in row.later]
         row.night(run)
-        if None not in run:
+        if {*run} == {"scheduled"}:
             row.assert_as_if_anew(tmp_path / "anew")
     row.end(decided=False)
     row.assert_as_one_run_each(tmp_path / "whole")
@@ -211,7 +212,7 @@ def test_whatever_is_decided_on_all_of_a_row_a_backfill_of_all_of_each_leaves_wh
     row = Row(spark, tmp_path / "lake", kind, number)
     row.first.begin(rows_of(row))
     healed = row.chance.random() < 0.5
-    decisions = [one for one in OF_LATER if not healed or one in HEALED]
+    decisions = [one for one in OF_LATER if not healed or one in {*HEALED, "maintain"}]
     for _ in range(NIGHTS):
         row.night([row.chance.choice(decisions) for _ in row.later])
     row.end(decided=not healed)

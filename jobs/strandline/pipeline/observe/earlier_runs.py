@@ -65,6 +65,9 @@ class EarlierRuns:
             are.
         late_slots: gives the slots before an instant that have published late records which arrived
             since another instant.
+        has_slots_outside: whether slots with records are published outside a range.
+        observed_since: over results, the arrival days that were observed otherwise since the last
+            run over everything, or now.
         known_until_ms: the midnight up to which the results of the other pipeline are known; None:
             the source is a landing table.
         known_ms: the instant up to which they are known.
@@ -83,6 +86,8 @@ class EarlierRuns:
     last_slot_ms: int | None = None
     late_slots: Callable[[int, int], frozenset[int]] = lambda before_ms, since_ms: frozenset()
     last_end: Callable[[TimeRange], int | None] = lambda within: None
+    has_slots_outside: Callable[[TimeRange], bool] = lambda within: False
+    observed_since: tuple[date, ...] = ()
     known_until_ms: int | None = None
     known_ms: int | None = None
     states_in: Callable[[TimeRange], EdgeSlots] = lambda within: EdgeSlots()
@@ -115,13 +120,13 @@ class EarlierRuns:
     def base_ms(self, until_ms: int) -> int | None:
         """P: the midnight since which a scheduled run evaluates all arrivals again; None: all.
 
-        The earliest of the day before `until_ms`, the frontier, and the first day to recompute:
-        earlier arrivals cannot have changed.
+        The earliest of the day before `until_ms`, the frontier, and the first day to recompute, or
+        observed otherwise: earlier arrivals cannot have changed.
         """
         if self.frontier_ms is None:
             return None
-        to_recompute = [midnight_of(day) for day in self.to_recompute]
-        return min([until_ms - DAY_MS, self.frontier_ms, *to_recompute])
+        changed = [midnight_of(day) for day in (*self.to_recompute, *self.observed_since)]
+        return min([until_ms - DAY_MS, self.frontier_ms, *changed])
 
     def settled_by(self, completes_ms: int | None) -> tuple[date, ...]:
         """The days to recompute that a run settles: all, or none if it leaves out windows."""

@@ -56,7 +56,8 @@ def plan_backfill(
     clock = history.crossings.without_dropped_end(Clock(horizon_ms, tuple(in_force)))
     _require_order(within, history, clock)
     # by rules that are of this run alone nothing is done that later runs need not do
-    whole = _holds_all(within, history) and not request.overrides
+    of_file = not (request.overrides or request.keeps_closed)
+    whole = of_file and _holds_all(within, history) and not earlier.has_slots_outside(within)
     completes_ms = midnight_before(min(horizon_ms, status.ready_ms)) if whole else None
     return Plan(
         Scope(within),

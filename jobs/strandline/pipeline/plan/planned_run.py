@@ -30,11 +30,12 @@ from strandline.pipeline.plan.plan import (
 )
 from strandline.pipeline.plan.published_rows import (
     first_open,
+    has_slots_outside,
     last_end,
     last_slot,
     states_in,
 )
-from strandline.pipeline.plan.results_changed import first_to_rebuild
+from strandline.pipeline.plan.results_changed import days_observed_since, left_to_scheduled_run
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.repeated import request_fingerprint
 from strandline.pipeline.request.request import Request
@@ -225,8 +226,14 @@ def _earlier_runs(
     """The state that earlier runs have left, as far as this run needs it."""
     to_recompute = tuple(sorted({*state.days_to_recompute, *observation.days_to_recompute}))
     if request.kind == "backfill" or request.recreate:
-        return EarlierRuns(state, to_recompute, last_end=partial(last_end, ctx.store))
-    log = ctx.landing.log
+        return EarlierRuns(
+            state,
+            to_recompute,
+            last_end=partial(last_end, ctx.store),
+            has_slots_outside=partial(has_slots_outside, ctx.store),
+        )
+    log, status = ctx.landing.log, observation.status
+    observed = set() if status.recomputes else _observed_otherwise(ctx, state, status)
     earlier = EarlierRuns(
         state,
         to_recompute,
@@ -236,9 +243,12 @@ def _earlier_runs(
         states_in=partial(states_in, ctx.store),
         landed_before=partial(landed_before, ctx),
         whole_within=partial(whole_sessions, ctx, observation.history),
+        observed_since=tuple(sorted(observed)),
     )
     goes_back = log.horizon_ms is not None and state.has_later_horizon(log.horizon_ms)
-    if not (to_recompute or goes_back) and state.timeline_rules <= {ctx.spec.timeline_fingerprint}:
+    if not (to_recompute or observed or goes_back) and state.timeline_rules <= {
+        ctx.spec.timeline_fingerprint
+    }:
         return earlier
     # then what is published may have gone
     return replace(
@@ -246,6 +256,11 @@ def _earlier_runs(
         last_slot_ms=last_slot(ctx.store),
         late_slots=partial(late_slots, ctx),
     )
+
+
+def _observed_otherwise(ctx: Context, state: PipelineState, status: LandingStatus) -> set[date]:
+    """The days of results that the last run over everything has not known as they are now."""
+    return status.changes.changed | status.changes.behind | days_observed_since(state, ctx.store)
 
 
 def _first_not_final(
@@ -256,15 +271,14 @@ def _first_not_final(
     axis: Axis,
     watermark_ms: int,
 ) -> int:
-    """The start of the first window that a watermark does not make final."""
+    """The start of the first window that a watermark does not make final.
+
+    Over results, or of the first window that the rebuilds of changed results leave to this run.
+    """
     history = observation.history
     records = partial(ctx.landing.records, axis, history.days.rebuilt)
     first = kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
-    return (
-        first
-        if observation.status.recomputes
-        else min(first, first_to_rebuild(ctx, state, observation, request.until_ms))
-    )
+    return first if observation.status.recomputes else min(first, left_to_scheduled_run(state))
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:

@@ -99,6 +99,15 @@ def states_in(store: Store, within: TimeRange) -> EdgeSlots:
     return EdgeSlots(*(None if at is None else instant_of(at) for at in (closed, not_closed)))
 
 
+def has_slots_outside(store: Store, within: TimeRange) -> bool:
+    """Whether slots with records are published that start outside a range."""
+    table = store.table(COMPLETENESS.name)
+    if table is None:
+        return False
+    outside = ~started_in("slot_start", within) & ~ds.field("gap")
+    return bool(dataset_of(table).count_rows(filter=outside))
+
+
 def complete_until(
     store: Store, state: PipelineState, run: Entry, first_open_ms: int | None
 ) -> int | None:

@@ -1,23 +1,19 @@
 """The rebuilds that a pipeline over results needs after the other pipeline has changed some.
 
-Changed results change only the windows that they belong to. A changed watermark changes the slots
-that fire or close at other times, and all later ones. Kept windows that a run with overridden rules
-has published are rebuilt by these rules, over the results as they are now.
+Changed results change only the windows that they belong to. A changed watermark may change whatever
+a scheduled run computes from the first arrival day on that was observed again. Kept windows that a
+run with overridden rules has published are rebuilt by these rules, over the results as they are
+now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
 import numpy as np
-import pyarrow.dataset as ds
-from deltalake import DeltaTable
 
-from strandline.engine.calendar.placed import placed
-from strandline.engine.history.history import History
-from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.results_landing import ResultsLanding
@@ -25,24 +21,18 @@ from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.commits import days_changed
-from strandline.lake.store.reads import dataset_of
 from strandline.lake.store.store import Store
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
     EVERYTHING,
     TimeRange,
-    datetime_of,
-    instant_of,
     merged,
     midnight_of,
     parts_outside,
 )
-from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.kept import closed_part
 from strandline.pipeline.plan.published_rows import states_in
-from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request
 
 
@@ -131,13 +121,36 @@ def ranges_changed(landing: ResultsLanding, state: PipelineState) -> list[TimeRa
     last = _last_over_all(state)
     if last is None or last.landing_version is None or not landing.spec.by_slots:
         return []
-    open_ms = _open_from(last)
-    dates = _dates_changed(landing, last.landing_version, last.landing_id)
-    if dates is None:
-        return [TimeRange(EVERYTHING.start_ms, open_ms)]
-    ranges = _ranges_over(dates, landing)
-    closed = (TimeRange(one.start_ms, min(one.end_ms, open_ms)) for one in ranges)
-    return [one for one in closed if one.start_ms < one.end_ms]
+    closed = TimeRange(EVERYTHING.start_ms, _open_from(last))
+    found: list[TimeRange] = []
+    rebuilt: list[TimeRange] = []
+    for run in [*reversed(_rebuilt_since(last, state)), last]:
+        within = closed if run is last else run.range
+        changed = (one.shared_with(closed) for one in _ranges_changed_since(run, landing))
+        of_run = (one.shared_with(within) for one in changed if one and within)
+        found += parts_outside([one for one in of_run if one], rebuilt)
+        rebuilt += [within] if within else []
+    return merged(found)
+
+
+def _rebuilt_since(last: Entry, state: PipelineState) -> list[Entry]:
+    """The later runs in force by the pipeline's own rules that know no less than a run."""
+    before_reverts = _before_reverts(state)
+    return [
+        run
+        for run in state.in_force
+        if run.position > last.position
+        and not any(run.position in one for one in before_reverts)
+        and run.landing_version is not None
+        and not run.overrides
+        and (run.horizon_ms or 0) >= (last.horizon_ms or 0)
+    ]
+
+
+def _ranges_changed_since(run: Entry, landing: ResultsLanding) -> list[TimeRange]:
+    """The ranges of windows whose results have changed since a run; of all, if it is not known."""
+    dates = _dates_changed(landing, run.landing_version, run.landing_id)
+    return [EVERYTHING] if dates is None else _ranges_over(dates, landing)
 
 
 def _dates_changed(
@@ -161,9 +174,14 @@ def _last_over_all(state: PipelineState) -> Entry | None:
 
     After a revert, everything is published only from the next run over everything on.
     """
-    without = [range(pair.run.position, pair.by.position) for pair in state.taken_back]
+    without = _before_reverts(state)
     over_all = (run for run in reversed(state.published) if run.completes_ms is not None)
     return next((run for run in over_all if not any(run.position in r for r in without)), None)
+
+
+def _before_reverts(state: PipelineState) -> list[range]:
+    """The positions from each reverted run until its revert."""
+    return [range(pair.run.position, pair.by.position) for pair in state.taken_back]
 
 
 def _open_from(last: Entry) -> int:
@@ -185,64 +203,42 @@ def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
     return TimeRange(start_ms, int(newest[1]) + grid.span_ms)
 
 
-def first_to_rebuild(
-    ctx: Context, state: PipelineState, observation: Observation, horizon_ms: int
-) -> int:
-    """The start of the first window to rebuild, whatever the watermark makes final now.
+def left_to_scheduled_run(state: PipelineState) -> int:
+    """The start of the first window that the rebuilds of changed results leave to a scheduled run.
 
-    It is the first that the rebuilds of changed results leave to the scheduled run, or the first
-    closed slot that now fires or closes at another time. The end of all instants if there is none.
+    The end of all instants if no run over everything has published.
     """
     last = _last_over_all(state)
-    if last is None:
-        return END_OF_INSTANTS_MS
-    status = observation.status
-    observed = _observed_since(last, status, ctx.store)
-    days = status.changes.changed | status.changes.behind | observed
-    slots = _closed_since(ctx.store.table("completeness"), min(days)) if days else []
-    moved_ms = _first_moved(slots, observation.history, Clock(horizon_ms, tuple(state.closures)))
-    return min(_open_from(last), moved_ms)
+    return END_OF_INSTANTS_MS if last is None else _open_from(last)
 
 
-def _observed_since(run: Entry, status: LandingStatus, store: Store) -> set[date]:
-    """The arrival days that a run has not known as they are observed now: new ones, changed ones.
+def days_observed_since(state: PipelineState, store: Store) -> set[date]:
+    """The arrival days observed since a run over everything: new days, and days with other rows.
 
-    They were observed after the run had published, or meanwhile in newer results. The first of all
-    days, if it is not known which.
-    """
-    timeline, version = store.table("timeline"), (run.versions or {}).get("timeline")
-    if timeline is None or version is None:
-        return {date.min}
-    days, read = days_changed(timeline, "arrival_date", version), run.landing_version or 0
-    newer = {day for day, facts in status.known.items() if facts.landing_version > read}
-    return {date.min} if days is None else days | newer
-
-
-def _first_moved(slots: Sequence[Sequence[int]], history: History, clock: Clock) -> int:
-    """The start of the first of some closed slots that now fires or closes at another time.
-
-    The end of all instants if there is none.
+    Rows that land late in the other pipeline's landing table move its watermark, also where no
+    result changes. The first of all days if the days are not known; none without such a run.
 
     Args:
-        slots: of each its start, its end, and when it fired and closed.
-        history: everything observed below the horizon.
-        clock: the horizon, and the closures in force.
+        state: the pipeline's state, by its ledger.
+        store: the pipeline's tables.
     """
-    if not slots:
-        return END_OF_INSTANTS_MS
-    starts, ends, fired, closed = np.array(slots, dtype=np.int64).T
-    ids = ends if history.grid.cumulative else starts
-    now = placed(ids.tolist(), history.grid, history.axis, history.crossings, clock)
-    same = (now["fire_at_ms"].fillna(-1) == fired) & (now["close_at_ms"].fillna(-1) == closed)
-    return int(min(starts[~same.to_numpy(dtype=bool)], default=END_OF_INSTANTS_MS))
+    last, timeline = _last_over_all(state), store.table("timeline")
+    if last is None or timeline is None:
+        return set()
+    version = _timeline_known_to(last, state)
+    days = None if version is None else days_changed(timeline, "arrival_date", version)
+    return {date.min} if days is None else days
 
 
-def _closed_since(completeness: DeltaTable | None, day: date) -> list[list[int]]:
-    """The slots that have closed since a day: start, end, and when each fired and closed."""
-    if completeness is None:
-        return []
-    since = ds.field("closed_at") >= datetime_of(midnight_of(day))
-    names = ["slot_start", "slot_end", "fired_at", "closed_at"]
-    closed = (ds.field("state") == "closed") & since
-    rows = dataset_of(completeness).to_table(columns=names, filter=closed).to_pylist()
-    return [[instant_of(row[name]) for name in names] for row in rows]
+def _timeline_known_to(run: Entry, state: PipelineState) -> int | None:
+    """The version of the timeline that a run has known; None: it is not known.
+
+    If another run has observed days meanwhile, it is the last version before the run began.
+    """
+    meanwhile = any(
+        step.step == "observed" and run.base < step.position < run.position
+        for step in state.steps
+        if step.run_id != run.run_id
+    )
+    known = [step for step in state.whole if step.position <= run.base] if meanwhile else [run]
+    return (known[-1].versions or {}).get("timeline") if known else None

@@ -1,0 +1,158 @@
+"""A scheduled run over results, after rows of the other pipeline have landed again or late.
+
+It leaves what a first run over the same results leaves: also where no result has changed, only the
+watermark; where results have gone; and where other runs came in between.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from chained import Chain, assert_told
+from lakes import Line, a_record, a_spec, a_week, instant, land
+from replayed import assert_told_by_replay
+
+from strandline.errors import AuditFailedError
+from strandline.pipeline.publish.publish_prepared import publish_prepared
+from strandline.pipeline.request.request import Request
+
+pytestmark = pytest.mark.spark
+
+Rows = list[dict[str, Any]]
+WEEK = a_week(days=4)
+SIX_HOURS: dict[str, Any] = {"window": {"tumbling": "6h", "offset": "15m"}}
+GO = {"allow_removals": True}
+
+
+def in_both(arrived: str, happened: str, position: int) -> Rows:
+    """A record of each source, since the watermark is that of the slower one."""
+    return [
+        a_record(arrived, happened, name, device="d2", position=position - 2 * (name == "b"))
+        for name in "ab"
+    ]
+
+
+FIRST = in_both("1 12:00", "1 11:50", -1)
+
+
+def published(chain: Chain, rows: Rows, night: str, **more: Any) -> Chain:
+    """Both pipelines' scheduled runs once some rows have landed."""
+    land(chain.hours.folder, rows)
+    for line in (chain.hours, chain.days):
+        line.advance(night, **more)
+    return chain
+
+
+def test_slots_close_at_their_new_times_though_a_run_by_hand_has_observed_the_rows_before(
+    spark, tmp_path
+):
+    # the hours of the first are closed before dawn, so that none of their results changes
+    rows = [*WEEK, *in_both("2 00:50", "2 00:50", -5)]
+    chain = published(Chain(spark, tmp_path, **SIX_HOURS, allowed_lateness="6h"), rows, "5")
+    # on the second, both sources go ahead by four hours for a while
+    more = [*rows, *in_both("2 03:00", "2 07:00", -1)]
+    land(tmp_path, more)
+    chain.hours.advance("5")
+    chain.days.backfill("3 00:15", "4 00:15")
+    chain.days.advance("5")
+    assert_told(chain, more, "5")
+    assert not chain.days.advance("5").changed
+
+
+def test_they_do_where_a_run_by_hand_has_observed_the_rows_during_a_scheduled_run(spark, tmp_path):
+    base = [*WEEK, *in_both("2 00:10", "2 00:17", -3), *in_both("2 00:50", "2 00:50", -9)]
+    rows = [*base, *in_both("2 00:20", "2 00:20", -5)]
+    more = [*base, *in_both("2 00:20", "2 00:50", -5)]  # of the same hour: no firing changes
+    chain = published(Chain(spark, tmp_path, **SIX_HOURS, allowed_lateness="6h"), rows, "4")
+    chain.hours.advance("5")
+    fired = chain.hours.table("firings").version()
+    begun: list[str] = []
+
+    def progress(begins: str) -> None:
+        if begins == "audit" and not begun:
+            begun.append(begins)
+            land(tmp_path, more)
+            chain.hours.advance("5")
+            chain.days.backfill("2 06:15", "2 12:15")
+
+    chain.days.run(Request("advance", to_ms=instant("5")), progress)
+    assert (begun, chain.hours.table("firings").version()) == (["audit"], fired)
+    chain.days.advance("5")
+    assert_told(chain, more, "5")
+
+
+def test_windows_that_no_run_has_built_are_built_though_the_watermark_has_passed_them(
+    spark, tmp_path
+):
+    chain = published(Chain(spark, tmp_path, **SIX_HOURS), FIRST, "3")
+    rows = [*FIRST, *in_both("2 10:00", "2 09:50", -5), *in_both("2 20:00", "4 20:00", -9)]
+    published(chain, rows, "4")
+    assert_told(chain, rows, "4")
+    assert not chain.days.advance("4").changed
+
+
+def test_firings_have_the_watermark_of_now_though_none_comes_at_another_time(spark, tmp_path):
+    rows = [*WEEK, *in_both("2 00:20", "2 00:20", -5)]
+    chain = Chain(spark, tmp_path, **SIX_HOURS, firings=True)
+    published(chain, [*rows, *in_both("2 00:50", "2 00:50", -9)], "4")
+    further = [*rows, *in_both("2 00:50", "2 00:51", -9)]
+    assert_told(published(chain, further, "4"), further, "4")
+
+
+OF_THE_FOURTH = in_both("2 10:00", "4 10:00", -5)  # by clocks that are wrong
+RIGHT = [*FIRST, *in_both("2 10:00", "2 09:50", -5), *in_both("2 11:00", "2 10:50", -9)]
+
+
+def test_an_open_window_goes_with_its_results(spark, tmp_path):
+    wrong = [*FIRST, *OF_THE_FOURTH, *in_both("2 11:00", "4 12:00", -9)]
+    chain = published(Chain(spark, tmp_path, **SIX_HOURS), wrong, "3")
+    assert {row["state"] for row in chain.days.rows("completeness")} > {"open"}
+    assert_told(published(chain, RIGHT, "3", **GO), RIGHT, "3")
+
+
+def test_a_rebuild_that_was_rejected_is_asked_for_until_it_is_published(spark, tmp_path):
+    wrong = [*FIRST, *OF_THE_FOURTH, *in_both("2 11:00", "4 20:00", -9)]
+    chain = published(Chain(spark, tmp_path, **SIX_HOURS), wrong, "3")
+    land(tmp_path, RIGHT)
+    chain.hours.advance("3", **GO)
+    for _ in range(2):  # the windows of the fourth would go; those before are rebuilt at once
+        with pytest.raises(AuditFailedError, match="1 of 1 published windows go"):
+            chain.days.advance("3")
+    rejected = next(step for step in reversed(chain.days.ledger) if step.step == "rejected")
+    days = chain.days
+    publish_prepared(days.spec, days.lake, rejected.run_id, spark, accept="clocks were wrong")
+    assert [entry.kind for entry in chain.days.ledger[-1:]] == ["backfill"]
+    done = chain.days.advance("3")
+    assert not any("has first rebuilt" in note for note in done.notes)
+    assert_told(chain, RIGHT, "3")
+
+
+@pytest.mark.parametrize("over_results", [True, False], ids=["results", "a landing table"])
+def test_a_run_by_hand_over_all_that_remains_lets_no_window_stay_whose_records_have_gone(
+    spark, tmp_path, over_results
+):
+    chain = Chain(spark, tmp_path, **SIX_HOURS)
+    line: Line = chain.days if over_results else chain.hours.of(a_spec())
+    of_the_first = [row for row in WEEK if row["happened_at"] and row["happened_at"].day == 1]
+    land(tmp_path, WEEK)
+    chain.hours.advance("5")
+    line.advance("5")
+    rows = [
+        row | {"happened_at": row["happened_at"] + timedelta(days=1)}
+        if row in of_the_first
+        else row
+        for row in WEEK
+    ]
+    land(tmp_path, rows)
+    if over_results:
+        chain.hours.advance("5", **GO)
+    by_hand = line.backfill("2 00:15", "6 00:15", **GO)
+    assert line.ledger[-1].completes_ms is None
+    assert by_hand.changed
+    line.advance("5", **GO)
+    if over_results:
+        assert_told(chain, rows, "5")
+    else:
+        assert_told_by_replay(line, rows, "5")
