@@ -260,7 +260,11 @@ def _earlier_runs(
 
 def _observed_otherwise(ctx: Context, state: PipelineState, status: LandingStatus) -> set[date]:
     """The days of results that the last run over everything has not known as they are now."""
-    return status.changes.changed | status.changes.behind | days_observed_since(state, ctx.store)
+    return {
+        *status.changes.changed,
+        *status.changes.behind,
+        *days_observed_since(state, ctx.store),
+    }
 
 
 def _first_not_final(
