@@ -124,7 +124,7 @@ def looks_like_event_date(days: Mapping[date, RowsOfDay], checked: Sequence[date
 
     It does if rows are outside their partition, and every other row up to now, on earlier days too,
     has its event time on its partition's date: then a row is outside exactly if it arrived after
-    the midnight of its event. One calm day tells nothing if rows of other days arrive later.
+    the midnight of its event. One calm day is no sign if rows of other days arrive later.
 
     Args:
         days: the rows of every known arrival day.
