@@ -172,7 +172,8 @@ def _to_rebuild(
     start_ms = EVERYTHING.start_ms
     if since_ms is not None:
         start_ms = first_not_final(_watermark_before_open(since_ms, history, earlier))
-    elif last_date is not None:
+        start_ms = min(start_ms, earlier.first_closed_since(since_ms) or start_ms)
+    elif last_date is not None and not earlier.state.in_force:  # else windows may have to go
         start_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
     last_days = [] if last_date is None else [midnight_of(last_date)]
     if earlier.last_slot_ms is not None:

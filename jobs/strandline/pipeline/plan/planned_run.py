@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, partial
 from typing import Any
@@ -14,28 +14,19 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.settings import for_input_of
 from strandline.model.intervals import day_of, days_named, text_of
-from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus, landing_status_of
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.plan.advance import plan_advance
 from strandline.pipeline.plan.backfill import plan_backfill
-from strandline.pipeline.plan.late_records import late_slots
-from strandline.pipeline.plan.overridden_rows import landed_before, whole_sessions
+from strandline.pipeline.plan.earlier_runs_of import earlier_runs_of
 from strandline.pipeline.plan.plan import (
     Plan,
     horizon_of,
     require_all,
     require_rows,
 )
-from strandline.pipeline.plan.published_rows import (
-    first_open,
-    has_slots_outside,
-    last_end,
-    last_slot,
-    states_in,
-)
-from strandline.pipeline.plan.results_changed import days_observed_since, left_to_scheduled_run
+from strandline.pipeline.plan.results_changed import left_to_scheduled_run
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.repeated import request_fingerprint
 from strandline.pipeline.request.request import Request
@@ -213,58 +204,11 @@ def _planned(
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
     with for_input_of(ctx.spark, scanned, ctx.spec.spark, two_sources=ctx.spec.has_two_sources):
         observation = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, status)
-    earlier = _earlier_runs(ctx, request, state, observation)
+    earlier = earlier_runs_of(ctx, request, state, observation)
     if request.kind == "backfill":
         return observation, plan_backfill(request, observation.history, horizon_ms, earlier, status)
     first = partial(_first_not_final, ctx, request, state, observation, axis)
     return observation, plan_advance(request, observation.history, earlier, status, first)
-
-
-def _earlier_runs(
-    ctx: Context, request: Request, state: PipelineState, observation: Observation
-) -> EarlierRuns:
-    """The state that earlier runs have left, as far as this run needs it."""
-    to_recompute = tuple(sorted({*state.days_to_recompute, *observation.days_to_recompute}))
-    if request.kind == "backfill" or request.recreate:
-        return EarlierRuns(
-            state,
-            to_recompute,
-            last_end=partial(last_end, ctx.store),
-            has_slots_outside=partial(has_slots_outside, ctx.store),
-        )
-    log, status = ctx.landing.log, observation.status
-    observed = set() if status.recomputes else _observed_otherwise(ctx, state, status)
-    earlier = EarlierRuns(
-        state,
-        to_recompute,
-        first_open(ctx.store, closed_before=kind_of(ctx.spec).cross_slots),
-        known_until_ms=log.known_until_ms,
-        known_ms=log.horizon_ms,
-        states_in=partial(states_in, ctx.store),
-        landed_before=partial(landed_before, ctx),
-        whole_within=partial(whole_sessions, ctx, observation.history),
-        observed_since=tuple(sorted(observed)),
-    )
-    goes_back = log.horizon_ms is not None and state.has_later_horizon(log.horizon_ms)
-    if not (to_recompute or observed or goes_back) and state.timeline_rules <= {
-        ctx.spec.timeline_fingerprint
-    }:
-        return earlier
-    # then what is published may have gone
-    return replace(
-        earlier,
-        last_slot_ms=last_slot(ctx.store),
-        late_slots=partial(late_slots, ctx),
-    )
-
-
-def _observed_otherwise(ctx: Context, state: PipelineState, status: LandingStatus) -> set[date]:
-    """The days of results that the last run over everything has not known as they are now."""
-    return {
-        *status.changes.changed,
-        *status.changes.behind,
-        *days_observed_since(state, ctx.store),
-    }
 
 
 def _first_not_final(

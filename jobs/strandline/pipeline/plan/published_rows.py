@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import fields_of
-from strandline.engine.kind import kind_of
+from strandline.engine.kind import WindowKind, kind_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import in_days
 from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
@@ -36,6 +36,7 @@ from strandline.model.intervals import (
     DAY_MS,
     EVERYTHING,
     TimeRange,
+    datetime_of,
     instant_of,
     midnight_before,
     text_of,
@@ -97,6 +98,26 @@ def states_in(store: Store, within: TimeRange) -> EdgeSlots:
     closed = pc.max(rows.filter(is_closed)["slot_start"]).as_py()
     not_closed = pc.min(rows.filter(pc.invert(is_closed))["slot_start"]).as_py()
     return EdgeSlots(*(None if at is None else instant_of(at) for at in (closed, not_closed)))
+
+
+def first_closed_since(store: Store, kind: WindowKind, since_ms: int) -> int | None:
+    """The start of the first published slot that was closed at an instant or later; None: none was.
+
+    Records that arrived since then may have been accepted into it. Of sessions, which can extend
+    over slots, also the start of the first session.
+    """
+    started = {COMPLETENESS.name: COMPLETENESS.start}
+    if kind.cross_slots:
+        started["windows"] = "window_start"
+    closed = (ds.field("state") == "closed") & (ds.field("closed_at") >= datetime_of(since_ms))
+    tables = {name: store.table(name) for name in started}
+    starts = [
+        pc.min(dataset_of(table).to_table(columns=[started[name]], filter=closed)[started[name]])
+        for name, table in tables.items()
+        if table is not None
+    ]
+    found = [instant_of(first.as_py()) for first in starts if first.is_valid]
+    return min(found, default=None)
 
 
 def has_slots_outside(store: Store, within: TimeRange) -> bool:
