@@ -173,7 +173,8 @@ def _to_rebuild(
     if since_ms is not None:
         start_ms = first_not_final(_watermark_before_open(since_ms, history, earlier))
         start_ms = min(start_ms, earlier.first_closed_since(since_ms) or start_ms)
-    elif last_date is not None and not earlier.state.in_force:  # else windows may have to go
+    elif last_date is not None and all(run.overrides for run in earlier.state.in_force):
+        # windows that a run by hand has published by the file's rules may have to be removed
         start_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
     last_days = [] if last_date is None else [midnight_of(last_date)]
     if earlier.last_slot_ms is not None:

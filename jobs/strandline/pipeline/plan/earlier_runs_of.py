@@ -55,7 +55,7 @@ def earlier_runs_of(
         whole_within=partial(whole_sessions, ctx, observation.history),
         observed_since=tuple(sorted(observed)),
     )
-    if not (to_recompute or observed or _may_have_gone(state, ctx)):
+    if not (to_recompute or observed or _may_lack_rows(state, ctx)):
         return earlier
     return replace(
         earlier,
@@ -65,8 +65,8 @@ def earlier_runs_of(
     )
 
 
-def _may_have_gone(state: PipelineState, ctx: Context) -> bool:
-    """Whether published rows may have gone though no observed day has changed.
+def _may_lack_rows(state: PipelineState, ctx: Context) -> bool:
+    """Whether the source may lack published rows though no observed day has changed.
 
     Runs by hand may have read rows of a day that was not whole, and that was not observed; the
     source may be known no further than before; other rules may have published rows.
