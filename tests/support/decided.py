@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lakes import Line, land
@@ -159,6 +160,12 @@ class Life(Person):
         elif what == "edit a row":
             at = self.chance.randrange(len(self.landed))
             self.landed[at] = {**self.landed[at], "amount": self.landed[at]["amount"] + 1000}
+            self.land(self.landed)
+        elif what == "move a row":
+            at = self.chance.randrange(len(self.landed))
+            by = timedelta(minutes=self.chance.choice((-2000, -300, -40, 40, 300, 2000)))
+            moved = {**self.landed[at], "happened_at": self.landed[at]["happened_at"] + by}
+            self.landed[at] = moved
             self.land(self.landed)
         else:
             super()._do(what)

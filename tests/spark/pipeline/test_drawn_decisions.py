@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from changes import days_of_a_life
-from decided import DECISIONS, END, LAST, Life, named
+from decided import DECISIONS, END, HEALED, LAST, Life, named
 from lakes import Line, a_spec
 from replayed import assert_told_by_replay
 
@@ -130,3 +130,25 @@ def test_however_its_file_is_edited_meanwhile_a_backfill_of_all_leaves_what_the_
     life.end()
     assert_told_by_replay(life.line, life.landed, END)
     assert not life.line.advance(END).changed, life.story
+
+
+@pytest.mark.parametrize("number", range(FIRST, FIRST + LIVES))
+@pytest.mark.parametrize("kind", EDITED)
+def test_where_rows_move_and_no_decision_stands_the_last_scheduled_run_leaves_a_replays_tables(
+    spark, tmp_path, kind, number
+):
+    chance = random.Random(f"{kind} {number} moved")
+    rows = days_of_a_life(LAST, chance)
+    file = {**KINDS[kind], **LENIENT}
+    line = Line(spark, tmp_path, a_spec(**file))
+    life = Life(line, lambda rules: line.of(a_spec(**file | named(rules))), chance)
+    life.begin(rows)
+    for _ in range(NIGHTS):
+        life.decide(chance.choice([*HEALED, *("move a row",) * 4]))
+        life.assert_balanced()
+
+    life.let_land(life.waiting)
+    line.advance(END)
+    life.assert_balanced()
+    assert_told_by_replay(line, life.landed, END)
+    assert not line.advance(END).changed, life.story
