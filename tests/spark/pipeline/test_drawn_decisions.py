@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import os
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from changes import days_of_a_life
 from decided import DECISIONS, END, HEALED, LAST, Life, named
 from lakes import Line, a_spec
 from replayed import assert_told_by_replay
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.spark, pytest.mark.deep]
 
@@ -85,25 +88,33 @@ EDITED = ("tumbling", "days", "sliding", "cumulative", "sessions", "early", "the
 LENIENT = {"quality__max_removed_share": 1.0, "quality__gaps": "allow"}
 
 
+def begun(
+    spark: Any, folder: Path, kind: str, chance: random.Random
+) -> tuple[Life, dict[str, Any]]:
+    """A life of a kind of pipeline on its first day, and the file, which may be edited."""
+    rows = days_of_a_life(LAST, chance)
+    file = {**KINDS[kind], **LENIENT}
+    line = Line(spark, folder, a_spec(**file))
+    life = Life(line, lambda rules: line.of(a_spec(**file | named(rules))), chance)
+    life.begin(rows)
+    return life, file
+
+
 @pytest.mark.parametrize("number", range(FIRST, FIRST + LIVES))
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_people_decide_the_books_balance_and_a_backfill_of_all_leaves_a_replays_tables(
     spark, tmp_path, kind, number
 ):
     chance = random.Random(f"{kind} {number} decided")
-    rows = days_of_a_life(LAST, chance)
-    file = {**KINDS[kind], **LENIENT}
-    line = Line(spark, tmp_path, a_spec(**file))
-    life = Life(line, lambda rules: line.of(a_spec(**file | named(rules))), chance)
-    life.begin(rows)
+    life, _ = begun(spark, tmp_path, kind, chance)
     for _ in range(NIGHTS):
         life.decide(chance.choice(DECISIONS))
         life.assert_balanced()
 
     life.let_land(life.waiting)
     life.end()
-    assert_told_by_replay(line, life.landed, END)
-    assert not line.advance(END).changed, life.story
+    assert_told_by_replay(life.line, life.landed, END)
+    assert not life.line.advance(END).changed, life.story
 
 
 @pytest.mark.parametrize("number", range(FIRST, FIRST + LIVES))
@@ -112,16 +123,12 @@ def test_however_its_file_is_edited_meanwhile_a_backfill_of_all_leaves_what_the_
     spark, tmp_path, kind, number
 ):
     chance = random.Random(f"{kind} {number} edited")
-    rows = days_of_a_life(LAST, chance)
-    file = {**KINDS[kind], **LENIENT}
-    line = Line(spark, tmp_path, a_spec(**file))
-    life = Life(line, lambda rules: line.of(a_spec(**file | named(rules))), chance)
-    life.begin(rows)
+    life, file = begun(spark, tmp_path, kind, chance)
     for _ in range(NIGHTS):
         if chance.random() < 0.4:
             edit = chance.choice(EDITS)
             file |= edit
-            life.line = line.of(a_spec(**file))
+            life.line = life.line.of(a_spec(**file))
             life.story.append(f"edited: {edit}")
         life.decide(chance.choice([*DECISIONS, "maintain"]))
         life.assert_balanced()
@@ -138,17 +145,13 @@ def test_where_rows_move_and_no_decision_stands_the_last_scheduled_run_leaves_a_
     spark, tmp_path, kind, number
 ):
     chance = random.Random(f"{kind} {number} moved")
-    rows = days_of_a_life(LAST, chance)
-    file = {**KINDS[kind], **LENIENT}
-    line = Line(spark, tmp_path, a_spec(**file))
-    life = Life(line, lambda rules: line.of(a_spec(**file | named(rules))), chance)
-    life.begin(rows)
+    life, _ = begun(spark, tmp_path, kind, chance)
     for _ in range(NIGHTS):
         life.decide(chance.choice([*HEALED, *("move a row",) * 4]))
         life.assert_balanced()
 
     life.let_land(life.waiting)
-    line.advance(END)
+    life.line.advance(END)
     life.assert_balanced()
-    assert_told_by_replay(line, life.landed, END)
-    assert not line.advance(END).changed, life.story
+    assert_told_by_replay(life.line, life.landed, END)
+    assert not life.line.advance(END).changed, life.story

@@ -84,7 +84,7 @@ class Row:
         first, later = KINDS[kind]
         self.of_two = first is not None
         common = {"firings": True, "quality": LENIENT, "spark": DAYS["spark"]}
-        contents = [common | (first or {}) | {"quality": LENIENT}] if first else []
+        contents = [first | common] if first else []
         names = [first["pipeline"] if first else "meter"]
         for place, content in enumerate(later):
             name, source = f"later{place}", content.get("source", DAYS["source"])

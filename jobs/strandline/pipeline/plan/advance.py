@@ -172,7 +172,8 @@ def _to_rebuild(
     start_ms = EVERYTHING.start_ms
     if since_ms is not None:
         start_ms = first_not_final(_watermark_before_open(since_ms, history, earlier))
-        start_ms = min(start_ms, earlier.first_closed_since(since_ms) or start_ms)
+        closed_ms = earlier.first_closed_since(since_ms)
+        start_ms = start_ms if closed_ms is None else min(start_ms, closed_ms)
     elif last_date is not None and all(run.overrides for run in earlier.state.in_force):
         # windows that a run by hand has published by the file's rules may have to be removed
         start_ms = history.days.oldest_slot_of_arrivals(None, until_ms)

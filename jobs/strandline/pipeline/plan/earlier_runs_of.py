@@ -32,16 +32,10 @@ def earlier_runs_of(
     """The state that earlier runs have left, as far as this run needs it."""
     to_recompute = tuple(sorted({*state.days_to_recompute, *observation.days_to_recompute}))
     if request.kind == "backfill" or request.recreate:
-        return EarlierRuns(
-            state,
-            to_recompute,
-            last_end=partial(last_end, ctx.store),
-            has_slots_outside=(
-                partial(has_slots_outside, ctx.store)
-                if not request.recreate
-                else lambda within: False  # all of them are replaced
-            ),
-        )
+        earlier = EarlierRuns(state, to_recompute, last_end=partial(last_end, ctx.store))
+        if request.recreate:  # all that is published is replaced
+            return earlier
+        return replace(earlier, has_slots_outside=partial(has_slots_outside, ctx.store))
     log, status = ctx.landing.log, observation.status
     observed = set() if status.recomputes else _observed_otherwise(ctx, state, status)
     earlier = EarlierRuns(

@@ -140,7 +140,7 @@ def _rebuilt_since(last: Entry, state: PipelineState) -> list[Entry]:
         run
         for run in state.in_force
         if run.position > last.position
-        and not any(run.position in one for one in before_reverts)
+        and run.position not in before_reverts
         and run.landing_version is not None
         and not run.overrides
         and (run.horizon_ms or 0) >= (last.horizon_ms or 0)
@@ -176,12 +176,13 @@ def _last_over_all(state: PipelineState) -> Entry | None:
     """
     without = _before_reverts(state)
     over_all = (run for run in reversed(state.published) if run.completes_ms is not None)
-    return next((run for run in over_all if not any(run.position in r for r in without)), None)
+    return next((run for run in over_all if run.position not in without), None)
 
 
-def _before_reverts(state: PipelineState) -> list[range]:
-    """The positions from each reverted run until its revert."""
-    return [range(pair.run.position, pair.by.position) for pair in state.taken_back]
+def _before_reverts(state: PipelineState) -> set[int]:
+    """The positions of the published steps from each reverted run until its revert."""
+    between = [range(pair.run.position, pair.by.position) for pair in state.taken_back]
+    return {run.position for run in state.published if any(run.position in one for one in between)}
 
 
 def _open_from(last: Entry) -> int:
