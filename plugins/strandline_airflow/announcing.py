@@ -65,10 +65,11 @@ def event_of(answer: Any) -> dict[str, Any]:
         return {}
     facts = {name: answer[name] for name in _FACTS if answer.get(name) not in (None, [], {})}
     findings = answer.get("findings") or []
+    severities = {finding["severity"] for finding in findings}
     return facts | {
         "status": answer.get("status"),
         "counts": answer.get("diff") or {},
-        "verdict": min((finding["severity"] for finding in findings), default="OK"),
+        "verdict": next((one for one in ("critical", "warning") if one in severities), "OK"),
         "findings": [finding["sentence"] for finding in findings],
     }
 

@@ -17,7 +17,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from chained import Chain, assert_told, found
 from changes import days_of_a_life
-from decided import DECISIONS, END, HEALED, LAST, LATENESS_ALONE, Life, Person, named
+from decided import (
+    CORRECTIONS,
+    DECISIONS,
+    END,
+    HEALED,
+    LAST,
+    LATENESS_ALONE,
+    MISHAPS,
+    Life,
+    Person,
+    named,
+)
 from lakes import a_spec
 from replayed import assert_told_by_replay
 
@@ -53,6 +64,7 @@ DAYS: dict[str, dict[str, Any]] = {
 }
 """The second ones, over the results of the first."""
 KINDS = [f"{one} - {two}" for one in HOURS for two in DAYS]
+MORE = ("decided", "corrected", "died")
 OF_THE_FIRST = tuple(one for one in DECISIONS if one != "scheduled")
 OF_THE_SECOND = tuple(one for one in DECISIONS if one not in {"rows land late", "edit a row"})
 HEALED_OF_THE_SECOND = tuple(one for one in OF_THE_SECOND if one in HEALED)
@@ -84,10 +96,11 @@ class Lives:
         )
         self.first.begin(rows)
 
-    def night(self, decisions: tuple[str, ...]) -> None:
-        """The first pipeline's, and then the second one's."""
-        scheduled = self.chance.random() < 0.7  # else its days hardly pass
-        self.first.decide("scheduled" if scheduled else self.chance.choice(OF_THE_FIRST))
+    def night(self, decisions: tuple[str, ...], more: tuple[str, ...] = ()) -> None:
+        """The first pipeline's, of which more may befall it, and then the second one's."""
+        scheduled = self.chance.random() < (0.5 if more else 0.7)  # else its days hardly pass
+        others = (*OF_THE_FIRST, *more, *more)
+        self.first.decide("scheduled" if scheduled else self.chance.choice(others))
         self.first.assert_balanced()
         self.second.today = max(2, self.first.today - 1)
         for what in decisions:
@@ -117,17 +130,18 @@ class Lives:
 
 
 @pytest.mark.parametrize("number", range(FIRST, FIRST + LIVES))
+@pytest.mark.parametrize("more", [(), CORRECTIONS, MISHAPS], ids=MORE)
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_is_decided_on_the_first_the_seconds_scheduled_runs_follow(
-    spark, tmp_path, kind, number
+    spark, tmp_path, kind, more, number
 ):
     lives = Lives(spark, tmp_path / "lake", kind, number)
     for _ in range(NIGHTS):
         if lives.chance.random() < 0.6:
-            lives.night(("scheduled",))
+            lives.night(("scheduled",), more)
             lives.assert_as_if_anew(tmp_path / "anew")
         else:
-            lives.night(())
+            lives.night((), more)
     lives.end()
     assert_told(lives.chain, lives.first.landed, END)
     assert not lives.chain.days.advance(END).changed, lives.first.story

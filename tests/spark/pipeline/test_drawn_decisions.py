@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from changes import days_of_a_life
-from decided import DECISIONS, END, HEALED, LAST, Life, named
+from decided import CORRECTIONS, DECISIONS, END, HEALED, LAST, MISHAPS, Life, named
 from lakes import Line, a_spec
 from replayed import assert_told_by_replay
 
@@ -147,7 +147,25 @@ def test_where_rows_move_and_no_decision_stands_the_last_scheduled_run_leaves_a_
     chance = random.Random(f"{kind} {number} moved")
     life, _ = begun(spark, tmp_path, kind, chance)
     for _ in range(NIGHTS):
-        life.decide(chance.choice([*HEALED, *("move a row",) * 4]))
+        life.decide(chance.choice([*HEALED, *CORRECTIONS]))
+        life.assert_balanced()
+
+    life.let_land(life.waiting)
+    life.line.advance(END)
+    life.assert_balanced()
+    assert_told_by_replay(life.line, life.landed, END)
+    assert not life.line.advance(END).changed, life.story
+
+
+@pytest.mark.parametrize("number", range(FIRST, FIRST + LIVES))
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_runs_die_or_are_rejected_the_last_scheduled_run_leaves_a_replays_tables(
+    spark, tmp_path, kind, number
+):
+    chance = random.Random(f"{kind} {number} died")
+    life, _ = begun(spark, tmp_path, kind, chance)
+    for _ in range(NIGHTS):
+        life.decide(chance.choice([*HEALED, *MISHAPS, *MISHAPS, "maintain"]))
         life.assert_balanced()
 
     life.let_land(life.waiting)

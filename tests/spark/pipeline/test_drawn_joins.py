@@ -14,7 +14,17 @@ from typing import Any
 
 import pytest
 from changes import days_of_a_life
-from decided import DECISIONS, END, HEALED, LAST, LATENESS_ALONE, LifeOfTwo, by_side
+from decided import (
+    CORRECTIONS,
+    DECISIONS,
+    END,
+    HEALED,
+    LAST,
+    LATENESS_ALONE,
+    MISHAPS,
+    LifeOfTwo,
+    by_side,
+)
 from joined import COGROUP, JOIN, PAIRED, Join
 
 from strandline.spec import parse_spec
@@ -40,6 +50,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "window join, early": PAIRED
     | {"window": {"tumbling": "6h"}, "trigger": {"continuous": "1h"}, "firings": True},
 }
+MORE = ("decided", "corrected", "died")
 IDLE = (("1h", "2h"), (None, None), (None, "5h"))
 """After what either side falls idle."""
 
@@ -82,9 +93,10 @@ def assert_told(join: Join) -> None:
 
 
 @pytest.mark.parametrize("number", range(FIRST, FIRST + LIVES))
+@pytest.mark.parametrize("more", [(), CORRECTIONS, (*MISHAPS, *MISHAPS, "maintain")], ids=MORE)
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_people_decide_on_two_sources_a_backfill_of_all_leaves_what_one_run_leaves(
-    spark, tmp_path, kind, number
+    spark, tmp_path, kind, more, number
 ):
     chance = random.Random(f"{kind} {number} joined")
     content = content_of(kind, chance)
@@ -99,7 +111,9 @@ def test_whatever_people_decide_on_two_sources_a_backfill_of_all_leaves_what_one
         LATENESS_ALONE if windows else (),
     )
     life.begin(rows)
-    decisions = DECISIONS if chance.random() < 0.5 else HEALED
+    decided = chance.random() < 0.5
+    decisions = DECISIONS if decided else HEALED
+    decisions = (*decisions, *more)
     for _ in range(NIGHTS):
         life.decide(chance.choice(decisions))
         life.assert_balanced()
@@ -109,7 +123,7 @@ def test_whatever_people_decide_on_two_sources_a_backfill_of_all_leaves_what_one
     anew = Join(spark, tmp_path / "anew", content, sides=join.sides)
     anew.line.advance(END)
     assert_told(anew)
-    if decisions == DECISIONS:
+    if decided:
         life.end()
     else:
         line.advance(END)

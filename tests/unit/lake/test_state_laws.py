@@ -28,7 +28,7 @@ STEPS = [
 ]
 FACTS = [
     *("days_to_recompute", "taken_back", "in_force", "frontier_ms", "closures", "overridden"),
-    *("versions", "position", "clock_start_ms", "missing_days", "timeline_rules", "has_upkeep"),
+    *("versions", "position", "clock_start_ms", "missing_days", "timeline_rules"),
 ]
 ARRIVAL_DAYS = st.lists(st.integers(1, 4).map(lambda day: date(2024, 3, day)), max_size=3)
 MIDNIGHTS = st.none() | st.integers(0, 8).map(lambda day: day * DAY_MS)

@@ -12,9 +12,7 @@ import pyarrow as pa
 
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 
-REMOVING = ("maintain", "erase")
-"""Kinds of steps of commands that may remove rows or old versions of tables."""
-UPKEEP = (*REMOVING, "acknowledge")
+UPKEEP = ("maintain", "erase", "acknowledge")
 """Kinds of steps that do not belong to a run."""
 _UTC = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(

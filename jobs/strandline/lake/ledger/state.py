@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from strandline.engine.position.clock import Closure
 from strandline.errors import NoSuchRunError
-from strandline.lake.ledger.entry import REMOVING, Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.in_force import (
     OverriddenRange,
     closures,
@@ -239,10 +239,17 @@ class PipelineState:
         """The timeline fingerprints of all publications."""
         return {entry.timeline_fingerprint for entry in self.published}
 
-    @property
-    def has_upkeep(self) -> bool:
-        """Whether rows may have been removed by upkeep or erasure."""
-        return any(entry.kind in REMOVING for entry in self.steps)
+    def may_lack_quarantine(self, quarantine_days: int | None) -> bool:
+        """Whether an erasure, or upkeep by `quarantine_days`, may have removed quarantined rows.
+
+        Args:
+            quarantine_days: the present setting; None: there is none. Earlier versions of the
+                program did not write whether upkeep had removed rows.
+        """
+        maintained = [step for step in self.steps if step.kind == "maintain"]
+        has_removed = any(step.diff for step in maintained)
+        may_have = quarantine_days is not None and bool(maintained)
+        return has_removed or may_have or any(step.kind == "erase" for step in self.steps)
 
 
 def rows_without_day(steps: Sequence[Entry]) -> int:

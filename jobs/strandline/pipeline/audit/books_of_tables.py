@@ -54,7 +54,7 @@ def books_of_tables(ctx: Context, planned: PlannedRun, changes: Sequence[Change]
         expected[None] = 0
     quarantined = _malformed_in_table(ctx, days)
     quarantined.subtract(_deleted(changes))
-    may_lack = planned.state.has_upkeep
+    may_lack = planned.state.may_lack_quarantine(ctx.spec.quarantine_days)
     return [
         Book(f"quarantine, arrival day {day or 'unknown'}", rows, {"quarantined": quarantined[day]})
         for day, rows in expected.items()

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.retention import spent_steps
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
 from strandline.lake.store.days import PARTITIONS
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
@@ -186,14 +187,16 @@ def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
     if table is None:
         return
     is_named = (named or {}).get(name) == table.version()
+    diff = None
     if name == QUARANTINE.name:
-        drop_older(store, todo.spec.source, todo.first_quarantine_day)
+        removed = drop_older(store, todo.spec.source, todo.first_quarantine_day)
+        diff = {name: {INSERT: 0, UPDATE: 0, DELETE: removed}} if removed else None
         table.update_incremental()
     upkeep.compact(table, PARTITIONS[name], upkeep.scattered_days(table, PARTITIONS[name]))
     upkeep.vacuum(table, todo.retention.keep_days, _needed(state, name))
     versions = versions_with(todo.ledger, [name])
     if is_named and versions != named:
-        step = Entry(run_id, 1, "maintained", "maintain", versions=versions)
+        step = Entry(run_id, 1, "maintained", "maintain", versions=versions, diff=diff)
         todo.ledger.append(step, datetime.now(UTC))
 
 

@@ -18,7 +18,7 @@ import psutil
 from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
 from strandline.model.intervals import text_of
@@ -198,13 +198,19 @@ def _require_unpublished(spec: PipelineSpec, ledger: Ledger, run_id: str) -> Seq
     """The steps of a run that may be abandoned.
 
     Raises:
-        InputError: there is no such run, or it has published.
+        InputError: there is no such run, it has published or has nothing to take back, or it is
+            one of upkeep, an erasure or an acknowledgement.
     """
     steps = ledger.state().steps_of(run_id, ledger.store)
+    last, place = steps[-1], f"{spec.pipeline} run {run_id}"
+    if last.kind in UPKEEP:
+        raise InputError(place, f"is a run of {last.kind}", "nothing takes it back")
+    if last.step in {"repeated", "already_processed"}:
+        raise InputError(place, f"ended as {last.step}", "it has changed nothing to take back")
     for step in steps:
         if step.step == "published":
             raise InputError(
-                f"{spec.pipeline} run {run_id}",
+                place,
                 "has published",
                 f"to restore the state before it: strandline runs revert {spec.pipeline} {run_id} "
                 f"--reason TEXT; or {rebuild_by_hand(spec.pipeline, step)}",

@@ -136,7 +136,10 @@ class _InForce:
             if step.step == "acknowledged" and step.position > self.since
             for start_ms, end_ms in step.kept or ()
         ]
-        gaps = self.data.gaps(runs, acknowledged)
+        until = self.acknowledged_until("gaps")
+        # they were not published yet, so that the acknowledgement has no ranges of them
+        rejected = [run.run_id for run in runs if self._found_at(run) < min(until, run.position)]
+        gaps = self.data.gaps(runs, acknowledged, rejected)
         if gaps is not None:
             yield gaps
 

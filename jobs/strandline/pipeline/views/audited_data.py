@@ -6,7 +6,7 @@ Only small tables are read, and only when a run has found something about them.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -33,7 +33,7 @@ from strandline.quality.findings.malformed import (
 from strandline.quality.findings.volume import check_of_volume, first_compared
 from strandline.spec import PipelineSpec
 
-_GAP = ("slot_start", "slot_end", "slots")
+_GAP = ("slot_start", "slot_end", "slots", "run_id")
 _MOST_RANGES = 1_000
 """The number of ranges of acknowledged gaps that one step of the ledger has."""
 
@@ -68,7 +68,9 @@ class AuditedData:
             if not check.success:
                 yield Finding(rule, check.severity, check.sentence, run.run_id)
 
-    def gaps(self, runs: Sequence[Entry], acknowledged: Sequence[TimeRange]) -> Finding | None:
+    def gaps(
+        self, runs: Sequence[Entry], acknowledged: Sequence[TimeRange], known_of: Collection[str]
+    ) -> Finding | None:
         """The slots without records on the days of some runs; None: there is none.
 
         The finding names the last of the runs.
@@ -76,6 +78,7 @@ class AuditedData:
         Args:
             runs: the published steps of runs that have found gaps, the oldest first.
             acknowledged: the ranges whose gaps are acknowledged.
+            known_of: the runs all of whose gaps are.
         """
         severity = BY_QUALITY[self.spec.quality.gaps]
         if severity is None or not runs:
@@ -84,7 +87,7 @@ class AuditedData:
         first_ms, end_ms = min(one.start_ms for one in ranges), max(one.end_ms for one in ranges)
         gaps = self._gaps_on(Days(day_of(first_ms), day_of(end_ms - 1)))
         starts_ms, ends_ms = in_ms(gaps["slot_start"]), in_ms(gaps["slot_end"])
-        is_known = pd.Series(data=False, index=gaps.index)
+        is_known = gaps["run_id"].isin(known_of)
         for one in acknowledged:
             is_known |= (starts_ms >= one.start_ms) & (ends_ms <= one.end_ms)
         unknown = gaps[~is_known]
@@ -115,8 +118,8 @@ class AuditedData:
         yield from checks_of_malformed(self.spec.quality, self._rows_for(days), days, dateless)
 
     def _of_volume(self, run: Entry) -> Iterator[Check]:
-        horizon_ms = run.horizon_ms or 0
-        over = [day for day in self._days_of(run) if midnight_of(day) + DAY_MS <= horizon_ms]
+        until_ms = _requested_until(run)
+        over = [day for day in self._days_of(run) if midnight_of(day) + DAY_MS <= until_ms]
         records = {day: of_day.well_formed for day, of_day in self._rows_for(over).items()}
         check = check_of_volume(self.spec.quality.volume, records, over)
         if check is not None:
@@ -126,7 +129,8 @@ class AuditedData:
         """The arrival days that a scheduled run's audit was about, see `RunArrivals.days`."""
         before = self._published_before(run)
         reached_ms = before[-1].frontier_ms if before else None
-        return arrival_days(run.horizon_ms or 0, reached_ms, self._known_days, run.settled or ())
+        until_ms = _requested_until(run)
+        return arrival_days(until_ms, reached_ms, self._known_days, run.settled or ())
 
     def _published_before(self, run: Entry) -> Sequence[Entry]:
         published = self.state.published
@@ -156,6 +160,15 @@ class AuditedData:
         rows = read_days(self.store, "quarantine", ["reason"], Days(), is_dateless)
         reasons = [] if rows is None else rows["reason"].to_pylist()
         return pd.DataFrame({"arrival_date": None, "reason": reasons, "records": 1})
+
+
+def _requested_until(run: Entry) -> int:
+    """The midnight that a scheduled run was requested for.
+
+    Its horizon is a later one where a run by hand has published as of a later cut-off. A run that
+    waits for missing rows completes nothing, and has its horizon alone.
+    """
+    return run.completes_ms or run.horizon_ms or 0
 
 
 def rows_by_day(timeline: TimelineTable) -> dict[date, RowsOfDay]:

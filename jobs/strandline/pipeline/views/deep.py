@@ -34,12 +34,13 @@ def books_of_all(spec: PipelineSpec, store: Store, state: PipelineState) -> list
     - For each closed slot: the records of its windows are as many as completeness has accepted, if
       windows count all that they accept.
     """
-    books = [
+    of_quarantine = [
         *_of_arrival_days(spec, store, state, _made_by_newest_rules(state)),
         *_of_refused(store),
-        *_of_windows(spec, store),
     ]
-    return [book for book in books if not (state.has_upkeep and book.accounted < book.total)]
+    may_lack = state.may_lack_quarantine(spec.quarantine_days)
+    whole = [one for one in of_quarantine if not (may_lack and one.accounted < one.total)]
+    return [*whole, *_of_windows(spec, store)]
 
 
 def _made_by_newest_rules(state: PipelineState) -> ds.Expression:

@@ -199,7 +199,8 @@ def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:
     for step in steps:
         ended = step.step in {"published", "repeated", "rejected"}
         if step.kind == "advance" and ended and step.horizon_ms and step.written_at:
-            yield ScheduledRun(step.horizon_ms, instant_of(step.written_at))
+            until_ms = step.completes_ms or step.horizon_ms
+            yield ScheduledRun(until_ms, instant_of(step.written_at))
 
 
 def _of_runs(state: PipelineState) -> Iterator[Finding]:
@@ -216,10 +217,11 @@ def _of_runs(state: PipelineState) -> Iterator[Finding]:
             continue
         if outcome == "failed" and _was_published_meanwhile(steps, state):
             continue
-        if last.kind == "advance" or last.completes_ms is not None:
+        ended = outcome not in _DID_NOT_END
+        if ended and (last.kind == "advance" or last.completes_ms is not None):
             by_kind.clear()
         by_kind.pop(last.kind, None)
-        if outcome in _DID_NOT_END:
+        if not ended:
             because = f": {last.message}" if outcome == "failed" and last.message else ""
             sentence = f"the last run of {last.kind} {_DID_NOT_END[outcome]}{because}"
             # the windows of a failed run by hand are still as they were published before

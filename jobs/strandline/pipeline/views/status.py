@@ -89,7 +89,7 @@ def status_of(
         "overlapping": spec.window.overlapping,
         "two_sources": spec.has_two_sources,
         "days": days.named,
-        **_of_days(store, days, may_lack=_may_lack_quarantine(spec, state)),
+        **_of_days(store, days, may_lack=state.may_lack_quarantine(spec.quarantine_days)),
         "totals": totals(store, spec.result),
         "versions": store.versions(),
         "watermark": None if watermark is None else _watermark(watermark),
@@ -176,12 +176,6 @@ def _last(values: Iterable[Any]) -> Any:
 
 def _written_at(entry: Entry) -> str | None:
     return None if entry.written_at is None else entry.written_at.isoformat(timespec="seconds")
-
-
-def _may_lack_quarantine(spec: PipelineSpec, state: PipelineState) -> bool:
-    """Whether an erasure, or upkeep by `quarantine_days`, may have removed quarantine rows."""
-    kinds = {step.kind for step in state.steps}
-    return "erase" in kinds or (spec.quarantine_days is not None and "maintain" in kinds)
 
 
 def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
 
+from strandline.model.intervals import days_named
 from strandline.quality.figures import percent
 from strandline.quality.findings.check import Check, Severity
 from strandline.spec.quality import DEFAULT, Quality
@@ -197,8 +198,7 @@ def _named(checked: Sequence[date], dateless: RowsOfDay) -> str:
     without = f"{number_of(dateless.rows, 'row')} without"
     if not checked:
         return f" of {without} an arrival day" if dateless.rows else ""
-    first, last = min(checked), max(checked)
-    days = f" of arrival day {first}" if first == last else f" of arrival days {first} to {last}"
+    days = f" of arrival {'day' if len({*checked}) == 1 else 'days'} {days_named(checked)}"
     return f"{days} and of {without} one" if dateless.rows else days
 
 
