@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.history.history import History
 from strandline.engine.pairs.of_range import PairsOfRange
-from strandline.engine.position.grid import Grid
+from strandline.engine.position.grid import Grid, gap_of
 from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.replay.grid import ReplayedWindows
 from strandline.engine.replay.of_all_time import ReplayedOfAllTime
@@ -70,6 +70,19 @@ class WindowKind(ABC):
             until_ms: only records that arrived before it count.
             watermark_ms: the watermark when everything final had been published.
         """
+
+    def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
+        """The least event time that records accepted since a watermark may have had.
+
+        As far as no slot shows it that was open then: windows that extend over slots may have
+        accepted records into slots that were closed before.
+
+        Args:
+            not_final_ms: the start of the first window that the watermark does not make final, by
+                the records of now.
+            watermark_ms: the watermark.
+        """
+        return not_final_ms
 
     @abstractmethod
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
@@ -152,6 +165,18 @@ class SessionWindows(WindowKind):
         """The first slot with a session that the watermark does not leave as it is."""
         return first_not_final(records(), history, until_ms=until_ms, watermark_ms=watermark_ms)
 
+    def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
+        """See `WindowKind`; one gap before the first session, or record, that was not final.
+
+        A record that is late by itself is accepted if it is connected with a session that is not.
+        Of gaps of records' own nothing is known but the sessions of now.
+        """
+        gap_ms = gap_of(self.spec)
+        if gap_ms is None:
+            return not_final_ms
+        not_late_ms = watermark_ms - self.spec.allowed_lateness + 2 - gap_ms
+        return max(min(not_final_ms, not_late_ms) - gap_ms, LEAST_INSTANT_MS)
+
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
         """The watermark that closed the slots before; for a first slot MIN_WATERMARK.
 
@@ -178,6 +203,10 @@ class JoinedWithin(SessionWindows):
         """The slot of the watermark: a record that is not late forms pairs at its time or later."""
         reached = np.array([max(watermark_ms, LEAST_INSTANT_MS)])
         return max(int(history.grid.newest_starts(reached)[0]), LEAST_INSTANT_MS)
+
+    def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
+        """See `WindowKind`; a pair belongs to one slot."""
+        return not_final_ms
 
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
         """One less than the end of the slot: only then would the slot's last record be late."""

@@ -38,6 +38,17 @@ def facts_of_side(both: DayFacts, number: int) -> DayFacts:
     return DayFacts(rows, digest, version, table_id=ids[0] if ids else None)
 
 
+def content_of(facts: DayFacts) -> str:
+    """The content of a day in one table or in two: other files, and other tables, give another one.
+
+    The facts of two tables also have the versions of the tables, which every commit increases.
+    """
+    if not facts.digest.startswith("["):
+        return facts.digest
+    both = (facts_of_side(facts, number) for number in range(len(_SIDES)))
+    return json.dumps([[side.rows, side.digest, side.table_id] for side in both])
+
+
 def changes_of_two(known: KnownDays, landed: Mapping[str, LandedDays]) -> LandingChanges:
     """The changes of each table by `compare`, combined: a change of one is a change of both.
 

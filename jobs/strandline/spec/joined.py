@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -32,6 +33,13 @@ class TwoSourcesSpec(PipelineSpec):
     def sides(self) -> dict[str, PipelineSpec]:
         """Both sides by their names."""
         return {"left": self.left, "right": self.right}
+
+    def under(self, overrides: Mapping[str, str]) -> PipelineSpec:
+        """See `PipelineSpec`; the allowed lateness is the one of both sides, too."""
+        spec = super().under(overrides)
+        lateness = {"allowed_lateness": spec.allowed_lateness}
+        sides = {name: side.model_copy(update=lateness) for name, side in self.sides.items()}
+        return spec.model_copy(update=sides)
 
     @property
     def ids_of_sides(self) -> dict[str, tuple[str, ...]]:

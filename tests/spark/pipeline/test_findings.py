@@ -80,7 +80,7 @@ def test_a_table_of_unreadable_arrivals_is_rejected_again_and_again_and_then_sta
     assert line.ledger[-1].frontier_ms is None
     right = "try_to_timestamp(synced, 'dd.MM.yyyy HH:mm')"
     read = line.of(a_spec(**AS_TEXT | {"source__arrival_time": right}))
-    in_both = patch("strandline.pipeline.diff.diff.no_longer_malformed", return_value=None)
+    in_both = patch("strandline.pipeline.diff.diff.no_longer_malformed", return_value=[])
     with in_both, pytest.raises(AuditFailedError) as caught:
         read.advance("3")
     assert "expect_tables_to_share_no_record" in str(caught.value)

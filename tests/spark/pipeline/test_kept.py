@@ -7,8 +7,9 @@ from zlib import crc32
 
 import pytest
 from changes import land_again, landing_of
+from deltalake import DeltaTable
 from joined import COGROUP, PAIRED, SIDE
-from lakes import Line, a_record, a_spec, instant, land, ms
+from lakes import Line, a_record, a_spec, at, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
 from strandline.lake.landing.joined_log import JoinedLog
@@ -261,3 +262,64 @@ def test_where_one_side_as_it_was_is_missing_the_range_is_recomputed_and_named(
     assert JoinedLog.joined(line.lake, line.spec).readable_at(0) is None
     (said,) = [note for note in line.advance("4").notes if "were published by run" in note]
     assert "(which of their records have landed since is not known any more)" in said
+
+
+def land_left(line: Line, rows: list[dict[str, Any]], of_two: bool) -> None:
+    land(
+        line.folder,
+        numbered(*rows),
+        mode="append",
+        table=f"landing/{'left' if of_two else 'meter'}",
+    )
+
+
+@pytest.mark.parametrize("of_two", [False, True], ids=["one source", "cogroup"])
+def test_a_late_record_goes_with_its_row_that_lands_again_elsewhere(spark, tmp_path, of_two):
+    line = decided_of_two(spark, tmp_path, COGROUP) if of_two else decided(tmp_path, spark)
+    late, other = a_record("4 05:00", "2 07:15"), a_record("4 06:00", "2 08:15")
+    moved, edited = late | {"happened_at": at("4 04:50")}, other | {"amount": 77}
+    before = slots(line, late=True)
+    land_left(line, [*hourly(4), late, other], of_two)
+    line.advance("5")
+    assert [late_by > 0 for _, late_by in late_of(line)] == [True, True]
+    landing = tmp_path / ("landing/left" if of_two else "landing/meter")
+
+    def again(*rows: dict[str, Any]) -> None:
+        DeltaTable(str(landing)).delete("arrived_on = '2024-03-04'")
+        land_left(line, [*hourly(4), *rows], of_two)
+        line.advance("5", allow_removals=True)
+
+    again(moved, edited)
+    assert [row["amount"] for row in of_range(line.rows("quarantine"), *RANGE)] == [77]
+    again(moved, other)
+    assert [row["amount"] for row in of_range(line.rows("quarantine"), *RANGE)] == [1]
+    assert sum(slot["late"] for slot in slots(line, late=True)) == 1
+    again(moved, a_record("4 06:00", "4 05:15"))
+    assert not late_of(line)
+    assert slots(line, late=True) == before
+    assert_books_balance(line)
+
+
+@pytest.mark.parametrize("was", ["in another window", "malformed"])
+def test_a_record_that_moves_into_it_is_late_also_where_its_id_has_landed_before(
+    spark, tmp_path, was
+):
+    moving = numbered(a_record("3 05:00", "3 04:50"))[0]
+    first = moving if was == "in another window" else moving | {"happened_at": None}
+    line = Line(spark, tmp_path, a_spec(**ONE, window=TUMBLING, source__id=["position"]))
+    others = numbered(*hourly(1, 2, 3))
+    land(tmp_path, [*others, first])
+    line.advance("4")
+    wider = line.of(a_spec(**ONE, window=TUMBLING, source__id=["position"], **SIX_HOURS))
+    wider.backfill(*RANGE, overrides=SIX_HOURS, reason="a slow day")
+    land_again(
+        line,
+        3,
+        [
+            *(row for row in others if row["arrived_on"].day == 3),
+            moving | {"happened_at": at("2 10:10")},
+        ],
+    )
+    line.advance("4", allow_removals=True)
+    assert [position for position, _ in late_of(line)] == [moving["position"]]
+    assert_books_balance(line)

@@ -10,13 +10,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from chained import Chain, assert_told
-from lakes import Line, a_record, a_spec, a_week, instant, land
+from chained import DAYS, Chain, assert_told
+from joined import COGROUP
+from lakes import Line, a_record, a_spec, a_week, at, instant, land
 from replayed import assert_told_by_replay
 
 from strandline.errors import AuditFailedError
 from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.request.request import Request
+from strandline.spec import parse_any, parse_spec
+from strandline.spec.join import SIDES
 
 pytestmark = pytest.mark.spark
 
@@ -156,3 +159,61 @@ def test_a_run_by_hand_over_all_that_remains_lets_no_window_stay_whose_records_h
         assert_told(chain, rows, "5")
     else:
         assert_told_by_replay(line, rows, "5")
+
+
+def test_windows_published_as_of_a_later_cut_off_are_rebuilt_as_of_it(spark, tmp_path):
+    rows = [
+        row for row in a_week(days=5) if row["arrived_at"] and row["arrived_at"] < at("5 12:00")
+    ]
+    chain = Chain(spark, tmp_path, **SIX_HOURS)
+    land(tmp_path, rows)
+    chain.hours.backfill("1", "7", as_of="5 12:00")
+    chain.days.backfill("2024-02-28T00:15:00Z", "7 00:15", as_of="5 12:00")
+    of_the_morning = chain.days.rows("windows")[-1]["window_start"]
+    assert of_the_morning >= at("5 00:00")
+    edited = [
+        row | {"amount": (row["amount"] or 0) + 1000} if row["arrived_at"] > at("5 01:00") else row
+        for row in rows
+    ]
+    land(tmp_path, edited)
+    chain.hours.backfill("1", "7", as_of="5 12:00")
+    chain.days.advance("5", **GO)
+    assert_told(chain, edited, "5 12:00")
+    removed = [step.diff["windows"]["delete"] for step in chain.days.ledger if step.diff]
+    assert not any(removed)  # and not inserted again by the scheduled run itself
+
+
+@pytest.mark.parametrize("rules", [{}, {"allowed_lateness": "6h"}], ids=["same", "edited"])
+@pytest.mark.parametrize("of_two", [False, True], ids=["over one table", "over a cogroup"])
+def test_a_scheduled_run_goes_back_to_no_day_to_which_nothing_has_been_added(
+    spark, tmp_path, of_two, rules
+):
+    cogroup = parse_spec(COGROUP | {"firings": True}, origin="both.yaml")
+    first = Line(spark, tmp_path, cogroup if of_two else a_spec(firings=True))
+    content = {
+        **DAYS,
+        **SIX_HOURS,
+        "source": {"pipeline": first.spec.pipeline, "key": ["device"]},
+        "aggregates": {"total": "sum(ours)" if of_two else "sum(total)"},
+    }
+    then = [
+        first.of(parse_any(content | one, origin="days.yaml").over(first.spec))
+        for one in ({}, rules)
+    ]
+    tables = [f"landing/{name}" for name in SIDES] if of_two else ["landing/meter"]
+    for night in (2, 3, 4, 5):
+        for number, table in enumerate(tables):
+            hours = range(24) if night < 5 else range(12)
+            arrived = [
+                a_record(
+                    f"{night - 1} {hour:02}:30", f"{night - 1} {hour:02}:10", name, amount=number
+                )
+                for hour in hours
+                for name in "ab"
+            ]
+            land(tmp_path, arrived, table=table, mode="append")
+        first.advance(str(night))
+        then[night == 5].advance(str(night))
+    last = then[1].ledger[-1]
+    assert last.kind == "advance"
+    assert last.range.start_ms >= instant("3")

@@ -107,3 +107,9 @@ def test_a_bound_for_one_run_does_not_say_of_which_source(tmp_path: Path):
         find_spec(tmp_path, "near", {"bound": "1h"})
     with pytest.raises(InputError, match="--allowed-lateness: an interval join has no allowed"):
         find_spec(tmp_path, "near", {"allowed_lateness": "1h"})
+
+
+def test_under_a_lateness_of_one_run_a_cogroup_is_the_one_whose_file_says_so():
+    by_run = parse_spec(COGROUP, origin="both.yaml").under({"allowed_lateness": "6h"})
+    by_file = parse_spec(COGROUP | {"allowed_lateness": "6h"}, origin="both.yaml")
+    assert by_run.spec_fingerprint == by_file.spec_fingerprint

@@ -25,7 +25,7 @@ from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_facts
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges
-from strandline.model.facts_of_two import id_of_two
+from strandline.model.facts_of_two import content_of, id_of_two
 from strandline.model.intervals import DAY_MS, datetime_of, midnight_of, text_of
 from strandline.spec.chained import ResultsSpec
 
@@ -105,7 +105,7 @@ class ResultsLanding(TableLanding):
         }
 
     def _facts_of(self, fired: DayFacts | None, before: DayFacts | None) -> DayFacts:
-        parts = (facts.digest if facts else "" for facts in (fired, before))
+        parts = (content_of(facts) if facts else "" for facts in (fired, before))
         digest = sha256("|".join(parts).encode()).hexdigest()[:32]
         return DayFacts(fired.rows if fired else 0, digest, self.version, table_id=self.table_id)
 

@@ -66,7 +66,7 @@ class TableLanding(Landing):
     def frame(self) -> DataFrame:
         """All rows of this version."""
         reader = self.spark.read.format("delta").option("versionAsOf", self.version)
-        return reader.load(table_at(self.spark, self.log.uri))
+        return reader.load(table_at(self.spark, self.log.uri, self.version))
 
     @property
     def columns(self) -> tuple[str, ...]:

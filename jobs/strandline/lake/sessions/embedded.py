@@ -22,6 +22,7 @@ from strandline.errors import InputError, RetryableError, UnexpectedError
 from strandline.lake.local import MEMORY
 from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
+from strandline.lake.sessions.linked_version import LOG, link_version
 from strandline.lake.sessions.machine import others_who_may_log_in
 from strandline.lake.sessions.protocol import opened
 from strandline.lake.sessions.remote import connected, keep_settings, limit_retries
@@ -86,8 +87,15 @@ class EmbeddedSession:
         schema = _written(folder) or rows.schema
         return self.parquet(self.spark.read.schema(schema), str(folder))
 
-    def table_at(self, place: str) -> str:
-        """The place of a Delta table; a link if its path has characters that Sail misreads."""
+    def table_at(self, place: str, version: int | None = None) -> str:
+        """The place of a Delta table; a link if its path has characters that Sail misreads.
+
+        For a version it is a folder of links without later commits: Sail finds no version before
+        the last checkpoint, which any commit may write while a run reads.
+        """
+        if version is not None and not is_uri(place) and (Path(place) / LOG).is_dir():
+            folder = self.folder / f"version-{next(self._numbers)}"
+            return link_version(Path(place), version, folder)
         if is_uri(place) or _PLAIN.fullmatch(place):
             return place
         link = self.folder / f"table-{sha256(place.encode()).hexdigest()[:16]}"

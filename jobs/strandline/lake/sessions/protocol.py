@@ -43,8 +43,13 @@ class EngineSession(Executor, Protocol):
     def parallelism(self) -> int:
         """The number of tasks that run at the same time, as far as it is known."""
 
-    def table_at(self, place: str) -> str:
-        """The place of a Delta table for the engine's reader."""
+    def table_at(self, place: str, version: int | None = None) -> str:
+        """The place of a Delta table for the engine's reader.
+
+        Args:
+            place: the table's place.
+            version: the version to read; None: the newest.
+        """
 
     def parquet(self, reader: DataFrameReader, place: str) -> DataFrame:
         """The rows of a folder of Parquet files, whose path is not taken as a pattern."""
@@ -59,8 +64,8 @@ class EngineSession(Executor, Protocol):
 class HadoopPlaces:
     """Places for Apache Spark: paths, which only Parquet's reader takes as patterns."""
 
-    def table_at(self, place: str) -> str:
-        """See `EngineSession`."""
+    def table_at(self, place: str, version: int | None = None) -> str:
+        """See `EngineSession`; every version is read at the same place."""
         return places.for_hadoop(place)
 
     def parquet(self, reader: DataFrameReader, place: str) -> DataFrame:

@@ -99,21 +99,23 @@ def below(root: str, uri: str) -> str:
     return uri.removeprefix(start).removeprefix(start.removeprefix("file://"))
 
 
-_TABLES_AT: dict[object, Callable[[str], str]] = {}
+_TABLES_AT: dict[object, Callable[[str, int | None], str]] = {}
 
 
-def introduce(spark: object, table_at: Callable[[str], str]) -> None:
+def introduce(spark: object, table_at: Callable[[str, int | None], str]) -> None:
     """Register the form in which a session's reader takes the place of a Delta table."""
     _TABLES_AT[spark] = table_at
 
 
-def table_at(spark: object, place: str) -> str:
+def table_at(spark: object, place: str, version: int | None = None) -> str:
     """The place of a Delta table as a session's reader takes it; unchanged for other sessions.
+
+    `version`: the version to read; None: the newest.
 
     It imports no PySpark, so that reading the ledger, as Airflow's pages do, does not load it.
     """
     found = _TABLES_AT.get(spark)
-    return place if found is None else found(place)
+    return place if found is None else found(place, version)
 
 
 def for_hadoop(place: str) -> str:

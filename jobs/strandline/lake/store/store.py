@@ -94,10 +94,11 @@ class Store:
 
     def frame(self, spark: SparkSession, name: str) -> DataFrame:
         """An existing table as a DataFrame."""
-        reader = spark.read.format("delta")
+        reader, version = spark.read.format("delta"), None
         if self._is_pinned(name):
-            reader = reader.option("versionAsOf", (self.pinned or {})[name])
-        return reader.load(table_at(spark, self.uri(name)))
+            version = (self.pinned or {})[name]
+            reader = reader.option("versionAsOf", version)
+        return reader.load(table_at(spark, self.uri(name), version))
 
     def _is_pinned(self, name: str) -> bool:
         return self.pinned is not None and (name in self.pinned or name in PUBLISHED)

@@ -87,9 +87,17 @@ class TimelineTable:
     version: int | None = None
 
     @classmethod
-    def open(cls, store: Store, days: ds.Expression | None = None) -> TimelineTable:
-        """The newest version of a pipeline's timeline; `days` limits it to rows of these days."""
-        table = store.table("timeline")
+    def open(
+        cls, store: Store, days: ds.Expression | None = None, version: int | None = None
+    ) -> TimelineTable:
+        """A version of a pipeline's timeline.
+
+        Args:
+            store: the pipeline's tables.
+            days: a condition on the days of the rows; None: all days.
+            version: the version; None: the newest.
+        """
+        table = store.table("timeline", version)
         if table is None:
             return cls(None)
         dataset = dataset_by_day(table, "arrival_date", SCHEMA)

@@ -65,18 +65,21 @@ def diffs(
         plan = replace(plan, scope=Scope(EVERYTHING))
     oldest_ms = min(staged.oldest_ms, plan.scope.windows.start_ms)
     around = defaultdict[str, tuple[TimeRange, ...]](tuple, completeness=staged.gaps.around)
-    leaving = no_longer_malformed(
-        ctx, plan.scope.rebuilt, observation.history.days.of_windows(plan.scope.windows)
-    )
+    leaving = [*staged.leaving, *_no_longer_malformed(ctx, plan, observation)]
     changes = []
     for name, rows in parts_of(staged).items():
         if rows is None:
             continue
         target, part = ctx.spec.tables[name], ctx.staging.part(name, rows.schema)
-        leaves = leaving if name == QUARANTINE.name else None
+        leaves = leaving if name == QUARANTINE.name else ()
         covered_rows = _Covered(ctx, target, part, plan, oldest_ms, around[name], leaves)
         changes.append(covered_rows.change(replaces_all=recreate and name in _WITH_THE_KEY))
     return changes
+
+
+def _no_longer_malformed(ctx: Context, plan: Plan, observation: Observation) -> list[Part]:
+    days = observation.history.days.of_windows(plan.scope.windows)
+    return no_longer_malformed(ctx, plan.scope.rebuilt, days)
 
 
 def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, dict[str, int]]:
@@ -112,7 +115,7 @@ class _Covered:
         plan: the run's plan.
         oldest_ms: the start of the oldest slot with staged rows.
         around: ranges of the calendar outside the run's range in which gaps are listed again.
-        leaves: further published rows to delete; None: there are none.
+        leaves: further published rows to delete.
     """
 
     ctx: Context
@@ -121,7 +124,7 @@ class _Covered:
     plan: Plan
     oldest_ms: int
     around: Sequence[TimeRange]
-    leaves: Part | None
+    leaves: Sequence[Part]
 
     @property
     def scope(self) -> TimeRange:
@@ -151,14 +154,14 @@ class _Covered:
         """
         ctx, target, scope = self.ctx, self.target, self.scope
         of_scope = started_in(target.start, scope), files_started_in(target.start, scope)
-        if self.leaves is None and not holds(table, *of_scope):
+        if not self.leaves and not holds(table, *of_scope):
             return whole_part(target, self.staged)
         published = covered(ctx, table, target, self.plan, scope, self.around)
         is_calendar = target.name == COMPLETENESS.name
         compared = Compared(
             target,
             self.staged.rows(),
-            published if self.leaves is None else chain(published, self.leaves.rows()),
+            chain(published, *(leaving.rows() for leaving in self.leaves)),
             fit_into(table, target, self.staged.schema, ctx.spec.pipeline),
             keep=target.name == QUARANTINE.name,  # of what the landing table has no more
             may_go=slots_that_may_go(target, self.plan, self.around) if is_calendar else None,

@@ -65,8 +65,9 @@ class EarlierRuns:
             are.
         late_slots: gives the slots before an instant that have published late records which arrived
             since another instant.
-        first_closed_since: gives the start of the first published slot that was closed since an
-            instant, if other rules or other rows may have closed it; None: there is none.
+        rows_may_have_moved: whether other rows, or other rules, may have led to what is published.
+        first_closed_since: gives the start of the first published slot, or session, that was closed
+            since an instant, or is not closed; None: there is none.
         has_slots_outside: whether slots with records are published outside a range.
         observed_since: over results, the arrival days that were observed otherwise since the last
             run over everything, or now.
@@ -88,6 +89,7 @@ class EarlierRuns:
     last_slot_ms: int | None = None
     late_slots: Callable[[int, int], frozenset[int]] = lambda before_ms, since_ms: frozenset()
     last_end: Callable[[TimeRange], int | None] = lambda within: None
+    rows_may_have_moved: bool = False
     first_closed_since: Callable[[int], int | None] = lambda since_ms: None
     has_slots_outside: Callable[[TimeRange], bool] = lambda within: False
     observed_since: tuple[date, ...] = ()

@@ -23,7 +23,7 @@ from strandline.model.intervals import (
 )
 from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.plan.closures import stay_closed
+from strandline.pipeline.plan.closures import closures_around, stay_closed
 from strandline.pipeline.plan.kept import Kept, Reached, reached_by
 from strandline.pipeline.plan.plan import Plan, outside_by_other_rules
 from strandline.pipeline.request.request import Request
@@ -60,7 +60,7 @@ def plan_advance(
     scope = _scope(possible, whole, kept, late)
     # the older slots of late records are mended too, so nothing known of them may be taken back
     mended = _with_older(whole, possible.since_ms, until_ms, history, scope.older_too)
-    clock = _clock(earlier, history.grid, mended, until_ms)
+    clock = _clock(earlier, history, mended, until_ms)
     return Plan(
         scope,
         clock,
@@ -133,17 +133,17 @@ def _kept(overridden: Sequence[Reached], possible: _Possible) -> tuple[Kept, ...
     return kept
 
 
-def _clock(earlier: EarlierRuns, grid: Grid, mended: TimeRange, until_ms: int) -> Clock:
+def _clock(earlier: EarlierRuns, history: History, mended: TimeRange, until_ms: int) -> Clock:
     """The clock of M, or of the largest published horizon, with the closures of earlier runs.
 
     Args:
         earlier: the state that earlier runs have left.
-        grid: the grid of the windows.
+        history: everything observed below the horizon.
         mended: the range, and the older slots of late records.
         until_ms: M.
     """
     horizon_ms = earlier.horizon_over(mended, until_ms)
-    return Clock(horizon_ms, tuple(earlier.state.closures_in(grid.sharing(mended))))
+    return Clock(horizon_ms, tuple(closures_around(earlier.state, history, mended)))
 
 
 def _slots_of_published_late(
@@ -168,15 +168,8 @@ def _to_rebuild(
     first_not_final: Callable[[int], int],
 ) -> TimeRange:
     """The range from the first window not final at P, or open, to the last event date at M."""
-    since_ms, last_date = earlier.base_ms(until_ms), history.days.last_event_date(until_ms)
-    start_ms = EVERYTHING.start_ms
-    if since_ms is not None:
-        start_ms = first_not_final(_watermark_before_open(since_ms, history, earlier))
-        closed_ms = earlier.first_closed_since(since_ms)
-        start_ms = start_ms if closed_ms is None else min(start_ms, closed_ms)
-    elif last_date is not None and all(run.overrides for run in earlier.state.in_force):
-        # windows that a run by hand has published by the file's rules may have to be removed
-        start_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
+    last_date = history.days.last_event_date(until_ms)
+    start_ms = _first_to_rebuild(history, earlier, until_ms, first_not_final)
     last_days = [] if last_date is None else [midnight_of(last_date)]
     if earlier.last_slot_ms is not None:
         last_days.append(midnight_before(earlier.last_slot_ms))
@@ -187,6 +180,31 @@ def _to_rebuild(
     if last_days:
         end_ms = max(start_ms, min(max(last_days) + DAY_MS, EVERYTHING.end_ms - 1))
     return kind_of(history.spec).whole_slots(TimeRange(start_ms, end_ms))
+
+
+def _first_to_rebuild(
+    history: History,
+    earlier: EarlierRuns,
+    until_ms: int,
+    first_not_final: Callable[[int], int],
+) -> int:
+    """The start of the first window that is not final at P, or open, or that may lack its rows."""
+    since_ms = earlier.base_ms(until_ms)
+    if since_ms is not None:
+        watermark_ms = _watermark_before_open(since_ms, history, earlier)
+        start_ms = first_not_final(watermark_ms)
+        if not earlier.rows_may_have_moved:
+            return start_ms
+        closed_ms = earlier.first_closed_since(since_ms)
+        start_ms = kind_of(history.spec).first_connected(start_ms, watermark_ms)
+        return start_ms if closed_ms is None else min(start_ms, closed_ms)
+    is_known = history.days.last_event_date(until_ms) is not None
+    if is_known and all(run.overrides for run in earlier.state.in_force):
+        oldest_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
+        # records of windows by other rules may have moved
+        return min([oldest_ms, *(one.windows.start_ms for one in earlier.state.overridden)])
+    # windows that a run by hand has published by the file's rules may have to be removed
+    return EVERYTHING.start_ms
 
 
 def _watermark_before_open(since_ms: int, history: History, earlier: EarlierRuns) -> int:

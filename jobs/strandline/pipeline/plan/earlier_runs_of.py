@@ -53,6 +53,7 @@ def earlier_runs_of(
         return earlier
     return replace(
         earlier,
+        rows_may_have_moved=True,
         last_slot_ms=last_slot(ctx.store),
         late_slots=partial(late_slots, ctx),
         first_closed_since=partial(first_closed_since, ctx.store, kind_of(ctx.spec)),
@@ -65,8 +66,7 @@ def _may_lack_rows(state: PipelineState, ctx: Context) -> bool:
     Runs by hand may have read rows of a day that was not whole, and that was not observed; the
     source may be known no further than before; other rules may have published rows.
     """
-    known_ms = ctx.landing.log.horizon_ms
-    reached_ms = state.frontier_ms if known_ms is None else known_ms
+    reached_ms = state.frontier_within(ctx.landing.log.known_until_ms)
     if reached_ms is None or state.has_later_horizon(reached_ms):
         return True
     last = [run.spec_fingerprint for run in state.in_force if not run.overrides][-1:]
@@ -79,5 +79,5 @@ def _observed_otherwise(ctx: Context, state: PipelineState, status: LandingStatu
     return {
         *status.changes.changed,
         *status.changes.behind,
-        *days_observed_since(state, ctx.store),
+        *days_observed_since(ctx.spec, state, ctx.store),
     }

@@ -104,12 +104,12 @@ def first_closed_since(store: Store, kind: WindowKind, since_ms: int) -> int | N
     """The start of the first published slot that was closed at an instant or later; None: none was.
 
     Records that arrived since then may have been accepted into it. Of sessions, which can extend
-    over slots, also the start of the first session.
+    over slots, also the start of the first session; it may not be closed yet.
     """
     started = {COMPLETENESS.name: COMPLETENESS.start}
     if kind.cross_slots:
         started["windows"] = "window_start"
-    closed = (ds.field("state") == "closed") & (ds.field("closed_at") >= datetime_of(since_ms))
+    closed = (ds.field("state") != "closed") | (ds.field("closed_at") >= datetime_of(since_ms))
     tables = {name: store.table(name) for name in started}
     starts = [
         pc.min(dataset_of(table).to_table(columns=[started[name]], filter=closed)[started[name]])
@@ -182,8 +182,17 @@ def arrived_in(since_ms: int, horizon_ms: int) -> Column:
     return (F.col(c.ARRIVAL) >= since_ms) & (F.col(c.ARRIVAL) < horizon_ms)
 
 
-def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFrame:
-    """The quarantined rows whose landing row, as the pipeline reads it now, meets a condition."""
+def arrived(
+    ctx: Context, quarantined: DataFrame, condition: Column, *, more: Sequence[str] = ()
+) -> DataFrame:
+    """The quarantined rows whose landing row, as the pipeline reads it now, meets a condition.
+
+    Args:
+        ctx: the run.
+        quarantined: rows of quarantine.
+        condition: on the columns of `read_records`.
+        more: columns of `read_records` to keep beside the quarantined row.
+    """
     table = ctx.store.table(QUARANTINE.name)
     second = {} if table is None else second_columns(table)
     found = []
@@ -192,7 +201,7 @@ def arrived(ctx: Context, quarantined: DataFrame, condition: Column) -> DataFram
         rows = as_landed(own, one.frame.schema, second)
         # what the pipeline leaves out of its landing by now is not left out of what it has refused
         read = read_records(rows, one.spec.without_where, Axis.of(one.spec, 0))
-        found.append(read.where(condition).select(*fields_of(read, c.QUARANTINED)))
+        found.append(read.where(condition).select(*fields_of(read, c.QUARANTINED), *more))
     return reduce(DataFrame.unionByName, found)
 
 
@@ -218,10 +227,10 @@ def arrival_column(ctx: Context, quarantine: DeltaTable) -> str | None:
 
 def no_longer_malformed(
     ctx: Context, ranges: Sequence[TimeRange], days: Sequence[date]
-) -> Part | None:
+) -> list[Part]:
     """Quarantine rows of some days that the present settings put into windows of some ranges.
 
-    They were malformed under earlier settings, by their `spec_fingerprint`. None: there are none.
+    They were malformed under earlier settings, by their `spec_fingerprint`. At most one part.
     """
     of_other_rules = ds.field("spec_fingerprint") != ctx.spec.spec_fingerprint
     # also those whose arrival could not be read: it may lie on any day
@@ -230,7 +239,7 @@ def no_longer_malformed(
     malformed = ds.field("slot_start").is_null() & of_days & of_other_rules
     table = ctx.store.table(QUARANTINE.name) if days else None
     if table is None or not holds(table, malformed, "slot_start IS NULL"):
-        return None
+        return []
     rows = ctx.store.frame(ctx.spark, QUARANTINE.name).where(
         in_days(QUARANTINE.partition, [*days, None])
         & F.col("slot_start").isNull()
@@ -239,14 +248,14 @@ def no_longer_malformed(
     counted = reduce(Column.__or__, map(kind_of(ctx.spec).counts_in, ranges))
     found = arrived(ctx, rows, F.col(c.REASON).isNull() & counted)
     if ctx.spec.source.deduplicate is None:
-        return _staged(ctx, found)
+        return [_staged(ctx, found)]
     records = ctx.landing.records(Axis.of(ctx.spec, 0))
     landed = with_duplicates(records, ctx.spec, days, ctx.landing.every_day)
     repeated = quarantine_malformed(
         landed.where(F.col(c.REASON) == DUPLICATE), ctx.spec, ctx.landing.source_columns
     )
     others = found.join(repeated, ["record_id", QUARANTINE.partition], "left_anti")
-    return _staged(ctx, others)
+    return [_staged(ctx, others)]
 
 
 def _staged(ctx: Context, leaving: DataFrame) -> Part:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import date
 
 import numpy as np
+from deltalake.exceptions import DeltaError
 
 from strandline.engine.position.grid import Grid
 from strandline.lake.landing.landing import Landing
@@ -22,6 +23,9 @@ from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.commits import days_changed
 from strandline.lake.store.store import Store
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import read_facts
+from strandline.model.facts import DayFacts
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -34,6 +38,7 @@ from strandline.model.intervals import (
 from strandline.pipeline.plan.kept import closed_part
 from strandline.pipeline.plan.published_rows import states_in
 from strandline.pipeline.request.request import Request
+from strandline.spec.pipeline import PipelineSpec
 
 
 def of_changed_results(
@@ -59,28 +64,27 @@ def of_changed_results(
         request,
         kind="backfill",
         to_ms=None,
-        as_of_ms=request.until_ms,
         keeps_closed=True,
         reason=f"results of {landing.spec.upstream.pipeline} have changed",
     )
-    return [
-        *(_over(within, first) for within in ranges),
+    asked = [
+        *((within, state.largest_horizon(within), {}) for within in ranges),
         *(
-            replace(
-                _over(one.windows, first),
-                as_of_ms=_horizon_of(one, landing, request.until_ms),
-                overrides=one.overrides,
-            )
+            (one.windows, one.horizon_ms, one.overrides)
             for one in kept
             if _has_changed(one, landing)
         ),
     ]
-
-
-def _over(within: TimeRange, first: Request) -> Request:
-    """The request over a range, with a key of its own."""
-    run_key = f"{first.run_key}/{within.start_ms}" if first.run_key else None
-    return replace(first, range=within, run_key=run_key)
+    return [
+        replace(
+            first,
+            range=within,
+            run_key=f"{first.run_key}/{within.start_ms}" if first.run_key else None,
+            as_of_ms=_horizon_of(published_ms, landing, request.until_ms),
+            overrides=overrides,
+        )
+        for within, published_ms, overrides in asked
+    ]
 
 
 def _kept(landing: ResultsLanding, state: PipelineState, store: Store) -> Iterator[OverriddenRange]:
@@ -94,12 +98,15 @@ def _kept(landing: ResultsLanding, state: PipelineState, store: Store) -> Iterat
             yield replace(one, windows=windows)
 
 
-def _horizon_of(one: OverriddenRange, landing: ResultsLanding, until_ms: int) -> int:
+def _horizon_of(published_ms: int | None, landing: ResultsLanding, until_ms: int) -> int:
     """The horizon of a range's rebuild: no earlier than its own, if the results are known so far.
 
-    `until_ms`: the midnight of the scheduled run.
+    Args:
+        published_ms: the largest horizon of the runs that have published the range; None: unknown.
+        landing: the results.
+        until_ms: the midnight of the scheduled run.
     """
-    return max(until_ms, min(one.horizon_ms or until_ms, landing.results.horizon_ms))
+    return max(until_ms, min(published_ms or until_ms, landing.results.horizon_ms))
 
 
 def _has_changed(one: OverriddenRange, landing: ResultsLanding) -> bool:
@@ -213,13 +220,15 @@ def left_to_scheduled_run(state: PipelineState) -> int:
     return END_OF_INSTANTS_MS if last is None else _open_from(last)
 
 
-def days_observed_since(state: PipelineState, store: Store) -> set[date]:
+def days_observed_since(spec: PipelineSpec, state: PipelineState, store: Store) -> set[date]:
     """The arrival days observed since a run over everything: new days, and days with other rows.
 
     Rows that land late in the other pipeline's landing table move its watermark, also where no
-    result changes. The first of all days if the days are not known; none without such a run.
+    result changes. Other rules observe every day again, which changes no row of it. The first of
+    all days if the days are not known; none without such a run.
 
     Args:
+        spec: the pipeline.
         state: the pipeline's state, by its ledger.
         store: the pipeline's tables.
     """
@@ -227,8 +236,27 @@ def days_observed_since(state: PipelineState, store: Store) -> set[date]:
     if last is None or timeline is None:
         return set()
     version = _timeline_known_to(last, state)
-    days = None if version is None else days_changed(timeline, "arrival_date", version)
+    if version is None:
+        return {date.min}
+    if last.timeline_fingerprint == spec.timeline_fingerprint:
+        days = days_changed(timeline, "arrival_date", version)
+    else:
+        days = _days_with_other_facts(store, version)
     return {date.min} if days is None else days
+
+
+def _days_with_other_facts(store: Store, version: int) -> set[date] | None:
+    """The arrival days whose facts differ from a version of the timeline; None: it is missing."""
+    now = read_facts(TimelineTable.open(store))
+    try:
+        then = read_facts(TimelineTable.open(store, version=version))
+    except (DeltaError, OSError):  # upkeep has removed its files
+        return None
+    return {day for day in {*now, *then} if _content(now.get(day)) != _content(then.get(day))}
+
+
+def _content(facts: DayFacts | None) -> tuple[str, str | None] | None:
+    return None if facts is None else (facts.digest, facts.table_id)
 
 
 def _timeline_known_to(run: Entry, state: PipelineState) -> int | None:

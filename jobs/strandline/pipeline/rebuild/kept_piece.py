@@ -12,7 +12,7 @@ from datetime import date, datetime
 from functools import cached_property
 
 import pandas as pd
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -24,9 +24,7 @@ from strandline.engine.kind import kind_of
 from strandline.engine.late_for_kept import late_for_kept
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.identity import identity
 from strandline.engine.timeline import CellQuery
-from strandline.lake.landing.landing import Landing
 from strandline.lake.publish.staging import Part
 from strandline.model.books import Book
 from strandline.model.intervals import (
@@ -38,17 +36,23 @@ from strandline.model.intervals import (
     midnight_before,
 )
 from strandline.pipeline.observe.observation import Observation
-from strandline.pipeline.plan.counts import late_in, refused_by_newest
+from strandline.pipeline.plan.counts import REFUSED_BY, late_in, refused_by_newest
 from strandline.pipeline.plan.kept import Kept
 from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.rebuild.kept_leaving import (
+    REASONS,
+    late_without_row,
+    numbered,
+    with_fewer,
+    without,
+)
 from strandline.pipeline.rebuild.older_slots import published_slots, refused_in_all
 from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import completeness
 from strandline.tables import QUARANTINE
 
-_IDENTITY, _NUMBER = "_strandline_identity", "_strandline_number"
-_OF_A_RUN = ("late", "no_window", "run_id")
+_OF_A_RUN = (*REASONS, "run_id")
 """The columns of a kept slot that change."""
 _OF_A_GAP = ("state", "fired_at", "closed_at", "spec_fingerprint")
 """The columns of a kept slot that a former gap keeps."""
@@ -60,13 +64,13 @@ def stage_kept(
     """Stage the late arrivals for windows that stay, as one more piece."""
     clock = observation.history.crossings.without_dropped_end(plan.clock)
     arrivals = _Arrivals(ctx, observation.history, axis, kept, clock)
-    staged, books, refused = dict[str, DataFrame](), list[Book](), dict[tuple[int, str], int]()
+    staged, books, part = dict[str, DataFrame](), list[Book](), None
+    leaving = late_without_row(ctx, kept, arrivals.landed_before, number)
     if arrivals.touched:
         late = ctx.staging.write(QUARANTINE.name, arrivals.late(), piece=number)
         part = ctx.staging.part(QUARANTINE.name, late.schema)
         staged[QUARANTINE.name], books = late, [arrivals.book(part)]
-        refused = arrivals.refused(part)
-    rows = _calendar(ctx, kept, arrivals.slots, refused)
+    rows = _calendar(ctx, arrivals, part, leaving)
     staged["completeness"] = stage_calendar(ctx, rows, number)
     within = kept.windows.shared_with(plan.scope.windows)
     return Piece(
@@ -75,6 +79,7 @@ def stage_kept(
         books=books,
         filled=frozenset() if within is None else _filled(observation.history, clock, within),
         touched=arrivals.touched,
+        leaving=leaving,
     )
 
 
@@ -139,7 +144,7 @@ class _Arrivals:
                 parts[reason] += rows
         return Book(self.kept.name, self.records.count(), parts)
 
-    def refused(self, quarantine: Part) -> dict[tuple[int, str], int]:
+    def refused(self, quarantine: Part) -> Counter[tuple[int, str]]:
         """The records that these windows have refused, in this run or before."""
         again = TimeRange(self._since_ms, self.clock.horizon_ms)
         return refused_in_all(self.ctx, again, self.history.grid, self.slots, quarantine)
@@ -172,23 +177,28 @@ class _Arrivals:
     @cached_property
     def records(self) -> DataFrame:
         """The records themselves."""
-        known = known_records(self._landed, self.history, self.clock.horizon_ms, self._days)
-        counted = known.where(kind_of(self.ctx.spec).counts_in(self.kept.windows))
         since = F.col(c.ARRIVAL) >= self._since_ms
         if self.kept.before is None:
-            return counted.where(since)
+            return self._counted.where(since)
         then = self.ctx.landing.by_log(self.kept.before)
-        landed_before = self._numbered(then, then.records(self.axis, self._days))
-        landed_before = landed_before.select(_IDENTITY, _NUMBER)
-        earlier = self._numbered(self.ctx.landing, counted.where(~since))
-        landed_since = earlier.join(landed_before, [_IDENTITY, _NUMBER], "left_anti")
-        return counted.where(since).unionByName(landed_since.drop(_IDENTITY, _NUMBER))
+        well_formed = then.records(self.axis, self._days).where(F.col(c.REASON).isNull())
+        earlier = numbered(self._counted.where(~since), self.ctx.spec, self.ctx.landing)
+        landed_since = without(earlier, numbered(well_formed, self.ctx.spec, then))
+        return self._counted.where(since).unionByName(landed_since)
 
-    def _numbered(self, landing: Landing, records: DataFrame) -> DataFrame:
-        """Records with their identity, and a number that distinguishes equal records."""
-        own = identity(self.ctx.spec, landing.source_columns)
-        equal = Window.partitionBy(_IDENTITY).orderBy(_IDENTITY)
-        return records.withColumn(_IDENTITY, own).withColumn(_NUMBER, F.row_number().over(equal))
+    @property
+    def landed_before(self) -> DataFrame | None:
+        """The records of these windows that arrived before `since_ms`, numbered; None: no day."""
+        if not self._days:
+            return None
+        earlier = self._counted.where(F.col(c.ARRIVAL) < self._since_ms)
+        return numbered(earlier, self.ctx.spec, self.ctx.landing)
+
+    @cached_property
+    def _counted(self) -> DataFrame:
+        """The known records of these windows and days."""
+        known = known_records(self._landed, self.history, self.clock.horizon_ms, self._days)
+        return known.where(kind_of(self.ctx.spec).counts_in(self.kept.windows))
 
 
 def _filled(history: History, clock: Clock, within: TimeRange) -> frozenset[int]:
@@ -198,6 +208,30 @@ def _filled(history: History, clock: Clock, within: TimeRange) -> frozenset[int]
 
 
 def _calendar(
+    ctx: Context, arrivals: _Arrivals, late: Part | None, leaving: Part | None
+) -> pd.DataFrame:
+    """The slots that stay as published, with their new numbers of refused records.
+
+    Args:
+        ctx: the run.
+        arrivals: the late arrivals.
+        late: their staged quarantine rows; None: there are none.
+        leaving: published late records that leave quarantine; None: there are none.
+    """
+    refused = Counter[tuple[int, str]]() if late is None else arrivals.refused(late)
+    fewer, others = dict[tuple[int, str], int](), dict[tuple[int, str], int]()
+    if leaving is not None:
+        fewer = refused_by_newest(leaving.rows(columns=REFUSED_BY), arrivals.history.grid)
+    for (newest, reason), count in fewer.items():
+        if newest in arrivals.touched:
+            refused[newest, reason] -= count
+        else:
+            others[newest, reason] = count
+    rows = _slots_that_stay(ctx, arrivals.kept, arrivals.slots, refused)
+    return pd.concat([rows, with_fewer(ctx, others, rows)], ignore_index=True)
+
+
+def _slots_that_stay(
     ctx: Context, kept: Kept, slots: pd.DataFrame, refused: Mapping[tuple[int, str], int]
 ) -> pd.DataFrame:
     """The slots that stay as published, with their new number of refused records.

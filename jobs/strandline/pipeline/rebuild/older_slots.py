@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -59,7 +60,7 @@ def _accepted_by_windows(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[
 
 def refused_in_all(
     ctx: Context, evaluated_again: TimeRange, grid: Grid, older: pd.DataFrame, staged: Part
-) -> dict[tuple[int, str], int]:
+) -> Counter[tuple[int, str]]:
     """The number of records refused by older slots, in this run or before; each counts once.
 
     Args:
@@ -71,14 +72,14 @@ def refused_in_all(
     """
     table = ctx.store.table(QUARANTINE.name)
     if table is None:
-        return {}
+        return Counter()
     before = LateRecords(_span_of(older), evaluated_again, outside=True).rows(ctx, table, _REFUSAL)
     every = staged.rows(columns=_REFUSAL)
     if (first := next(before, None)) is not None:
         every = _each_once(chain(every, [first], before))
     refused = refused_by_newest(every, grid)
     wanted = set(older["window_id"].tolist())
-    return {key: n for key, n in refused.items() if key[0] in wanted}
+    return Counter({key: n for key, n in refused.items() if key[0] in wanted})
 
 
 def _each_once(refusals: Iterable[pa.Table]) -> Iterator[pa.Table]:

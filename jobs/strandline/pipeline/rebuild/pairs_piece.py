@@ -61,12 +61,7 @@ def stage_pairs(
         quarantine=late,
     )
     staged["completeness"] = stage_calendar(ctx, calendar, number)
-    return Piece(
-        staged=staged,
-        calendar=calendar,
-        books=_books(rebuild, accepted, refused),
-        **slots_of(rebuild),
-    )
+    return Piece(staged, calendar, _books(rebuild, accepted, refused), *slots_of(rebuild))
 
 
 def _refused(late: Part, since_ms: int | None, grid: Grid) -> dict[str, Counter[int]]:

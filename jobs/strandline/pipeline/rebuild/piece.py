@@ -50,6 +50,7 @@ class Piece:
         books: the books of its records; the first piece also has the books of older windows.
         filled: the ids of its windows that have a record.
         touched: the ids of the older windows with new late records.
+        leaving: published late records that leave quarantine; None: there are none.
     """
 
     staged: dict[str, DataFrame]
@@ -57,6 +58,7 @@ class Piece:
     books: list[Book]
     filled: frozenset[int]
     touched: frozenset[int]
+    leaving: Part | None = None
 
 
 def stage_piece(
@@ -73,12 +75,7 @@ def stage_piece(
     refused = refused_by_newest(late_in(late, since_ms), history.grid)
     calendar = calendar_of(ctx, plan, rebuild, accepted, refused, late)
     staged["completeness"] = stage_calendar(ctx, calendar, number)
-    return Piece(
-        staged=staged,
-        calendar=calendar,
-        books=_books(rebuild, accepted, refused),
-        **slots_of(rebuild),
-    )
+    return Piece(staged, calendar, _books(rebuild, accepted, refused), *slots_of(rebuild))
 
 
 def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFrame]:
@@ -118,16 +115,14 @@ def stage_side_by_side(
         return {part: job.result() for part, job in jobs.items()}
 
 
-def slots_of(rebuild: Rebuild) -> dict[str, frozenset[int]]:
-    """The ids of a rebuild's slots, in the form of a piece."""
+def slots_of(rebuild: Rebuild) -> tuple[frozenset[int], frozenset[int]]:
+    """The ids of a rebuild's slots, and of the older slots with late records."""
     grid, scope = rebuild.history.grid, rebuild.scope
     filled = rebuild.slots["window_id"].astype("int64").tolist()
     older = rebuild.older["window_id"].astype("int64").tolist()
     emptied = (grid.ids_within(TimeRange(ms, ms + 1)) for ms in scope.older_too)
-    return {
-        "filled": frozenset(filled),
-        "touched": frozenset([*older, *(window for ids in emptied for window in ids)]),
-    }
+    touched = [*older, *(window for ids in emptied for window in ids)]
+    return frozenset(filled), frozenset(touched)
 
 
 def stage_calendar(ctx: Context, calendar: pd.DataFrame, number: int) -> DataFrame:

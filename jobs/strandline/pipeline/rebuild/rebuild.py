@@ -13,6 +13,7 @@ from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish.staging import Part
 from strandline.model.books import Book, added_up
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.plan import Plan
@@ -43,6 +44,7 @@ class Staged:
         oldest_ms: the start of the oldest slot with staged rows.
         slots_expected: the starts of the slots of the range that the day map identifies.
         gaps: the gaps of the range, and the listed ones around it.
+        leaving: published late records that leave quarantine, beside the ones that the run covers.
     """
 
     result: str
@@ -56,6 +58,7 @@ class Staged:
     oldest_ms: int
     slots_expected: frozenset[int]
     gaps: StagedGaps
+    leaving: Sequence[Part] = ()
 
     @property
     def accepted(self) -> int:
@@ -122,6 +125,7 @@ def _combined(
         oldest_ms=min([scope.windows.start_ms, *starts_ms, *scope.older_too]),
         slots_expected=slots_expected,
         gaps=gaps,
+        leaving=[piece.leaving for piece in pieces if piece.leaving is not None],
     )
 
 
