@@ -348,6 +348,29 @@ def test_quarantined_rows_of_old_arrival_days_go_whatever_their_slot(lake, tmp_p
     assert lake.pipeline("meter").rows("quarantine") == 18
 
 
+def test_the_ledger_says_whether_upkeep_has_removed_rows_of_quarantine(lake):
+    quarantined(lake, 100, 51, 49)
+    note(lake, "r-4", "published")
+    kept, ledger = SPEC.model_copy(update={"quarantine_days": 50}), Ledger(lake.pipeline("meter"))
+
+    def diffs(spec) -> list[object]:
+        known = len(ledger.entries())
+        maintain(spec, lake, TODAY)
+        return [step.diff for step in ledger.entries()[known:] if step.kind == "maintain"]
+
+    without = diffs(SPEC)
+    assert without and not any(without)
+    again(lake, "windows")
+    note(lake, "r-5", "published")
+    removed = {"quarantine": {"insert": 0, "update": 0, "delete": 2}}
+    assert [diff for diff in diffs(kept) if diff] == [removed]
+    again(lake, "windows")
+    note(lake, "r-6", "published")
+    after = diffs(kept)
+    assert after and not any(after)
+    assert ledger.state().may_lack_quarantine(None)
+
+
 def test_quarantine_days_without_a_column_that_tells_the_day_are_refused(lake):
     kept = SPEC.model_copy(update={"quarantine_days": 50})
     with pytest.raises(InputError, match="quarantine_days: no column of the quarantine has"):
