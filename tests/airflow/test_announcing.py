@@ -44,6 +44,23 @@ def test_an_event_says_run_range_counts_and_verdict(events):
     assert published.extra["findings"] == ["12 % malformed"]
 
 
+@pytest.mark.parametrize(
+    ("severities", "verdict"),
+    [
+        (["info", "warning"], "warning"),
+        (["warning", "info"], "warning"),
+        (["info", "warning", "critical"], "critical"),
+        (["info"], "OK"),
+        ([], "OK"),
+    ],
+)
+def test_the_verdict_is_the_gravest_finding_and_an_info_is_none(severities, verdict):
+    from strandline_airflow.announcing import event_of
+
+    found = [{"severity": one, "sentence": one} for one in severities]
+    assert event_of(ANSWER | {"findings": found})["verdict"] == verdict
+
+
 def test_each_date_whose_windows_differ_is_a_partition_and_the_tables_have_an_event_too(events):
     published, whole, _ = announced(events, ANSWER)
     assert published.partition_keys == {"2013-01-01", "2013-01-02", "2013-02-01"}

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from shutil import copytree
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,8 @@ from calendars import a_slot, write_calendar
 from many_days import a_lake_of
 
 from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.lake import Lake
+from strandline.model.intervals import TimeRange
 from strandline.spec import find_spec
 
 pytestmark = pytest.mark.airflow
@@ -237,6 +240,7 @@ def test_from_all_pipelines_links_lead_to_a_calendar_a_day_a_slot_and_a_run(get,
     every = get("/").text
     assert "1 alarm" in every and "the last run of advance failed" in every
     calendar = follow(every, r"/pipelines/flights$")
+    assert re.search(r"<dt>Watermark</dt><dd>(none yet|[^<]*held by)", calendar), calendar
     assert "20 windows from 2013-01-01 to 2013-01-10" in calendar
     day = follow(calendar, "/days/2013-01-04")
     assert "1 of 11 records came too late (9.09 %)" in day
@@ -285,6 +289,68 @@ def test_each_cell_says_in_text_what_its_colour_says(get, lake):
     text = get("/pipelines/flights").text
     assert "00:00 – 12:00: 90.9 %, closed; 1 of 11 records came too late (9.09 %)" in text
     assert "100 % so far, open; not fired" in text
+
+
+def with_runs(days, tmp_path, *steps):
+    """A copy of a lake in which further steps of runs are."""
+    folder = tmp_path / "lake"
+    copytree(days, folder)
+    ledger = Ledger(Lake.at(str(folder)).pipeline("flights"))
+    for step in steps:
+        ledger.append(step, datetime.now(UTC))
+    return folder
+
+
+def test_a_run_that_has_not_published_shows_what_it_would_change_and_one_that_did_what_it_changed(
+    get, tmp_path, monkeypatch, days
+):
+    diff = {"windows": {"insert": 2, "update": 0, "delete": 0}}
+    steps = [
+        Entry(f"{step}-1", 1, step, "backfill", TimeRange(0, 1), diff=diff, accepted_loss=loss)
+        for step, loss in (("rejected", None), ("failed", None), ("published", "the disk <b>died"))
+    ]
+    monkeypatch.setenv("STRANDLINE_LAKE", str(with_runs(days, tmp_path, *steps)))
+    captions = {
+        "rejected": "What it would change (not published)",
+        "failed": "What it would change (perhaps published in part)",
+        "published": "What it changed",
+    }
+    for step, caption in captions.items():
+        text = get(f"/pipelines/flights/runs/{step}-1").text
+        assert f"<caption>{caption}</caption>" in text
+        loss = "<dt>Accepts missing rows</dt><dd>the disk &lt;b&gt;died</dd>"
+        assert (loss in text) == (step == "published")
+
+
+@pytest.mark.parametrize(
+    ("changes", "watermark"),
+    [
+        ({"watermark": {"summary": "2013-01-10"}}, "2013-01-10"),
+        ({"upstream": {"pipeline": "flights_hourly"}}, "that of flights_hourly: see its status"),
+        ({"two_sources": True}, "not known from the records alone"),
+        ({}, "none yet"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("slots", "closed", "shown"),
+    [
+        (0, None, "no slot yet"),
+        (20, None, "the last slot"),
+        (20, "0001-01-01T00:00:00Z", "nothing yet"),
+        (20, "2013-01-09T00:00:00Z", "2013-01-09 00:00"),
+    ],
+)
+def test_the_page_says_closed_up_to_and_watermark_in_the_words_of_the_command(
+    app, changes, watermark, slots, closed, shown
+):
+    from strandline.cli import show
+    from strandline_airflow.page.rendering import _environment
+
+    found = {"watermark": None, "upstream": None, "two_sources": False}
+    found |= {"closed_up_to": closed, "totals": {"slots": slots}, **changes}
+    macros = _environment().get_template("macros.html.j2").module
+    assert str(macros.watermark(found)) == show._watermark(found) == watermark
+    assert str(macros.closed_up_to(found)) == shown
 
 
 def test_a_pipeline_without_runs_a_lake_without_tables_and_a_broken_ledger_are_pages(

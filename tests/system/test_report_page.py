@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from run_documents import a_run
 
 from strandline.quality.report.page import build_report
 from strandline.quality.report.tables import ReportTables
@@ -132,16 +133,13 @@ def a_year(text):
             ],
             columns=["channel", "arrival_date", "settled_ms"],
         ),
-        runs=pd.DataFrame(
-            {
-                "position": [1], "run_id": ["1f0c"], "attempt": [1], "step": ["published"],
-                "written_at": [pd.Timestamp("2014-01-02T06:00Z")], "kind": ["backfill"],
-                "range_start": [pd.Timestamp(NEW_YEAR)], "closed": [False], "frontier": [None],
-                "range_end": [pd.Timestamp("2014-01-02T00:00Z")], "message": [text],
-                "horizon": [pd.Timestamp("2014-01-02T00:00Z")], "diff": ["{}"],
-                "audit": [json.dumps([failed])], "reason": [text], "requested_by": [text],
-            }
-        ),
+        runs=[
+            a_run(
+                "1f0c", kind="backfill", start="2013-01-01T00:00:00Z", end="2014-01-02T00:00:00Z",
+                ended="2014-01-02T06:00:00+00:00", horizon="2014-01-02T00:00:00Z", diff={},
+                audit=[failed], message=text, reason=text, requested_by=text, accepted_loss=text,
+            )
+        ],
     )  # fmt: skip
 
 

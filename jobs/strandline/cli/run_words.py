@@ -9,12 +9,6 @@ from strandline.cli.console import escape
 from strandline.model.intervals import EVERYTHING, text_of
 from strandline.visible import number_of
 
-_DONE, _KEPT_BACK = ("published", "erased"), ("rejected", "prepared", "dropped")
-"""States of runs whose diffs are in the tables, and of runs whose diffs are not.
-
-The diff of a run in another state, as one that has failed, may be there in part.
-"""
-
 
 def windows(start: str, end: str) -> tuple[str, str]:
     """The range of the windows that a run has computed."""
@@ -33,9 +27,9 @@ def changes(run: Mapping[str, Any]) -> str:
     if run["diff"] is None:
         return "–"
     rows = number_of(sum(sum(counts.values()) for counts in run["diff"].values()), "row")
-    if run["status"] in _DONE:
-        return rows
-    return f"{rows}, not published" if run["status"] in _KEPT_BACK else f"{rows} planned"
+    return {True: rows, False: f"{rows}, not published", None: f"{rows} planned"}[
+        run["diff_published"]
+    ]
 
 
 def state(run: Mapping[str, Any]) -> str:

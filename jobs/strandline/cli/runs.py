@@ -42,7 +42,7 @@ def runs_list(
     at: Places,
 ) -> None:
     """List the runs of a pipeline, newest first."""
-    from strandline.pipeline.views.status import runs_of  # noqa: PLC0415
+    from strandline.pipeline.views.runs import runs_of  # noqa: PLC0415
 
     show.document(runs_of(at.spec(pipeline), at.root), as_json=as_json, human=show.runs)
 
@@ -57,6 +57,6 @@ def runs_show(
     at: Places,
 ) -> None:
     """Show one run: its steps, books, audit and diff."""
-    from strandline.pipeline.views.status import run_of  # noqa: PLC0415
+    from strandline.pipeline.views.runs import run_of  # noqa: PLC0415
 
     show.document(run_of(at.spec(pipeline), at.root, run_id), as_json=as_json, human=show.one_run)

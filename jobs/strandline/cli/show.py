@@ -101,7 +101,8 @@ def status(found: Mapping[str, Any]) -> None:
     facts, last = facts_table(), found["last_run"]
     facts.add_row("lake", escape(found["lake"]))
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
-    closed_up_to = found["closed_up_to"] or ("the last slot" if found["slots"] else "no slot yet")
+    all_closed = "the last slot" if found["totals"]["slots"] else "no slot yet"
+    closed_up_to = found["closed_up_to"] or all_closed
     of_all_time = closed_up_to == text_of(EVERYTHING.start_ms)
     facts.add_row("closed up to", "nothing yet" if of_all_time else closed_up_to)
     _add_last_run(facts, last)
@@ -191,11 +192,14 @@ def one_run(run: Mapping[str, Any]) -> None:
         steps.add_row(step["step"], step["at"], escape(step["message"] or ""))
     out.print(steps)
     if run["overrides"]:
-        said = in_words(run["overrides"])
-        out.print(f"of this run alone: {escape(said)}, because: {escape(run['reason'] or '')}")
+        out.print(f"of this run alone: {escape(in_words(run['overrides']))}")
     for name, sentence in (run["acknowledged"] or {}).items():
-        said = f"{name}: {sentence}, because: {run['reason'] or ''}"
-        out.print(f"acknowledged {escape(said)}")
+        out.print(f"acknowledged {escape(f'{name}: {sentence}')}")
+    if run["accepted_loss"]:
+        out.print(f"accepts missing rows: {escape(run['accepted_loss'])}")
+    for name, key in (("because", "reason"), ("asked for by", "requested_by")):
+        if run[key]:
+            out.print(f"{name}: {escape(run[key])}")
     for book in run["books"] or []:
         if book["total"] != sum(book["parts"].values()) or not book["name"].startswith("arrival"):
             out.print(f"{book['name']}: {book['total']:,} = {_parts_of(book)}")

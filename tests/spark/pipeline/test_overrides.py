@@ -9,7 +9,8 @@ from replayed import assert_told_by_replay, of_range
 
 from strandline.errors import InputError
 from strandline.pipeline.publish.publish_prepared import publish_prepared
-from strandline.pipeline.views.status import run_of, status_of
+from strandline.pipeline.views.runs import run_of
+from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,8 @@ from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.manage.acknowledge import acknowledge
 from strandline.pipeline.request.request import Request
 from strandline.pipeline.views.report import write_report
-from strandline.pipeline.views.status import run_of, runs_of, status_of
+from strandline.pipeline.views.runs import run_of, runs_of
+from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
 

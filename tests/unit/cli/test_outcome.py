@@ -28,9 +28,12 @@ def test_a_run_whose_slots_are_not_known_does_not_say_that_there_are_none(
     ("changes", "end_of_line"),
     [
         ({}, "2024-03-01T00:00:00Z 2024-03-02T00:00:00Z 5 rows"),
-        ({"status": "rejected"}, "2024-03-02T00:00:00Z 5 rows, not published"),
-        ({"status": "failed", "diff": None}, "2024-03-02T00:00:00Z –"),
-        ({"status": "failed"}, "2024-03-02T00:00:00Z 5 rows planned"),
+        (
+            {"status": "rejected", "diff_published": False},
+            "2024-03-02T00:00:00Z 5 rows, not published",
+        ),
+        ({"status": "failed", "diff": None, "diff_published": None}, "2024-03-02T00:00:00Z –"),
+        ({"status": "failed", "diff_published": None}, "2024-03-02T00:00:00Z 5 rows planned"),
         ({"kind": "erase", "status": "erased", "start": None, "end": None}, "2026-01-01 5 rows"),
         ({"end": "2024-03-01T00:00:00Z"}, "2026-01-01 none 5 rows"),
     ],
@@ -47,6 +50,7 @@ def test_the_list_of_runs_says_what_has_changed_and_over_which_windows(
         "start": "2024-03-01T00:00:00Z",
         "end": "2024-03-02T00:00:00Z",
         "diff": {"windows": {"insert": 3, "update": 2, "delete": 0}},
+        "diff_published": True,
     }
     show.runs([line | changes])
     assert " ".join(capsys.readouterr().out.split()).endswith(end_of_line)

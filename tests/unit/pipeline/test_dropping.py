@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
@@ -18,7 +19,7 @@ from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, TimeRange
-from strandline.pipeline.publish.abandon import drop_run
+from strandline.pipeline.publish.abandon import cancel_run, drop_run
 
 SPEC = a_meter({"tumbling": "1h"})
 TABLES = ("quarantine", "windows")
@@ -160,6 +161,31 @@ def test_a_published_run_is_not_dropped_but_rebuilt(published):
     with pytest.raises(InputError, match=r"has published.*strandline backfill meter --start 1970"):
         published.drop("first")
     assert published.steps("first") == ["started", "publishing", "published"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "said"),
+    [
+        ("acknowledge", "acknowledged", "is a run of acknowledge; nothing takes it back"),
+        ("erase", "erased", "is a run of erase; nothing takes it back"),
+        ("maintain", "maintained", "is a run of maintain; nothing takes it back"),
+        ("advance", "repeated", "ended as repeated; it has changed nothing to take back"),
+        (
+            "advance",
+            "already_processed",
+            "ended as already_processed; it has changed nothing to take back",
+        ),
+    ],
+)
+@pytest.mark.parametrize("take_back", [drop_run, cancel_run])
+def test_what_has_nothing_to_take_back_is_neither_dropped_nor_cancelled(
+    published, take_back, kind, step, said
+):
+    published.ledger.append(Entry("x-1", 1, step, kind), datetime.now(UTC))
+    with pytest.raises(InputError) as refused:
+        take_back(SPEC, published.lake, "x-1", reason="a mistake")
+    assert re.sub(r"[:;,] ", "; ", str(refused.value)).endswith(said)
+    assert published.steps("x-1") == [step]
 
 
 def test_a_run_that_is_not_there_is_not_dropped(published):

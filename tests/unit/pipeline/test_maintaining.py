@@ -348,6 +348,58 @@ def test_quarantined_rows_of_old_arrival_days_go_whatever_their_slot(lake, tmp_p
     assert lake.pipeline("meter").rows("quarantine") == 18
 
 
+def test_the_ledger_says_whether_upkeep_has_removed_rows_of_quarantine(lake):
+    quarantined(lake, 100, 51, 49)
+    note(lake, "r-4", "published")
+    kept, ledger = SPEC.model_copy(update={"quarantine_days": 50}), Ledger(lake.pipeline("meter"))
+
+    def diffs(spec) -> list[object]:
+        known = len(ledger.entries())
+        maintain(spec, lake, TODAY)
+        return [step.diff for step in ledger.entries()[known:] if step.kind == "maintain"]
+
+    without = diffs(SPEC)
+    assert without and not any(without)
+    again(lake, "windows")
+    note(lake, "r-5", "published")
+    removed = {"quarantine": {"insert": 0, "update": 0, "delete": 2}}
+    assert [diff for diff in diffs(kept) if diff] == [removed]
+    again(lake, "windows")
+    note(lake, "r-6", "published")
+    after = diffs(kept)
+    assert after and not any(after)
+    assert ledger.state().may_lack_quarantine(None)
+
+
+def test_rows_removed_from_a_table_that_a_run_wrote_since_are_in_the_ledger_beside_its_versions(
+    lake,
+):
+    """A rejected run had observed malformed rows; what upkeep removed was then called missing."""
+    quarantined(lake, 100, 51, 49)
+    ledger = Ledger(lake.pipeline("meter"))
+    before = ledger.state().versions
+    maintain(SPEC.model_copy(update={"quarantine_days": 50}), lake, TODAY)
+    removed = {"quarantine": {"insert": 0, "update": 0, "delete": 2}}
+    (step,) = [step for step in ledger.entries() if step.diff]
+    assert (step.diff, step.versions["quarantine"]) == (removed, before["quarantine"])
+    assert lake.pipeline("meter").version("quarantine") > before["quarantine"]
+    assert rows(lake)
+
+
+def test_the_ledger_keeps_that_upkeep_has_removed_rows():
+    removed = {"quarantine": {"insert": 0, "update": 0, "delete": 2}}
+    then = datetime(2020, 1, 1, tzinfo=UTC)
+    upkeep_steps = [
+        Entry(f"m-{n}", 1, "maintained", "maintain", diff=diff, position=n, written_at=then)
+        for n, diff in enumerate([removed, removed, None, None], 1)
+    ]
+    state = PipelineState.of(upkeep_steps)
+    spent = spent_steps(state, datetime.now(UTC))
+    assert spent == [1, 3]  # the last step with a diff stays, and the last of all
+    kept = PipelineState.of(step for step in upkeep_steps if step.position not in spent)
+    assert kept.may_lack_quarantine(None)
+
+
 def test_quarantine_days_without_a_column_that_tells_the_day_are_refused(lake):
     kept = SPEC.model_copy(update={"quarantine_days": 50})
     with pytest.raises(InputError, match="quarantine_days: no column of the quarantine has"):

@@ -16,6 +16,7 @@ from meter import a_meter
 
 from strandline.cli.main import main
 from strandline.errors import InputError
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.days import Days, rows_by_day, shown_days, totals
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import SCHEMA
@@ -84,7 +85,7 @@ def test_files_of_days_that_are_shown_are_opened(year, tmp_path):
 )
 def test_the_first_and_the_last_day_are_shown(few, since, until, first, last):
     store = few.pipeline("meter")
-    tables = report_tables(SPEC, store, shown_days(store, since, until))
+    tables = report_tables(SPEC, store, Ledger(store).state(), shown_days(store, since, until))
     starts = tables.completeness["slot_start"].dt.date
     assert (min(starts), max(starts)) == (day(first), day(last))
     assert {*tables.quarantine["day"]} == {*starts}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
+import pyarrow as pa
 import pytest
+from calendars import NEW_YEAR, a_slot, write_calendar
+from deltalake import write_deltalake
 from lakes import a_spec
 
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.lake.timeline.rows import SCHEMA
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.findings import findings_of
 
@@ -184,6 +189,87 @@ def test_an_acknowledged_finding_stands_no_more_until_a_later_run_has_it(standin
     accepted = replace(nights[1], position=4)
     assert standing(nights[0], rejected, both, accepted) == []
     assert standing(nights[0], both, accepted) == [("b", "r2")]
+
+
+def test_gaps_acknowledged_while_their_run_was_rejected_do_not_come_back_once_it_is_accepted(
+    standing, tmp_path
+):
+    spec = a_spec(quality__gaps="warn")
+    year = TimeRange(instant_of(NEW_YEAR), instant_of(NEW_YEAR) + 365 * DAY_MS)
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+
+    def gap(number: int, run_id: str) -> dict[str, object]:
+        return a_slot(number, gap=True, on_time=0, run_id=run_id)
+
+    rejected = audited(2, "advance", "expect_no_gaps", "rejected", range=year)
+    seen = Entry("k3", 1, "acknowledged", "acknowledge", acknowledged={"gaps": "2"}, position=3)
+    accepted = replace(rejected, step="published", position=4)
+    write_calendar(store, [a_slot(0), gap(1, "r2"), gap(2, "r2"), a_slot(3)])
+    assert standing(rejected, seen, accepted, spec=spec) == []
+    assert standing(rejected, accepted, spec=spec) == [("gaps", "r2")]
+    assert standing(seen, accepted, spec=spec) == [("gaps", "r2")]  # it was found later
+    later = audited(5, "advance", "expect_no_gaps", range=year)
+    write_calendar(store, [a_slot(0), gap(1, "r2"), gap(2, "r2"), a_slot(3), gap(4, "r5")])
+    state = PipelineState.of([rejected, seen, accepted, later])
+    (found,) = findings_of_audits(spec, store, state)
+    assert (found.name, found.run_id) == ("gaps", "r5")
+    assert found.sentence.startswith("1 gap: 2013-01-03T00:00:00Z")
+
+
+def test_a_scheduled_run_is_about_its_own_arrival_days_though_a_later_cut_off_was_published(
+    tmp_path,
+):
+    """Seven calm days that a run by hand had published hid a malformed one."""
+
+    def midnight(number: int) -> int:
+        return instant_of(NEW_YEAR) + number * DAY_MS
+
+    def rows(number: int, good: int, bad: int) -> list[dict[str, object]]:
+        day = (NEW_YEAR + timedelta(number)).date()
+        malformed = {"kind": "cell", "reason": "invalid", "records": bad}
+        found = [{"kind": "day", "event_date": day, "records": good}, *([malformed] * (bad > 0))]
+        return [{"arrival_date": day, **row} for row in found]
+
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    arrived = [rows(0, 100, 0), rows(1, 50, 50), *(rows(n, 1_000, 0) for n in range(2, 9))]
+    timeline = pa.Table.from_pylist([row for of_day in arrived for row in of_day], SCHEMA)
+    write_deltalake(store.uri("timeline"), timeline, partition_by=["arrival_date"])
+    name = "expect_malformed_share_to_be_at_most"
+
+    def night(number: int, to: int, horizon: int, rule: str) -> Entry:
+        known = {"completes_ms": midnight(to), "frontier_ms": midnight(to)}
+        within = TimeRange(midnight(0), midnight(to))
+        return audited(number, "advance", rule, range=within, horizon_ms=midnight(horizon), **known)
+
+    first = replace(night(1, 1, 1, name), audit=[])
+    for horizon in (2, 9):
+        state = PipelineState.of([first, night(2, 2, horizon, name)])
+        (found,) = findings_of_audits(SPEC, store, state)
+        assert found.sentence == (
+            "50.0 % of rows malformed (50 of 100: invalid 50) of arrival day 2013-01-02, above 0.05"
+        )
+    waiting = replace(night(2, 2, 9, name), completes_ms=None)  # it has its horizon alone
+    assert findings_of_audits(SPEC, store, PipelineState.of([first, waiting])) == []
+
+
+def test_failed_runs_of_all_windows_by_hand_and_by_schedule_do_not_hide_each_other(tmp_path):
+    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": [], "upstream": None}
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+
+    def found(*steps: Entry) -> list[tuple[str, str | None]]:
+        numbered = [replace(step, position=number) for number, step in enumerate(steps, 1)]
+        state = PipelineState.of(numbered)
+        findings = findings_of(SPEC, store, state, left | {"refused": []})
+        return [(one.severity, one.run_id) for one in findings if one.name == "runs"]
+
+    night = Entry("n", 1, "failed", "advance", message="the disk is full")
+    by_hand = Entry("h", 1, "failed", "backfill", completes_ms=DAY_MS)
+    both = [("critical", "n"), ("warning", "h")]
+    assert found(night, by_hand) == found(by_hand, night) == both
+    assert found(night, by_hand, replace(night, run_id="n2", step="published")) == []
+    assert found(night, replace(by_hand, step="published")) == []
+    of_a_range = replace(by_hand, step="published", completes_ms=None)
+    assert found(night, of_a_range) == [("critical", "n")]
 
 
 def test_what_a_run_found_that_was_taken_back_is_no_finding_and_what_stood_before_is_one_again(

@@ -115,6 +115,22 @@ def test_days_without_rows_are_no_days_above_the_limit():
         assert sentence(bad, nothing, bad, nothing).endswith(f"with rows since {DAY}")
 
 
+def test_the_checked_days_are_named_as_ranges_and_none_between_them():
+    """A run of 31 March that recomputes the 1st was said to be of all March."""
+    days = [date(2024, 3, 1), date(2024, 3, 2), date(2024, 3, 3), date(2024, 3, 31)]
+    known = dict.fromkeys(days, RowsOfDay(1, {"invalid": 1}))
+
+    def sentence(*checked: date) -> str:
+        (check,) = checks_of_malformed(Quality(), known, checked, RowsOfDay())
+        return check.sentence
+
+    apart = sentence(days[0], days[3])
+    assert apart.startswith(
+        "50.0 % of rows malformed (2 of 4: invalid 2) of arrival days 2024-03-01, 2024-03-31, above"
+    )
+    assert "of arrival days 2024-03-01 to 2024-03-03, 2024-03-31, above" in sentence(*days)
+
+
 def test_rows_that_cross_midnight_show_that_a_column_is_the_events_day():
     outside = {"arrival_outside_partition": 8}
     days = {DAY: RowsOfDay(280, outside, within_a_date=True)}

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from run_documents import a_run
 
 from strandline.quality.report.page import build_report
 from strandline.quality.report.tables import ReportTables, Shown
@@ -66,21 +67,27 @@ def tables(text="late", rows=True):
                 "settled_ms": [1_357_360_000_000],
             }
         ),
-        runs=pd.DataFrame(
-            {
-                "position": [1], "run_id": [text], "attempt": [1], "step": ["rejected"],
-                "written_at": [instant], "kind": [text], "range_start": [instant],
-                "range_end": [instant], "horizon": [instant], "closed": [False],
-                "frontier": [None], "diff": [json.dumps({text: {"insert": 1}})],
-                "audit": [json.dumps([result])], "reason": [text], "requested_by": [text],
-                "message": [text],
-            }
-        ),
-    )  # fmt: skip
+        runs=[
+            a_run(
+                text,
+                "rejected",
+                kind=text,
+                start="2013-01-05T06:00:00Z",
+                end="2013-01-05T06:00:00Z",
+                horizon="2013-01-05T06:00:00Z",
+                diff={text: {"insert": 1}},
+                audit=[result],
+                reason=text,
+                requested_by=text,
+                accepted_loss=text,
+                message=text,
+            )
+        ],
+    )
     if rows:
         return found
     frames = {n: part for n, part in vars(found).items() if isinstance(part, pd.DataFrame)}
-    return ReportTables(**{name: frame.iloc[:0] for name, frame in frames.items()})
+    return ReportTables(**{name: frame.iloc[:0] for name, frame in frames.items()}, runs=[])
 
 
 class Page(HTMLParser):
@@ -170,6 +177,71 @@ def test_the_page_tells_what_became_of_the_records():
     assert "Late, quarantined 100 1.00 %, limit 2 %" in text
     assert "late 100 arrived after its window had closed" in text
     assert "tumbling 1h windows bounded_out_of_orderness 3h allowed lateness 2h" in text
+
+
+def lead_of(*runs, spec=None, **asked):
+    """The page's text about runs, from the sentence about the last one on."""
+    found = replace(tables(), runs=runs)
+    made = build_report(found, spec=spec or a_spec(), made_from="x", **asked)
+    return Page(made.html).text.partition("The last run ")[2]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("published", "was published; it had no audit."),
+        ("rejected", "was rejected: the tables are as the run before left them."),
+        ("failed", "failed: the tables are as the run before left them."),
+        ("repeated", "could change nothing."),
+        (
+            "already_processed",
+            "was asked for a midnight that is already processed: it computed nothing.",
+        ),
+        ("dropped", "was dropped: it publishes nothing."),
+        ("prepared", "is prepared, and waits for strandline runs publish flights r-1 ."),
+        ("interrupted", "was interrupted before it ended."),
+        ("dead", "was killed, or could not write its last step: the next one clears up after it."),
+        ("running", "is running."),
+        ("unknown", "is running, or was killed, on another host: it has not ended."),
+    ],
+)
+def test_the_lead_says_what_became_of_the_last_run(status, said):
+    assert lead_of(a_run("r-1", status)).startswith(said)
+
+
+def test_critical_findings_that_somebody_accepted_are_no_warnings():
+    def result(severity):
+        return {"expectation": "e", "table": "t", "severity": severity, "success": False,
+                "figures": "9 of 9"}  # fmt: skip
+
+    audit = [result("critical"), result("warning")]
+    last = a_run("r-2", audit=audit, reason="a holiday")
+    text = lead_of(last, a_run("r-1", audit=[result("info"), result("warning")]))
+    said = "1 critical finding, accepted: a holiday; 1 warning"
+    assert text.startswith(f"was published, with {said}.")
+    assert "before it: run r-1 , 2013-02-01 06:00, published, with 1 warning; 1 info" in text
+
+
+def test_processed_up_to_is_what_the_pipeline_stands_for_now_whatever_runs_had_reached():
+    text = lead_of(a_run("r-1"), frontier_ms=1_357_344_000_000)
+    assert "Processed up to 2013-01-05 Rules" in text
+    assert "Processed up to – Rules" in lead_of(a_run("r-1"))
+    made = build_report(tables(), spec=a_spec(), made_from="x", frontier_ms=1_357_344_000_000)
+    assert made.summary["processed_up_to"] == "2013-01-05"
+    assert made.summary["runs"] == 1
+
+
+def test_changes_that_were_not_published_are_not_shown_as_changes():
+    diff = {"windows": {"insert": 7, "update": 0, "delete": 0}}
+    dead, rejected, done = (a_run(one, one, diff=diff) for one in ("dead", "rejected", "published"))
+    text = lead_of(dead, rejected, done)
+    assert text.count("windows +7") == 3
+    assert text.count("not published: windows +7") == text.count("planned: windows +7") == 1
+
+
+def test_a_run_that_accepts_missing_rows_says_why():
+    text = lead_of(a_run(accepted_loss="the sensor was replaced"))
+    assert "accepts missing rows: the sensor was replaced" in text
 
 
 def test_the_page_has_every_plot():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date, timedelta
 
 import pandas as pd
+from run_documents import a_run
 
 from strandline.quality.findings.check import Finding
 from strandline.quality.findings.volume import Unusual, UsualVolume
@@ -21,24 +21,6 @@ HOUR_MS = 3_600_000
 MONDAY = date(2013, 1, 7)
 
 
-def a_result(severity="warning", figures="3 of 9", *, success=False):
-    return {"expectation": "expect_x", "table": "range", "severity": severity,
-            "success": success, "figures": figures}  # fmt: skip
-
-
-def a_ledger(*steps):
-    names = ["run_id", "attempt", "step", "written_at", "kind", "range_start", "range_end",
-             "horizon", "closed", "frontier", "diff", "audit", "reason", "requested_by",
-             "message"]  # fmt: skip
-    rows = [
-        {"run_id": "a", "attempt": 1, "step": "published",
-         "written_at": pd.Timestamp("2013-02-01T06:00Z"), **step}
-        for step in steps
-    ]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=names)
-    return frame.assign(position=range(1, len(rows) + 1))
-
-
 # ----------------------------------------------------------------------------------------- state
 
 
@@ -47,7 +29,7 @@ def a_finding(severity="warning", sentence="12 % malformed", name="max_malformed
 
 
 def the_state(*findings):
-    return State.of(findings, run_lines(a_ledger({})))
+    return State.of(findings, run_lines([a_run()]))
 
 
 def test_without_a_finding_the_first_line_is_ok():
@@ -182,22 +164,22 @@ def test_of_nothing_nobody_stands_out():
 
 def test_revisions_are_what_published_runs_have_updated_or_removed():
     def diff(**windows):
-        return json.dumps({"windows": {"insert": 5, "update": 0, "delete": 0} | windows})
+        return {"windows": {"insert": 5, "update": 0, "delete": 0} | windows}
 
-    later = pd.Timestamp("2013-02-03T06:00Z")
+    later = "2013-02-03T06:00:00+00:00"
     drawn = revisions_plot(
-        a_ledger(
-            {"diff": diff()},
-            {"run_id": "b", "diff": diff(update=3)},
-            {"run_id": "c", "diff": diff(update=2, delete=4), "written_at": later},
-            {"run_id": "d", "step": "rejected", "diff": diff(update=99)},
-            {"run_id": "e", "step": "published"},
-        )
+        [
+            a_run("e"),
+            a_run("d", "rejected", diff=diff(update=99)),
+            a_run("c", diff=diff(update=2, delete=4), ended=later),
+            a_run("b", diff=diff(update=3)),
+            a_run("a", diff=diff()),
+        ]
     )
     assert drawn.table.rows == (("2013-02-01", "3", "0", "2"), ("2013-02-03", "2", "4", "1"))
     assert drawn.data["x"] == [0, 2]
-    assert revisions_plot(a_ledger({"diff": diff()})) is None
-    assert revisions_plot(a_ledger()) is None
+    assert revisions_plot([a_run(diff=diff())]) is None
+    assert revisions_plot([]) is None
 
 
 def test_the_advice_is_drawn_up_to_where_nothing_is_lost():

@@ -16,7 +16,8 @@ def spent_steps(state: PipelineState, before: datetime) -> list[int]:
     """The positions of the removable steps of runs that ended before an instant.
 
     Steps of publications stay, and all steps that hold state of the pipeline: missing days, days to
-    recompute, the start of the clock, the layout of tables, an unfinished publication.
+    recompute, the start of the clock, the layout of tables, an unfinished publication, and that
+    upkeep has removed rows.
     """
     kept = {entry.run_id for entry in _remembered(state)}
     return [
@@ -36,6 +37,7 @@ def _remembered(state: PipelineState) -> list[Entry]:
         next(with_missing_days(state.steps), None),
         next((e for e in state.steps if e.clock_start_ms is not None), None),
         next((e for e in newest_first if e.layout or e.publish), None),
+        next((e for e in newest_first if e.step == "maintained" and e.diff), None),
         None if state.unfinished is None else state.unfinished.begun,
     ]
     days = {*state.days_to_recompute}

@@ -180,7 +180,8 @@ def _whole(todo: Upkeep) -> Iterator[bool]:
 def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
     """Maintain one table, and write a step with its new version, if the ledger named the old one.
 
-    If it did not, someone else has written the table since, which upkeep must not hide.
+    If it did not, someone else has written the table since, which upkeep must not hide: then only
+    a step about rows that were removed is written, with the versions as the ledger names them.
     """
     store, state = todo.store, todo.ledger.state()
     table, named = store.table(name), state.versions
@@ -194,8 +195,8 @@ def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
         table.update_incremental()
     upkeep.compact(table, PARTITIONS[name], upkeep.scattered_days(table, PARTITIONS[name]))
     upkeep.vacuum(table, todo.retention.keep_days, _needed(state, name))
-    versions = versions_with(todo.ledger, [name])
-    if is_named and versions != named:
+    versions = versions_with(todo.ledger, [name]) if is_named else named
+    if diff is not None or versions != named:
         step = Entry(run_id, 1, "maintained", "maintain", versions=versions, diff=diff)
         todo.ledger.append(step, datetime.now(UTC))
 

@@ -11,9 +11,10 @@ from strandline.lake.store.days import Days
 from strandline.lake.store.lake import Lake
 from strandline.pipeline.views.calendar import CalendarPage, Cell, calendar_page
 from strandline.pipeline.views.incomplete import Shown, incomplete_in
+from strandline.pipeline.views.runs import run_of, runs_of
 from strandline.pipeline.views.slot import Rows, malformed_and_late, slot_page
 from strandline.pipeline.views.slots import Slot, slots_of
-from strandline.pipeline.views.status import run_of, runs_of, status_of
+from strandline.pipeline.views.status import status_of
 from strandline.pipeline.views.why import Cause
 from strandline.spec import PipelineSpec
 from strandline.visible import visible

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError, NoRunsError, not_writable
-from strandline.lake.ledger.ledger import UPKEEP, Ledger
+from strandline.lake.ledger.ledger import Ledger
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
 from strandline.lake.store.days import (
     Days,
@@ -26,7 +27,6 @@ from strandline.lake.store.days import (
     totals,
 )
 from strandline.lake.store.lake import Lake
-from strandline.lake.store.reads import dataset_of
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days
@@ -34,6 +34,7 @@ from strandline.pipeline.views.audited_data import rows_by_day
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.kept_advice import kept_advice
+from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.pipeline.views.values import frequent_values
 from strandline.quality.report.format import instant
@@ -47,10 +48,6 @@ _LATENESS_STEP_MS = 60_000
 _SLOTS = (
     "slot_start", "slot_end", "state", "gap", "fired_at", "closed_at",
     "on_time", "late_accepted", "late", "no_window", "missed_pairs", "slots",
-)  # fmt: skip
-_STEPS = (
-    "position", "run_id", "attempt", "step", "written_at", "kind", "range_start", "range_end",
-    "horizon", "frontier", "closed", "diff", "audit", "reason", "requested_by", "message",
 )  # fmt: skip
 
 
@@ -90,13 +87,12 @@ def write_report(
         raise NoRunsError(spec.pipeline, lake.root)
     days = shown_days(store, since, until)
     folder = _writable(folder, lake, spec)
-    found = findings_of(
-        spec, store, ledger.state(), unfinished_work(spec, store, ledger.state()), now_ms
-    )
+    state = ledger.state()
+    found = findings_of(spec, store, state, unfinished_work(spec, store, state), now_ms)
     shown = Shown(**days.named, totals=totals(store, spec.result))
     report = build_report(
         replace(
-            report_tables(spec, store, days),
+            report_tables(spec, store, state, days),
             advice=kept_advice(spec, lake),
             before=_read(folder / _SUMMARY),
         ),
@@ -106,6 +102,7 @@ def write_report(
         shown=shown,
         notice=notice,
         findings=found,
+        frontier_ms=state.frontier_ms,
     )
     return {
         "report": str(_write_page(report, folder)),
@@ -162,11 +159,13 @@ def _writing_into(folder: Path) -> Iterator[None]:
         raise not_writable(f"--output {folder}", error) from None
 
 
-def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:
+def report_tables(
+    spec: PipelineSpec, store: Store, state: PipelineState, days: Days
+) -> ReportTables:
     """The tables of the report, read with delta-rs and counted while reading.
 
-    Only files of the shown days are opened, except for the ledger, and for older days that the
-    channels' watermarks depend on.
+    Only files of the shown days are opened, and of older days that the channels' watermarks
+    depend on.
     """
     watermarks = channel_watermarks(spec, store)
     return ReportTables(
@@ -174,7 +173,7 @@ def report_tables(spec: PipelineSpec, store: Store, days: Days) -> ReportTables:
         quarantine=_by_reason(store, days),
         lateness=_lateness(store, days),
         channels=channel_days(TimelineTable.open(store, days.rows_of("timeline"))),
-        runs=_frame(_steps(store), _STEPS),
+        runs=runs_for_report(state),
         latest=watermarks.channels,
         source=watermarks.source,
         records=_records(store, days),
@@ -206,13 +205,6 @@ def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
 def _completeness(store: Store, days: Days) -> pd.DataFrame:
     """The calendar; an earlier version has no number of slots for each row."""
     return _frame(read_days_of_any_version(store, "completeness", _SLOTS, days), _SLOTS)
-
-
-def _steps(store: Store) -> pa.Table | None:
-    table, of_runs = store.table("runs"), ~ds.field("kind").isin(UPKEEP)
-    if table is None:
-        return None
-    return dataset_of(table).to_table(columns=list(_STEPS), filter=of_runs)
 
 
 def _by_reason(store: Store, days: Days) -> pd.DataFrame:

@@ -1,15 +1,14 @@
-"""status and runs: how far a pipeline is and what ran, by ledger and calendar; no Spark."""
+"""status: how far a pipeline is, by ledger and calendar; no Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
+from strandline.lake.ledger.ledger import UPKEEP, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.lacking import lacking
 from strandline.lake.read import tables_shown
@@ -23,11 +22,11 @@ from strandline.lake.store.days import (
 )
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
-from strandline.model.intervals import text_of, text_or_none
-from strandline.pipeline.request.driver import state_of
+from strandline.model.intervals import text_or_none
 from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.runs import run_line
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.pipeline.views.watermark import watermark_of
 from strandline.quality.findings.check import in_order, state_line
@@ -65,7 +64,7 @@ def status_of(
     store, notice = tables_shown(ledger)
     days = shown_days(store, since, until)
     newest = next(step for step in reversed(state.steps) if step.kind not in UPKEEP)
-    last = _run_line(state.runs[newest.run_id])
+    last = run_line(state.runs[newest.run_id])
     of_ledger = unfinished_work(spec, store, state)
     watermark = watermark_of(spec, store, state)
     closed = text_or_none(closed_up_to(spec, state, watermark))
@@ -99,40 +98,6 @@ def status_of(
     }
 
 
-def runs_of(spec: PipelineSpec, lake: Lake) -> list[dict[str, Any]]:
-    """A line for each run, newest first."""
-    runs = Ledger(lake.pipeline(spec.pipeline)).state_after_runs().runs.values()
-    newest_first = sorted(runs, key=lambda steps: steps[-1].position, reverse=True)
-    return [_run_line(steps) for steps in newest_first]
-
-
-def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
-    """Everything that the ledger says of a run.
-
-    Raises:
-        InputError: there is no such run.
-    """
-    store = lake.pipeline(spec.pipeline)
-    steps = Ledger(store).state_after_runs().steps_of(run_id, store)
-    last = steps[-1]
-    return {
-        **_run_line(steps),
-        "steps": [
-            {"step": one.step, "at": _written_at(one), "message": one.message} for one in steps
-        ],
-        "books": _last(one.books for one in steps),
-        "audit": _last(one.audit for one in steps),
-        "gaps": _last(one.gaps for one in steps),
-        "versions": last.versions,
-        "landing_version": last.landing_version,
-        "landing_id": last.landing_id,
-        "overrides": last.overrides,
-        "acknowledged": last.acknowledged,
-        "requested_by": last.requested_by,
-        "reason": last.reason,
-    }
-
-
 def _last_rules(state: PipelineState) -> str | None:
     """The fingerprint of the last run that used the pipeline's file as it was; None: none has."""
     by_file = (
@@ -141,41 +106,6 @@ def _last_rules(state: PipelineState) -> str | None:
         if step.kind not in UPKEEP and not any(one.overrides for one in state.runs[step.run_id])
     )
     return next(by_file, None)
-
-
-def _run_line(steps: Sequence[Entry]) -> dict[str, Any]:
-    last = steps[-1]
-    within = _last(one.range for one in steps)
-    horizon = _last(one.horizon_ms for one in steps)
-    return {
-        "run_id": last.run_id,
-        "kind": last.kind,
-        "status": state_of(steps),
-        "step": last.step,
-        "started": _written_at(steps[0]),
-        "ended": _written_at(last),
-        "start": text_of(within.start_ms) if within else None,
-        "end": text_of(within.end_ms) if within else None,
-        "horizon": text_or_none(horizon),
-        "violations": _last(one.violations for one in steps),
-        "diff": _last(one.diff for one in steps),
-        "message": last.message,
-        "host": last.driver and last.driver.host,
-        "pid": last.driver and last.driver.pid,
-        "program_version": last.driver and last.driver.program_version,
-        "engine": _last(one.driver and one.driver.engine for one in steps),
-        "engine_version": _last(one.driver and one.driver.engine_version for one in steps),
-        "spec_fingerprint": last.spec_fingerprint,
-    }
-
-
-def _last(values: Iterable[Any]) -> Any:
-    found = [value for value in values if value is not None]
-    return found[-1] if found else None
-
-
-def _written_at(entry: Entry) -> str | None:
-    return None if entry.written_at is None else entry.written_at.isoformat(timespec="seconds")
 
 
 def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from strandline.tables import QUARANTINE
 
 _MOST_VALUES = 150
 """The largest number of distinct values of a column with frequent values."""
+_MOST_RAW_VALUES = 4 * _MOST_VALUES
+"""The same within one batch, before long values are shortened, which may make them equal."""
 _MOST_COLUMNS = 60
 _LONGEST = 60
 _COLUMNS = ["group", "column", "value", "records"]
@@ -75,16 +77,15 @@ def _count(
     """Count the values of a batch; a column with too many values is removed from `names`."""
     for name in [*names] if rows.num_rows else ():
         counted = counts.setdefault((group, name), Counter())
-        for value, count in _values(rows.column(name)):
-            counted[value] += count
-        if len(counted) > _MOST_VALUES:
+        found = rows.column(name).value_counts()
+        if len(found) <= _MOST_RAW_VALUES:
+            for value, count in _shortened(found):
+                counted[value] += count
+        if len(found) > _MOST_RAW_VALUES or len(counted) > _MOST_VALUES:
             names.remove(name)
 
 
-def _values(column: pa.Array) -> Iterable[tuple[str | None, int]]:
-    found = column.value_counts()
-    if len(found) > 4 * _MOST_VALUES:
-        found = found[: 4 * _MOST_VALUES]  # it is left out all the same
-    for one in found.to_pylist():
+def _shortened(value_counts: pa.Array) -> Iterable[tuple[str | None, int]]:
+    for one in value_counts.to_pylist():
         value = one["values"]
         yield None if value is None else str(value)[:_LONGEST], int(one["counts"])

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from strandline.model.intervals import datetime_of
 from strandline.quality.figures import NOTHING, exact_duration, percent
 from strandline.quality.findings.check import Finding
 from strandline.quality.report.advised import advised
 from strandline.quality.report.calendar import calendar, late_calendar
 from strandline.quality.report.figure import Figure
+from strandline.quality.report.format import day_or_instant
 from strandline.quality.report.held_back_by import held_back_by
 from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
 from strandline.quality.report.revisions import revisions_plot
-from strandline.quality.report.runs import RunLine, run_lines, runs_left_out
+from strandline.quality.report.runs import MOST_RUNS, RunLine, run_lines, runs_left_out
 from strandline.quality.report.since_before import changes_since, summary_of
 from strandline.quality.report.state import State
 from strandline.quality.report.tables import ReportTables, Shown
@@ -54,6 +55,7 @@ def build_report(
     shown: Shown | None = None,
     notice: str | None = None,
     findings: Sequence[Finding] = (),
+    frontier_ms: int | None = None,
 ) -> Page:
     """The report of a pipeline as one self-contained HTML page.
 
@@ -67,15 +69,15 @@ def build_report(
         shown: the days of the tables; None: all days.
         notice: a note at the top of the page; None: there is none.
         findings: the pipeline's findings.
+        frontier_ms: the midnight up to which everything is processed, in ms; None: there is none.
     """
     runs, totals = run_lines(tables.runs), totals_of(tables)
     state = State.of(findings, runs)
-    published = [run for run in runs if run.outcome == "published"]
-    processed = next((run.frontier for run in published if run.frontier != NOTHING), NOTHING)
+    processed = NOTHING if frontier_ms is None else day_or_instant(datetime_of(frontier_ms))
     summary = summary_of(
         shown.totals if shown else {},
         made_at=made_at,
-        runs=len(tables.runs[["run_id", "attempt"]].drop_duplicates()),
+        runs=len(tables.runs),
         processed_up_to=processed,
         state=str(state),
     )
@@ -94,8 +96,6 @@ def build_report(
             meanings=MEANINGS,
             percent=percent,
             rules=_rules(spec),
-            last=runs[0] if runs else None,
-            published=published[0] if published else None,
             processed_up_to=processed,
             **_of_runs(tables.runs, runs),
             **_of_records(tables, spec, shown),
@@ -123,13 +123,16 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else visible(str(value), keep="\n")
 
 
-def _of_runs(ledger: pd.DataFrame, runs: list[RunLine]) -> dict[str, Any]:
+def _of_runs(every: Sequence[Mapping[str, Any]], runs: list[RunLine]) -> dict[str, Any]:
     """The template's variables about runs."""
     return {
         "runs": runs,
-        "older_runs": runs_left_out(ledger),
+        "last": runs[0] if runs else None,
+        "published": next((run for run in runs if run.outcome == "published"), None),
+        "most_runs": MOST_RUNS,
+        "older_runs": runs_left_out(every),
         "audited": [run for run in runs if run.audit],
-        "revisions": revisions_plot(ledger),
+        "revisions": revisions_plot(every),
     }
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from typing import TypeAlias
-
-import pandas as pd
+from typing import Any, TypeAlias
 
 from strandline.quality.report.figure import Figure, Series, TableBehind, bars
 
@@ -17,7 +14,7 @@ _Diff: TypeAlias = Mapping[str, Mapping[str, int]]
 """The number of rows by table and operation."""
 
 
-def revisions_plot(runs: pd.DataFrame) -> Figure | None:
+def revisions_plot(runs: Sequence[Mapping[str, Any]]) -> Figure | None:
     """The plot of updated and removed results by the day of the run; None if there are none."""
     updated, removed, published = Counter[date](), Counter[date](), Counter[date]()
     for day, diff in _published(runs):
@@ -36,13 +33,11 @@ def revisions_plot(runs: pd.DataFrame) -> Figure | None:
     return bars("results that runs have changed, by day", days, parts, unit="results", table=table)
 
 
-def _published(runs: pd.DataFrame) -> Iterator[tuple[date, _Diff]]:
+def _published(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[date, _Diff]]:
     """The day and the diff of each published run; runs without either are left out."""
-    for _, steps in runs.groupby(["run_id", "attempt"]):
-        published_at = steps.loc[steps["step"] == "published", "written_at"].tail(1).dropna()
-        diffs = steps["diff"].dropna()
-        if len(published_at) and len(diffs):
-            yield published_at.iloc[0].date(), json.loads(diffs.iloc[-1] or "{}")
+    for run in runs:
+        if run["status"] == "published" and run["diff_published"] and run["ended"]:
+            yield date.fromisoformat(run["ended"][:10]), run["diff"]
 
 
 def _results_in(diff: _Diff, operation: str) -> int:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
-
-import pandas as pd
 
 from strandline.model.intervals import LEAST_INSTANT_MS, datetime_of
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.figures import NOTHING
 from strandline.quality.report.format import day_or_instant, instant
+from strandline.visible import number_of
 
 MOST_RUNS = 40
 """The number of listed runs; the last published run is listed in addition."""
-_ATTEMPT = ["run_id", "attempt"]
 _OF_ALL = day_or_instant(datetime_of(LEAST_INSTANT_MS))
 """The start of the range of a run over all windows."""
 _ENGINE = ("engine", "engine_version")
@@ -26,36 +25,40 @@ _OUTCOMES = {
     "already_processed": "good",
     "rejected": "bad",
     "failed": "bad",
+    "dead": "bad",
 }
+_SEVERITIES = {"critical": "critical finding", "warning": "warning", "info": "info"}
 
 
 @dataclass(frozen=True)
 class RunLine:
-    """One attempt of a run, with the last value of each field in its steps.
+    """A run, as `strandline runs show` has it.
 
     Attributes:
-        outcome: its last step.
+        outcome: its state.
         tone: `good`, `bad`, or `open` while it is neither published, rejected nor failed.
         engine: its engine with the version; empty for runs of earlier versions.
         rebuilt: the start and end of its range; empty if it has no window.
         changes: the changed rows of each table; empty if there was no diff.
+        changes_are: words before the changes, if the tables do not have them, or perhaps in part.
+        accepted_loss: the reason why it accepts missing rows; empty: it does not.
     """
 
     run_id: str
-    attempt: int
     outcome: str
     tone: str
     at: str
     kind: str
     rebuilt: tuple[str, ...]
     horizon: str
-    frontier: str
     closed: bool
     engine: str
     changes: Mapping[str, str]
+    changes_are: str
     audit: tuple[AuditResult, ...]
     requested_by: str
     reason: str
+    accepted_loss: str
     message: str
 
     @property
@@ -63,78 +66,78 @@ class RunLine:
         """The failed expectations."""
         return tuple(result for result in self.audit if not result.success)
 
+    @property
+    def verdict(self) -> str:
+        """The number of failed expectations by severity: `1 critical finding; 2 warnings`.
 
-def run_lines(runs: pd.DataFrame) -> list[RunLine]:
-    """The last runs of a ledger, the latest step first, and the last published run."""
-    if runs.empty:
-        return []
-    steps = runs.sort_values("position").set_index(_ATTEMPT, drop=False)
-    newest_first = steps.index[::-1].unique()
-    published = steps.index[steps["step"] == "published"][-1:]
-    chosen = newest_first[:MOST_RUNS].union(published, sort=False)
-    return [_line(steps.loc[[attempt]]) for attempt in chosen]
+        A person has accepted the critical ones of a published run, for a reason.
+        """
+        counts = Counter(result.severity for result in self.failures)
+        parts = {one: number_of(counts[one], noun) for one, noun in _SEVERITIES.items()}
+        if self.outcome == "published":
+            parts["critical"] += ", accepted" + (f": {self.reason}" if self.reason else "")
+        return "; ".join(text for severity, text in parts.items() if counts[severity])
 
 
-def runs_left_out(runs: pd.DataFrame) -> int:
+def listed_runs(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The newest of some runs, and the last published one.
+
+    Args:
+        runs: documents as of `strandline runs`, the newest first.
+    """
+    published = [run for run in runs[MOST_RUNS:] if run["status"] == "published"]
+    has_one = any(run["status"] == "published" for run in runs[:MOST_RUNS])
+    return [*runs[:MOST_RUNS], *([] if has_one else published[:1])]
+
+
+def run_lines(runs: Sequence[Mapping[str, Any]]) -> list[RunLine]:
+    """The lines of the listed runs (`listed_runs`), which are documents of `runs show`."""
+    return [_line(run) for run in listed_runs(runs)]
+
+
+def runs_left_out(runs: Sequence[Mapping[str, Any]]) -> int:
     """The number of older runs that are not listed."""
-    return max(len(runs[_ATTEMPT].drop_duplicates()) - MOST_RUNS, 0)
+    return max(len(runs) - MOST_RUNS, 0)
 
 
-def _line(steps: pd.DataFrame) -> RunLine:
-    # the last value of each field in any step
-    fields = {name: _last(steps[name]) for name in steps.columns}
-    outcome = str(steps["step"].iloc[-1])
+def _line(run: Mapping[str, Any]) -> RunLine:
     return RunLine(
-        run_id=str(fields["run_id"]),
-        attempt=int(fields["attempt"]),
-        outcome=outcome,
-        tone=_OUTCOMES.get(outcome, "open"),
-        at=instant(fields.get("written_at")),
-        kind=_text(fields.get("kind")),
-        rebuilt=_rebuilt(*(fields.get(f"range_{edge}") for edge in ("start", "end"))),
-        horizon=day_or_instant(fields.get("horizon")),
-        frontier=day_or_instant(fields.get("frontier")),
-        closed=bool(fields.get("closed")),
-        engine=" ".join(_text(fields[name]) for name in _ENGINE if fields.get(name) is not None),
-        changes=dict(_changes(fields.get("diff"))),
-        audit=tuple(_audit(fields.get("audit"))),
-        requested_by=_text(fields.get("requested_by")),
-        reason=_text(fields.get("reason")),
-        message=_text(fields.get("message")),
+        run_id=run["run_id"],
+        outcome=run["status"],
+        tone=_OUTCOMES.get(run["status"], "open"),
+        at=instant(_parsed(run["ended"])),
+        kind=run["kind"],
+        rebuilt=_rebuilt(run["start"], run["end"]),
+        horizon=day_or_instant(_parsed(run["horizon"])),
+        closed=bool(run["closed"]),
+        engine=" ".join(run[name] for name in _ENGINE if run[name]),
+        changes=dict(_changes(run["diff"] or {})),
+        changes_are={True: "", False: "not published: ", None: "planned: "}[run["diff_published"]],
+        audit=tuple(AuditResult(**one) for one in run["audit"] or ()),
+        requested_by=run["requested_by"] or "",
+        reason=run["reason"] or "",
+        accepted_loss=run["accepted_loss"] or "",
+        message=run["message"] or "",
     )
 
 
-def _rebuilt(*edges: Any) -> tuple[str, ...]:
+def _rebuilt(*edges: str | None) -> tuple[str, ...]:
     """The start and end of a run's range as text; empty if it has none, or an empty one."""
-    start, end = map(day_or_instant, edges)
+    start, end = (day_or_instant(_parsed(edge)) for edge in edges)
     if NOTHING in {start, end} or start == end:
         return ()
     return "the first" if start == _OF_ALL else start, end
 
 
-def _last(column: pd.Series[Any]) -> Any:
-    values = column.dropna()
-    return values.iloc[-1] if len(values) else None
+def _parsed(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
-def _changes(diff: Any) -> Iterator[tuple[str, str]]:
-    for table, counts in (_parsed(diff) or {}).items():
+def _changes(diff: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str]]:
+    for table, counts in diff.items():
         parts = [
             f"{sign}{counts[what]:,}"
             for what, sign in (("insert", "+"), ("update", "~"), ("delete", "−"))
             if counts.get(what)
         ]
         yield table, " ".join(parts)
-
-
-def _audit(results: Any) -> Iterator[AuditResult]:
-    for one in _parsed(results) or ():
-        yield AuditResult(**one)
-
-
-def _parsed(column: Any) -> Any:
-    return json.loads(column) if isinstance(column, str) and column else None

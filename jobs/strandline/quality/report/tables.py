@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -26,7 +26,8 @@ class ReportTables:
         lateness: counts of late records by lateness: `late_by_ms` (may be rounded up), `records`.
         channels: the `timeline`'s rows of kind `channel`: `channel`, `arrival_date`, `settled_ms`
             and optionally `pending_ms`.
-        runs: the ledger `runs`.
+        runs: a document for each run, newest first and without upkeep, as `strandline runs` has it;
+            those that the report lists (`listed_runs`) as `strandline runs show` has them.
         latest: rows as in `channels` up to the last observed day, with the last row of each
             channel; None: `channels` has them.
         source: the state of the source after the last observed day, if channels can go idle.
@@ -41,7 +42,7 @@ class ReportTables:
     quarantine: pd.DataFrame
     lateness: pd.DataFrame
     channels: pd.DataFrame
-    runs: pd.DataFrame
+    runs: Sequence[Mapping[str, Any]]
     latest: pd.DataFrame | None = None
     source: SourceState | None = None
     records: Mapping[date, int] = field(default_factory=dict)

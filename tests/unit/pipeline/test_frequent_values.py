@@ -1,0 +1,55 @@
+"""The frequent values of columns among late and malformed rows. No JVM."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from meter import HALF_DAYS as SPEC
+
+from strandline.lake.store.days import Days
+from strandline.lake.store.lake import Lake
+from strandline.pipeline.views.values import frequent_values
+
+COMMON = "https://example.org/a/path/that/is/longer/than/sixty/characters/"
+
+
+@pytest.fixture
+def values(tmp_path):
+    """The counts by value of a column of late rows with some texts."""
+
+    def of(*batches: list[str | None]) -> dict[str | None, int]:
+        store = Lake.at(str(tmp_path / "lake")).pipeline("meter")
+        for texts in batches:
+            rows = pa.table({"url": pa.array(texts, pa.string())})
+            rows = rows.append_column("reason", pa.array(["late"] * len(texts)))
+            days = pa.array([date(2013, 1, 1)] * len(texts))
+            rows = rows.append_column("quarantine_date", days)
+            write_deltalake(
+                store.uri("quarantine"), rows, mode="append", partition_by=["quarantine_date"]
+            )
+        found = frequent_values(store, Days(None, None), SPEC)
+        assert {*found["column"]} <= {"url"}
+        return dict(zip(found["value"], found["records"], strict=True))
+
+    return of
+
+
+def test_a_column_with_more_distinct_values_than_are_counted_is_left_out_though_they_look_alike(
+    values,
+):
+    assert values([f"{COMMON}{number}" for number in range(1_000)]) == {}
+
+
+def test_values_that_are_equal_once_they_are_shortened_are_counted_whole(values):
+    assert values([f"{COMMON}{n}" for n in range(600)], [f"{COMMON}x"] * 3) == {COMMON[:60]: 603}
+
+
+def test_a_column_of_few_values_is_counted_with_its_nulls(values):
+    assert values(["a", "b", None], ["a"]) == {"a": 2, "b": 1, None: 1}
+
+
+def test_a_column_whose_values_are_too_many_in_all_batches_together_is_left_out(values):
+    assert values([f"a{n}" for n in range(100)], [f"b{n}" for n in range(100)]) == {}
