@@ -17,10 +17,10 @@ from rich.table import Table
 from strandline.cli import show
 from strandline.cli.console import escape
 from strandline.cli.groups import EngineOptions, Places
-from strandline.cli.options import AsJson, AsOf, Pipeline, instant_at
+from strandline.cli.options import AsJson, AsOf, Pipeline, instant_at, parsed, range_of
 from strandline.cli.running import application
 from strandline.errors import InputError
-from strandline.model.intervals import EVERYTHING, TimeRange, text_of
+from strandline.model.intervals import text_of
 from strandline.quality.figures import duration, exact_duration, percent
 from strandline.visible import number_of
 
@@ -65,9 +65,10 @@ class _Asked:
         """
         from strandline.pipeline.advise.advice import Question  # noqa: PLC0415
 
+        is_bounded = self.start is not None or self.end is not None
         return Question(
             keep=share_of(self.keep),
-            within=_range_of(self.start, self.end),
+            within=range_of(self.start, self.end) if is_bounded else None,
             as_of_ms=None if self.as_of is None else instant_at("--as-of", self.as_of),
             max_ahead_ms=None if self.max_ahead is None else _length_of(self.max_ahead),
             now_ms=now_ms,
@@ -119,28 +120,10 @@ def share_of(text: str) -> Fraction:
     return share
 
 
-def _range_of(start: str | None, end: str | None) -> TimeRange | None:
-    """The range of --start and --end, open at an end that is not given.
-
-    Raises:
-        InputError: an end is not an instant, or the end is not after the start.
-    """
-    if start is None and end is None:
-        return None
-    start_ms = EVERYTHING.start_ms if start is None else instant_at("--start", start)
-    end_ms = EVERYTHING.end_ms if end is None else instant_at("--end", end)
-    if start_ms >= end_ms:
-        raise InputError("--start", f"{start} is not before --end {end}", "give a range forwards")
-    return TimeRange(start_ms, end_ms)
-
-
 def _length_of(text: str) -> int:
     from strandline.spec.values import parse_duration  # noqa: PLC0415
 
-    try:
-        length_ms = parse_duration(text)
-    except ValueError as error:
-        raise InputError("--max-ahead", f"{text!r} is {error}") from None
+    length_ms = parsed("--max-ahead", text, parse_duration)
     if length_ms < 0:
         raise InputError("--max-ahead", f"{text!r} is negative", "give 0s or more")
     return length_ms

@@ -36,6 +36,7 @@ from strandline.cli.options import (
     TrustThisMachine,
     instant_at,
     not_empty,
+    parsed,
 )
 from strandline.errors import InputError
 from strandline.pipeline.request.request import MOST_SHOWN
@@ -225,10 +226,8 @@ class Limits:
             )
         from strandline.spec.values import parse_bytes  # noqa: PLC0415
 
-        try:
-            most = None if self.max_bytes is None else parse_bytes(self.max_bytes)
-        except ValueError as error:
-            raise InputError("--max-bytes", f"{self.max_bytes!r} is {error}") from None
+        given = self.max_bytes
+        most = None if given is None else parsed("--max-bytes", given, parse_bytes)
         return asdict(self) | {"max_bytes": most}
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from strandline.errors import InputError
-from strandline.model.intervals import TimeRange
+from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.request.request import MOST_SHOWN
 
 Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")]
@@ -142,13 +143,16 @@ def not_empty(option: str, text: str) -> str:
     return text
 
 
-def range_of(start: str, end: str) -> TimeRange:
-    """The range of --start and --end.
+def range_of(start: str | None, end: str | None) -> TimeRange:
+    """The range of --start and --end, open at an end that is not given.
 
     Raises:
         InputError: an end is not an instant, or the end is not after the start.
     """
-    within = TimeRange(instant_at("--start", start), instant_at("--end", end))
+    within = TimeRange(
+        EVERYTHING.start_ms if start is None else instant_at("--start", start),
+        EVERYTHING.end_ms if end is None else instant_at("--end", end),
+    )
     if within.start_ms >= within.end_ms:
         raise InputError("--start", f"{start} is not before --end {end}", "give a range forwards")
     return within
@@ -162,7 +166,16 @@ def instant_at(option: str, text: str) -> int:
     """
     from strandline.spec.values import parse_instant  # noqa: PLC0415
 
+    return parsed(option, text, parse_instant)
+
+
+def parsed(option: str, text: str, parser: Callable[[str], int]) -> int:
+    """The number in an option, by a parser of texts of one kind.
+
+    Raises:
+        InputError: the text is none of that kind.
+    """
     try:
-        return parse_instant(text)
+        return parser(text)
     except (ValueError, OverflowError) as error:
         raise InputError(option, f"{text!r} is {error}") from None

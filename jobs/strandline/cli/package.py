@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +15,6 @@ from strandline.cli.console import escape, table
 from strandline.cli.options import AsJson
 from strandline.cli.progress import progress
 from strandline.errors import InputError
-
-if TYPE_CHECKING:
-    from strandline.packing.package import Package
 
 
 def package(
@@ -62,22 +60,22 @@ def package(
     contents = Contents(origin(wheel), tuple(requirements or ()), python)
     with progress(quiet=as_json) as say:
         built = build(to, contents, environment=os.environ, say=say)
-    show.document(built.to_json() if as_json else built, as_json=as_json, human=_show)
+    show.document(built, as_json=as_json, human=_show)
 
 
-def _show(built: Package) -> None:
+def _show(built: Mapping[str, Any]) -> None:
     rows = table("size", "", "file", first="piece")
     rows.columns[1].justify = "right"
-    for piece in built.pieces:
-        state = "made" if piece.file in built.made else "as it was"
-        rows.add_row(piece.what, _size(piece.bytes), state, escape(piece.file))
+    for piece in built["pieces"]:
+        state = "made" if piece["file"] in built["made"] else "as it was"
+        rows.add_row(piece["what"], _size(piece["bytes"]), state, escape(piece["file"]))
     show.out.print(rows)
-    total = sum(piece.bytes for piece in built.pieces)
-    show.out.print(f"in {escape(str(built.folder))}: {_size(total)}", highlight=False)
-    show.out.print(f"each worker must have {escape(str(built.python))}", highlight=False)
+    total = sum(piece["bytes"] for piece in built["pieces"])
+    show.out.print(f"in {escape(built['folder'])}: {_size(total)}", highlight=False)
+    show.out.print(f"each worker must have {escape(built['python'])}", highlight=False)
     show.out.print("to use the environment, in the pipeline's file:", highlight=False)
     show.out.print("spark:", highlight=False)
-    for name, value in built.spark.items():
+    for name, value in built["spark"].items():
         show.out.print(f"  {name}: {escape(value)}", highlight=False, soft_wrap=True)
 
 

@@ -11,22 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from strandline.model.intervals import DAY_MS, HOUR_MS
+
 _SECOND_MS = 1_000
 _MINUTE_MS = 60_000
-_HOUR_MS = 3_600_000
-_DAY_MS = 86_400_000
 _UNITS_MS = (
     *(_SECOND_MS * many for many in (1, 5, 15, 30)),
     *(_MINUTE_MS * many for many in (1, 5, 15, 30)),
-    *(_HOUR_MS * many for many in (1, 2, 3, 6, 12)),
-    _DAY_MS,
+    *(HOUR_MS * many for many in (1, 2, 3, 6, 12)),
+    DAY_MS,
 )
 """Round lengths; the totals on offer are multiples of one of them."""
 _OFFERED_MS = (
     *(_SECOND_MS * many for many in (1, 2, 5, 10, 15, 30)),
     *(_MINUTE_MS * many for many in (1, 2, 5, 10, 15, 20, 30, 45)),
-    *(_HOUR_MS * many for many in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18)),
-    *(_DAY_MS * many for many in (1, 2, 3, 5, 7, 10, 14, 21, 28, 60, 90)),
+    *(HOUR_MS * many for many in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18)),
+    *(DAY_MS * many for many in (1, 2, 3, 5, 7, 10, 14, 21, 28, 60, 90)),
 )
 _PARTS_OF_A_STEP = 12
 _MOST_UNITS = 100_000
@@ -85,7 +85,7 @@ def unit_of(step_ms: int, span_ms: int | None = None) -> int:
 
 def totals_on_offer(unit_ms: int, own_ms: int) -> tuple[int, ...]:
     """The totals on offer, in ms: 0, multiples of a unit up to 90 units or days, and its own."""
-    longest_ms = 90 * max(unit_ms, _DAY_MS)
+    longest_ms = 90 * max(unit_ms, DAY_MS)
     offered = {ms for ms in _OFFERED_MS if ms % unit_ms == 0 and ms <= longest_ms}
     if unit_ms not in _UNITS_MS:
         offered |= {unit_ms * many for many in (1, 2, 3, 4, 6, 8, 12, 24, 48, 90)}

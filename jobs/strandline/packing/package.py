@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,64 +24,13 @@ _ENTRY = Path(strandline.__file__).parent / "cli" / "entry" / "strandline_job.py
 _FOLDER_OF_EXECUTORS = "environment"
 
 
-@dataclass(frozen=True)
-class Piece:
-    """One file of a package.
-
-    Attributes:
-        what: `wheel`, `environment`, `versions`, `entry point` or `jar`.
-        file: its path below the folder.
-        bytes: its size.
-        sha256: the hash of its content.
-    """
-
-    what: str
-    file: str
-    bytes: int
-    sha256: str
-
-    @classmethod
-    def of(cls, what: str, path: Path, folder: Path) -> Piece:
-        """The piece of a file."""
-        return cls(what, str(path.relative_to(folder)), path.stat().st_size, sha256_of(path))
-
-
-@dataclass(frozen=True)
-class Package:
-    """A complete package.
-
-    Attributes:
-        folder: the folder with its files.
-        pieces: its files.
-        python: the Python that every worker must have, such as `/usr/bin/python3.11`.
-        made: the files that this call has made or replaced.
-        spark: the Spark settings of runs that use it.
-    """
-
-    folder: Path
-    pieces: tuple[Piece, ...]
-    python: Path
-    made: tuple[str, ...]
-    spark: Mapping[str, str]
-
-    def to_json(self) -> dict[str, Any]:
-        """The package as a JSON document."""
-        return {
-            "folder": str(self.folder),
-            "pieces": [asdict(piece) for piece in self.pieces],
-            "python": str(self.python),
-            "made": list(self.made),
-            "spark": dict(self.spark),
-        }
-
-
 def package(
     folder: Path,
     contents: Contents,
     *,
     environment: Mapping[str, str],
     say: Callable[[str], None],
-) -> Package:
+) -> dict[str, Any]:
     """Build, or update, the package of this Strandline in a folder.
 
     Args:
@@ -89,6 +38,11 @@ def package(
         contents: the environment's contents; its `wheel` may be a folder of sources.
         environment: environment variables of uv, Ivy and Java (mirrors, proxies, JAVA_HOME).
         say: called with each step as it begins.
+
+    Returns:
+        The package as a JSON document: its `folder`; its files as `pieces`, see `_piece`; the
+        `python` that every worker must have, such as `/usr/bin/python3.11`; the files that this
+        call has `made` or replaced; the `spark` settings of runs that use it.
 
     Raises:
         InputError: a prerequisite is missing, or a file cannot be written.
@@ -141,21 +95,17 @@ def _is_unchanged(path: Path, folder: Path, before: Mapping[str, Any]) -> bool:
     """Whether a file is unchanged since it was written."""
     if not path.is_file():
         return False
-    return asdict(Piece.of("environment", path, folder)) in before["pieces"]
+    return _piece("environment", path, folder) in before["pieces"]
 
 
-def _pieces(folder: Path, contents: Contents) -> tuple[Piece, ...]:
-    jars = [folder / _JARS / jar.file_name for jar in locked_jars()]
-    return tuple(
-        Piece.of(what, path, folder)
-        for what, path in [
-            ("wheel", contents.wheel),
-            ("environment", folder / contents.file_name),
-            ("versions", folder / _VERSIONS),
-            ("entry point", folder / _ENTRY.name),
-            *(("jar", jar) for jar in jars),
-        ]
-    )
+def _piece(what: str, path: Path, folder: Path) -> dict[str, Any]:
+    """One file of a package: what it is, its path below the folder, its size and its hash."""
+    return {
+        "what": what,
+        "file": str(path.relative_to(folder)),
+        "bytes": path.stat().st_size,
+        "sha256": sha256_of(path),
+    }
 
 
 def _finished(
@@ -164,21 +114,36 @@ def _finished(
     before: Mapping[str, Any],
     made_of: str,
     fetched: Sequence[str],
-) -> Package:
+) -> dict[str, Any]:
     """Write the package's description, and remove files of an earlier package."""
-    pieces = _pieces(folder, contents)
-    entries = [asdict(piece) for piece in pieces]
+    pieces = [
+        _piece(what, path, folder)
+        for what, path in [
+            ("wheel", contents.wheel),
+            ("environment", folder / contents.file_name),
+            ("versions", folder / _VERSIONS),
+            ("entry point", folder / _ENTRY.name),
+            *(("jar", folder / _JARS / jar.file_name) for jar in locked_jars()),
+        ]
+    ]
     earlier = before.get("pieces", [])
-    for name in {piece["file"] for piece in earlier} - {piece.file for piece in pieces}:
+    for name in {piece["file"] for piece in earlier} - {piece["file"] for piece in pieces}:
         (folder / name).unlink(missing_ok=True)
     half = folder / f".{_MANIFEST}.part"
-    half.write_text(json.dumps({"made_of": made_of, "pieces": entries}, indent=2))
+    half.write_text(json.dumps({"made_of": made_of, "pieces": pieces}, indent=2))
     half.replace(folder / _MANIFEST)
-    made = tuple(
-        one["file"] for one in entries if one not in earlier or Path(one["file"]).name in fetched
-    )
-    spark = {
-        "spark.archives": f"{(folder / contents.file_name).absolute()}#{_FOLDER_OF_EXECUTORS}",
-        WORKERS_PYTHON: f"./{_FOLDER_OF_EXECUTORS}/bin/python",
+    archive = (folder / contents.file_name).absolute()
+    return {
+        "folder": str(folder),
+        "pieces": pieces,
+        "python": str(contents.interpreter),
+        "made": [
+            piece["file"]
+            for piece in pieces
+            if piece not in earlier or Path(piece["file"]).name in fetched
+        ],
+        "spark": {
+            "spark.archives": f"{archive}#{_FOLDER_OF_EXECUTORS}",
+            WORKERS_PYTHON: f"./{_FOLDER_OF_EXECUTORS}/bin/python",
+        },
     }
-    return Package(folder, pieces, contents.interpreter, made, spark)

@@ -115,7 +115,7 @@ def preview_to_show(
             rows, days, observation.new_days, observation, ctx.store, ctx.staging
         )
     within = planned.plan.scope.windows
-    return preview_of(ctx, rebuilt.changes, within, observed, request.preview_rows).to_json()
+    return preview_of(ctx, rebuilt.changes, within, observed, request.preview_rows)
 
 
 def duration_to_show(

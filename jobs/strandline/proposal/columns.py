@@ -14,7 +14,7 @@ from pyarrow import types
 
 from strandline.proposal.guess import Certainty, Guess
 from strandline.proposal.times import NONE_MS, Millis, is_text, quoted
-from strandline.tables import FIRING_COLUMNS, WINDOW_COLUMNS
+from strandline.spec.pipeline import OWN_PREFIX, RESULT_COLUMNS
 
 _OF_KEY = re.compile(
     r"origin|carrier|station|sensor|device|shop|store|region|country|city|kind|type|categor"
@@ -193,19 +193,14 @@ def _has_decimal_commas(column: pa.ChunkedArray) -> bool:
     )
 
 
-_IN_USE = frozenset(
-    name.lower() for name in (*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_windows")
-)
-
-
 def _names(columns: Sequence[str], reserved: Iterable[str]) -> dict[str, str]:
     """Legal names of result columns, with the columns they are made from."""
     found: dict[str, str] = {}
-    used = {*_IN_USE, *(name.lower() for name in reserved)}
+    used = {*RESULT_COLUMNS, *(name.lower() for name in reserved)}
     for column in columns:
         name = re.sub(r"\W+", "_", column, flags=re.ASCII).strip("_") or "key"
         name = name if not name[0].isdigit() else f"_{name}"
-        while name.lower() in used or name.lower().startswith("_strandline_"):
+        while name.lower() in used or name.lower().startswith(OWN_PREFIX):
             name = f"{name}_"
         used.add(name.lower())
         found[name[:120]] = column

@@ -13,10 +13,11 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from strandline.errors import InputError
 from strandline.lake.jars import sha256_of
 from strandline.lake.store.store import storage_errors
+from strandline.model.intervals import DAY_MS
 from strandline.proposal.files import batches_of
 from strandline.proposal.roles import Roles
 from strandline.proposal.table import Table
-from strandline.proposal.times import DAY_MS, NONE_MS, Millis
+from strandline.proposal.times import NONE_MS, Millis
 from strandline.proposal.typed import as_typed
 
 ARRIVAL_DATE = "arrival_date"

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from strandline.model.intervals import DAY_MS, HOUR_MS
 from strandline.model.loss_curve import totals_on_offer
 from strandline.proposal.guess import Certainty, Guess
 from strandline.proposal.roles import Roles, distance_of_times
-from strandline.proposal.times import DAY_MS, HOUR_MS, MINUTE_MS, NONE_MS, Millis
+from strandline.proposal.times import MINUTE_MS, NONE_MS, Millis
 from strandline.quality.figures import duration, percent
 from strandline.spec.values import written
 from strandline.visible import number_of

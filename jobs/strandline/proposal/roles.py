@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from strandline.errors import InputError
+from strandline.model.intervals import DAY_MS
 from strandline.proposal.guess import Certainty, Guess
-from strandline.proposal.times import DAY_MS, NONE_MS, Millis, TimeColumn
+from strandline.proposal.times import NONE_MS, Millis, TimeColumn
 
 _OF_ARRIVAL = re.compile(
     r"arriv|land(ed|ing)|ingest|insert|load|receiv|recv|process|written|stored|kafka|append|etl|sync"

@@ -13,9 +13,10 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import types
 
+from strandline.model.intervals import DAY_MS, HOUR_MS
 from strandline.proposal.formats import TextForm, epochs, form_of
 
-DAY_MS, HOUR_MS, MINUTE_MS = 86_400_000, 3_600_000, 60_000
+MINUTE_MS = 60_000
 NONE_MS = np.iinfo(np.int64).min
 """The placeholder, in ms, of a value that is not a time."""
 Millis = npt.NDArray[np.int64]

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from textwrap import wrap
 
 from strandline.proposal.columns import Columns
 from strandline.proposal.guess import Certainty, Guess
@@ -53,7 +54,10 @@ class Proposal:
         yield "# the guide, and by an editor with the schema of `strandline schema`."
         for problem in self.roles.problems:
             yield "#"
-            yield from (f"# {line}" for line in _wrapped(f"TODO {visible(problem)}"))
+            text = f"# TODO {visible(problem)}"
+            yield from wrap(
+                text, 98, subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+            )
         yield ""
         yield f"pipeline: {self.name}"
         yield ""
@@ -134,13 +138,3 @@ def _map(name: str, values: Mapping[str, str], comment: str) -> Iterator[str]:
     yield _line(f"{name}:", comment) if comment else f"{name}:"
     indent = " " * (len(name) - len(name.lstrip()) + 2)
     yield from (f"{indent}{key}: {scalar(value)}" for key, value in values.items())
-
-
-def _wrapped(text: str, width: int = 96) -> list[str]:
-    lines, line = [], ""
-    for word in text.split():
-        if line and len(line) + len(word) + 1 > width:
-            lines.append(line)
-            line = ""
-        line = f"{line} {word}".strip()
-    return [*lines, line]

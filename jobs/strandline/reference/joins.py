@@ -14,7 +14,7 @@ from strandline.reference.combined import CombinedWatermark, PartialWatermark
 from strandline.reference.job import Input, Job
 from strandline.reference.records import Record
 from strandline.reference.replay import WindowJob, refuse_endless_firing
-from strandline.reference.splits import SplitsBehindValve, SplitsOfOneSource
+from strandline.reference.splits import SplitsOfOneSource
 from strandline.reference.timers import EventTimeTimers, Timer
 from strandline.reference.valve import StatusWatermarkValve
 from strandline.spec.join import (
@@ -130,10 +130,9 @@ def _sequenced(sources: Sources) -> bool:
 def _behind(valve: StatusWatermarkValve, name: str, side: Side, *, start_ms: int) -> Input:
     """An input whose channels are behind a valve; a source of splits is one channel of it."""
     watermark, declared = side.watermark, side.declared_channels
-    source: ChannelsBehindValve | SplitsBehindValve
+    source: ChannelsBehindValve | SplitsOfOneSource
     if watermark.combine == "splits":
-        splits = SplitsOfOneSource(watermark, declared or ())
-        source = SplitsBehindValve(splits, valve, name)
+        source = SplitsOfOneSource(watermark, declared or (), valve=valve, input_name=name)
     else:
         source = ChannelsBehindValve(watermark, declared or (), valve=valve, input_name=f"{name}/")
     return Input(watermark, source, start_ms=start_ms, discovers=declared is None)

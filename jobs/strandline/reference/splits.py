@@ -1,4 +1,4 @@
-"""Splits of one source, combined without a valve, with other rules of idleness."""
+"""Splits of one source, combined without a valve of their own, with other rules of idleness."""
 
 from __future__ import annotations
 
@@ -25,9 +25,27 @@ class SplitsOfOneSource:
     receives a record. Flink: `ProgressiveTimestampsAndWatermarks`, `WatermarkOutputMultiplexer`.
     """
 
-    def __init__(self, watermark: Watermark, splits: Iterable[str]) -> None:
-        """Start with all splits, active and without a watermark."""
+    def __init__(
+        self,
+        watermark: Watermark,
+        splits: Iterable[str],
+        *,
+        valve: StatusWatermarkValve | None = None,
+        input_name: str = "",
+    ) -> None:
+        """Start with all splits, active and without a watermark.
+
+        Args:
+            watermark: the strategy of each split.
+            splits: their names.
+            valve: a valve shared with another input, of which the source is one channel; None: the
+                source's signals are those of the input.
+            input_name: the name of the source's channel in the valve.
+        """
         self._watermark = watermark
+        self._valve, self._input_name = valve, input_name
+        if valve is not None:
+            valve.join(input_name)
         self._splits = {split: _Split(partition=Partition(watermark)) for split in splits}
         self._main = Partition(watermark)
         self._combined = CombinedWatermark()
@@ -121,65 +139,16 @@ class SplitsOfOneSource:
         self._emitted_ms = watermark_ms
         if self._idle:
             self._idle = False
-            yield "active"
-        yield watermark_ms
+            yield from self._signal("active")
+        yield from self._signal(watermark_ms)
 
     def _mark_idle(self) -> Iterator[Signal]:
         if self._splits_idle and self._main_idle and not self._idle:
             self._idle = True
-            yield "idle"
+            yield from self._signal("idle")
 
-
-class SplitsBehindValve:
-    """A source of splits as one channel of a valve that it shares with others."""
-
-    def __init__(self, splits: SplitsOfOneSource, valve: StatusWatermarkValve, name: str) -> None:
-        """Register as an input of the valve."""
-        self._splits, self._valve, self._name = splits, valve, name
-        valve.join(name)
-
-    def __contains__(self, channel: str) -> bool:
-        """Whether a split is known."""
-        return channel in self._splits
-
-    def __iter__(self) -> Iterator[str]:
-        """The splits in probe order."""
-        return iter(self._splits)
-
-    def join(self, channel: str) -> Iterator[Signal]:
-        """Add a discovered split."""
-        return self._through_valve(self._splits.join(channel))
-
-    def on_event(self, record: Record) -> None:
-        """Pass a record to the split's generator."""
-        self._splits.on_event(record)
-
-    def finish(self, channel: str) -> None:
-        """End a split."""
-        self._splits.finish(channel)
-
-    def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
-        """Merge the offers of an instant's records."""
-        return self._through_valve(self._splits.flush(active, now_ms, probe=probe))
-
-    def tick(self, now_ms: int) -> Iterator[Signal]:
-        """Probe all splits and merge once, then probe the main output."""
-        return self._through_valve(self._splits.tick(now_ms))
-
-    def end(self) -> Iterator[Signal]:
-        """End the input with one MAX_WATERMARK."""
-        return self._through_valve(self._splits.end())
-
-    @property
-    def violations(self) -> int:
-        """The number of records behind an earlier one of their split, if counted."""
-        return self._splits.violations
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether ticks emit nothing new until the next record."""
-        return self._splits.is_settled
-
-    def _through_valve(self, signals: Iterator[Signal]) -> Iterator[Signal]:
-        for signal in signals:
-            yield from self._valve.take(self._name, signal)
+    def _signal(self, signal: Signal) -> Iterator[Signal]:
+        """A signal of the source, through the valve if there is one."""
+        return (
+            iter((signal,)) if self._valve is None else self._valve.take(self._input_name, signal)
+        )

@@ -24,6 +24,8 @@ def channel_of(side: str, channel: str) -> str:
 
 OWN_PREFIX = "_strandline_"
 """The prefix of the engine's own columns, compared without case."""
+RESULT_COLUMNS = frozenset({*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_windows"})
+"""The columns of every result, in lower case."""
 
 
 class PipelineSpec(WindowedSpec):
@@ -223,7 +225,7 @@ def refuse_names_in_use(
     key: Iterable[str], aggregates: Iterable[str], returns: Iterable[str]
 ) -> None:
     """Refuse names that would occur twice among the columns of a result."""
-    in_use = {*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_windows"}
+    in_use = {*RESULT_COLUMNS}
     for place, names in (("source.key", key), ("aggregates", aggregates), ("returns", returns)):
         for name in names:
             if name.lower().startswith(OWN_PREFIX):

@@ -38,11 +38,8 @@ _AGGREGATES: dict[str, Callable[[Sequence[Any]], Any]] = {
     "min": lambda values: min(values, default=None),
     "max": lambda values: max(values, default=None),
     "count_if": lambda values: sum(value is True for value in values),
-    "bool_and": lambda values: all(values) if values else None,
-    "every": lambda values: all(values) if values else None,
-    "bool_or": lambda values: any(values) if values else None,
-    "some": lambda values: any(values) if values else None,
-    "any": lambda values: any(values) if values else None,
+    **dict.fromkeys(("bool_and", "every"), lambda values: all(values) if values else None),
+    **dict.fromkeys(("bool_or", "some", "any"), lambda values: any(values) if values else None),
 }
 """The aggregates over non-null values."""
 _PART = "strandline_part_"

@@ -16,26 +16,25 @@ _EQUAL = compared(lambda a, b: bool(a == b))
 
 def both(left: Evaluate, right: Evaluate) -> Evaluate:
     """`left AND right`."""
-
-    def value(row: Row) -> bool | None:
-        a = left(row)
-        if a is False:
-            return False
-        b = right(row)
-        return False if b is False else None if a is None or b is None else True
-
-    return value
+    return _decided_by(False, left, right)
 
 
 def either(left: Evaluate, right: Evaluate) -> Evaluate:
     """`left OR right`."""
+    return _decided_by(True, left, right)
+
+
+def _decided_by(decisive: bool, left: Evaluate, right: Evaluate) -> Evaluate:
+    """The decisive value if an operand has it, even beside null; else null or the other value."""
 
     def value(row: Row) -> bool | None:
-        a = left(row)
-        if a is True:
-            return True
-        b = right(row)
-        return True if b is True else None if a is None or b is None else False
+        a: bool | None = left(row)
+        if a is decisive:
+            return decisive
+        b: bool | None = right(row)
+        if b is decisive:
+            return decisive
+        return None if a is None or b is None else not decisive
 
     return value
 

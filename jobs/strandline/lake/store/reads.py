@@ -132,11 +132,14 @@ def holds(table: DeltaTable, rows: pc.Expression, files: str | None = None) -> b
 
 def started_in(name: str, within: TimeRange) -> pc.Expression:
     """A condition for the rows of a published table whose start instant lies in a range."""
-    first, end = (
-        pa.scalar(ms * 1000, pa.timestamp("us", tz="UTC"))
-        for ms in (within.start_ms, min(within.end_ms, END_OF_INSTANTS_MS - 1))
-    )
+    first = in_arrow(within.start_ms)
+    end = in_arrow(min(within.end_ms, END_OF_INSTANTS_MS - 1))
     return (pc.field(name) >= first) & (pc.field(name) < end)
+
+
+def in_arrow(at_ms: int) -> pa.Scalar:
+    """An instant, given in ms since 1970, as published tables have it."""
+    return pa.scalar(at_ms * 1000, pa.timestamp("us", tz="UTC"))
 
 
 def files_started_in(name: str, within: TimeRange) -> str:

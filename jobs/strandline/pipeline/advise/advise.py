@@ -16,8 +16,6 @@ from strandline.engine.loss_curve import Offer, Reached, observe_without_bound, 
 from strandline.engine.losses_by import DAY, Losses, WorstParts, losses_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import WIDEST_MS, Grid
-from strandline.engine.records.days import lies_in_its_day
-from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.timeline import CellQuery
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
@@ -27,6 +25,7 @@ from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, midnight_of
 from strandline.model.loss_curve import LossCurve, totals_on_offer, unit_of
 from strandline.pipeline.advise.advice import Advice, ClocksAhead, Question, delays_of
+from strandline.pipeline.observe.observe_input import known_rows
 from strandline.pipeline.request.ask_engine import require_all_expressions
 from strandline.pipeline.request.context import Progress
 from strandline.pipeline.request.failures import failures_recorded
@@ -136,10 +135,7 @@ class _Count:
     @property
     def known(self) -> DataFrame:
         """The rows of all arrival days that are known at the horizon, duplicates marked."""
-        known = (F.col(c.ARRIVAL) < self.horizon_ms) | ~lies_in_its_day()
-        landing = self.landing
-        rows = landing.records(self.axis)
-        return with_duplicates(rows, landing.spec, landing.days, landing.every_day).where(known)
+        return known_rows(self.landing, self.axis, self.landing.days, self.horizon_ms)
 
     @cached_property
     def history(self) -> History:

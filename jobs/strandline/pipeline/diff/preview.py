@@ -41,86 +41,26 @@ _BY = {"windows": "records", "pairs": "pair"}
 """The column of a table by which its rows are ranked for the preview."""
 
 
-@dataclass(frozen=True)
-class WindowChange:
-    """A window, or a pair, that would be added, changed or removed.
-
-    Attributes:
-        how: `added`, `changed` or `removed`.
-        start: its start, ISO-8601; for a pair its later event time.
-        end: its end; for a pair the same.
-        key: the values of its key columns, by name.
-        before: its other columns as published; None: it is added.
-        after: its other columns as they would be; None: it is removed.
-    """
-
-    how: str
-    start: str
-    end: str
-    key: Mapping[str, Any]
-    before: Mapping[str, Any] | None
-    after: Mapping[str, Any] | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values for `--json`."""
-        return dict(vars(self))
-
-
-@dataclass(frozen=True)
-class Preview:
-    """The changes that a run would make.
-
-    Attributes:
-        result: the table of its results: `windows`, or `pairs`; then all below is about pairs.
-        windows: how many windows it would add, change and remove.
-        in_values: the number of changed windows that differ in an aggregate or in their number of
-            records; the others differ only in state, firings or settings.
-        shown: some windows of each kind: the changed ones with the largest changes (`Largest`), the
-            others with the most records.
-        quarantine: the number of rows added, changed and removed in quarantine, by reason.
-        days: the changes of windows and of quarantine on the days with most changes: the day of a
-            window's start, of a late record's slot, of a malformed record's arrival. None: rows
-            without a day.
-        other_days: the number of other days with changes, and the sums of their changes.
-        days_cut: whether more than `MOST_DAYS` days change; the rest are left out.
-    """
-
-    result: str
-    windows: Mapping[str, int]
-    in_values: int
-    shown: Sequence[WindowChange]
-    quarantine: Mapping[str, Mapping[str, int]]
-    days: Mapping[date | None, Mapping[str, Mapping[str, int]]]
-    other_days: Mapping[str, Any]
-    days_cut: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values for `--json`."""
-        listed = Counter(change.how for change in self.shown)
-        return {
-            "result": self.result,
-            "windows": dict(self.windows),
-            "changed_in_values": self.in_values,
-            "shown": [change.to_json() for change in self.shown],
-            "not_shown": {how: count - listed[how] for how, count in self.windows.items()},
-            "quarantine": {what: dict(by_reason) for what, by_reason in self.quarantine.items()},
-            "days": [
-                {"day": None if day is None else day.isoformat(), **changed}
-                for day, changed in self.days.items()
-            ],
-            "other_days": dict(self.other_days),
-            "days_cut": self.days_cut,
-        }
-
-
 def preview_of(
     ctx: Context,
     changes: Sequence[Change],
     within: TimeRange,
     malformed: Part | None,
     most: int,
-) -> Preview:
-    """The preview of a run's diffs.
+) -> dict[str, Any]:
+    """The preview of a run's diffs, as plain values for `--json`.
+
+    Its fields: `result`: the table of its results, `windows` or `pairs`; then all below is about
+    pairs. `windows`: how many windows the run would add, change and remove. `changed_in_values`:
+    the number of changed windows that differ in an aggregate or in their number of records; the
+    others differ only in state, firings or settings. `shown`: some windows of each kind: the
+    changed ones with the largest changes (`Largest`), the others with the most records.
+    `not_shown`: the number of other windows by kind. `quarantine`: the number of rows added,
+    changed and removed in quarantine, by reason. `days`: the changes of windows and of quarantine
+    on the days with most changes: the day of a window's start, of a late record's slot, of a
+    malformed record's arrival; null: rows without a day. `other_days`: the number of other days
+    with changes, and the sums of their changes. `days_cut`: whether more than `MOST_DAYS` days
+    change; the rest are left out.
 
     Args:
         ctx: the run.
@@ -139,14 +79,17 @@ def preview_of(
     in_quarantine = [rows for rows in (quarantine, malformed) if rows is not None]
     for rows in in_quarantine:
         days.count("quarantine", rows, QUARANTINE.partition, _OF_QUARANTINE)
-    return Preview(
-        result=ctx.spec.result,
-        windows={what: windows.counts[op] for op, what in _OF_WINDOWS.items()},
-        in_values=in_values,
-        shown=shown,
-        quarantine=_by_reason(in_quarantine),
+    counts = {how: windows.counts[op] for op, how in _OF_WINDOWS.items()}
+    listed = Counter(change["how"] for change in shown)
+    return {
+        "result": ctx.spec.result,
+        "windows": counts,
+        "changed_in_values": in_values,
+        "shown": shown,
+        "not_shown": {how: count - listed[how] for how, count in counts.items()},
+        "quarantine": _by_reason(in_quarantine),
         **days.shown(most),
-    )
+    }
 
 
 def _by_reason(parts: Iterable[Part]) -> dict[str, Counter[str]]:
@@ -197,7 +140,10 @@ class _Days:
                 totals[table].update(counts)
         shown = sorted(by_size[:most], key=lambda day: day or date.max)
         return {
-            "days": {day: self.found[day] for day in shown},
+            "days": [
+                {"day": None if day is None else day.isoformat(), **self.found[day]}
+                for day in shown
+            ],
             "other_days": {"days": len(others), **totals},
             "days_cut": self.cut,
         }
@@ -216,7 +162,7 @@ def _rows_in(changes: _Changes) -> int:
 
 def _shown_windows(
     ctx: Context, windows: Change, within: TimeRange, most: int
-) -> tuple[list[WindowChange], int]:
+) -> tuple[list[dict[str, Any]], int]:
     """The windows to show, and the number of changed windows that differ in their values.
 
     Of a change that replaces everything no removed window is shown: it may lack columns of the new.
@@ -261,7 +207,12 @@ def _keys_of(change: Change) -> list[str]:
 
 def _change(
     ctx: Context, op: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
-) -> WindowChange:
+) -> dict[str, Any]:
+    """A window, or a pair, that would be added, changed or removed.
+
+    `start` and `end` of a pair are its later event time; `before` is null if it is added, `after`
+    if it is removed.
+    """
     row = after or before or {}
     names = {name.lower(): name for name in row}  # as the table has them
     keys = {key: names[key.lower()] for key in ctx.spec.source.key}
@@ -271,14 +222,14 @@ def _change(
         return side and {name: _plain(v) for name, v in side.items() if name not in left_out}
 
     start, end = ("window_start", "window_end") if "window_start" in row else ("pair_ts", "pair_ts")
-    return WindowChange(
-        how=_OF_WINDOWS[op],
-        start=text_of(instant_of(row[start])),
-        end=text_of(instant_of(row[end])),
-        key={key: _plain(row[name]) for key, name in keys.items()},
-        before=others(before),
-        after=others(after),
-    )
+    return {
+        "how": _OF_WINDOWS[op],
+        "start": text_of(instant_of(row[start])),
+        "end": text_of(instant_of(row[end])),
+        "key": {key: _plain(row[name]) for key, name in keys.items()},
+        "before": others(before),
+        "after": others(after),
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -241,7 +241,7 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
         publish={**(first.publish or {}), "parts": parts, "of_windows": of_windows(targets)},
     )
     within = first.range or EVERYTHING
-    preview = preview_of(ctx, changes, within, None, MOST_SHOWN).to_json()
+    preview = preview_of(ctx, changes, within, None, MOST_SHOWN)
     if ctx.dry_run:
         entry = replace(entry, step="previewed")
     else:

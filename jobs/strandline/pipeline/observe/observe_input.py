@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -110,7 +111,7 @@ def observe_input(
         own_watermark: whether it has its own watermark, instead of one valve for both inputs.
     """
     spec = landing.spec
-    records = _records_of(landing, axis, days)
+    records = known_rows(landing, axis, days.every, days.horizon_ms)
     fresh = _cells_of(records, landing, axis, staging, days, status)
     if not (spec.watermark.idleness_in_effect and own_watermark):
         return ObservedInput(records, fresh)
@@ -126,15 +127,17 @@ def observe_input(
     return ObservedInput(records, fresh, kept, list(observed_steps))
 
 
-def _records_of(landing: Landing, axis: Axis, days: DaysToObserve) -> DataFrame:
-    """The rows of the days that are known at the horizon.
+def known_rows(
+    landing: Landing, axis: Axis, days: Sequence[date | None], horizon_ms: int
+) -> DataFrame:
+    """The rows of some days that are known at the horizon, duplicates marked.
 
     On the day of the horizon these are the arrivals before it. A row in the wrong partition, or
     without an arrival, is known with its partition.
     """
-    known: Column = (F.col(c.ARRIVAL) < days.horizon_ms) | ~lies_in_its_day()
+    known: Column = (F.col(c.ARRIVAL) < horizon_ms) | ~lies_in_its_day()
     landed = landing.records(axis)
-    return with_duplicates(landed, landing.spec, days.every, landing.every_day).where(known)
+    return with_duplicates(landed, landing.spec, days, landing.every_day).where(known)
 
 
 def _cells_of(

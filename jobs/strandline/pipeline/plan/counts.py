@@ -15,6 +15,7 @@ from strandline.engine import columns as c
 from strandline.engine.position.grid import Grid
 from strandline.lake.publish.staging import Part
 from strandline.lake.publish.sums import ROWS, sums_by
+from strandline.lake.store.reads import in_arrow
 from strandline.quality.completeness import Accepted
 from strandline.tables import QUARANTINE
 
@@ -72,8 +73,7 @@ def late_in(
     `since_ms`: the instant; None: all.
     """
     if since_ms is not None:
-        since = pa.scalar(since_ms * 1000, pa.timestamp("us", "UTC"))
-        wanted &= ds.field(QUARANTINE.start) >= since
+        wanted &= ds.field(QUARANTINE.start) >= in_arrow(since_ms)
     return quarantine.rows(wanted, REFUSED_BY)
 
 

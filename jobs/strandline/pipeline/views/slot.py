@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from strandline.errors import InputError
 from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.store.days import PARTITIONS, Days, days_of
-from strandline.lake.store.reads import columns_of, started_in
+from strandline.lake.store.reads import columns_of, in_arrow, started_in
 from strandline.lake.store.store import Store
 from strandline.model.intervals import TimeRange, day_of, text_of
 from strandline.pipeline.views.incomplete import Shown
@@ -29,7 +29,6 @@ SAMPLES = 5
 """The number of shown rows of quarantine for each reason."""
 _BATCH_ROWS = 8_192
 _NOT_SHOWN = {"window_start", "window_end", "window_date", "spec_fingerprint", "pair_date"}
-_INSTANT = pa.timestamp("us", tz="UTC")
 
 
 class NoSlotError(InputError):
@@ -157,7 +156,7 @@ def _count(
 
 
 def _at_slot(slot: Slot) -> ds.Expression:
-    return ds.field("slot_start") == pa.scalar(slot.start_ms * 1000, _INSTANT)
+    return ds.field("slot_start") == in_arrow(slot.start_ms)
 
 
 def _of_source(schema: pa.Schema) -> list[str]:
@@ -175,8 +174,8 @@ def _results(shown: Shown, slot: Slot) -> Rows:
         return Rows((), (), 0)
     rows = started_in(published.start, slot.within)
     if spec.result == "windows" and not spec.window.merging:
-        rows &= ds.field("window_start") == pa.scalar(slot.start_ms * 1000, _INSTANT)
-        rows &= ds.field("window_end") == pa.scalar(slot.end_ms * 1000, _INSTANT)
+        rows &= ds.field("window_start") == in_arrow(slot.start_ms)
+        rows &= ds.field("window_end") == in_arrow(slot.end_ms)
     names = [name for name in columns_of(table).names if name not in _NOT_SHOWN]
     if spec.window.merging:
         names = ["window_start", "window_end", *names]

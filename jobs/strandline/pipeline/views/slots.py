@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.lake.store.days import Days, days_of
-from strandline.lake.store.reads import columns_of
+from strandline.lake.store.reads import columns_of, in_arrow
 from strandline.lake.store.store import Store
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
@@ -25,8 +24,6 @@ _BASE = ("slot_start", "slot_end", "state", "gap", "fired_at", "closed_at", "run
 _LATER = ("unfired", "slots", "channels_heard", "spec_fingerprint")
 """Columns that are missing in tables of earlier versions, or of other windows."""
 _BATCH_ROWS = 8_192
-_INSTANT = pa.timestamp("us", tz="UTC")
-_LAST_MS = END_OF_INSTANTS_MS - 1
 _REFUSING = ("late", "no_window", "missed_pairs", "unfired")
 
 
@@ -129,9 +126,8 @@ def slots_of(
 
 def shares_instants_with(within: TimeRange) -> ds.Expression:
     """The slots that share an instant with a range."""
-    first, end = (
-        pa.scalar(ms * 1000, _INSTANT) for ms in (within.start_ms, min(within.end_ms, _LAST_MS))
-    )
+    first = in_arrow(within.start_ms)
+    end = in_arrow(min(within.end_ms, END_OF_INSTANTS_MS - 1))
     return (ds.field("slot_end") > first) & (ds.field("slot_start") < end)
 
 

@@ -25,7 +25,7 @@ from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import Days, facts_of_files, read_days_of_any_version
 from strandline.lake.store.lake import Lake
-from strandline.lake.store.reads import dataset_of
+from strandline.lake.store.reads import dataset_of, in_arrow
 from strandline.lake.store.store import Store
 from strandline.model.intervals import (
     DAY_MS,
@@ -41,7 +41,6 @@ from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.expressions import problems_of
 
-_INSTANT = pa.timestamp("us", tz="UTC")
 _KNOWN_BY_FILES = {
     "num_records",
     *("min.slot_start", "max.slot_end", "min.spec_fingerprint", "max.spec_fingerprint"),
@@ -217,7 +216,7 @@ def _open_behind_watermark(
     found = channel_watermarks(spec, store, day_of(reached_ms - DAY_MS), settled=True).held_back
     if found is None or found.watermark_ms is None:
         return 0, 0
-    passed = pa.scalar((found.watermark_ms + 1) * 1000, _INSTANT)
+    passed = in_arrow(found.watermark_ms + 1)
     behind = (ds.field("state") == "open") & (ds.field("slot_end") <= passed)
     slots = dataset_of(table, "state = 'open'")
     by_other_rules = behind & (ds.field("spec_fingerprint") != spec.spec_fingerprint)
@@ -231,7 +230,7 @@ def _across(spec: PipelineSpec, store: Store, ranges: list[RulesRange]) -> int:
         return 0
     count = 0
     for _, later in pairwise(ranges):
-        border, named = pa.scalar(later.start_ms * 1000, _INSTANT), text_of(later.start_ms)
+        border, named = in_arrow(later.start_ms), text_of(later.start_ms)
         across = (ds.field("window_start") < border) & (ds.field("window_end") > border)
         files = f"window_start < '{named}' AND window_end > '{named}'"
         count += int(dataset_of(table, files).count_rows(filter=across))
