@@ -10,7 +10,6 @@ from cells import a_cell, history_from, history_of
 from edge_streams import a_stream
 from meter import a_meter
 
-from strandline.engine.history.advance_days import advance_days
 from strandline.engine.history.history import History
 from strandline.engine.history.history import history_of as history_told
 from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
@@ -173,7 +172,7 @@ def test_the_day_in_which_the_input_ends_raises_the_watermark_though_none_before
     stream = a_stream((1, 4, "a"), (2, 27, "c"), channels=["a", "b", "c"])
     history = history_of(replace(stream, horizon_ms=3 * DAY_MS))
     whole = Closure(EVERYTHING, 3 * DAY_MS)
-    assert advance_days(history, EVERYTHING, Clock(3 * DAY_MS)) == []
-    assert advance_days(history, EVERYTHING, Clock(3 * DAY_MS, (whole,))) == [day_of(2 * DAY_MS)]
+    assert history.advance_days(EVERYTHING, Clock(3 * DAY_MS)) == []
+    assert history.advance_days(EVERYTHING, Clock(3 * DAY_MS, (whole,))) == [day_of(2 * DAY_MS)]
     earlier = replace(whole, at_ms=DAY_MS)
-    assert advance_days(history, EVERYTHING, Clock(3 * DAY_MS, (earlier,))) == []
+    assert history.advance_days(EVERYTHING, Clock(3 * DAY_MS, (earlier,))) == []

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.history.inputs import Input, crossings_of_inputs
-from strandline.engine.history.known_records import known_records
 from strandline.engine.pairs.side import Side
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
@@ -119,7 +118,7 @@ class PairRebuild:
         """
         given, axis = self._given(name), self.crossings.axis
         days = given.history.days.since(since_ms)
-        known = known_records(given.records, given.history, self.clock.horizon_ms, days)
+        known = given.history.known(given.records, self.clock.horizon_ms, days)
         at_arrival = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
         probes = known.where(F.col(c.TS) < before_ms).withColumns(
             {c.SEEN_FROM: at_arrival, c.RANK: F.lit(AFTER_CHANNELS)}

@@ -12,7 +12,6 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.tables import end_columns, window_table
 from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long
-from strandline.engine.history.advance_days import advance_days
 from strandline.engine.history.history import History
 from strandline.engine.records.arithmetic import event_ms
 from strandline.engine.records.at_arrival import arrival_probe
@@ -187,7 +186,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         if self._spec.fires_at_times:
             events = self.history.grid.events_of(within)
             asked = TimeRange(events.start_ms - 1, events.end_ms)
-            days.update(advance_days(self.history, asked, self.clock))
+            days.update(self.history.advance_days(asked, self.clock))
         days.update(self._fired_days)
         return self._emissions_probed(sorted(days)).computed_once()
 

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import first_of_cases, from_arrow, long, union_by_name
 from strandline.engine.history.history import History
-from strandline.engine.history.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import first_of, tick_after
@@ -205,7 +204,7 @@ def _own_and_carried(
     names = (F.lit(channel) for channel in history.crossings.channels)
     channels = F.array(*names).cast("array<string>")
     own = (
-        known_records(records, history, clock.horizon_ms, days)
+        history.known(records, clock.horizon_ms, days)
         .select(
             c.ARRIVAL_DAY,
             c.CHANNEL,

@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
-from strandline.engine.history.advance_days import advance_days
 from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.position.axis import Axis
@@ -149,7 +148,7 @@ class ForwardedCrossings:
         clock = Clock(horizon_ms, ended)
         days: set[date] = set()
         for within in ranges_around(thresholds):
-            days.update(advance_days(history, within, clock))
+            days.update(history.advance_days(within, clock))
         emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
         asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})
         rows = emitted.crossings(from_arrow(self.spark, asked)).select(

@@ -9,7 +9,6 @@ from typing import NoReturn
 import pandas as pd
 
 from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
-from strandline.engine.history.first_records import in_probe_order
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.history.inputs import HistoryOfTwo, Input
 from strandline.engine.history.observed import ObservedDay, assemble_history
@@ -174,7 +173,7 @@ def _upstream_of(
         source, staging.beside("_upstream"), axis, horizon_ms, status.of_an_earlier_landing
     )
     records = source.records(axis, observation.history.days.rebuilt)
-    return Upstream(records, in_probe_order(records, observation.history))
+    return Upstream(records, observation.history.in_probe_order(records))
 
 
 def _known(table: TimelineTable, spec: PipelineSpec, days: DaysToObserve) -> StoredTimeline:
