@@ -18,11 +18,11 @@ from strategies import BASES_MS, Stream, streams
 from strandline.engine.history.history import History
 from strandline.engine.history.observed import ObservedDay, assemble_history
 from strandline.engine.idleness.activity import SILENCE
-from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.steps import Steps
 from strandline.engine.idleness.union import InputSource, Union
 from strandline.engine.position.of_two import InputAxis
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.reference import (

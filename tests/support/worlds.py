@@ -18,12 +18,12 @@ from strategies import Stream
 
 from strandline.engine.history.history import History, history_of
 from strandline.engine.history.observed import ObservedDay, assemble_history
-from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Observed, cells_from
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.timeline.rows import TimelineTable

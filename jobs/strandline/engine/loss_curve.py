@@ -18,11 +18,11 @@ from strandline.engine import columns as c
 from strandline.engine.frames import collected
 from strandline.engine.history.history import History
 from strandline.engine.history.observed import assemble_history, observe_days
-from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import candidate_of, floor
 from strandline.engine.timeline import CellQuery, Observed, cells_from
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.watermark.cells import observe
 from strandline.errors import InputError
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, LEAST_INSTANT_MS, TimeRange

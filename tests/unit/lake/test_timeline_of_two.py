@@ -11,11 +11,11 @@ from joined import JOIN
 
 from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
 from strandline.engine.history.observed import ObservedDay
-from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange, UnionState
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CellQuery
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.lake.timeline.rows import TimelineTable

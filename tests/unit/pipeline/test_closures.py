@@ -11,11 +11,11 @@ from edge_streams import a_stream
 from meter import a_meter
 
 from strandline.engine.history.history import History
-from strandline.engine.history.history import history_of as history_told
-from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.watermark.by_steps import StepCrossings, StepDays
+from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
@@ -159,8 +159,9 @@ def test_a_closed_range_is_rebuilt_at_another_horizon_only_where_it_is_to_stay_c
 def test_the_end_of_an_idle_source_closes_nothing_and_the_plan_says_so():
     open_end = sliding_history()
     nothing = pd.DataFrame(columns=list(STEP_COLUMNS))
-    steps = KeptSteps(StepDays.none(), nothing, open_end.axis, 150)
-    idle = history_told(open_end.timeline, open_end.spec, open_end.axis, steps=steps)
+    order = ProbeOrder(open_end.crossings.channels, open_end.crossings.joined)
+    steps = StepCrossings(StepDays.none(), nothing, open_end.axis, 150, order=order)
+    idle = replace(open_end, crossings=steps)
     plan = planned(0, 40, 150, history=idle, close=True)
     assert plan.clock.closures == ()
     assert plan.notes == (

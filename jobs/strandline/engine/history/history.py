@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.history.days_to_read import DaysToRead
-from strandline.engine.idleness.kept_steps import KeptSteps
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
@@ -20,7 +19,7 @@ from strandline.engine.records.days import on_days
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.timeline import Timeline
 from strandline.engine.watermark.by_records import RecordCrossings
-from strandline.engine.watermark.by_steps import StepCrossings
+from strandline.engine.watermark.by_steps import ClockCrossings, StepCrossings
 from strandline.engine.watermark.crossings import Crossings
 from strandline.engine.watermark.probe_order import ProbeOrder, probe_order
 from strandline.engine.watermark.retired import with_ends
@@ -170,29 +169,12 @@ class Upstream:
     history: History
 
 
-def history_of(
-    timeline: Timeline,
-    spec: PipelineSpec,
-    axis: Axis,
-    *,
-    channels: tuple[str, ...] | None = None,
-    steps: KeptSteps | None = None,
-) -> History:
-    """The history of a timeline.
-
-    Args:
-        timeline: the observations below a horizon.
-        spec: the pipeline.
-        axis: the axis of instants.
-        channels: the discovered channels in probe order; None: not known yet.
-        steps: the steps of the combined watermark; None: channels cannot go idle.
-    """
-    order = probe_order(timeline, spec, axis, channels)
+def history_of(timeline: Timeline, spec: PipelineSpec, axis: Axis) -> History:
+    """The history of a timeline whose channels cannot go idle."""
+    order = probe_order(timeline, spec, axis)
     crossings: Crossings
-    if steps is not None:
-        crossings = StepCrossings(steps, order=order)
-    elif spec.watermark.goes_by_the_clock:
-        crossings = StepCrossings.by_clock(spec, axis, order)
+    if spec.watermark.goes_by_the_clock:
+        crossings = ClockCrossings.of(spec, axis, order)
     else:
         crossings = RecordCrossings(with_ends(timeline, spec, axis), spec, axis, order=order)
     return History(spec, axis, timeline, crossings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -14,14 +15,15 @@ from strandline.engine import columns as c
 from strandline.engine.frames import collected
 from strandline.engine.history.history import History, history_of
 from strandline.engine.idleness.activity import SILENCE
-from strandline.engine.idleness.kept_steps import KeptSteps, KnownSteps
 from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import on_days
 from strandline.engine.timeline import Observed, Timeline, cells_from, concatenated
+from strandline.engine.watermark.by_steps import KnownSteps, StepCrossings
 from strandline.engine.watermark.cells import observe
+from strandline.engine.watermark.probe_order import probe_order
 from strandline.model.intervals import DAY_MS
 from strandline.spec.pipeline import PipelineSpec
 
@@ -97,32 +99,21 @@ def assemble_history(
     """The history of a timeline; with idleness, from the steps of known and of new days."""
     if known is None:
         return history_of(timeline, spec, axis)
-    steps, channels = _kept_steps(Source(spec, axis), axis, known, days, horizon_ms)
-    return history_of(timeline, spec, axis, channels=channels, steps=steps)
-
-
-def _kept_steps(
-    source: Source,
-    axis: Axis,
-    known: KnownSteps,
-    days: Sequence[ObservedDay],
-    horizon_ms: int,
-) -> tuple[KeptSteps, tuple[str, ...]]:
-    """The steps up to a horizon, and the names of the channels that are known there."""
+    source = Source(spec, axis)
     carried = days[-1].carried if days else known.carried
     # the ticks since the last day that has an arrival
     silent, now = source.advance(carried, SILENCE, horizon_ms)
-    states = (*(day.carried for day in days), now)
-    changes = (*known.changes, *(change for state in states for change in state.changes))
-    steps = KeptSteps(
+    states = (*(one.carried for one in days), now)
+    crossings = StepCrossings(
         known.steps,
-        concatenated(*(day.steps for day in days), silent),
+        concatenated(*(one.steps for one in days), silent),
         axis,
         horizon_ms,
         source.at_end(now),
-        changes,
+        (*known.changes, *chain.from_iterable(one.changes for one in states)),
+        order=probe_order(timeline, spec, axis, tuple(one.name for one in now.channels)),
     )
-    return steps, tuple(channel.name for channel in now.channels)
+    return History(spec, axis, timeline, crossings)
 
 
 def observed_history(

@@ -10,10 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history.history import History, history_of
+from strandline.engine.history.history import History
 from strandline.engine.history.observed import ObservedDay, cells_of, in_batches
 from strandline.engine.idleness.activity import SILENCE
-from strandline.engine.idleness.kept_steps import KeptSteps, KnownSteps, StepDays
 from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.union import InputSource, Union, of_both
 from strandline.engine.position.axis import Axis
@@ -21,6 +20,8 @@ from strandline.engine.position.of_two import InputAxis
 from strandline.engine.records.arithmetic import instant_of
 from strandline.engine.records.days import on_days
 from strandline.engine.timeline import Observed, Timeline, concatenated
+from strandline.engine.watermark.by_steps import KnownSteps, StepCrossings, StepDays
+from strandline.engine.watermark.probe_order import probe_order
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.spec.join import SIDES, WindowJoinSpec
 from strandline.spec.joined import CogroupSpec, TwoSourcesSpec
@@ -142,5 +143,6 @@ def assemble_history_of_two(
     # the ticks since the last day that has an arrival
     silent, now = union.advance(carried, [SILENCE, SILENCE], horizon_ms)
     later = concatenated(*(day.steps for day in days), silent)
-    steps = KeptSteps(known.steps, later, both, horizon_ms, union.at_end(now))
-    return history_of(timeline, spec, both, steps=steps)
+    order, at_end = probe_order(timeline, spec, both), union.at_end(now)
+    crossings = StepCrossings(known.steps, later, both, horizon_ms, at_end, order=order)
+    return History(spec, both, timeline, crossings)

@@ -32,7 +32,7 @@ from strandline.spec.chained import ResultsSpec
 
 
 @dataclass(frozen=True)
-class ForwardedCrossings:
+class ForwardedCrossings(Crossings):
     """The crossings of the other pipeline, also for thresholds outside its grid: see `Crossings`.
 
     Attributes:
@@ -90,9 +90,10 @@ class ForwardedCrossings:
         """See `Crossings.days_of_steps`."""
         return self._own.days_of_steps(horizon_ms)
 
-    def without_dropped_end(self, clock: Clock) -> Clock:
-        """See `Crossings.without_dropped_end`."""
-        return self._own.without_dropped_end(clock)
+    @property
+    def drops_end(self) -> bool:
+        """See `Crossings`."""
+        return self._own.drops_end
 
     @property
     def _own(self) -> Crossings:

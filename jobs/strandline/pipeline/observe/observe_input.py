@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.history.observed import ObservedDay, cells_of, observe_days
-from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import lies_in_its_day
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.timeline import Fresh, Observed, empty_cells
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.watermark.cells import observe
 from strandline.lake.landing.landing import Landing
 from strandline.lake.publish.staging import Staging
