@@ -131,13 +131,14 @@ def history_of_side(stream: Stream) -> History:
         return by_record
     spec, axis = stream.spec, axis_of(stream)
     known = [record for record in stream.records if record.arrival_ms < stream.horizon_ms]
-    start, source = KnownSteps.none(spec, axis), Source(spec, axis)
+    source = Source(spec, axis)
+    start = KnownSteps.none(source)
     days = sorted({day_of(record.arrival_ms) for record in known})
     activity = activity_of(stream, known)
-    found = source.advance_days(start.carried, activity, days, stream.horizon_ms)
+    found = source.advance_days(start.carried, [activity], days, stream.horizon_ms)
     observed = [ObservedDay(*one) for one in found]
     return assemble_history(
-        by_record.timeline, spec, axis, start, observed, horizon_ms=stream.horizon_ms
+        by_record.timeline, spec, source, start, observed, horizon_ms=stream.horizon_ms
     )
 
 

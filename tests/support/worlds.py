@@ -290,17 +290,17 @@ class Life:
         stream = Stream(self.spec, tuple(known), axis.start_ms, horizon_ms, end_of_input=False)
         activity, steps = activity_of(stream, known), []
         for day in sorted({day_of(r.arrival_ms) for r in known}):
-            for _, found, after in source.advance_days(carried, activity, [day], horizon_ms):
+            for _, found, after in source.advance_days(carried, [activity], [day], horizon_ms):
                 carried = after
                 steps.append(ObservedDay(day, found, after))
         # those of the days before the new ones are kept, and read again
         kept = [told for told in steps if told.day < min(anew)]
-        known = KnownSteps.none(self.spec, axis)
+        known = KnownSteps.none(source)
         if kept:
             known = KnownSteps(step_days(kept), kept[-1].carried)
         rest = steps[len(kept) :]
         return assemble_history(
-            Observed(cells), self.spec, axis, known, rest, horizon_ms=horizon_ms
+            Observed(cells), self.spec, source, known, rest, horizon_ms=horizon_ms
         )
 
     def _commit(self, history: History, status: LandingStatus, new: Sequence[date]) -> None:

@@ -11,6 +11,7 @@ from joined import JOIN
 
 from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
 from strandline.engine.history.observed import ObservedDay
+from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange, UnionState
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
@@ -75,7 +76,7 @@ def test_where_each_source_went_idle_is_known_again_on_a_later_day(tmp_path):
                 before_ms=midnight_of(DAYS[known - 1]) + DAY_MS,
                 under=under,
                 name=name,
-                nothing=KnownSteps.none(side, axes[name]),
+                nothing=KnownSteps.none(Source(side, axes[name])),
             )
             assert steps.carried == own[known - 1]
             assert [*steps.changes] == [one.changes[0] for one in own[:known]]

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine.idleness.by_clock import steps_without_idleness
+from strandline.engine.idleness.source import WatermarkSource
 from strandline.engine.idleness.state import SourceState, StatusChange
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
 from strandline.engine.position.axis import ALL_SPLITS, TICK_RANK, Axis
@@ -246,6 +247,6 @@ class KnownSteps:
     changes: tuple[StatusChange, ...] = ()
 
     @classmethod
-    def none(cls, spec: PipelineSpec, axis: Axis) -> KnownSteps:
-        """The initial state: no steps are known."""
-        return cls(StepDays.none(), SourceState.at_the_start(spec, axis))
+    def none(cls, source: WatermarkSource) -> KnownSteps:
+        """The initial state of a source: no steps are known."""
+        return cls(StepDays.none(), source.at_the_start())

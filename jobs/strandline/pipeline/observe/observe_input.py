@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.history.observed import ObservedDay, cells_of, observe_days
+from strandline.engine.idleness.source import Source
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import lies_in_its_day
 from strandline.engine.records.duplicates import with_duplicates
@@ -114,15 +115,16 @@ def observe_input(
     fresh = _cells_of(records, landing, axis, staging, days, status)
     if not (spec.watermark.idleness_in_effect and own_watermark):
         return ObservedInput(records, fresh)
+    source = Source(spec, axis)
     kept = read_steps(
         status.timeline,
         axis,
         before_ms=days.first_ms,
         under=fingerprint,
         name=name,
-        nothing=KnownSteps.none(spec, axis),
+        nothing=KnownSteps.none(source),
     )
-    observed_steps = observe_days(records, spec, axis, fresh, kept, days.horizon_ms, name=name)
+    observed_steps = observe_days(source, {name: records}, fresh, kept, days.horizon_ms, name=name)
     return ObservedInput(records, fresh, kept, list(observed_steps))
 
 
