@@ -14,7 +14,7 @@ from strandline.conformance.answer import LateRow, PairRow, PairsAnswer
 from strandline.conformance.scenario import Scenario
 from strandline.engine import columns as c
 from strandline.engine.history.history import History
-from strandline.engine.history.inputs import Input
+from strandline.engine.history.inputs import HistoryOfTwo, Input
 from strandline.engine.history.observed import (
     assemble_history,
     cells_of,
@@ -29,12 +29,12 @@ from strandline.engine.rebuild import Rebuild, Scope, close
 from strandline.engine.records.arithmetic import instant_of
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
-from strandline.engine.timeline import Observed
+from strandline.engine.timeline import CombinedTimeline, Observed
 from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.window_pairs import WindowPairsRebuild
 from strandline.model.intervals import EVERYTHING
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec, side_of
-from strandline.spec.joined import CogroupSpec
+from strandline.spec.joined import CogroupSpec, JoinedSpec
 
 IDS_OF_SIDES = {
     name: f"array_sort(collect_list(CASE WHEN input = '{name}' THEN id END))" for name in SIDES
@@ -57,9 +57,9 @@ def answer_pairs(
         landing: its records, each with its `input`.
     """
     inputs = {name: _input(scenario, spec, landing, name) for name in SIDES}
-    rebuild = PairRebuild(
-        spark, spec, inputs["left"], inputs["right"], clock_of(scenario), EVERYTHING
-    )
+    observed = CombinedTimeline(*(one.history.timeline for one in inputs.values()))
+    history = HistoryOfTwo.of(observed, JoinedSpec.of(spec), inputs)
+    rebuild = PairRebuild(spark, history, clock_of(scenario), EVERYTHING)
     late = [
         LateRow(id=row["id"], watermark=row[c.WATERMARK], input=name)
         for name in SIDES
