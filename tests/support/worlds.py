@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from activity import activity_of, step_days
-from cells import COUNTED, cell_of
+from cells import cell_of, observed
 from strategies import Stream
 
 from strandline.engine.history.history import History, history_of
@@ -22,7 +22,7 @@ from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.timeline import Observed, cells_from
+from strandline.engine.timeline import Observed
 from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
@@ -281,7 +281,7 @@ class Life:
         }
         known = [r for r in self.records if r.arrival_ms < horizon_ms]
         counted = [cell_of(self.spec, axis, r) for r in known if day_of(r.arrival_ms) in anew]
-        fresh = cells_from(pd.DataFrame(counted, columns=list(COUNTED)), axis)
+        fresh = observed(*counted).every
         parts = [part for part in (*kept.values(), fresh) if len(part)]
         cells = pd.concat(parts, ignore_index=True) if parts else fresh
         if not self.spec.watermark.idleness_in_effect:

@@ -21,7 +21,7 @@ from strandline.engine.history.observed import observed_history
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import candidate_of, floor
-from strandline.engine.timeline import CellQuery, Observed, cells_from
+from strandline.engine.timeline import CellQuery, Observed
 from strandline.engine.watermark.cells import observe
 from strandline.errors import InputError
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, LEAST_INSTANT_MS, TimeRange
@@ -128,8 +128,7 @@ def observe_without_bound(records: DataFrame, offer: Offer, axis: Axis, horizon_
             f"more than {MOST_CELLS:,} parts of windows and channels to look at",
             "give a shorter range",
         )
-    cells = Observed(cells_from(found, axis))
-    return observed_history(offered, spec, axis, horizon_ms, cells)
+    return observed_history(offered, spec, axis, horizon_ms, Observed(found))
 
 
 def reached(history: History, offer: Offer, horizon_ms: int) -> Reached:

@@ -17,7 +17,7 @@ from strandline.engine.history.history import History, history_of
 from strandline.engine.idleness.source import Source, WatermarkSource
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
-from strandline.engine.timeline import Observed, Timeline, cells_from, concatenated
+from strandline.engine.timeline import Observed, Timeline, concatenated
 from strandline.engine.watermark.by_steps import KnownSteps, StepCrossings
 from strandline.engine.watermark.cells import observe
 from strandline.engine.watermark.probe_order import probe_order
@@ -46,7 +46,7 @@ class ObservedDay:
 
 def cells_of(records: DataFrame, spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
     """The cells of some records."""
-    return cells_from(collected(observe(records, spec, axis)), axis)
+    return collected(observe(records, spec, axis))
 
 
 def observe_days(

@@ -152,7 +152,7 @@ def _cells_of(
         return Observed(empty_cells())
     if _is_much(status, days):
         cells = observe(records, landing.spec, axis)
-        return StagedCells.written(cells, axis, staging, at_hand=_AT_ONCE)
+        return StagedCells.written(cells, staging, at_hand=_AT_ONCE)
     return Observed(cells_of(records, landing.spec, axis))
 
 
