@@ -9,7 +9,7 @@ import pandas as pd
 from cells import cell_of_day, observed
 from joined import JOIN
 
-from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
+from strandline.engine.history.by_input import FreshOfTwo, OfInput
 from strandline.engine.history.observed import ObservedDay
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange, UnionState
@@ -30,8 +30,8 @@ DAYS = [date(2024, 3, 1), date(2024, 3, 2)]
 
 
 FRESH = FreshOfTwo(
-    NamedInput(observed(*(cell_of_day(day, "a", 2) for day in DAYS)), "left"),
-    NamedInput(observed(cell_of_day(DAYS[0], "a", 5), cell_of_day(DAYS[1], "b", 7)), "right"),
+    observed(*(cell_of_day(day, "left/a", 2) for day in DAYS)),
+    observed(cell_of_day(DAYS[0], "right/a", 5), cell_of_day(DAYS[1], "right/b", 7)),
 )
 
 

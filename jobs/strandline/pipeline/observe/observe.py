@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pandas as pd
 
-from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
+from strandline.engine.history.by_input import FreshOfTwo, OfInput
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.history.inputs import HistoryOfTwo, Input
 from strandline.engine.history.observed import ObservedDay, assemble_history, observe_days
@@ -92,8 +92,7 @@ def _observe_two(
         )
         for name, one in landing.inputs.items()
     }
-    left, right = (NamedInput(one.fresh, name) for name, one in found.items())
-    fresh = FreshOfTwo(left, right)
+    fresh = FreshOfTwo(*(one.fresh for one in found.values()))
     timeline = CombinedTimeline(_known(status.timeline, spec, days), fresh)
     if of_pairs is not None:
         history, observed_steps = _pairs(landing, of_pairs, axis, timeline, found, days)
