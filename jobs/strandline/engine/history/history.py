@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
+import numpy as np
+import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,7 +19,7 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.days import on_days
 from strandline.engine.records.duplicates import with_duplicates
-from strandline.engine.timeline import Timeline
+from strandline.engine.timeline import CellQuery, Timeline
 from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.by_steps import ClockCrossings, StepCrossings
 from strandline.engine.watermark.crossings import Crossings
@@ -90,6 +92,15 @@ class History:
             return with_duplicates(records, self.spec, days, among)
         return on_days(records, days, among)
 
+    def cells_of(self, events: TimeRange, columns: Sequence[str]) -> pd.DataFrame:
+        """The cells that may have a record with an event time in a range; some of their columns."""
+        slots = events
+        if events != EVERYTHING:
+            first_ms = int(self.grid.newest_starts(np.array([events.start_ms]))[0])
+            slots = TimeRange(first_ms, events.end_ms)
+        days = self.days.of_events(events)
+        return self.timeline.cells(CellQuery(days, slots=slots, columns=columns))
+
     def advance_days(self, within: TimeRange, clock: Clock) -> list[date]:
         """The days on which the watermark can reach a value of a range."""
         axis, grid = self.axis, self.grid
@@ -104,8 +115,7 @@ class History:
         rising = {
             day
             for day in days
-            if axis.first_of(midnight_of(day)) <= last
-            and axis.first_of(midnight_of(day) + DAY_MS) >= first
+            if axis.first_of(midnight_of(day)) <= last and axis.end_of(day) >= first
         }
         if clock.closes_now:  # as the channels end one by one, it advances to what the others offer
             rising.add(day_of(clock.horizon_ms - 1))

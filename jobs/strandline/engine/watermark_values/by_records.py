@@ -21,7 +21,7 @@ from strandline.engine.records.arithmetic import first_of, tick_after
 from strandline.engine.watermark.retired import ends_of
 from strandline.engine.watermark_values.across_days import carried
 from strandline.engine.watermark_values.emissions import CARRIED, UNTIL, Emissions
-from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, day_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 
@@ -122,7 +122,7 @@ class _Offers:
             for day in self.days
             for end in [*(at for at in self._joins if self._day_of(at) == day), axis.never]
             for channel, joined in zip(order.channels, order.joined, strict=True)
-            if joined < min(end, axis.first_of(midnight_of(day) + DAY_MS))
+            if joined < min(end, axis.end_of(day))
         ]
         return from_arrow(
             self.rows.sparkSession,
