@@ -8,9 +8,9 @@ import pandas as pd
 from cells import axis_of, instant_of
 
 from strandline.engine.idleness.activity import Activity
-from strandline.engine.idleness.kept_steps import SOURCE_DAY_COLUMNS, StepDays
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.steps import STEP_COLUMNS
+from strandline.engine.watermark.by_steps import SOURCE_DAY_COLUMNS, StepDays
 from strandline.model.intervals import day_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.watermark import CandidateExpression, Punctuated

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar, OlderWindows
 from strandline.engine.history import history as engine_history
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.timeline import CELL_COLUMNS, Observed, cells_from
+from strandline.engine.timeline import CELL_COLUMNS, Observed
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -37,12 +36,6 @@ if TYPE_CHECKING:
     from strandline.reference import Record
     from strandline.spec import PipelineSpec
 
-COUNTED = (
-    *(c.ARRIVAL_DAY, c.REASON, c.CHANNEL, c.EVENT_DATE, c.SLOT, c.THRESHOLD, c.PENDING),
-    *(c.RECORDS, c.LEAST_TS, c.LARGEST_TS, c.LARGEST_END),
-    *(c.LARGEST_CANDIDATE, c.FIRST_INSTANT, c.LAST_ARRIVAL, c.ARRIVAL_HOURS),
-)
-
 
 def axis_of(stream: Stream) -> Axis:
     return Axis.of(stream.spec, stream.start_ms)
@@ -65,7 +58,7 @@ def counted(stream: Stream, records: Sequence[Record]) -> list[tuple]:
             max(record.ts_ms for record in members),
             None,
             stream.spec.watermark.candidate.of(max(record.ts_ms for record in members)),
-            min(instant_of(stream, record) for record in members),
+            *_first(axis_of(stream), min(instant_of(stream, record) for record in members)),
             *_arrived(record.arrival_ms for record in members),
         )
         for cell, members in cells.items()
@@ -88,8 +81,7 @@ def history_by_record(stream: Stream) -> History:
 
 def history_from(rows: Sequence[tuple], spec: PipelineSpec, axis: Axis) -> History:
     """What rows with the columns that `observe` gives say."""
-    cells = cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis)
-    return engine_history.history_of(Observed(cells), spec, axis)
+    return engine_history.history_of(observed(*rows), spec, axis)
 
 
 def a_cell(
@@ -104,7 +96,7 @@ def a_cell(
 ) -> tuple:
     """A record of 1 January 1970 by an ascending watermark, as `observe` would count its cell."""
     is_of = (day_of(0), None, "", day_of(event_day * DAY_MS), slot, threshold, False)
-    counted = (1, least_ts_ms, largest_ts_ms, end, largest_ts_ms - 1, first_instant)
+    counted = (1, least_ts_ms, largest_ts_ms, end, largest_ts_ms - 1, first_instant, None)
     return (*is_of, *counted, *_arrived([first_instant]))
 
 
@@ -134,9 +126,14 @@ def cell_of(spec: PipelineSpec, axis: Axis, record: Record) -> tuple:
         *(day, None, record.channel, day_of(ts_ms)),
         *(ts_ms - (ts_ms - grid.offset_ms) % grid.span_ms, threshold, pending),
         *(1, ts_ms, ts_ms, min(ts_ms + record.gap_ms, END_OF_INSTANTS_MS) if own_gaps else None),
-        *(candidate, axis.instant(record.arrival_ms, record.sequence or 0)),
+        *(candidate, *_first(axis, axis.instant(record.arrival_ms, record.sequence or 0))),
         *_arrived([record.arrival_ms]),
     )
+
+
+def _first(axis: Axis, instant: int) -> tuple[int, int | None]:
+    """The arrival and the sequence of a cell's first record."""
+    return axis.arrival_of(instant), axis.sequence_of(instant)
 
 
 def _arrived(arrivals_ms: Iterable[int]) -> tuple[int, int]:
@@ -214,9 +211,9 @@ def cell_of_day(day: date, channel: str, records: int) -> dict[str, object]:
     return cell | {"pending": False, "records": records}
 
 
-def observed(*cells: dict[str, object]) -> Observed:
+def observed(*cells: dict[str, object] | tuple) -> Observed:
     """What was observed, by its cells."""
     frame = pd.DataFrame(cells, columns=[*CELL_COLUMNS])
     whole = {name: "Int64" for name in CELL_COLUMNS if name.endswith("_ms")}
     whole |= dict.fromkeys(("first_sequence", "arrival_hours"), "Int64")
-    return Observed(frame.astype(whole | {"pending": "boolean"}))
+    return Observed(frame.astype(whole | {"pending": "boolean", "records": "int64"}))

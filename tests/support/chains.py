@@ -14,7 +14,6 @@ from engine_under_test import Engine, firings_of, late_of, windows_of
 from pyspark.sql import functions as F
 
 from strandline.engine.frames import from_arrow
-from strandline.engine.history.first_records import in_probe_order
 from strandline.engine.history.history import Upstream
 from strandline.engine.history.observed import cells_of
 from strandline.engine.rebuild import Rebuild, Scope, close
@@ -175,7 +174,7 @@ def rebuild_of(session: Any, chain: Stream | Chain) -> Rebuild:
     landing = from_arrow(session, landing.drop("count", "sum", "ids").toArrow())
     axis = first.history.axis
     records = read_records(landing, spec, axis)
-    upstream = Upstream(first.records, in_probe_order(first.records, first.history))
+    upstream = Upstream(first.records, first.history.in_probe_order(first.records))
     history = history_behind(session, spec, Observed(cells_of(records, spec, axis)), upstream)
     columns = SourceColumns.of(landing)
     return close(session, records, columns, history, first.clock, Scope(EVERYTHING))

@@ -18,11 +18,11 @@ from strategies import BASES_MS, Stream, streams
 from strandline.engine.history.history import History
 from strandline.engine.history.observed import ObservedDay, assemble_history
 from strandline.engine.idleness.activity import SILENCE
-from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.steps import Steps
 from strandline.engine.idleness.union import InputSource, Union
 from strandline.engine.position.of_two import InputAxis
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.reference import (
@@ -131,13 +131,14 @@ def history_of_side(stream: Stream) -> History:
         return by_record
     spec, axis = stream.spec, axis_of(stream)
     known = [record for record in stream.records if record.arrival_ms < stream.horizon_ms]
-    start, source = KnownSteps.none(spec, axis), Source(spec, axis)
+    source = Source(spec, axis)
+    start = KnownSteps.none(source)
     days = sorted({day_of(record.arrival_ms) for record in known})
     activity = activity_of(stream, known)
-    found = source.advance_days(start.carried, activity, days, stream.horizon_ms)
+    found = source.advance_days(start.carried, [activity], days, stream.horizon_ms)
     observed = [ObservedDay(*one) for one in found]
     return assemble_history(
-        by_record.timeline, spec, axis, start, observed, horizon_ms=stream.horizon_ms
+        by_record.timeline, spec, source, start, observed, horizon_ms=stream.horizon_ms
     )
 
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from activity import activity_of, step_days
-from cells import COUNTED, cell_of
+from cells import cell_of, observed
 from strategies import Stream
 
 from strandline.engine.history.history import History, history_of
 from strandline.engine.history.observed import ObservedDay, assemble_history
-from strandline.engine.idleness.kept_steps import KnownSteps
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.timeline import Observed, cells_from
+from strandline.engine.timeline import Observed
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.timeline.rows import TimelineTable
@@ -281,7 +281,7 @@ class Life:
         }
         known = [r for r in self.records if r.arrival_ms < horizon_ms]
         counted = [cell_of(self.spec, axis, r) for r in known if day_of(r.arrival_ms) in anew]
-        fresh = cells_from(pd.DataFrame(counted, columns=list(COUNTED)), axis)
+        fresh = observed(*counted).every
         parts = [part for part in (*kept.values(), fresh) if len(part)]
         cells = pd.concat(parts, ignore_index=True) if parts else fresh
         if not self.spec.watermark.idleness_in_effect:
@@ -290,17 +290,17 @@ class Life:
         stream = Stream(self.spec, tuple(known), axis.start_ms, horizon_ms, end_of_input=False)
         activity, steps = activity_of(stream, known), []
         for day in sorted({day_of(r.arrival_ms) for r in known}):
-            for _, found, after in source.advance_days(carried, activity, [day], horizon_ms):
+            for _, found, after in source.advance_days(carried, [activity], [day], horizon_ms):
                 carried = after
                 steps.append(ObservedDay(day, found, after))
         # those of the days before the new ones are kept, and read again
         kept = [told for told in steps if told.day < min(anew)]
-        known = KnownSteps.none(self.spec, axis)
+        known = KnownSteps.none(source)
         if kept:
             known = KnownSteps(step_days(kept), kept[-1].carried)
         rest = steps[len(kept) :]
         return assemble_history(
-            Observed(cells), self.spec, axis, known, rest, horizon_ms=horizon_ms
+            Observed(cells), self.spec, source, known, rest, horizon_ms=horizon_ms
         )
 
     def _commit(self, history: History, status: LandingStatus, new: Sequence[date]) -> None:

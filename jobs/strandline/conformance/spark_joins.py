@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,18 +13,28 @@ from pyspark.sql import functions as F
 from strandline.conformance.answer import LateRow, PairRow, PairsAnswer
 from strandline.conformance.scenario import Scenario
 from strandline.engine import columns as c
-from strandline.engine.history.inputs import Input
-from strandline.engine.history.observed import observed_history
-from strandline.engine.history.union import union_of_two
+from strandline.engine.history.history import History
+from strandline.engine.history.inputs import HistoryOfTwo, Input
+from strandline.engine.history.observed import (
+    assemble_history,
+    cells_of,
+    observe_days,
+    observed_history,
+)
+from strandline.engine.idleness.union import Union
 from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild, of_side
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, close
+from strandline.engine.records.arithmetic import instant_of
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
+from strandline.engine.timeline import CombinedTimeline, Observed
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.window_pairs import WindowPairsRebuild
 from strandline.model.intervals import EVERYTHING
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec, side_of
+from strandline.spec.joined import CogroupSpec, JoinedSpec
 
 IDS_OF_SIDES = {
     name: f"array_sort(collect_list(CASE WHEN input = '{name}' THEN id END))" for name in SIDES
@@ -45,9 +57,9 @@ def answer_pairs(
         landing: its records, each with its `input`.
     """
     inputs = {name: _input(scenario, spec, landing, name) for name in SIDES}
-    rebuild = PairRebuild(
-        spark, spec, inputs["left"], inputs["right"], clock_of(scenario), EVERYTHING
-    )
+    observed = CombinedTimeline(*(one.history.timeline for one in inputs.values()))
+    history = HistoryOfTwo.of(observed, JoinedSpec.of(spec), inputs)
+    rebuild = PairRebuild(spark, history, clock_of(scenario), EVERYTHING)
     late = [
         LateRow(id=row["id"], watermark=row[c.WATERMARK], input=name)
         for name in SIDES
@@ -69,15 +81,42 @@ def windows_of_two(
     if spec.join.window is not None:
         aggregates = PAIRS_OF_SIDES | {"count": "count(*)"}
     spec = spec.model_copy(update={"aggregates": aggregates})
-    axes = [Axis.of(side_of(spec, name), scenario.start_ms) for name in SIDES]
-    left, right = (
-        read_records(landing.where(F.col("input") == name), side_of(spec, name), axis)
-        for name, axis in zip(SIDES, axes, strict=True)
-    )
-    both = union_of_two(left, right, spec, (axes[0], axes[1]), scenario.horizon_ms)
+    left, right = (Axis.of(side_of(spec, name), scenario.start_ms) for name in SIDES)
+    inputs = {
+        name: read_records(landing.where(F.col("input") == name), side_of(spec, name), axis)
+        for name, axis in zip(SIDES, (left, right), strict=True)
+    }
+    source = Union.of(CogroupSpec.of(spec), (left, right))
+    records = _in_one(inputs, source.axis)
+    history = _behind_one_valve(inputs, records, spec, source, scenario.horizon_ms)
     columns = SourceColumns.of(landing)
-    scope = Scope(EVERYTHING)
-    return close(spark, both.records, columns, both.history, clock_of(scenario), scope)
+    return close(spark, records, columns, history, clock_of(scenario), Scope(EVERYTHING))
+
+
+def _in_one(inputs: Mapping[str, DataFrame], axis: Axis) -> DataFrame:
+    """The records of both inputs, channels prefixed by side; instants on the axis of both."""
+    instant = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
+    sides = (
+        rows.withColumns({c.INSTANT: instant, c.CHANNEL: F.concat(F.lit(f"{name}/"), c.CHANNEL)})
+        for name, rows in inputs.items()
+    )
+    return reduce(DataFrame.unionByName, sides)
+
+
+def _behind_one_valve(
+    inputs: Mapping[str, DataFrame],
+    records: DataFrame,
+    spec: WindowJoinSpec,
+    source: Union,
+    horizon_ms: int,
+) -> History:
+    """The history of both inputs; `records`: those of both, as `_in_one` has them."""
+    is_known, whole = F.col(c.ARRIVAL) < horizon_ms, CogroupSpec.of(spec)
+    cells = Observed(cells_of(records.where(is_known), whole, source.axis))
+    known = {name: rows.where(is_known) for name, rows in inputs.items()}
+    nothing = KnownSteps.none(source)
+    days = [*observe_days(source, known, cells, nothing, horizon_ms)]
+    return assemble_history(cells, whole, source, nothing, days, horizon_ms=horizon_ms)
 
 
 def holding_records(rebuild: Rebuild, spec: WindowJoinSpec) -> Rebuild:

@@ -32,7 +32,6 @@ from strandline.conformance.spark_joins import (
 )
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
-from strandline.engine.history.first_records import in_probe_order
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.history.observed import cells_of, observed_history
 from strandline.engine.position.axis import TICK_RANK, Axis
@@ -111,7 +110,7 @@ class SparkEngine:
         table = from_arrow(self._spark, _as_records(firings, columns))
         results = results_of(table, first.windows(), spec)
         records = read_records(results, spec, first.history.axis)
-        upstream = Upstream(first.records, in_probe_order(first.records, first.history))
+        upstream = Upstream(first.records, first.history.in_probe_order(first.records))
         cells = Observed(cells_of(records, spec, first.history.axis))
         history = history_behind(self._spark, spec, cells, upstream)
         then = self._closed(scenario, records, results, history)

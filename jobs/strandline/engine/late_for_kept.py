@@ -13,7 +13,6 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.calendar.tables import newest_window_table
 from strandline.engine.frames import long
-from strandline.engine.history.first_records import in_probe_order
 from strandline.engine.records.arithmetic import ended_at, slot_of
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.identity import SourceColumns
@@ -48,7 +47,7 @@ def late_for_kept(
     """
     history, spark = calendar.history, records.sparkSession
     if history.spec.window.merging:
-        history = in_probe_order(records, history)
+        history = history.in_probe_order(records)
         placed = arrived.withColumns(_as_slots(calendar))
     else:
         newest = newest_window_table(spark, calendar.panes(slots), history.axis)

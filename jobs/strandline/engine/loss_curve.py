@@ -17,12 +17,11 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
 from strandline.engine.history.history import History
-from strandline.engine.history.observed import assemble_history, observe_days
-from strandline.engine.idleness.kept_steps import KnownSteps
+from strandline.engine.history.observed import observed_history
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import candidate_of, floor
-from strandline.engine.timeline import CellQuery, Observed, cells_from
+from strandline.engine.timeline import CellQuery, Observed
 from strandline.engine.watermark.cells import observe
 from strandline.errors import InputError
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, LEAST_INSTANT_MS, TimeRange
@@ -129,12 +128,7 @@ def observe_without_bound(records: DataFrame, offer: Offer, axis: Axis, horizon_
             f"more than {MOST_CELLS:,} parts of windows and channels to look at",
             "give a shorter range",
         )
-    cells = Observed(cells_from(found, axis))
-    if not spec.watermark.idleness_in_effect:
-        return assemble_history(cells, spec, axis, horizon_ms=horizon_ms)
-    known = KnownSteps.none(spec, axis)
-    days = list(observe_days(offered, spec, axis, cells, known, horizon_ms))
-    return assemble_history(cells, spec, axis, known, days, horizon_ms=horizon_ms)
+    return observed_history(offered, spec, axis, horizon_ms, Observed(found))
 
 
 def reached(history: History, offer: Offer, horizon_ms: int) -> Reached:

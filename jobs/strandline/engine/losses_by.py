@@ -21,7 +21,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import collected, computed, from_arrow, long
 from strandline.engine.history.history import History
-from strandline.engine.history.known_records import known_records
 from strandline.engine.loss_curve import Offer, Reached
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of, slot_of
@@ -148,7 +147,7 @@ def losses_of(
         closes: when each total closes each window.
         horizon_ms: arrivals before it are known.
     """
-    known = known_records(records, history, horizon_ms, history.days.of_events(offer.event_times))
+    known = history.known(records, horizon_ms, history.days.of_events(offer.event_times))
     placed = known.withColumn(c.SLOT, slot_of(F.col(c.TS), offer.grid))
     counted = F.count(F.lit(1)).alias(c.RECORDS)
     keys = c.keys_of(offer.spec)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine.calendar.slots import Calendar, OlderWindows
-from strandline.engine.history.first_records import in_probe_order
 from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.position.clock import Clock
@@ -54,7 +53,7 @@ def close(
     older = calendar.slots(calendar.windows["window_id"].isin(fresh.ids))
     kind = kind_of(history.spec)
     if kind.needs_probe_order:
-        history = in_probe_order(records, history)
+        history = history.in_probe_order(records)
     asked = history
     if history.spec.has_pairs_of_windows:  # what is counted there is counted of pairs
         asked = replace(history, spec=history.spec.model_copy(update={"aggregates": {}}))

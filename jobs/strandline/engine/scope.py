@@ -15,7 +15,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
-from strandline.engine.history.known_records import known_records
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.at_arrival import probe_at
 from strandline.engine.records.identity import SourceColumns
@@ -146,7 +145,7 @@ class Rebuild(ABC):
         return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
 
     def _known(self, days: Collection[date]) -> DataFrame:
-        return known_records(self.records, self.history, self.clock.horizon_ms, days)
+        return self.history.known(self.records, self.clock.horizon_ms, days)
 
     @cached_property
     def _aggregates(self) -> dict[str, Column]:

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.whole_numbers import any_bit
 from strandline.model.intervals import EVERYTHING, TimeRange
@@ -198,37 +197,6 @@ def concatenated(*parts: pd.DataFrame) -> pd.DataFrame:
     """The concatenated rows of tables with the same columns."""
     filled = [part for part in parts if len(part)]
     return pd.concat(filled, ignore_index=True) if filled else parts[0]
-
-
-def cells_from(observed: pd.DataFrame, axis: Axis) -> pd.DataFrame:
-    """The cells counted by `observe`, with the timeline's column names."""
-    first = observed[c.FIRST_INSTANT]
-    known = [None if pd.isna(instant) else int(instant) for instant in first]
-    return pd.DataFrame(
-        {
-            "arrival_date": observed[c.ARRIVAL_DAY],
-            "reason": observed[c.REASON],
-            "channel": observed[c.CHANNEL],
-            "event_date": observed[c.EVENT_DATE],
-            "slot_ms": observed[c.SLOT].astype("Int64"),
-            "threshold_ms": observed[c.THRESHOLD].astype("Int64"),
-            "pending": observed[c.PENDING].astype("boolean"),
-            "records": observed[c.RECORDS].astype("int64"),
-            "least_ts_ms": observed[c.LEAST_TS].astype("Int64"),
-            "largest_ts_ms": observed[c.LARGEST_TS].astype("Int64"),
-            "largest_end_ms": observed[c.LARGEST_END].astype("Int64"),
-            "largest_candidate_ms": observed[c.LARGEST_CANDIDATE].astype("Int64"),
-            "first_arrival_ms": pd.array(
-                [None if i is None else axis.arrival_of(i) for i in known], dtype="Int64"
-            ),
-            "first_sequence": pd.array(
-                [None if i is None else axis.sequence_of(i) for i in known], dtype="Int64"
-            ),
-            "last_arrival_ms": observed[c.LAST_ARRIVAL].astype("Int64"),
-            "arrival_hours": observed[c.ARRIVAL_HOURS].astype("Int64"),
-        },
-        columns=list(CELL_COLUMNS),
-    )
 
 
 def channel_days_of(well_formed: pd.DataFrame) -> pd.DataFrame:

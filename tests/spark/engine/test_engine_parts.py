@@ -20,7 +20,7 @@ from spec_strategies import CHANNELS_GIVEN, STRATEGIES
 from strandline.engine import columns as c
 from strandline.engine.rebuild import Rebuild, Scope
 from strandline.engine.sessions.reach import first_not_final
-from strandline.engine.watermark.cells import CELL
+from strandline.engine.timeline import CELL_COLUMNS
 from strandline.model.intervals import EVERYTHING, TimeRange, day_of, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.reference import Tables
@@ -168,14 +168,22 @@ CELLS = rows(
 def test_a_cell_counts_the_records_that_are_alike(session):
     def observed(stream: Stream) -> list[tuple]:
         # a slot's parts count apart where no threshold tells them apart, too
-        alike = Engine.on(session, stream).observed().groupBy(*CELL)
+        cell, most = CELL_COLUMNS[:7], ("largest_ts_ms", "largest_end_ms", "largest_candidate_ms")
+        alike = Engine.on(session, stream).observed().groupBy(*cell)
         cells = alike.agg(
-            F.sum(c.RECORDS),
-            F.min(c.LEAST_TS),
-            *(F.max(name) for name in (c.LARGEST_TS, c.LARGEST_END, c.LARGEST_CANDIDATE)),
-            F.min(c.FIRST_INSTANT),
-            F.max(c.LAST_ARRIVAL),
-            F.bit_or(c.ARRIVAL_HOURS),
+            F.sum("records").alias("records"),
+            F.min("least_ts_ms").alias("least_ts_ms"),
+            *(F.max(name).alias(name) for name in (*most, "last_arrival_ms")),
+            F.min(F.struct("first_arrival_ms", "first_sequence")).alias("first"),
+            F.bit_or("arrival_hours").alias("arrival_hours"),
+        ).select(
+            *cell,
+            "records",
+            "least_ts_ms",
+            *most,
+            "first.first_arrival_ms",
+            "first.first_sequence",
+            *CELL_COLUMNS[-2:],
         )
         return [tuple(row.values()) for row in cells.toArrow().to_pylist()]
 

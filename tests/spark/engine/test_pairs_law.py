@@ -16,15 +16,17 @@ from spec_strategies import IDLENESS, any_watermarks, generators_of, watermarks_
 from two_inputs import TwoInputs, two_inputs
 
 from strandline.engine import columns as c
-from strandline.engine.history.inputs import Input
+from strandline.engine.history.inputs import HistoryOfTwo, Input
 from strandline.engine.history.observed import observed_history
 from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
+from strandline.engine.timeline import CombinedTimeline
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.spec.join import SIDES, Interval, side_of
+from strandline.spec.joined import JoinedSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,9 +77,11 @@ def rich(kind: str, number: int) -> TwoInputs:
 
 
 def engine(spark: SparkSession, join: TwoInputs, within: TimeRange = EVERYTHING) -> PairRebuild:
-    inputs = [_input(spark, getattr(join, name), side_of(join.spec, name)) for name in SIDES]
+    inputs = {name: _input(spark, getattr(join, name), side_of(join.spec, name)) for name in SIDES}
+    observed = CombinedTimeline(*(one.history.timeline for one in inputs.values()))
+    history = HistoryOfTwo.of(observed, JoinedSpec.of(join.spec), inputs)
     ended = (Closure(EVERYTHING, join.horizon_ms),) if join.end_of_input else ()
-    return PairRebuild(spark, join.spec, *inputs, Clock(join.horizon_ms, ended), within)
+    return PairRebuild(spark, history, Clock(join.horizon_ms, ended), within)
 
 
 def _input(spark: SparkSession, stream: Stream, spec: Any) -> Input:

@@ -416,8 +416,8 @@ def test_malformed_rows_are_cells_without_any_say(stream):
     known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
     nothing = [None] * 5
     malformed = [
-        (day_of(stream.start_ms), "null_event_time", *nothing, 3, *[None] * 7),
-        (None, "null_arrival", *nothing, 1, *[None] * 7),
+        (day_of(stream.start_ms), "null_event_time", *nothing, 3, *[None] * 8),
+        (None, "null_arrival", *nothing, 1, *[None] * 8),
     ]
     rows = [*counted(stream, known), *malformed]
     history = history_from(rows, stream.spec, axis_of(stream))

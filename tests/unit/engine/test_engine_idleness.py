@@ -41,10 +41,10 @@ def steps_of(stream: Stream) -> Steps:
     for day in days:
         activity = activity_of(stream, known)
         carried = SourceState.from_json(carried.to_json())
-        for _, steps, after in source.advance_days(carried, activity, [day], stream.horizon_ms):
+        for _, steps, after in source.advance_days(carried, [activity], [day], stream.horizon_ms):
             parts.append(steps)
             carried = after
-    silent, carried = source.advance(carried, SILENCE, stream.horizon_ms)
+    silent, carried = source.advance(carried, [SILENCE], stream.horizon_ms)
     table = pd.concat([*parts, silent], ignore_index=True)
     return Steps(table, axis, stream.horizon_ms, source.at_end(carried))
 

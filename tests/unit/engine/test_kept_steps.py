@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.engine.history.observed import ObservedDay
-from strandline.engine.idleness.kept_steps import KeptSteps
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
 from strandline.engine.position.axis import TICK_RANK, Axis
+from strandline.engine.watermark.by_steps import StepCrossings
+from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 
@@ -28,7 +29,7 @@ class Past:
     """Steps on hourly ticks of some days: all at once, and kept by days."""
 
     whole: Steps
-    kept: KeptSteps
+    kept: StepCrossings
 
 
 @st.composite
@@ -58,7 +59,8 @@ def pasts(draw: st.DrawFn) -> Past:
     before, after = observed[: len(observed) - at_hand], observed[len(observed) - at_hand :]
     horizon_ms, at_end = DAYS * DAY_MS, ((TICK_RANK, MAX_WATERMARK),)
     whole = Steps(concatenated(observed), AXIS, horizon_ms, at_end)
-    return Past(whole, KeptSteps(step_days(before), concatenated(after), AXIS, horizon_ms, at_end))
+    kept, later, none = step_days(before), concatenated(after), ProbeOrder((), [])
+    return Past(whole, StepCrossings(kept, later, AXIS, horizon_ms, at_end, order=none))
 
 
 def concatenated(observed: list[ObservedDay]) -> pd.DataFrame:
@@ -78,7 +80,7 @@ def test_thresholds_are_reached_where_all_steps_together_reach_them(past, halves
 @given(pasts(), st.integers(1, DAYS * 24))
 def test_the_watermark_at_an_instant_is_that_of_all_steps(past, hours):
     horizon_ms = hours * HOUR_MS
-    assert past.kept.at(horizon_ms).watermark_ms == past.whole.before(horizon_ms).watermark_ms
+    assert past.kept.watermark_reached(horizon_ms) == past.whole.before(horizon_ms).watermark_ms
 
 
 @given(pasts(), st.sets(st.integers(0, DAYS - 1), min_size=1))

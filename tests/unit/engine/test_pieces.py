@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pandas as pd
-from cells import COUNTED, cell_of
+from cells import cell_of, observed
 from hypothesis import given
 from hypothesis import strategies as st
 from meter import a_meter
@@ -13,7 +13,7 @@ from meter import a_meter
 from strandline.engine.calendar.pieces import in_pieces
 from strandline.engine.history.history import History, history_of
 from strandline.engine.position.axis import Axis
-from strandline.engine.timeline import Observed, cells_from
+from strandline.engine.timeline import Observed
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.reference import Record
 
@@ -40,8 +40,7 @@ def of_times(times: list[int], window: dict[str, str]) -> History:
         cell_of(spec, axis, Record(arrival_ms=ms, ts_ms=ms, record_id=str(ms), gap_ms=HOUR_MS))
         for ms in times
     ]
-    cells = cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis)
-    return history_of(Observed(cells), spec, axis)
+    return history_of(observed(*rows), spec, axis)
 
 
 WINDOWS = st.sampled_from(
@@ -94,6 +93,6 @@ def test_a_day_is_cut_where_its_records_lie():
 
 def test_a_day_of_many_records_in_few_cells_is_one_piece():
     one_cell = cell_of(*AN_HOURLY, Record(arrival_ms=0, ts_ms=0, record_id="0"))
-    cells = cells_from(pd.DataFrame([one_cell], columns=list(COUNTED)), AN_HOURLY[1])
+    cells = observed(one_cell).every
     history = history_of(Observed(cells.assign(records=1_000)), *AN_HOURLY)
     assert in_pieces(history, TimeRange(0, DAY_MS), 12) == [TimeRange(0, DAY_MS)]

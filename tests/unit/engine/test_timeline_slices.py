@@ -7,7 +7,8 @@ from datetime import date, timedelta
 
 import pandas as pd
 import pytest
-from cells import COUNTED, axis_of, cell_of, counted, older_slots, slots_in
+from cells import axis_of, cell_of, counted, older_slots, slots_in
+from cells import observed as observed_cells
 from hypothesis import assume, given, settings
 from meter import a_meter
 from strategies import Stream, streams
@@ -15,7 +16,7 @@ from strategies import Stream, streams
 from strandline.engine.history.history import history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.timeline import CellQuery, CombinedTimeline, Observed, Timeline, cells_from
+from strandline.engine.timeline import CellQuery, CombinedTimeline, Observed, Timeline
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.lake.timeline.rows import SCHEMA, TimelineTable
@@ -32,9 +33,9 @@ def observed(stream: Stream) -> Observed:
     known = [record for record in stream.records if record.arrival_ms < stream.horizon_ms]
     rows = [
         *counted(stream, known),
-        (day_of(stream.start_ms), "null_event_time", *[None] * 5, 3, *[None] * 7),
+        (day_of(stream.start_ms), "null_event_time", *[None] * 5, 3, *[None] * 8),
     ]
-    return Observed(cells_from(pd.DataFrame(rows, columns=list(COUNTED)), axis_of(stream)))
+    return observed_cells(*rows)
 
 
 def stored(stream: Stream, cells: Observed, folder: str) -> StoredTimeline:
@@ -129,8 +130,7 @@ def a_past(days: int) -> tuple[Watched, Axis, object]:
         for channel in "ab"
     ]
     counted_rows = [cell_of(spec, axis, record) for record in records]
-    cells = cells_from(pd.DataFrame(counted_rows, columns=list(COUNTED)), axis)
-    return Watched(Observed(cells)), axis, spec
+    return Watched(observed_cells(*counted_rows)), axis, spec
 
 
 def asked_of(days: int, day: int) -> int:

@@ -9,13 +9,14 @@ import pandas as pd
 from cells import cell_of_day, observed
 from joined import JOIN
 
-from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
+from strandline.engine.history.by_input import FreshOfTwo, OfInput
 from strandline.engine.history.observed import ObservedDay
-from strandline.engine.idleness.kept_steps import KnownSteps
+from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange, UnionState
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CellQuery
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.lake.timeline.rows import TimelineTable
@@ -29,8 +30,8 @@ DAYS = [date(2024, 3, 1), date(2024, 3, 2)]
 
 
 FRESH = FreshOfTwo(
-    NamedInput(observed(*(cell_of_day(day, "a", 2) for day in DAYS)), "left"),
-    NamedInput(observed(cell_of_day(DAYS[0], "a", 5), cell_of_day(DAYS[1], "b", 7)), "right"),
+    observed(*(cell_of_day(day, "left/a", 2) for day in DAYS)),
+    observed(cell_of_day(DAYS[0], "right/a", 5), cell_of_day(DAYS[1], "right/b", 7)),
 )
 
 
@@ -75,7 +76,7 @@ def test_where_each_source_went_idle_is_known_again_on_a_later_day(tmp_path):
                 before_ms=midnight_of(DAYS[known - 1]) + DAY_MS,
                 under=under,
                 name=name,
-                nothing=KnownSteps.none(side, axes[name]),
+                nothing=KnownSteps.none(Source(side, axes[name])),
             )
             assert steps.carried == own[known - 1]
             assert [*steps.changes] == [one.changes[0] for one in own[:known]]

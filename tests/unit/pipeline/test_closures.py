@@ -10,13 +10,12 @@ from cells import a_cell, history_from, history_of
 from edge_streams import a_stream
 from meter import a_meter
 
-from strandline.engine.history.advance_days import advance_days
 from strandline.engine.history.history import History
-from strandline.engine.history.history import history_of as history_told
-from strandline.engine.idleness.kept_steps import KeptSteps, StepDays
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.watermark.by_steps import StepCrossings, StepDays
+from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
@@ -160,8 +159,9 @@ def test_a_closed_range_is_rebuilt_at_another_horizon_only_where_it_is_to_stay_c
 def test_the_end_of_an_idle_source_closes_nothing_and_the_plan_says_so():
     open_end = sliding_history()
     nothing = pd.DataFrame(columns=list(STEP_COLUMNS))
-    steps = KeptSteps(StepDays.none(), nothing, open_end.axis, 150)
-    idle = history_told(open_end.timeline, open_end.spec, open_end.axis, steps=steps)
+    order = ProbeOrder(open_end.crossings.channels, open_end.crossings.joined)
+    steps = StepCrossings(StepDays.none(), nothing, open_end.axis, 150, order=order)
+    idle = replace(open_end, crossings=steps)
     plan = planned(0, 40, 150, history=idle, close=True)
     assert plan.clock.closures == ()
     assert plan.notes == (
@@ -173,7 +173,7 @@ def test_the_day_in_which_the_input_ends_raises_the_watermark_though_none_before
     stream = a_stream((1, 4, "a"), (2, 27, "c"), channels=["a", "b", "c"])
     history = history_of(replace(stream, horizon_ms=3 * DAY_MS))
     whole = Closure(EVERYTHING, 3 * DAY_MS)
-    assert advance_days(history, EVERYTHING, Clock(3 * DAY_MS)) == []
-    assert advance_days(history, EVERYTHING, Clock(3 * DAY_MS, (whole,))) == [day_of(2 * DAY_MS)]
+    assert history.advance_days(EVERYTHING, Clock(3 * DAY_MS)) == []
+    assert history.advance_days(EVERYTHING, Clock(3 * DAY_MS, (whole,))) == [day_of(2 * DAY_MS)]
     earlier = replace(whole, at_ms=DAY_MS)
-    assert advance_days(history, EVERYTHING, Clock(3 * DAY_MS, (earlier,))) == []
+    assert history.advance_days(EVERYTHING, Clock(3 * DAY_MS, (earlier,))) == []

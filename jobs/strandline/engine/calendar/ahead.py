@@ -11,8 +11,7 @@ import pandas as pd
 
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
-from strandline.engine.timeline import CellQuery
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, midnight_of
+from strandline.model.intervals import TimeRange
 
 
 @dataclass(frozen=True)
@@ -33,12 +32,7 @@ class Parts:
     @classmethod
     def of(cls, history: History, region: TimeRange, clock: Clock) -> Parts:
         """The parts that hold the records of a range of event times."""
-        grid, slots = history.grid, region
-        if region != EVERYTHING:
-            first_ms = int(grid.newest_starts(np.array([region.start_ms]))[0])
-            slots = TimeRange(first_ms, region.end_ms)
-        days, asked = history.days.of_events(region), ("arrival_date", "least_ts_ms")
-        cells = history.timeline.cells(CellQuery(days, slots=slots, columns=asked))
+        grid, cells = history.grid, history.cells_of(region, ("arrival_date", "least_ts_ms"))
         times = cells["least_ts_ms"].to_numpy(dtype="int64")
         starts = times - (times - grid.offset_ms) % grid.threshold_step_ms
         parts = np.unique(starts)
@@ -49,8 +43,6 @@ class Parts:
     def behind_days(self, history: History) -> set[date]:
         """The arrival days on which a record may have arrived behind the watermark."""
         ahead = self.table.set_index("part_ms")["ahead_before"].reindex(self.starts).to_numpy()
-        after = {
-            day: history.axis.first_of(midnight_of(day) + DAY_MS) for day in self.days.unique()
-        }
+        after = {day: history.axis.end_of(day) for day in self.days.unique()}
         ends = self.days.map(after).to_numpy()
         return set(self.days[np.asarray(ends > ahead, dtype=bool)])

@@ -31,7 +31,7 @@ def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
     There are at most as many cells as records, so cells are counted only where records are too
     many.
     """
-    day_map = _day_map_within(history, within)
+    day_map = history.days.rows_of(history.days.events_of(within))
     borders: list[int] = []
     cells = 0
     for event_date, records in _records_by_date(day_map):
@@ -46,15 +46,6 @@ def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
             cells += of_date
     starts = history.grid.newest_starts(np.array(borders, dtype=np.int64))
     return sorted(set(starts.tolist()))
-
-
-def _day_map_within(history: History, within: TimeRange) -> pd.DataFrame:
-    """The rows of the day map that may count records of windows which start in a range."""
-    events, day_map = history.days.events_of(within), history.days.day_map
-    reaches = (day_map["largest_ts_ms"] >= events.start_ms) & (
-        day_map["least_ts_ms"] < events.end_ms
-    )
-    return day_map[reaches.astype(bool)]
 
 
 def _records_by_date(day_map: pd.DataFrame) -> list[tuple[date, int]]:

@@ -18,12 +18,10 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid, ids_between
 from strandline.engine.timeline import CellQuery, concatenated
 from strandline.model.intervals import (
-    DAY_MS,
     END_OF_INSTANTS_MS,
     LEAST_INSTANT_MS,
     TimeRange,
     merged,
-    midnight_of,
 )
 
 _COUNTED = ("arrival_date", "channel", "slot_ms", "least_ts_ms", "records")
@@ -50,7 +48,8 @@ class Calendar:
     @classmethod
     def of(cls, history: History, clock: Clock, starts: Sequence[TimeRange]) -> Calendar:
         """The calendar of the windows that start in some ranges."""
-        parts = [_cells_of(history, within) for within in _disjoint(starts, history.grid)]
+        events = map(history.grid.events_of, _disjoint(starts, history.grid))
+        parts = [history.cells_of(within, _COUNTED) for within in events]
         cells = (
             concatenated(*parts)
             if parts
@@ -148,10 +147,7 @@ class Calendar:
         """
         closes = slots.set_index("window_id")["close_from"]
         cells = self.cells[self.cells["newest_window_id"].isin(closes.index)]
-        first_after = {
-            day: self.history.axis.first_of(midnight_of(day) + DAY_MS)
-            for day in cells["arrival_date"].unique()
-        }
+        first_after = {day: self.history.axis.end_of(day) for day in cells["arrival_date"].unique()}
         ends = cells["arrival_date"].map(first_after)
         late = ends.to_numpy() > closes.reindex(cells["newest_window_id"]).to_numpy()
         gap = (cells["oldest_id"] > cells["newest_window_id"]).to_numpy()
@@ -258,15 +254,6 @@ def starting_in(
     for within in ranges:
         inside |= (starts_ms >= within.start_ms) & (starts_ms < within.end_ms)
     return inside
-
-
-def _cells_of(history: History, starts: TimeRange) -> pd.DataFrame:
-    """The cells that hold a record of the windows which start in a range."""
-    events = history.grid.events_of(starts)
-    first_ms = int(history.grid.newest_starts(np.array([events.start_ms]))[0])
-    slots = TimeRange(first_ms, events.end_ms)
-    days = history.days.of_events(events)
-    return history.timeline.cells(CellQuery(days, slots=slots, columns=_COUNTED))
 
 
 def _disjoint(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:

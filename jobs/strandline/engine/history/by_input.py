@@ -9,7 +9,6 @@ from functools import cached_property
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strandline.engine.over_timeline import OverTimeline
 from strandline.engine.timeline import CellQuery, CombinedTimeline, Fresh
@@ -46,46 +45,11 @@ class OfInput(OverTimeline):
 
 
 @dataclass(frozen=True)
-class NamedInput(OverTimeline):
-    """New observations of one input, its channels prefixed with its name: see `Fresh`.
-
-    Attributes:
-        timeline: the observations.
-        name: the name of the input.
-    """
-
-    timeline: Fresh
-    name: str
-
-    @cached_property
-    def channel_days(self) -> pd.DataFrame:
-        """See `Timeline`."""
-        return self._named(self.timeline.channel_days)
-
-    def cells(self, asked: CellQuery) -> pd.DataFrame:
-        """See `Timeline`."""
-        return self._named(self.timeline.cells(asked))
-
-    def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
-        """See `Fresh`."""
-        for cells in self.timeline.tables_of(days):
-            place, own = cells.column_names.index("channel"), cells["channel"].cast(pa.string())
-            named = pc.binary_join_element_wise(channel_of(self.name, ""), own, "")
-            yield cells.set_column(place, "channel", named)
-
-    def _named(self, rows: pd.DataFrame) -> pd.DataFrame:
-        if "channel" not in rows or not len(rows):
-            return rows
-        named = [None if pd.isna(of) else channel_of(self.name, of) for of in rows["channel"]]
-        return rows.assign(channel=pd.Series(named, index=rows.index, dtype=object))
-
-
-@dataclass(frozen=True)
 class FreshOfTwo(CombinedTimeline):
     """New observations of two inputs: see `Fresh`."""
 
-    before: NamedInput
-    fresh: NamedInput
+    before: Fresh
+    fresh: Fresh
 
     def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
         """See `Fresh`; day by day."""

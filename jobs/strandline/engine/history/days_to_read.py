@@ -77,12 +77,16 @@ class DaysToRead:
         """The arrival days from a midnight on."""
         return sorted(self.between(since_ms)["arrival_date"].unique())
 
-    def of_events(self, within: TimeRange) -> list[date]:
-        """The arrival days that may have records with an event time in a range."""
-        inside = (self.day_map["largest_ts_ms"] >= within.start_ms) & (
-            self.day_map["least_ts_ms"] < within.end_ms
+    def rows_of(self, events: TimeRange) -> pd.DataFrame:
+        """The rows of `day_map` that may count records with an event time in a range."""
+        inside = (self.day_map["largest_ts_ms"] >= events.start_ms) & (
+            self.day_map["least_ts_ms"] < events.end_ms
         )
-        return sorted(self.day_map.loc[inside.astype(bool), "arrival_date"].unique())
+        return self.day_map[inside.astype(bool)]
+
+    def of_events(self, events: TimeRange) -> list[date]:
+        """The arrival days that may have records with an event time in a range."""
+        return sorted(self.rows_of(events)["arrival_date"].unique())
 
     def of_windows(self, within: TimeRange) -> list[date]:
         """The arrival days that may have records of windows that start in a range."""

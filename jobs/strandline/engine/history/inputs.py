@@ -35,31 +35,28 @@ class Input:
     history: History
 
 
-def crossings_of_inputs(left: Input, right: Input) -> tuple[InputCrossings, InputCrossings]:
-    """The crossings of two inputs, each with positions on the axis of both."""
-    axes = InputAxis.of_two(left.history.axis, right.history.axis)
-    return (
-        InputCrossings(left.history.crossings, axes[0]),
-        InputCrossings(right.history.crossings, axes[1]),
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class HistoryOfTwo(History):
     """The history of an interval join: see `History`.
 
     Attributes:
         spec: the pipeline.
+        crossings: when the watermark of both inputs reached thresholds.
         inputs: each input, by its name.
     """
 
     spec: JoinedSpec
+    crossings: CrossingsOfTwo
     inputs: dict[str, Input]
 
     @classmethod
     def of(cls, timeline: Timeline, spec: JoinedSpec, inputs: dict[str, Input]) -> HistoryOfTwo:
         """The history of both inputs; `timeline` is the one of both."""
-        crossings = CrossingsOfTwo(*crossings_of_inputs(inputs["left"], inputs["right"]))
+        left, right = inputs["left"].history, inputs["right"].history
+        of_left, of_right = InputAxis.of_two(left.axis, right.axis)
+        crossings = CrossingsOfTwo(
+            InputCrossings(left.crossings, of_left), InputCrossings(right.crossings, of_right)
+        )
         return cls(
             spec=spec,
             axis=crossings.axis,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -13,16 +14,13 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
 from strandline.engine.history.history import History, history_of
-from strandline.engine.idleness.activity import SILENCE
-from strandline.engine.idleness.kept_steps import KeptSteps, KnownSteps
-from strandline.engine.idleness.observe import observe_activity
-from strandline.engine.idleness.source import Source
+from strandline.engine.idleness.source import Source, WatermarkSource
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.days import on_days
-from strandline.engine.timeline import Observed, Timeline, cells_from, concatenated
+from strandline.engine.timeline import Observed, Timeline, concatenated
+from strandline.engine.watermark.by_steps import KnownSteps, StepCrossings
 from strandline.engine.watermark.cells import observe
-from strandline.model.intervals import DAY_MS
+from strandline.engine.watermark.probe_order import probe_order
 from strandline.spec.pipeline import PipelineSpec
 
 _AT_ONCE = 4_000_000
@@ -48,13 +46,12 @@ class ObservedDay:
 
 def cells_of(records: DataFrame, spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
     """The cells of some records."""
-    return cells_from(collected(observe(records, spec, axis)), axis)
+    return collected(observe(records, spec, axis))
 
 
 def observe_days(
-    records: DataFrame,
-    spec: PipelineSpec,
-    axis: Axis,
+    source: WatermarkSource,
+    records: Mapping[str, DataFrame],
     fresh: Timeline,
     known: KnownSteps,
     horizon_ms: int,
@@ -64,23 +61,23 @@ def observe_days(
     """The effect of some arrival days on the combined watermark, in the order of the days.
 
     Args:
-        records: the records of these days before the horizon, including malformed ones.
-        spec: the pipeline, with idleness in effect.
-        axis: the axis of instants.
+        source: the channels, with idleness in effect.
+        records: the records of these days before the horizon by table, including malformed ones.
         fresh: the observations of the records.
         known: the steps of the days before.
         horizon_ms: the horizon.
-        name: the name of the source, where there are two.
+        name: the name of the source, where there are two that have a watermark each.
     """
-    source, carried = Source(spec, axis), known.carried
-    chosen = records.where(F.col(c.REASON).isNull()) if len(fresh.malformed) else records
+    carried, most = known.carried, source.ticks_a_day
+    if len(fresh.malformed):
+        well_formed = F.col(c.REASON).isNull()
+        records = {of: rows.where(well_formed) for of, rows in records.items()}
+    if most is not None:
+        most *= max(1, fresh.channel_days["channel"].nunique())
     counts = fresh.day_map.groupby("arrival_date")["records"].sum()
-    most = (
-        DAY_MS // source.rules.ticks.interval_ms * max(1, fresh.channel_days["channel"].nunique())
-    )
     for days in in_batches(counts.clip(upper=most)):
-        activity = observe_activity(on_days(chosen, days, counts.index), spec, axis)
-        for day, steps, after in source.advance_days(carried, activity, days, horizon_ms):
+        activities = source.observe(records, days, counts.index)
+        for day, steps, after in source.advance_days(carried, activities, days, horizon_ms):
             carried = after
             yield ObservedDay(day, steps, after, name)
 
@@ -88,7 +85,7 @@ def observe_days(
 def assemble_history(
     timeline: Timeline,
     spec: PipelineSpec,
-    axis: Axis,
+    source: WatermarkSource,
     known: KnownSteps | None = None,
     days: Sequence[ObservedDay] = (),
     *,
@@ -96,45 +93,46 @@ def assemble_history(
 ) -> History:
     """The history of a timeline; with idleness, from the steps of known and of new days."""
     if known is None:
-        return history_of(timeline, spec, axis)
-    steps, channels = _kept_steps(Source(spec, axis), axis, known, days, horizon_ms)
-    return history_of(timeline, spec, axis, channels=channels, steps=steps)
-
-
-def _kept_steps(
-    source: Source,
-    axis: Axis,
-    known: KnownSteps,
-    days: Sequence[ObservedDay],
-    horizon_ms: int,
-) -> tuple[KeptSteps, tuple[str, ...]]:
-    """The steps up to a horizon, and the names of the channels that are known there."""
+        return history_of(timeline, spec, source.axis)
     carried = days[-1].carried if days else known.carried
     # the ticks since the last day that has an arrival
-    silent, now = source.advance(carried, SILENCE, horizon_ms)
-    states = (*(day.carried for day in days), now)
-    changes = (*known.changes, *(change for state in states for change in state.changes))
-    steps = KeptSteps(
+    silent, now = source.advance(carried, source.silence, horizon_ms)
+    states = (*(one.carried for one in days), now)
+    crossings = StepCrossings(
         known.steps,
-        concatenated(*(day.steps for day in days), silent),
-        axis,
+        concatenated(*(one.steps for one in days), silent),
+        source.axis,
         horizon_ms,
         source.at_end(now),
-        changes,
+        (*known.changes, *chain.from_iterable(one.changes for one in states)),
+        order=probe_order(timeline, spec, source.axis, tuple(one.name for one in now.channels)),
     )
-    return steps, tuple(channel.name for channel in now.channels)
+    return History(spec, source.axis, timeline, crossings)
 
 
 def observed_history(
-    records: DataFrame, spec: PipelineSpec, axis: Axis, horizon_ms: int
+    records: DataFrame,
+    spec: PipelineSpec,
+    axis: Axis,
+    horizon_ms: int,
+    cells: Timeline | None = None,
 ) -> History:
-    """The history of records that arrived before a horizon, where nothing was observed before."""
-    cells = Observed(cells_of(records, spec, axis))
+    """The history of records that arrived before a horizon, where nothing was observed before.
+
+    Args:
+        records: the records.
+        spec: the pipeline.
+        axis: the axis of instants.
+        horizon_ms: the horizon.
+        cells: the observations of the records; None: all of them are observed now.
+    """
+    source = Source(spec, axis)
+    cells = cells or Observed(cells_of(records, spec, axis))
     if not spec.watermark.idleness_in_effect:
-        return assemble_history(cells, spec, axis, horizon_ms=horizon_ms)
-    known = KnownSteps.none(spec, axis)
-    days = list(observe_days(records, spec, axis, cells, known, horizon_ms))
-    return assemble_history(cells, spec, axis, known, days, horizon_ms=horizon_ms)
+        return assemble_history(cells, spec, source, horizon_ms=horizon_ms)
+    known = KnownSteps.none(source)
+    days = list(observe_days(source, {"": records}, cells, known, horizon_ms))
+    return assemble_history(cells, spec, source, known, days, horizon_ms=horizon_ms)
 
 
 def in_batches(rows: pd.Series[int]) -> Iterator[list[date]]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine.idleness.events import PlacedEvents
-from strandline.engine.idleness.received import Interval, Received
+from strandline.engine.idleness.received import Interval, Received, with_status
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange
 from strandline.engine.idleness.steps import step_rows
@@ -95,10 +95,7 @@ def channels_after(
     """The state of each channel after some events, which have changed the `combined` channels."""
     return tuple(
         replace(
-            received.after,
-            watermark_ms=int(combined.watermark_ms[number]),
-            active=bool(combined.active[number]),
-            been_idle=bool(combined.been_idle[number]),
+            with_status(received.after, combined, number),
             raised_ms=_last_raise_ms(rules, events, number, received.before.raised_ms),
         )
         for number, received in enumerate(interval.channels)

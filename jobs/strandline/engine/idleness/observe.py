@@ -10,7 +10,6 @@ from strandline.engine import columns as c
 from strandline.engine.frames import collected
 from strandline.engine.idleness.activity import SILENCE, Activity
 from strandline.engine.idleness.rules import IdlenessRules
-from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import tick_after
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
@@ -20,16 +19,12 @@ _BEFORE = "_strandline_before_ms"
 _LARGEST = "_strandline_largest_ms"
 
 
-def observe_activity(
-    records: DataFrame, spec: PipelineSpec, axis: Axis, rules: IdlenessRules | None = None
-) -> Activity:
+def observe_activity(records: DataFrame, spec: PipelineSpec, rules: IdlenessRules) -> Activity:
     """The activity of channels on the arrival days of some well-formed records.
 
     Only rows that can move the watermark come to the driver: the first and last rows of a channel
     and day, rows that raise its watermark, and rows before which it may have become idle.
-    `rules`: the idleness settings; None: the pipeline's.
     """
-    rules = rules or IdlenessRules.of(spec, axis)
     by_records = rules.offers_at_once
     tick = tick_after(F.col(c.ARRIVAL), rules.ticks)
     offered = F.max(c.CANDIDATE) if not by_records else F.lit(None).cast("bigint")

@@ -198,17 +198,34 @@ class Interval:
 
     def combined_channels(self) -> Channels:
         """The channels for a combiner, as before the interval; new channels have not joined."""
-        return channels_of([one.before for one in self.channels], self.before)
+        channels = [one.before for one in self.channels]
+        return channels_of([(channels, len(self.before.channels))], self.before.combined_ms)
 
 
-def channels_of(channels: Sequence[Channel], state: SourceState) -> Channels:
-    """The channels for a combiner; a channel that the state does not know has not joined."""
-    joined = len(state.channels)
+def channels_of(sides: Sequence[tuple[Sequence[Channel], int]], combined_ms: int) -> Channels:
+    """The channels for a combiner, of one input or of two.
+
+    Args:
+        sides: the channels of each input, and how many of them have joined; the others take no
+            part.
+        combined_ms: the combined watermark.
+    """
+    pairs = [(one, i < joined) for channels, joined in sides for i, one in enumerate(channels)]
     return Channels(
-        np.array([channel.watermark_ms for channel in channels], dtype=np.int64),
-        np.array([c.active and i < joined for i, c in enumerate(channels)], dtype=bool),
-        np.array([channel.been_idle for channel in channels], dtype=bool),
-        state.combined_ms,
+        np.array([channel.watermark_ms for channel, _ in pairs], dtype=np.int64),
+        np.array([channel.active and has_joined for channel, has_joined in pairs], dtype=bool),
+        np.array([channel.been_idle for channel, _ in pairs], dtype=bool),
+        combined_ms,
+    )
+
+
+def with_status(channel: Channel, combined: Channels, number: int) -> Channel:
+    """A channel with the watermark and the status that a combiner has for it."""
+    return replace(
+        channel,
+        watermark_ms=int(combined.watermark_ms[number]),
+        active=bool(combined.active[number]),
+        been_idle=bool(combined.been_idle[number]),
     )
 
 

@@ -6,50 +6,80 @@ the channel had been silent before. A small state is carried from day to day.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
 import pandas as pd
+from pyspark.sql import DataFrame
 
-from strandline.engine.idleness.activity import Activity
+from strandline.engine.idleness.activity import SILENCE, Activity
 from strandline.engine.idleness.by_clock import steps_by_clock
 from strandline.engine.idleness.by_records import steps_by_records
+from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.received import Interval, channels_of
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.valve import Valve
 from strandline.engine.position.axis import TICK_RANK, Axis
+from strandline.engine.records.days import on_days
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 
-class Source:
-    """The channels of a pipeline with idleness.
+class WatermarkSource(ABC):
+    """What a combined watermark with steps follows: the channels of one table, or of two.
 
     Attributes:
-        rules: when they go idle.
+        axis: the axis of the steps' instants.
+        silence: the activity where there is no record, by table.
+        ticks_a_day: so many rows of activity a channel has on a day at most; None: not limited.
     """
 
-    def __init__(self, spec: PipelineSpec, axis: Axis, rules: IdlenessRules | None = None) -> None:
-        """Prepare for a pipeline with ticks, or for one of two inputs with `rules` of its own."""
-        self.rules = rules or IdlenessRules.of(spec, axis)
+    axis: Axis
+    silence: tuple[Activity, ...] = (SILENCE,)
+    ticks_a_day: int | None = None
 
+    @abstractmethod
+    def at_the_start(self) -> SourceState:
+        """The state before any tick."""
+
+    @abstractmethod
+    def observe(
+        self, records: Mapping[str, DataFrame], days: Collection[date], among: Iterable[date]
+    ) -> tuple[Activity, ...]:
+        """The activity on some days, by table.
+
+        Args:
+            records: the well-formed records by table.
+            days: the days.
+            among: all days of the records.
+        """
+
+    @abstractmethod
     def advance(
-        self, carried: SourceState, activity: Activity, until_ms: int
+        self, carried: SourceState, activities: Sequence[Activity], until_ms: int
     ) -> tuple[pd.DataFrame, SourceState]:
         """Add a day's activity and run the ticks before an instant; the steps and the new state.
 
         All activity must have arrived before that instant, and not before the previous one.
         """
-        interval = Interval.of(carried, activity, until_ms, self.rules)
-        steps_of = steps_by_records if self.rules.lag_ms is None else steps_by_clock
-        steps, state = steps_of(self.rules, interval)
-        return steps, replace(state, until_ms=until_ms)
+
+    @abstractmethod
+    def at_end(self, carried: SourceState) -> tuple[tuple[int, int], ...]:
+        """(rank, watermark) of each advance that the end of the input would cause at a state.
+
+        Flink drops the last watermark of an idle source of splits.
+        """
 
     def advance_days(
-        self, carried: SourceState, activity: Activity, days: Iterable[date], horizon_ms: int
+        self,
+        carried: SourceState,
+        activities: Sequence[Activity],
+        days: Iterable[date],
+        horizon_ms: int,
     ) -> Iterator[tuple[date, pd.DataFrame, SourceState]]:
         """Add the activity of some days in order; of each day the steps and the state after it.
 
@@ -57,14 +87,45 @@ class Source:
         """
         for day in sorted(days):
             until_ms = min(midnight_of(day) + DAY_MS, horizon_ms)
-            steps, carried = self.advance(carried, activity.of(day), until_ms)
+            steps, carried = self.advance(carried, [one.of(day) for one in activities], until_ms)
             yield day, steps.assign(arrival_date=day), carried
 
-    def at_end(self, carried: SourceState) -> tuple[tuple[int, int], ...]:
-        """(rank, watermark) of each advance that the end of the input would cause at a state.
 
-        Empty for an idle source of splits: Flink drops its last watermark.
-        """
+class Source(WatermarkSource):
+    """The channels of one table.
+
+    Attributes:
+        rules: when they go idle.
+    """
+
+    def __init__(self, spec: PipelineSpec, axis: Axis) -> None:
+        """Prepare for a pipeline, or for one of two inputs."""
+        self.spec, self.axis, self.rules = spec, axis, IdlenessRules.of(spec, axis)
+        self.ticks_a_day = DAY_MS // self.rules.ticks.interval_ms
+
+    def at_the_start(self) -> SourceState:
+        """See `WatermarkSource`."""
+        return SourceState.at_the_start(self.spec, self.axis)
+
+    def observe(
+        self, records: Mapping[str, DataFrame], days: Collection[date], among: Iterable[date]
+    ) -> tuple[Activity, ...]:
+        """See `WatermarkSource`."""
+        (rows,) = records.values()
+        return (observe_activity(on_days(rows, days, among), self.spec, self.rules),)
+
+    def advance(
+        self, carried: SourceState, activities: Sequence[Activity], until_ms: int
+    ) -> tuple[pd.DataFrame, SourceState]:
+        """See `WatermarkSource`."""
+        (activity,) = activities
+        interval = Interval.of(carried, activity, until_ms, self.rules)
+        steps_of = steps_by_records if self.rules.lag_ms is None else steps_by_clock
+        steps, state = steps_of(self.rules, interval)
+        return steps, replace(state, until_ms=until_ms)
+
+    def at_end(self, carried: SourceState) -> tuple[tuple[int, int], ...]:
+        """See `WatermarkSource`."""
         if self.rules.splits:
             return () if carried.says_idle else ((TICK_RANK, MAX_WATERMARK),)
         if not carried.channels:
@@ -72,5 +133,6 @@ class Source:
         if self.rules.lag_ms is not None:
             active = [i for i, channel in enumerate(carried.channels) if channel.active]
             return ((TICK_RANK + max(active, default=0), MAX_WATERMARK),)
-        valve = Valve(channels_of(carried.channels, carried))
+        channels = [(carried.channels, len(carried.channels))]
+        valve = Valve(channels_of(channels, carried.combined_ms))
         return tuple((TICK_RANK + channel, value) for channel, value in valve.end())

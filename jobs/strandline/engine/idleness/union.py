@@ -7,14 +7,17 @@ Flink: `CoGroupedStreams`, `JoinedStreams`, `DataStream#union`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import date
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from pyspark.sql import DataFrame
 
-from strandline.engine.idleness.activity import Activity
+from strandline.engine.idleness.activity import SILENCE, Activity
 from strandline.engine.idleness.by_clock import active_spans
 from strandline.engine.idleness.by_records import (
     BEFORE_ALL,
@@ -23,13 +26,14 @@ from strandline.engine.idleness.by_records import (
     events_of,
 )
 from strandline.engine.idleness.events import PlacedEvents
-from strandline.engine.idleness.received import Interval
+from strandline.engine.idleness.received import Interval, channels_of, with_status
 from strandline.engine.idleness.rules import IdlenessRules
-from strandline.engine.idleness.source import Source
+from strandline.engine.idleness.source import Source, WatermarkSource
 from strandline.engine.idleness.state import Channel, SourceState, UnionState
 from strandline.engine.idleness.valve import IDLE, JOIN, RAISE, Channels, Valve
-from strandline.engine.position.axis import TICK_RANK
+from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.position.of_two import InputAxis
+from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -45,14 +49,15 @@ class InputSource:
     spec: PipelineSpec
     axis: InputAxis
 
+    @cached_property
+    def own(self) -> Source:
+        """The input by itself."""
+        return Source(self.spec, self.axis.own)
+
     @property
     def rules(self) -> IdlenessRules:
         """The idleness settings of the input."""
-        return IdlenessRules.of(self.spec, self.axis.own)
-
-    def at_the_start(self) -> SourceState:
-        """The state before any tick."""
-        return SourceState.at_the_start(self.spec, self.axis.own)
+        return self.own.rules
 
 
 @dataclass(frozen=True)
@@ -77,36 +82,54 @@ class InputEvents:
     after: SourceState | None = None
 
 
-class Union:
+class Union(WatermarkSource):
     """Two inputs behind one valve."""
+
+    silence = (SILENCE, SILENCE)
 
     def __init__(self, left: InputSource, right: InputSource) -> None:
         """Combine two inputs; the left one is probed first."""
-        self.inputs = (left, right)
+        self.inputs, self.axis = (left, right), left.axis.both
+
+    @classmethod
+    def of(cls, spec: TwoSourcesSpec, axes: tuple[Axis, Axis]) -> Self:
+        """The channels of both inputs of a pipeline, each with its own axis."""
+        left, right = InputAxis.of_two(*axes)
+        return cls(InputSource(spec.left, left), InputSource(spec.right, right))
 
     def at_the_start(self) -> UnionState:
-        """The state before any tick."""
+        """See `WatermarkSource`."""
         left, right = (
             Channel(name) if one.rules.splits else None
             for name, one in zip(("left", "right"), self.inputs, strict=True)
         )
-        sources = (self.inputs[0].at_the_start(), self.inputs[1].at_the_start())
+        sources = (self.inputs[0].own.at_the_start(), self.inputs[1].own.at_the_start())
         return UnionState(sources=sources, splits=(left, right))
 
+    def observe(
+        self, records: Mapping[str, DataFrame], days: Collection[date], among: Iterable[date]
+    ) -> tuple[Activity, ...]:
+        """See `WatermarkSource`."""
+        sides = zip(self.inputs, records.items(), strict=True)
+        return tuple(
+            activity
+            for one, (name, rows) in sides
+            for activity in one.own.observe({name: rows}, days, among)
+        )
+
     def advance(
-        self, carried: UnionState, activities: Sequence[Activity], until_ms: int
+        self, carried: SourceState, activities: Sequence[Activity], until_ms: int
     ) -> tuple[pd.DataFrame, UnionState]:
-        """The steps, and the state after them, of both inputs' activity before an instant."""
+        """See `WatermarkSource`."""
+        carried = _of_both(carried)
         of_inputs = [
             _events_of_input(one, source, splits, activity, until_ms)
             for one, source, splits, activity in zip(
                 self.inputs, carried.sources, carried.splits, activities, strict=True
             )
         ]
-        channels = _of_both_sides(
-            [one.before for one in of_inputs], [one.joined for one in of_inputs]
-        )
-        channels.combined_ms = carried.combined_ms
+        sides = [(one.before, one.joined) for one in of_inputs]
+        channels = channels_of(sides, carried.combined_ms)
         events = _events_of_both(of_inputs)
         events = events.without_swallowed_offers(channels.watermark_ms.tolist())
         advances = Valve(channels).run(events.events) if len(events) else []
@@ -137,17 +160,14 @@ class Union:
             splits=(left_splits, right_splits),
         )
 
-    def at_end(self, carried: UnionState) -> tuple[tuple[int, int], ...]:
-        """(rank, watermark) of each advance that the end of both inputs would cause at a state.
-
-        Flink drops the last watermark of an idle source of splits.
-        """
+    def at_end(self, carried: SourceState) -> tuple[tuple[int, int], ...]:
+        """See `WatermarkSource`."""
+        carried = _of_both(carried)
         before = [
             source.channels if splits is None else (splits,)
             for source, splits in zip(carried.sources, carried.splits, strict=True)
         ]
-        channels = _of_both_sides(before, [len(of_side) for of_side in before])
-        channels.combined_ms = carried.combined_ms
+        channels = channels_of([(side, len(side)) for side in before], carried.combined_ms)
         firsts = (0, len(before[0]))
         dropped = [
             first
@@ -158,7 +178,7 @@ class Union:
         return tuple((TICK_RANK + number, value) for number, value in ends)
 
 
-def of_both(state: SourceState) -> UnionState:
+def _of_both(state: SourceState) -> UnionState:
     """A state that is known to be of two inputs.
 
     Raises:
@@ -175,7 +195,7 @@ def _events_of_input(
 ) -> InputEvents:
     interval = Interval.of(source, activity, until_ms, one.rules)
     if splits is not None:
-        steps, after = Source(one.spec, one.axis.own, one.rules).advance(source, activity, until_ms)
+        steps, after = one.own.advance(source, [activity], until_ms)
         return InputEvents(
             _events_of_splits(one, steps, after), (splits,), 1, interval, after=after
         )
@@ -254,20 +274,6 @@ def _events_of_both(of_inputs: Sequence[InputEvents]) -> PlacedEvents:
     return PlacedEvents.concatenated([left, behind])
 
 
-def _of_both_sides(sides: Sequence[Sequence[Channel]], joined: Sequence[int]) -> Channels:
-    """The channels of both inputs; a channel that has not joined takes no part."""
-    pairs = [
-        (channel, number < count)
-        for channels, count in zip(sides, joined, strict=True)
-        for number, channel in enumerate(channels)
-    ]
-    return Channels(
-        np.array([channel.watermark_ms for channel, _ in pairs], dtype=np.int64),
-        np.array([channel.active and has_joined for channel, has_joined in pairs], dtype=bool),
-        np.array([channel.been_idle for channel, _ in pairs], dtype=bool),
-    )
-
-
 def _part(channels: Channels, part: slice) -> Channels:
     return Channels(channels.watermark_ms[part], channels.active[part], channels.been_idle[part])
 
@@ -281,13 +287,7 @@ def _input_after(
 ) -> tuple[SourceState, Channel | None]:
     """The state of an input after its events, which have changed its `combined` channels."""
     if splits is not None and events.after is not None:
-        moved = replace(
-            splits,
-            watermark_ms=int(combined.watermark_ms[0]),
-            active=bool(combined.active[0]),
-            been_idle=bool(combined.been_idle[0]),
-        )
-        return events.after, moved
+        return events.after, with_status(splits, combined, 0)
     own = events.own if events.own is not None else events.events
     channels = channels_after(one.rules, events.interval, own, combined)
     return replace(events.interval.before, channels=channels, until_ms=until_ms), None

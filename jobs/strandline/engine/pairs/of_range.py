@@ -37,7 +37,7 @@ class PairsOfRange(Rebuild):
             InputError: two of its columns would have one name.
         """
         refuse_names_in_use(self._spec, self._columns)
-        pairs = self._pairs.pairs(identified=True)
+        pairs = self._pairs.pairs()
         return pairs.select(
             PAIR_TS,
             F.to_date(PAIR_TS).alias("pair_date"),
@@ -110,10 +110,7 @@ class PairsOfRange(Rebuild):
 
     @cached_property
     def _pairs(self) -> PairRebuild:
-        left, right = (self._of_two.inputs[name] for name in SIDES)
-        return PairRebuild(
-            self.spark, self._of_two.spec, left, right, self.clock, self.scope.windows
-        )
+        return PairRebuild(self.spark, self._of_two, self.clock, self.scope.windows)
 
     @property
     def _of_two(self) -> HistoryOfTwo:

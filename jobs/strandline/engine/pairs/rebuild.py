@@ -11,8 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history.inputs import Input, crossings_of_inputs
-from strandline.engine.history.known_records import known_records
+from strandline.engine.history.inputs import HistoryOfTwo
 from strandline.engine.pairs.side import Side
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
@@ -21,7 +20,6 @@ from strandline.engine.records.arithmetic import floor, instant_of
 from strandline.engine.records.at_arrival import probe_at
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
-from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
 from strandline.engine.watermark_values.of_days import emissions
 from strandline.engine.watermark_values.of_two import EmissionsOfTwo, InputEmissions
 from strandline.model.intervals import (
@@ -30,8 +28,7 @@ from strandline.model.intervals import (
     TimeRange,
     day_of,
 )
-from strandline.spec.join import SIDES, IntervalJoinSpec
-from strandline.spec.joined import JoinedSpec
+from strandline.spec.join import SIDES
 
 PAIR_TS = "pair_ts"
 """The later event time of a pair."""
@@ -52,53 +49,45 @@ class PairRebuild:
 
     Attributes:
         spark: the session.
-        spec: the join.
-        left: the left input.
-        right: the right input.
+        history: the history of both inputs.
         clock: the horizon and the inputs that have ended.
         within: the range.
     """
 
     spark: SparkSession
-    spec: IntervalJoinSpec | JoinedSpec
-    left: Input
-    right: Input
+    history: HistoryOfTwo
     clock: Clock
     within: TimeRange
 
-    def pairs(self, *, identified: bool = False) -> DataFrame:
-        """Every pair: its key, the columns of both records prefixed by side, PAIR_TS.
+    def pairs(self) -> DataFrame:
+        """Every pair: its key, the columns of both records prefixed by side, PAIR_TS and PAIR.
 
-        The engine's columns of both records are included under the same prefixes. If `identified`,
-        so are the RECORD_ID of each and PAIR, which numbers pairs with the same ids.
+        The engine's columns of both records, and their RECORD_ID, are included under the same
+        prefixes. PAIR numbers the pairs with the same ids.
         """
         lower_ms, upper_ms = self._bounds
         distance = F.col(of_side("right", c.TS)) - F.col(of_side("left", c.TS))
-        keys = c.keys_of(self.left.history.spec)
         pair_ts = F.greatest(*(of_side(name, c.TS) for name in SIDES))
-        left, right = (
-            self._named(
-                name, self._in_buckets(name, identified=identified), keys, identified=identified
-            )
-            for name in SIDES
-        )
-        pairs = (
-            left.join(right, [*keys, c.BUCKET])
+        left, right = (self._named(name, self._in_buckets(name)) for name in SIDES)
+        return (
+            left.join(right, [*self._keys, c.BUCKET])
             .where(distance.between(lower_ms, upper_ms) & ~self._expired())
             .where(pair_ts.between(self.within.start_ms, self.within.end_ms - 1))
             .withColumn(PAIR_TS, F.timestamp_millis(pair_ts))
             .drop(c.BUCKET)
+            .withColumn(PAIR, self._nth_of_equal())
         )
-        return pairs.withColumn(PAIR, self._nth_of_equal()) if identified else pairs
 
-    def _in_buckets(self, name: str, *, identified: bool) -> DataFrame:
+    def _in_buckets(self, name: str) -> DataFrame:
         """The accepted records of a side with their BUCKET.
 
         A left record is repeated for each bucket in which its partners may lie.
         """
         lower_ms, upper_ms = self._bounds
         length_ms = max(_BUCKET_IN_SPANS * (upper_ms - lower_ms), 1)
-        records, ts = self._accepted(name, identified=identified), F.col(c.TS)
+        given, ts = self.history.inputs[name], F.col(c.TS)
+        identity_of = identity(given.history.spec, given.source_columns)
+        records = self._sides[name].accepted.withColumn(c.RECORD_ID, identity_of)
         if name == "right":
             return records.withColumn(c.BUCKET, floor(ts, length_ms, 0))
         # exclusive bounds may leave no distance between them: then no pair is found
@@ -110,27 +99,27 @@ class PairRebuild:
     def late(self, name: str) -> DataFrame:
         """The late records of a side, each with the WATERMARK at its arrival."""
         inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
-        return self._side(name).late().where(inside)
+        return self._sides[name].late().where(inside)
 
     def late_since(self, name: str, since_ms: int, before_ms: int) -> DataFrame:
         """The late records of a side before an event time, of the arrival days from a midnight on.
 
         Each has the WATERMARK at its arrival.
         """
-        given, axis = self._given(name), self.crossings.axis
+        given, axis = self.history.inputs[name], self.history.axis
         days = given.history.days.since(since_ms)
-        known = known_records(given.records, given.history, self.clock.horizon_ms, days)
+        known = given.history.known(given.records, self.clock.horizon_ms, days)
         at_arrival = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
         probes = known.where(F.col(c.TS) < before_ms).withColumns(
             {c.SEEN_FROM: at_arrival, c.RANK: F.lit(AFTER_CHANNELS)}
         )
-        behind = self._side(name).after_the_end(self.emitted(days).at(probes))
+        behind = self._sides[name].after_the_end(self.emitted(days).at(probes))
         return behind.drop(c.SEEN_FROM).where(F.col(c.TS) < F.col(c.WATERMARK))
 
     def accepted(self, name: str) -> DataFrame:
         """The records of a side that are not late."""
         inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
-        return self._side(name).accepted.where(inside)
+        return self._sides[name].accepted.where(inside)
 
     def kept(self, name: str) -> DataFrame:
         """The records of a side that are still in state at the horizon, waiting for partners."""
@@ -141,56 +130,47 @@ class PairRebuild:
 
     def final_watermark(self) -> int:
         """The combined watermark of both inputs at the horizon; MIN_WATERMARK: none yet."""
-        axis, day = self.crossings.axis, day_of(self.clock.horizon_ms - 1)
+        axis, day = self.history.axis, day_of(self.clock.horizon_ms - 1)
         now = probe_at(axis.never, day, axis, self.spark)
         return int(self.emitted([day]).at(now).collect()[0][c.WATERMARK])
 
     def emitted(self, days: Sequence[date]) -> EmissionsOfTwo:
         """The watermark's values on some days."""
+        crossings = self.history.crossings
         left, right = (
             InputEmissions(
                 place, partial(emissions, self.spark, given.records, given.history, self.clock)
             )
-            for place, given in zip(self._places, (self.left, self.right), strict=True)
+            for place, given in zip(
+                (crossings.left, crossings.right), self.history.inputs.values(), strict=True
+            )
         )
         return EmissionsOfTwo(left, right, days)
 
     @cached_property
-    def crossings(self) -> CrossingsOfTwo:
-        """The crossings of both inputs together."""
-        return CrossingsOfTwo(*self._places)
-
-    @cached_property
-    def _places(self) -> tuple[InputCrossings, InputCrossings]:
-        return crossings_of_inputs(self.left, self.right)
-
-    def _given(self, name: str) -> Input:
-        return self.left if name == "left" else self.right
-
-    @cached_property
     def _sides(self) -> dict[str, Side]:
-        def of(given: Input, back_ms: int) -> Side:
-            start_ms = max(self.within.start_ms - back_ms, LEAST_INSTANT_MS)
+        """Both sides, with the records that may have a partner in the range."""
+        crossings, sides = self.history.crossings, {}
+        for name, given in self.history.inputs.items():
+            start_ms = max(self.within.start_ms - self._kept_ms[name], LEAST_INSTANT_MS)
             region = TimeRange(start_ms, min(self.within.end_ms, END_OF_INSTANTS_MS))
-            return Side(self.spark, given, self.crossings, self.emitted, self.clock, region)
+            sides[name] = Side(self.spark, given, crossings, self.emitted, self.clock, region)
+        return sides
 
-        kept_ms = self._kept_ms
-        return {"left": of(self.left, kept_ms["left"]), "right": of(self.right, kept_ms["right"])}
-
-    def _side(self, name: str) -> Side:
-        return self._sides[name]
+    @property
+    def _keys(self) -> list[str]:
+        return c.keys_of(self.history.inputs["left"].history.spec)
 
     @property
     def _bounds(self) -> tuple[int, int]:
         """The bounds of `right.ts - left.ts` of a pair, clipped so that no sum overflows."""
-        lower_ms, upper_ms = self.spec.join.lower_ms, self.spec.join.upper_ms
-        return max(lower_ms, -WIDEST_MS), min(upper_ms, WIDEST_MS)
+        join = self.history.spec.join
+        return max(join.lower_ms, -WIDEST_MS), min(join.upper_ms, WIDEST_MS)
 
     @property
     def _kept_ms(self) -> dict[str, int]:
         """How long after its event time a side's record is kept."""
-        lower_ms, upper_ms = self._bounds
-        return {"left": max(upper_ms, 0), "right": max(-lower_ms, 0)}
+        return {name: min(ms, WIDEST_MS) for name, ms in self.history.spec.kept_ms.items()}
 
     def _expired(self) -> Column:
         """Whether the earlier record of a pair had been removed when the later one came.
@@ -209,28 +189,18 @@ class PairRebuild:
 
         return is_removed("left", "right") | is_removed("right", "left")
 
-    def _accepted(self, name: str, *, identified: bool) -> DataFrame:
-        """A side's records that are not late, with their RECORD_ID if `identified`."""
-        records, given = self._side(name).accepted, self._given(name)
-        if not identified:
-            return records
-        identity_of = identity(given.history.spec, given.source_columns)
-        return records.withColumn(c.RECORD_ID, identity_of)
-
-    def _named(
-        self, name: str, records: DataFrame, keys: Sequence[str], *, identified: bool
-    ) -> DataFrame:
+    def _named(self, name: str, records: DataFrame) -> DataFrame:
         """A side's records: the keys as they are, all other columns prefixed by side.
 
         Records that only their whole row identifies are numbered here, where the join needs the
         same exchange and order anyway, and not among the more numerous pairs.
         """
-        given = self._given(name)
+        given, keys = self.history.inputs[name], self._keys
         own = [*given.source_columns.names, *_OWN]
-        if identified and self._identified_by_id:
+        if self._identified_by_id:
             own += [c.RECORD_ID, _CONTENT]
             records = records.withColumn(_CONTENT, content(given.source_columns))
-        elif identified:
+        else:
             own += [c.RECORD_ID, _NTH, _COPIES]
             equal = Window.partitionBy(*keys, c.BUCKET, c.TS, c.RECORD_ID).orderBy(F.lit(0))
             whole = equal.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
@@ -245,7 +215,8 @@ class PairRebuild:
     @property
     def _identified_by_id(self) -> bool:
         """Whether columns of a side identify its records; two with one id may differ otherwise."""
-        return any(one.history.spec.source.id is not None for one in (self.left, self.right))
+        inputs = self.history.inputs.values()
+        return any(one.history.spec.source.id is not None for one in inputs)
 
     def _nth_of_equal(self) -> Column:
         """The number of a pair, from 1, among the pairs whose records have the same ids."""
@@ -253,10 +224,9 @@ class PairRebuild:
             nth = {name: F.col(of_side(name, _NTH)) for name in SIDES}
             copies = F.col(of_side("right", _COPIES))
             return ((nth["left"] - 1) * copies + nth["right"]).cast("bigint")
-        keys = c.keys_of(self.left.history.spec)
         ids = (of_side(name, c.RECORD_ID) for name in SIDES)
         order = (of_side(name, column) for column in (c.TS, _CONTENT) for name in SIDES)
-        equal = Window.partitionBy(PAIR_TS, *keys, *ids).orderBy(*order)
+        equal = Window.partitionBy(PAIR_TS, *self._keys, *ids).orderBy(*order)
         return F.row_number().over(equal).cast("bigint")
 
 

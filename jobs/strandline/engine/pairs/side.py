@@ -17,7 +17,6 @@ from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import computed
 from strandline.engine.history.history import History
 from strandline.engine.history.inputs import Input
-from strandline.engine.history.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import instant_of
@@ -110,7 +109,7 @@ class Side:
 
     def _known(self, days: Sequence[date]) -> DataFrame:
         axis, grid = self.crossings.axis, self.given.history.grid
-        known = known_records(self.given.records, self.given.history, self.clock.horizon_ms, days)
+        known = self.given.history.known(self.given.records, self.clock.horizon_ms, days)
         if self.within != EVERYTHING:
             inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
             known = known.where(inside)

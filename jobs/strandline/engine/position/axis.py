@@ -9,6 +9,7 @@ is seen from the next instant on: `late <=> instant >= seen_from(close)`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.model.intervals import LEAST_INSTANT_MS
+from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, midnight_of
 from strandline.model.watermarks import Ticks
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import TwoSourcesSpec
@@ -101,12 +102,16 @@ class Axis:
         """The first instant of an arrival millisecond."""
         return arrival_ms * self.scale
 
+    def end_of(self, day: date) -> int:
+        """The first instant after an arrival day."""
+        return self.first_of(midnight_of(day) + DAY_MS)
+
     def instant(self, arrival_ms: int, sequence: int) -> int:
         """The instant of a record; without a sequence give the least one, 0 positions apart."""
         return self.first_of(arrival_ms) + (sequence - LEAST_SEQUENCE if self.sequenced else 0)
 
     def arrival_of(self, instant: int) -> int:
-        """The instant of a record."""
+        """The arrival millisecond of an instant."""
         return instant // self.scale
 
     def sequence_of(self, instant: int) -> int | None:

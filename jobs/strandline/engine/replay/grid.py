@@ -12,7 +12,6 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.tables import end_columns, window_table
 from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long
-from strandline.engine.history.advance_days import advance_days
 from strandline.engine.history.history import History
 from strandline.engine.records.arithmetic import event_ms
 from strandline.engine.records.at_arrival import arrival_probe
@@ -30,20 +29,17 @@ from strandline.engine.replay.dataframe import (
     values_of,
 )
 from strandline.engine.replay.outcome import (
-    NUMBER,
     REACHES,
     causes_of,
     contents,
     firings_of,
-    placed,
-    supersedes,
-    timing,
+    placed_in,
 )
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
 from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
-from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
+from strandline.engine.results.rows import FIRED_AT, window_columns, window_rows
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once, is_accepted
 from strandline.engine.windows.rebuild import GridRebuild
@@ -123,18 +119,11 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         columns = window_columns(c.SLOT, c.SLOT_END, self._spec)
         return shown.where(state != "closed").select(*columns, "records", state.alias("state"))
 
-    def firings(self, identity: Column) -> DataFrame:
-        """The firings of the range's windows; `identity` orders records of equal position."""
-        firing = [*self.group, c.FIRING]
-        rows = self.reported(self.fired(identity)).join(self._contents(identity), firing, "left")
+    def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
+        """See `ReplayedRebuild`; only an evictor can remove all records of a firing."""
         if _may_hold_nothing(self._spec):
-            rows = with_contents_of_none(rows, self._replayed(identity), self._aggregates)
-        return self.firing_rows(rows.withColumn("records", F.coalesce("records", long(0))))
-
-    def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
-        """See `ReplayedRebuild`."""
-        columns = firing_columns(timing(), self._spec)
-        return filled.select(*columns, NUMBER, supersedes().alias("supersedes"), *map(quoted, more))
+            return super()._filled(rows, records)
+        return rows.withColumn("records", F.coalesce("records", long(0)))
 
     # ------------------------------------------------------------------------------- the replay
 
@@ -187,7 +176,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         if self._spec.fires_at_times:
             events = self.history.grid.events_of(within)
             asked = TimeRange(events.start_ms - 1, events.end_ms)
-            days.update(advance_days(self.history, asked, self.clock))
+            days.update(self.history.advance_days(asked, self.clock))
         days.update(self._fired_days)
         return self._emissions_probed(sorted(days)).computed_once()
 
@@ -217,7 +206,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         fired = firings_of(self._replayed(identity), causes)
         timed = self._reached(fired) if self._spec.fires_at_times else self._at_ends(fired)
         own_window = -F.col(c.END)  # a record fires its newest window first
-        return placed(timed, F.col(_AT_MS), own_window, self._spec)
+        return placed_in(timed, F.col(_AT_MS), own_window, self._spec)
 
     def _at_ends(self, fired: DataFrame) -> DataFrame:
         """Firings with where the watermark reached the end of their window."""
@@ -242,14 +231,13 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             }
         )
 
-    def _contents(self, identity: Column) -> DataFrame:
-        """The content of each FIRING of each window."""
+    def _contents_of(self, identity: Column) -> DataFrame:
+        """See `ReplayedRebuild`; added up where each firing has all records so far."""
         window = self.group
         keeps_all = self._spec.evicts_by is None and not self._spec.fires_by.purging
         partials = self._partials
         if not keeps_all or partials is None:
-            members = self.records_in(self.fired(identity), identity)
-            return contents(members, [*window, c.FIRING], self._aggregates)
+            return super()._contents_of(identity)
         _ = self._aggregates  # checked
         parts = [part.alias(n) for of in partials.values() for n, part in of.parts.items()]
         last = self._fired(identity).groupBy(*window).agg(F.max(c.FIRING).alias(LAST_FIRING))
@@ -277,13 +265,11 @@ def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> D
     """
     state = F.col(c.SLOT_STATE)
     is_closed, has_fired = state == "closed", F.col("firings") > 0
-    return counted.join(F.broadcast(windows), c.WINDOW).select(
-        *window_columns(c.SLOT, c.SLOT_END, spec),
-        "records",
-        "late_accepted",
-        "firings",
-        F.when(has_fired & ~is_closed, "fired").otherwise(state).alias("state"),
-        F.timestamp_millis(FIRED_AT).alias("fired_at"),
-        F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
-        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+    return window_rows(
+        counted.join(F.broadcast(windows), c.WINDOW),
+        (c.SLOT, c.SLOT_END),
+        F.when(has_fired & ~is_closed, "fired").otherwise(state),
+        F.col(FIRED_AT),
+        F.col(c.CLOSE_AT),
+        spec,
     )

@@ -9,10 +9,9 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.arithmetic import date_of
-from strandline.engine.records.at_arrival import advance_column, arrival_probe
+from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.replay.dataframe import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
-from strandline.engine.results.rows import FIRED_AT, POSITION
+from strandline.engine.results.rows import placed
 from strandline.spec.pipeline import PipelineSpec
 
 OWN_END = "_strandline_own_end_ms"
@@ -75,51 +74,16 @@ def is_by_record() -> Column:
     return F.col(REACHES).isNull()
 
 
-def placed(
-    firings: DataFrame, fired_at_ms: Column, of_window: Column, spec: PipelineSpec
+def placed_in(
+    firings: DataFrame, at_ms: Column, of_record: Column, spec: PipelineSpec
 ) -> DataFrame:
-    """The firings with POSITION and FIRED_AT; RECORD_ID is null where the watermark causes one.
-
-    Args:
-        firings: the rows of `firings_of`, with FIRE_FROM and RANK: where the watermark reaches
-            REACHES.
-        fired_at_ms: when it does, in ms.
-        of_window: the order of firings that one record causes.
-        spec: the pipeline.
-    """
-
-    def by(record: Column, watermark: Column) -> Column:
-        return F.when(is_by_record(), record).otherwise(watermark)
-
-    nothing, at_arrival = F.lit(None), arrival_probe(spec)
-    place = F.struct(
-        by(at_arrival[c.SEEN_FROM], F.col(c.FIRE_FROM)).alias("instant"),
-        by(at_arrival[c.RANK], F.col(c.RANK)).alias("rank"),
-        by(F.col(c.SEQUENCE), nothing).alias("sequence"),
-        by(F.col(c.TS), nothing).alias("ts_ms"),
-        by(of_window, F.col(_TIME) + 1).alias("window_ms"),
-    )
-    columns = {
-        POSITION: place,
-        FIRED_AT: by(F.col(c.ARRIVAL), fired_at_ms),
-        c.RECORD_ID: by(F.col(c.RECORD_ID), nothing),
-    }
-    return firings.withColumns(columns)
+    """The rows of `firings_of`, with where the watermark reaches REACHES, as `rows.placed` does."""
+    return placed(firings, ~is_by_record(), at_ms, (F.col(_TIME) + 1, of_record), spec)
 
 
 def happened(firings: DataFrame, axis: Axis) -> DataFrame:
     """The firings that have happened, without firings that wait for a future watermark."""
     return firings.where(is_by_record() | (F.col(c.FIRE_FROM) < axis.literal(axis.never)))
-
-
-def as_probes(firings: DataFrame) -> DataFrame:
-    """The firings of `placed` as probes, whose watermark `Emissions.at` looks up."""
-    position = {
-        c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
-        c.SEEN_FROM: F.col(POSITION)["instant"],
-        c.RANK: F.col(POSITION)["rank"],
-    }
-    return firings.withColumns(position).drop(c.INSTANT, c.SEQUENCE)
 
 
 def timing() -> Column:

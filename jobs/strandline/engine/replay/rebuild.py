@@ -11,8 +11,11 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import PerIdentity, computed
+from strandline.engine.records.expressions import quoted
 from strandline.engine.replay.dataframe import Groups
-from strandline.engine.replay.outcome import as_probes, in_firings
+from strandline.engine.replay.outcome import NUMBER, contents, in_firings, supersedes, timing
+from strandline.engine.results.aggregates import with_contents_of_none
+from strandline.engine.results.rows import as_probes, firing_columns
 from strandline.engine.scope import Rebuild
 from strandline.engine.watermark_values.emissions import Emissions
 
@@ -45,9 +48,31 @@ class ReplayedRebuild(Rebuild, ABC):
         """The same firings, each with the WATERMARK that it reports."""
         return self._emitted.at(as_probes(fired))
 
-    @abstractmethod
+    def firings(self, identity: Column) -> DataFrame:
+        """The firings of the range's windows; `identity` orders records of equal position."""
+        firing = [*self.group, c.FIRING]
+        rows = self.reported(self.fired(identity)).join(self._contents_of(identity), firing, "left")
+        return self.firing_rows(self._filled(rows, self._replayed(identity)))
+
     def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
         """Firings of `reported` with their contents as rows of `firings`, and further columns."""
+        columns = firing_columns(timing(), self.history.spec)
+        return filled.select(*columns, NUMBER, *self._replaced, *map(quoted, more))
+
+    @property
+    def _replaced(self) -> list[Column]:
+        """The earlier firings that a firing replaces, as columns of `firings`."""
+        return [supersedes().alias("supersedes")]
+
+    def _contents_of(self, identity: Column) -> DataFrame:
+        """The content of each FIRING of each window."""
+        members = self.records_in(self.fired(identity), identity)
+        return contents(members, [*self.group, c.FIRING], self._aggregates)
+
+    def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
+        """Rows, where the contents are missing with the aggregates of no record."""
+        none = {**self._aggregates, "records": F.count(F.lit(1))}
+        return with_contents_of_none(rows, records, none)
 
     def records_of(self, identity: Column) -> DataFrame:
         """The records with the outcome of their replay."""
@@ -73,7 +98,7 @@ class ReplayedRebuild(Rebuild, ABC):
 
     @abstractmethod
     def _place(self, identity: Column) -> DataFrame:
-        """The firings with POSITION and FIRED_AT (`outcome.placed`)."""
+        """The firings with POSITION and FIRED_AT (`rows.placed`)."""
 
     @property
     @abstractmethod

@@ -9,6 +9,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import up_to_here
+from strandline.engine.records.arithmetic import date_of
+from strandline.engine.records.at_arrival import arrival_probe
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -70,6 +72,74 @@ def fired_with(by_watermark: Column, time_ms: Column) -> Column:
     had_ended = by_watermark & (F.col(c.WATERMARK) < time_ms)
     at_arrival = F.when(had_ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
     return F.nullif(at_arrival, F.lit(MIN_WATERMARK)).alias("watermark_ms")
+
+
+def window_rows(
+    windows: DataFrame,
+    bounds: tuple[str, str],
+    state: Column,
+    fired_at_ms: Column,
+    closed_at_ms: Column,
+    spec: PipelineSpec,
+) -> DataFrame:
+    """Windows with their contents and counts as rows of `windows`; `bounds`: columns in ms."""
+    return windows.select(
+        *window_columns(*bounds, spec),
+        "records",
+        "late_accepted",
+        "firings",
+        state.alias("state"),
+        F.timestamp_millis(fired_at_ms).alias("fired_at"),
+        F.timestamp_millis(closed_at_ms).alias("closed_at"),
+        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+    )
+
+
+def placed(
+    firings: DataFrame,
+    by_watermark: Column,
+    at_ms: Column,
+    of_window: tuple[Column, Column],
+    spec: PipelineSpec,
+) -> DataFrame:
+    """Firings with POSITION and FIRED_AT; RECORD_ID is null where the watermark causes one.
+
+    Args:
+        firings: each with the record that causes it, and FIRE_FROM and RANK of the watermark
+            advance that does.
+        by_watermark: whether the watermark causes a firing, instead of a record.
+        at_ms: when the watermark causes it, in ms.
+        of_window: the order of firings that one watermark causes, and of those of one record.
+        spec: the pipeline.
+    """
+
+    def by(watermark: Column, record: Column) -> Column:
+        return F.when(by_watermark, watermark).otherwise(record)
+
+    nothing, at_arrival = F.lit(None), arrival_probe(spec)
+    place = F.struct(
+        by(F.col(c.FIRE_FROM), at_arrival[c.SEEN_FROM]).alias("instant"),
+        by(F.col(c.RANK), at_arrival[c.RANK]).alias("rank"),
+        by(nothing, F.col(c.SEQUENCE)).alias("sequence"),
+        by(nothing, F.col(c.TS)).alias("ts_ms"),
+        by(*of_window).alias("window_ms"),
+    )
+    columns = {
+        POSITION: place,
+        FIRED_AT: by(at_ms, F.col(c.ARRIVAL)),
+        c.RECORD_ID: by(nothing, F.col(c.RECORD_ID)),
+    }
+    return firings.withColumns(columns)
+
+
+def as_probes(firings: DataFrame) -> DataFrame:
+    """The firings of `placed` as probes, whose watermark `Emissions.at` looks up."""
+    position = {
+        c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
+        c.SEEN_FROM: F.col(POSITION)["instant"],
+        c.RANK: F.col(POSITION)["rank"],
+    }
+    return firings.withColumns(position).drop(c.INSTANT, c.SEQUENCE)
 
 
 def firing_columns(timing: Column, spec: PipelineSpec) -> list[Column]:

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.history.history import History
-from strandline.engine.history.known_records import known_records
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.sessions.condense import begins
@@ -198,7 +197,7 @@ def _slots_of_chains(
         history.days.first_reaching(within.start_ms), history.days.last_end(within.end_ms) + 1
     )
     days = [day for day in history.days.of_events(region) if midnight_of(day) < until_ms]
-    known = known_records(records, history, until_ms, days).where(starts_in(ts, region))
+    known = history.known(records, until_ms, days).where(starts_in(ts, region))
     rows = known.select(*keys_of(history.spec), ts.alias(c.START), c.END)
     chains = _chains(rows, history.spec).select(
         slot_of(F.col(c.START), grid).alias(c.SLOT),
@@ -243,7 +242,7 @@ def _rows_from(least_ms: int, records: DataFrame, history: History, until_ms: in
     spec, gap_ms, ts = history.spec, gap_of(history.spec), F.col(c.TS)
     of_events = history.days.of_events(TimeRange(least_ms, END_OF_INSTANTS_MS))
     days = [day for day in of_events if midnight_of(day) < until_ms]
-    known = known_records(records, history, until_ms, days).where(ts >= least_ms)
+    known = history.known(records, until_ms, days).where(ts >= least_ms)
     place = ts if gap_ms is None else ts - F.pmod(ts, F.lit(gap_ms))
     return known.groupBy(*keys_of(spec), place.alias(c.PLACE)).agg(
         F.min(c.TS).alias(c.START), F.max(c.END).alias(c.END)

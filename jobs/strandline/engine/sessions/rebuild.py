@@ -29,12 +29,11 @@ from strandline.engine.replay.dataframe import (
 from strandline.engine.replay.outcome import (
     IS_SHOWN,
     NUMBER,
-    as_probes,
     firings_of,
     is_by_record,
     is_in_state,
 )
-from strandline.engine.results.rows import FIRED_AT, POSITION, firing_columns
+from strandline.engine.results.rows import FIRED_AT, POSITION, as_probes, firing_columns
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, row_key
 from strandline.engine.sessions.crossings import with_crossings
 from strandline.engine.sessions.replayed import SessionReplay

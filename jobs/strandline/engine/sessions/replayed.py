@@ -15,7 +15,6 @@ from strandline.engine.columns import keys_of
 from strandline.engine.frames import long
 from strandline.engine.records.arithmetic import slot_of, starts_in
 from strandline.engine.records.at_arrival import arrival_probe
-from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import identity
 from strandline.engine.replay.dataframe import (
     IN_END,
@@ -35,7 +34,6 @@ from strandline.engine.replay.dataframe import (
 from strandline.engine.replay.operator_io import EndedRange, Rules
 from strandline.engine.replay.outcome import (
     IS_SHOWN,
-    NUMBER,
     OWN_END,
     REACHES,
     causes_of,
@@ -43,15 +41,13 @@ from strandline.engine.replay.outcome import (
     firings_of,
     happened,
     is_in_state,
-    placed,
-    supersedes,
+    placed_in,
     supersedes_windows,
-    timing,
 )
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
-from strandline.engine.results.aggregates import columns_read, with_contents_of_none
-from strandline.engine.results.rows import FIRED_AT, firing_columns, window_columns
+from strandline.engine.results.aggregates import columns_read
+from strandline.engine.results.rows import FIRED_AT, window_rows
 from strandline.engine.sessions.condense import row_key
 from strandline.engine.sessions.crossings import crossed_at_ms, with_crossings
 from strandline.engine.sessions.runs import is_refused
@@ -117,7 +113,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
             F.col(c.END).alias(OWN_END),
         ]
         fired = self._timed(firings_of(self._replayed(identity), causes))
-        return happened(placed(fired, self._crossed_at_ms(), F.col(OWN_END), spec), axis)
+        return happened(placed_in(fired, self._crossed_at_ms(), F.col(OWN_END), spec), axis)
 
     def _timed(self, firings: DataFrame) -> DataFrame:
         """Firings, or windows in state, with their crossings: see `with_crossings`."""
@@ -127,27 +123,10 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
         """When the watermark causes a firing of `_timed`, in ms; null: it does not."""
         return crossed_at_ms(F.col(c.FIRE_FROM), F.col(c.RANK), self.history.axis, self.clock)
 
-    def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
-        """See `ReplayedRebuild`."""
-        columns = firing_columns(timing(), self._spec)
-        earlier = [
-            supersedes().alias("supersedes"),
-            supersedes_windows().alias("supersedes_windows"),
-        ]
-        return filled.select(*columns, NUMBER, *earlier, *map(quoted, more))
-
-    def firings(self, identity: Column) -> DataFrame:
-        """One row for each firing of each session, as `windows.firings` gives them."""
-        firing = [*self.group, c.FIRING]
-        members = self.records_in(self.fired(identity), identity)
-        filled = contents(members, firing, self._aggregates)
-        rows = self.reported(self.fired(identity)).join(filled, firing, "left")
-        return self.firing_rows(self._filled(rows, self._replayed(identity)))
-
-    def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
-        """Rows, where the contents are missing with the aggregates of no record."""
-        none = {**self._aggregates, "records": F.count(F.lit(1))}
-        return with_contents_of_none(rows, records, none)
+    @property
+    def _replaced(self) -> list[Column]:
+        """See `ReplayedRebuild`: also those of sessions that were merged."""
+        return [*super()._replaced, supersedes_windows().alias("supersedes_windows")]
 
     # ------------------------------------------------------------------------------- its windows
 
@@ -169,16 +148,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
         spec, axis = self._spec, self.history.axis
         fired_at = F.when(F.col("state") != "open", F.col(FIRED_AT))
         closed_at = crossed_at_ms(F.col(c.CLOSE_FROM), F.col(c.CLOSE_RANK), axis, self.clock)
-        return windows.select(
-            *window_columns(c.START, c.END, spec),
-            "records",
-            "late_accepted",
-            "firings",
-            "state",
-            F.timestamp_millis(fired_at).alias("fired_at"),
-            F.timestamp_millis(closed_at).alias("closed_at"),
-            F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-        )
+        return window_rows(windows, (c.START, c.END), F.col("state"), fired_at, closed_at, spec)
 
 
 @dataclass(frozen=True)

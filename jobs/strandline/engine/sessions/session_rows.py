@@ -15,7 +15,6 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
 from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import long, union_by_name
-from strandline.engine.history.advance_days import advance_days
 from strandline.engine.position.clock import Closure
 from strandline.engine.records.arithmetic import date_of, ended_at, slot_of, starts_in
 from strandline.engine.records.at_arrival import arrival_probe
@@ -136,7 +135,7 @@ class SessionRows(Rebuild, ABC):
             first_ms = min(region.start_ms, first_ms)
         last_ms = history.days.last_end(region.end_ms) + self._spec.allowed_lateness
         asked = TimeRange(max(first_ms - 1, LEAST_INSTANT_MS), last_ms)
-        days = self._probed_days | {*advance_days(history, asked, self.clock)}
+        days = self._probed_days | {*history.advance_days(asked, self.clock)}
         return self._emissions(sorted(days)).computed_once()
 
     @property

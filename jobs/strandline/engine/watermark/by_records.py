@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine.position.axis import ALL_SPLITS, Axis
-from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import CellQuery, Timeline, instants_of
 from strandline.engine.watermark.crossings import (
@@ -186,10 +185,6 @@ class RecordCrossings(ByChannels):
         return {
             end.day for end in ends_of(self.spec, self.axis) if midnight_of(end.day) < horizon_ms
         }
-
-    def without_dropped_end(self, clock: Clock) -> Clock:
-        """See `Crossings.without_dropped_end`: no end is dropped."""
-        return clock
 
     def watermark_reached(self, horizon_ms: int) -> int:
         """See `Crossings.watermark_reached`."""

@@ -1,43 +1,204 @@
 """When thresholds were reached, by the steps of the combined watermark.
 
 Steps are observed where channels can go idle: there a crossing depends on the steps before it.
-Where only ticks emit, each channel makes the same offer on every tick since it joined.
+Where only ticks emit, each channel makes the same offer on every tick since it joined. Of a long
+history only the steps of the days that a question needs are read: watermarks increase strictly, so
+the watermark at the end of each day shows on which day a threshold was reached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from strandline.engine.idleness.by_clock import steps_without_idleness
-from strandline.engine.idleness.kept_steps import EndlessSteps, KeptSteps, StepDays
-from strandline.engine.idleness.steps import Steps
-from strandline.engine.position.axis import ALL_SPLITS, Axis
-from strandline.engine.position.clock import Clock
+from strandline.engine.idleness.source import WatermarkSource
+from strandline.engine.idleness.state import SourceState, StatusChange
+from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
+from strandline.engine.position.axis import ALL_SPLITS, TICK_RANK, Axis
 from strandline.engine.watermark.crossings import ByChannels, Instants, Ranks
 from strandline.engine.watermark.probe_order import ProbeOrder
-from strandline.model.intervals import END_OF_INSTANTS_MS, midnight_of
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    day_of,
+    midnight_before,
+    midnight_of,
+)
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
+
+SOURCE_DAY_COLUMNS = ("arrival_date", "until_ms", "watermark_ms")
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StepDays:
+    """The days whose steps are kept.
+
+    Attributes:
+        days: ascending: `arrival_date`, `until_ms` (ticks before it have run by the end of the day)
+            and `watermark_ms` (the combined watermark then).
+        read: gives the steps of some of the days; columns `STEP_COLUMNS`.
+    """
+
+    days: pd.DataFrame
+    read: Callable[[Collection[date]], pd.DataFrame]
+
+    @classmethod
+    def none(cls) -> StepDays:
+        """No day is kept."""
+        nothing = pd.DataFrame(columns=[*STEP_COLUMNS])
+        return cls(pd.DataFrame(columns=[*SOURCE_DAY_COLUMNS]), lambda days: nothing)
 
 
 @dataclass(frozen=True)
 class StepCrossings(ByChannels):
-    """See `Crossings`.
+    """The advances of the combined watermark before a horizon, read as needed: see `Crossings`.
 
     Attributes:
-        kept: the steps of the combined watermark.
+        kept: the days whose steps are kept.
+        later: the steps after these days, in memory.
+        axis: the axis of instants.
+        horizon_ms: the horizon.
+        at_end: (rank, watermark) of the advances that the end of the input would cause.
+        changes: when the source as a whole went idle or active.
     """
 
-    kept: KeptSteps
+    kept: StepDays
+    later: pd.DataFrame
+    axis: Axis
+    horizon_ms: int
+    at_end: tuple[tuple[int, int], ...] = ()
+    changes: tuple[StatusChange, ...] = ()
+
+    @property
+    def tick_rank(self) -> int:
+        """The rank of the first channel's offer on a tick."""
+        return TICK_RANK
+
+    @property
+    def drops_end(self) -> bool:
+        """See `Crossings`."""
+        return not self.at_end and bool(self.channels)
+
+    def on_days(self, days: Collection[date], horizon_ms: int) -> Steps:
+        """The steps of some days before a horizon, and the last one before each of them."""
+        return self.before(self.around(days), horizon_ms)
+
+    def reached(
+        self,
+        thresholds: Sequence[int],
+        horizon_ms: int,
+        ended: npt.NDArray[np.bool_] | None = None,
+    ) -> tuple[Instants, Ranks]:
+        """See `Crossings.reached`."""
+        steps = self.before(self.reaching(thresholds), horizon_ms)
+        return steps.crossings(thresholds, ended)
+
+    def watermark_reached(self, horizon_ms: int) -> int:
+        """See `Crossings.watermark_reached`: the watermark itself."""
+        return self.on_days([day_of(horizon_ms - 1)], horizon_ms).watermark_ms
+
+    def days_of_steps(self, horizon_ms: int) -> set[date]:
+        """See `Crossings.days_of_steps`."""
+        return {day for day in self.dates() if midnight_of(day) < horizon_ms}
+
+    def reaching(self, thresholds: Sequence[int]) -> Steps:
+        """All steps of the days on which the watermark reached a threshold."""
+        asked = [threshold for threshold in thresholds if threshold < MAX_WATERMARK]
+        if not asked:
+            return self._steps(self.kept.days[:0])
+        # a day's steps lie above the watermark before it
+        first = np.searchsorted(self._after, min(asked), side="left")
+        end = np.searchsorted(self._after, max(asked), side="left") + 1
+        return self._steps(self.kept.days[first:end])
+
+    def around(self, days: Collection[date]) -> Steps:
+        """All steps of some days, and the last one before each of them."""
+        chosen: set[int] = set()
+        for day in days:
+            start_ms = midnight_of(day)
+            # what a day's last instant emits at once is seen from the next midnight on
+            first = int(np.searchsorted(self._until, start_ms, side="left"))
+            end = int(np.searchsorted(self._until, start_ms + DAY_MS, side="left")) + 1
+            chosen.update(range(first, min(end, len(self._until))))
+            if first:
+                chosen.add(int(self._last_advance[first - 1]))
+        return self._steps(self.kept.days.iloc[sorted(chosen)])
+
+    def before(self, steps: Steps, horizon_ms: int) -> Steps:
+        """The steps among some that happened before a horizon."""
+        return steps if horizon_ms >= self.horizon_ms else steps.before(horizon_ms)
+
+    def dates(self) -> set[date]:
+        """The dates on which a step may lie."""
+        spans = [
+            (int(start), int(until))
+            for start, until, rose in zip(self._starts, self._until, self._rose, strict=True)
+            if rose
+        ]
+        if len(self.later):
+            first, last = self.later["seen_from"].iloc[0], self.later["until"].iloc[-1]
+            spans.append((self.axis.arrival_of(int(first)), self.axis.arrival_of(int(last)) + 1))
+        return {
+            day_of(midnight_ms)
+            for start_ms, until_ms in spans
+            for midnight_ms in range(midnight_before(start_ms), until_ms, DAY_MS)
+        }
+
+    def _steps(self, days: pd.DataFrame) -> Steps:
+        there = days["arrival_date"].tolist()
+        parts = [self.kept.read(there)] if there else []
+        parts = [part for part in (*parts, self.later) if len(part)]
+        table = pd.concat(parts, ignore_index=True) if parts else self.later
+        return Steps(table, self.axis, self.horizon_ms, self.at_end)
+
+    @cached_property
+    def _after(self) -> Longs:
+        """The watermark at the end of each day."""
+        return self.kept.days["watermark_ms"].to_numpy(dtype="int64")
+
+    @cached_property
+    def _until(self) -> Longs:
+        return self.kept.days["until_ms"].to_numpy(dtype="int64")
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The start of each day's range of steps; it includes the silent days before the day."""
+        days: list[Any] = self.kept.days["arrival_date"].tolist()
+        if not days:
+            return []
+        return [min(midnight_of(days[0]), self.axis.start_ms), *self._until[:-1].tolist()]
+
+    @cached_property
+    def _rose(self) -> npt.NDArray[np.bool_]:
+        """Whether the watermark advanced on each day; on the first day it may have."""
+        return np.append(True, self._after[1:] > self._after[:-1])[: len(self._after)]
+
+    @cached_property
+    def _last_advance(self) -> Longs:
+        """The last day, up to each day, on which the watermark advanced."""
+        numbers = np.where(self._rose, np.arange(len(self._rose)), 0)
+        return np.maximum.accumulate(numbers) if len(numbers) else numbers
+
+
+@dataclass(frozen=True)
+class ClockCrossings(StepCrossings):
+    """The steps of a watermark that follows the clock alone: known for all times, in a few rows.
+
+    `at_end` has the advances that the end of the input would cause, at any horizon.
+    """
 
     @classmethod
-    def by_clock(cls, spec: PipelineSpec, axis: Axis, order: ProbeOrder) -> Self:
+    def of(cls, spec: PipelineSpec, axis: Axis, order: ProbeOrder) -> Self:
         """The crossings of a watermark that follows the clock, with channels that never go idle.
 
         A source of splits has a main output that offers, too, even without a split.
@@ -57,34 +218,35 @@ class StepCrossings(ByChannels):
             steps["rank"] = ALL_SPLITS
         last_rank = ALL_SPLITS if is_source else len(joined) - 1
         at_end = ((last_rank, MAX_WATERMARK),) if joined else ()
-        kept = EndlessSteps(StepDays.none(), steps, axis, END_OF_INSTANTS_MS, at_end)
-        return cls(kept, order=order)
+        return cls(StepDays.none(), steps, axis, END_OF_INSTANTS_MS, at_end, order=order)
 
-    def on_days(self, days: Collection[date], horizon_ms: int) -> Steps:
-        """The steps of some days before a horizon, and the last one before each of them."""
-        return self.kept.before(self.kept.around(days), horizon_ms)
+    @property
+    def tick_rank(self) -> int:
+        """See `StepCrossings`: nothing but ticks offers."""
+        return 0
 
-    def reached(
-        self,
-        thresholds: Sequence[int],
-        horizon_ms: int,
-        ended: npt.NDArray[np.bool_] | None = None,
-    ) -> tuple[Instants, Ranks]:
-        """See `Crossings.reached`."""
-        steps = self.kept.before(self.kept.reaching(thresholds), horizon_ms)
-        return steps.crossings(thresholds, ended)
+    def before(self, steps: Steps, horizon_ms: int) -> Steps:
+        """See `StepCrossings`."""
+        return replace(steps.before(horizon_ms), at_end=self.at_end)
 
-    def days_of_steps(self, horizon_ms: int) -> set[date]:
-        """See `Crossings.days_of_steps`."""
-        return {day for day in self.kept.dates() if midnight_of(day) < horizon_ms}
+    def dates(self) -> set[date]:
+        """An empty set: a step may lie on every day."""
+        return set()
 
-    def without_dropped_end(self, clock: Clock) -> Clock:
-        """See `Crossings.without_dropped_end`."""
-        if self.kept.at_end or not self.channels:
-            return clock
-        before = tuple(one for one in clock.closures if one.at_ms != clock.horizon_ms)
-        return replace(clock, closures=before)
 
-    def watermark_reached(self, horizon_ms: int) -> int:
-        """See `Crossings.watermark_reached`: the watermark itself."""
-        return self.kept.at(horizon_ms).watermark_ms
+@dataclass(frozen=True)
+class KnownSteps:
+    """The steps of the days that are already known, and the state of the source after them.
+
+    `changes`: when the source as a whole went idle or active on these days; kept only where there
+    is a second input.
+    """
+
+    steps: StepDays
+    carried: SourceState
+    changes: tuple[StatusChange, ...] = ()
+
+    @classmethod
+    def none(cls, source: WatermarkSource) -> KnownSteps:
+        """The initial state of a source: no steps are known."""
+        return cls(StepDays.none(), source.at_the_start())

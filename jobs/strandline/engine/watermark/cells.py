@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -10,54 +11,38 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import long
-from strandline.engine.position.axis import Axis
+from strandline.engine.position.axis import LEAST_SEQUENCE, Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, midnight_ms, slot_of
 from strandline.engine.records.days import lies_in_its_day
-from strandline.model.intervals import DAY_MS, HOUR_MS, LEAST_INSTANT_MS
+from strandline.engine.timeline import CELL_COLUMNS
+from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, HOUR_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 
-CELL = (
-    c.ARRIVAL_DAY,
-    c.REASON,
-    c.CHANNEL,
-    c.EVENT_DATE,
-    c.SLOT,
-    c.THRESHOLD,
-    c.PENDING,
-)
-"""The columns that identify a cell. Cells of malformed rows have only a day and a reason."""
-COUNTED = (
-    c.RECORDS,
-    c.LEAST_TS,
-    c.LARGEST_TS,
-    c.LARGEST_END,
-    c.LARGEST_CANDIDATE,
-    c.FIRST_INSTANT,
-    c.LAST_ARRIVAL,
-    c.ARRIVAL_HOURS,
-)
-"""The counts and bounds of a cell's records."""
 _SUBJECT = "_strandline_subject"
 """The channel of a well-formed record, or the reason why a row is malformed."""
 _PART = "_strandline_part"
 """The start of a part of a step, doubled, and one more if pending; null for malformed rows."""
+_FIRST = "_strandline_first_instant"
 
 
 def observe(
     records: DataFrame, spec: PipelineSpec, axis: Axis, *, with_activity: bool = True
 ) -> DataFrame:
-    """The number of records of each cell, with its first instant and its least and largest times.
+    """The number of records of each cell, with its first record and its least and largest times.
 
     All records of a cell have one event date, the same windows, and candidates that reach the same
     thresholds. So the cells give exactly the first position at each threshold, the day map, and the
-    number of records of each slot.
+    number of records of each slot. Cells of malformed rows have only a day and a reason.
 
     Args:
         records: as `read_records` reads them.
         spec: the pipeline.
         axis: the axis of instants.
-        with_activity: whether to compute LAST_ARRIVAL and ARRIVAL_HOURS; else they are null.
+        with_activity: whether to compute `last_arrival_ms` and `arrival_hours`; else they are null.
+
+    Returns:
+        The cells; columns `CELL_COLUMNS`.
     """
     grid = Grid.of(spec)
     well_formed = F.col(c.REASON).isNull()
@@ -74,32 +59,32 @@ def observe(
                 F.when(well_formed, F.col(name)).alias(name)
                 for name in dict.fromkeys(name for _, name in measured.values())
             ),
-            last_arrival.alias(c.LAST_ARRIVAL),
-            hours.alias(c.ARRIVAL_HOURS),
+            last_arrival.alias("last_arrival_ms"),
+            hours.alias("arrival_hours"),
         )
         .groupBy(*keys)
         .agg(
-            F.count(F.lit(1)).alias(c.RECORDS),
+            F.count(F.lit(1)).alias("records"),
             *(of(name).alias(found) for found, (of, name) in measured.items()),
-            F.max(c.LAST_ARRIVAL).alias(c.LAST_ARRIVAL),
-            F.bit_or(c.ARRIVAL_HOURS).alias(c.ARRIVAL_HOURS),
+            F.max("last_arrival_ms").alias("last_arrival_ms"),
+            F.bit_or("arrival_hours").alias("arrival_hours"),
         )
     )
-    return counted.withColumns(_shared(spec, grid)).select(*CELL, *COUNTED)
+    return counted.withColumns(_shared(spec, axis, grid)).select(*CELL_COLUMNS)
 
 
 def _keys(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
     """The grouping keys: few and narrow, since hashing them takes most of the time."""
     well_formed = F.col(c.REASON).isNull()
     keys = {
-        c.ARRIVAL_DAY: F.col(c.ARRIVAL_DAY),
+        "arrival_date": F.col(c.ARRIVAL_DAY),
         _SUBJECT: F.coalesce(c.REASON, c.CHANNEL),
         _PART: F.when(well_formed, _part(spec, grid) * 2 + _pending(axis).cast("int")),
     }
     if grid.crosses_midnights:
-        keys[c.EVENT_DATE] = F.when(well_formed, date_of(F.col(c.TS)))
+        keys["event_date"] = F.when(well_formed, date_of(F.col(c.TS)))
     if spec.watermark.candidate is None:
-        keys[c.THRESHOLD] = F.when(well_formed, largest_threshold(F.col(c.CANDIDATE), grid))
+        keys["threshold_ms"] = F.when(well_formed, largest_threshold(F.col(c.CANDIDATE), grid))
     return keys
 
 
@@ -113,34 +98,49 @@ def _hour_of_arrival() -> Column:
 def _measured(spec: PipelineSpec) -> dict[str, tuple[Callable[[str], Column], str]]:
     """The aggregates of a group by column, each as a function and the records' column."""
     measured: dict[str, tuple[Callable[[str], Column], str]] = {
-        c.LEAST_TS: (F.min, c.TS),
-        c.LARGEST_TS: (F.max, c.TS),
-        c.FIRST_INSTANT: (F.min, c.INSTANT),
+        "least_ts_ms": (F.min, c.TS),
+        "largest_ts_ms": (F.max, c.TS),
+        _FIRST: (F.min, c.INSTANT),
     }
     if _has_own_gaps(spec):
-        measured[c.LARGEST_END] = (F.max, c.END)
+        measured["largest_end_ms"] = (F.max, c.END)
     if spec.watermark.candidate is None:
-        measured[c.LARGEST_CANDIDATE] = (F.max, c.CANDIDATE)
+        measured["largest_candidate_ms"] = (F.max, c.CANDIDATE)
     return measured
 
 
-def _shared(spec: PipelineSpec, grid: Grid) -> dict[str, Column]:
+def _shared(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
     """The columns that have one value for all records of a cell, computed once for the cell."""
-    is_cell, least, rule = F.col(_PART).isNotNull(), F.col(c.LEAST_TS), spec.watermark.candidate
+    is_cell, least, rule = F.col(_PART).isNotNull(), F.col("least_ts_ms"), spec.watermark.candidate
     shared = {
-        c.REASON: F.when(~is_cell, F.col(_SUBJECT)),
-        c.CHANNEL: F.when(is_cell, F.col(_SUBJECT)),
-        c.EVENT_DATE: date_of(least),
-        c.SLOT: slot_of(least, grid),
-        c.PENDING: F.pmod(_PART, F.lit(2)) == 1,
+        "reason": F.when(~is_cell, F.col(_SUBJECT)),
+        "channel": F.when(is_cell, F.col(_SUBJECT)),
+        "event_date": date_of(least),
+        "slot_ms": slot_of(least, grid),
+        "pending": F.pmod(_PART, F.lit(2)) == 1,
     }
+    shared["first_arrival_ms"], shared["first_sequence"] = _parts(F.col(_FIRST), axis)
     if not _has_own_gaps(spec):
-        shared[c.LARGEST_END] = F.lit(None).cast("bigint")
+        shared["largest_end_ms"] = F.lit(None).cast("bigint")
     if rule is not None:
-        shared[c.THRESHOLD] = largest_threshold(candidate_of(rule, least), grid)
-        largest = candidate_of(rule, F.col(c.LARGEST_TS))
-        shared[c.LARGEST_CANDIDATE] = F.when(is_cell, largest)
+        shared["threshold_ms"] = largest_threshold(candidate_of(rule, least), grid)
+        largest = candidate_of(rule, F.col("largest_ts_ms"))
+        shared["largest_candidate_ms"] = F.when(is_cell, largest)
     return shared
+
+
+def _parts(instant: Column, axis: Axis) -> tuple[Column, Column]:
+    """The arrival and the sequence of an instant; the sequence is null where it does not count."""
+    if not axis.sequenced:
+        return instant.cast("bigint"), F.lit(None).cast("bigint")
+    scale, last = F.lit(Decimal(axis.scale)), F.lit(Decimal(axis.first_of(END_OF_INSTANTS_MS)))
+    rest = F.pmod(instant, scale)
+    sequence = rest + F.lit(Decimal(LEAST_SEQUENCE))
+    # a result of the end of the input comes after all dates, where a division may overflow
+    begin = F.when(instant < last, instant - rest)
+    arrival = F.call_function("div", begin, scale).cast("bigint")
+    at_end = F.lit(axis.arrival_of(axis.end))
+    return F.when(instant >= last, at_end).otherwise(arrival), sequence.cast("bigint")
 
 
 def _has_own_gaps(spec: PipelineSpec) -> bool:

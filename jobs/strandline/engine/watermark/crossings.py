@@ -6,14 +6,16 @@ crossing depends on the steps before it, and where only ticks emit, both ways ar
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from strandline.engine.idleness.state import StatusChange
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.watermark.probe_order import ProbeOrder
@@ -22,25 +24,26 @@ Instants = npt.NDArray[Any]
 Ranks = npt.NDArray[np.int64]
 
 
-class Crossings(Protocol):
+class Crossings(ABC):
     """When the combined watermark of a pipeline's channels reached thresholds.
 
     Attributes:
-        channels: the channels in probe order: as declared, or in the order in which they joined.
-        joined: the instant from which each of them takes part.
+        changes: when the source as a whole went idle or active.
     """
 
-    def in_order(self, order: ProbeOrder) -> Crossings:
-        """The same crossings, with the channels in another probe order."""
+    changes: tuple[StatusChange, ...] = ()
 
     @property
+    @abstractmethod
     def channels(self) -> tuple[str, ...]:
-        """The channels in probe order."""
+        """The channels in probe order: as declared, or in the order in which they joined."""
 
     @property
+    @abstractmethod
     def joined(self) -> list[int]:
         """The instant from which each channel takes part: always, or from its first record on."""
 
+    @abstractmethod
     def reached(
         self,
         thresholds: Sequence[int],
@@ -53,21 +56,36 @@ class Crossings(Protocol):
         the threshold before the horizon; `axis.end` where only the `ended` input does.
         """
 
+    @abstractmethod
     def watermark_reached(self, horizon_ms: int) -> int:
         """The largest threshold of the grid that the watermark has reached at a horizon; MIN: none.
 
         Equivalent to the watermark itself in comparisons with thresholds.
         """
 
+    @abstractmethod
     def days_of_steps(self, horizon_ms: int) -> set[date]:
         """The days with a step that no arrival of the same day need have caused."""
 
+    def in_order(self, order: ProbeOrder) -> Crossings:
+        """The same crossings, with the channels in another probe order."""
+        return self
+
+    @property
+    def drops_end(self) -> bool:
+        """Whether the source drops the end of its input, as it is idle at the horizon."""
+        return False
+
     def without_dropped_end(self, clock: Clock) -> Clock:
         """The clock without the input's end at its horizon, if an idle source drops that end."""
+        if not self.drops_end:
+            return clock
+        before = tuple(one for one in clock.closures if one.at_ms != clock.horizon_ms)
+        return replace(clock, closures=before)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByChannels:
+class ByChannels(Crossings):
     """Crossings whose channels are in a probe order: see `Crossings`."""
 
     order: ProbeOrder

@@ -18,13 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strandline.engine.idleness.state import StatusChange
 from strandline.engine.position.axis import TICK_RANK, Axis
-from strandline.engine.position.clock import Clock
 from strandline.engine.position.of_two import InputAxis
-from strandline.engine.watermark.by_steps import StepCrossings
 from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
-from strandline.engine.watermark.probe_order import ProbeOrder
 
 _RANKS = 2**32
 
@@ -40,12 +36,6 @@ class InputCrossings:
 
     crossings: Crossings
     axis: InputAxis
-
-    @property
-    def changes(self) -> tuple[StatusChange, ...]:
-        """When the input as a whole went idle or active."""
-        crossings = self.crossings
-        return crossings.kept.changes if isinstance(crossings, StepCrossings) else ()
 
     def reached(
         self,
@@ -70,9 +60,10 @@ class InputCrossings:
     @cached_property
     def _idle(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """The places at which the input goes idle, and at which it becomes active."""
-        places = [self.place(one.seen_from, one.rank) for one in self.changes]
-        starts = [at for at, one in zip(places, self.changes, strict=True) if one.idle]
-        ends = [at for at, one in zip(places, self.changes, strict=True) if not one.idle]
+        places = [self.place(one.seen_from, one.rank) for one in self.crossings.changes]
+        changes = list(zip(places, self.crossings.changes, strict=True))
+        starts = [at for at, one in changes if one.idle]
+        ends = [at for at, one in changes if not one.idle]
         return _array(starts), _array([*ends, _never(self.axis.both)][: len(starts)])
 
     def place(self, instant: int, rank: int) -> int:
@@ -81,7 +72,7 @@ class InputCrossings:
 
 
 @dataclass(frozen=True)
-class CrossingsOfTwo:
+class CrossingsOfTwo(Crossings):
     """When the combined watermark of two inputs reached thresholds.
 
     Attributes:
@@ -96,10 +87,6 @@ class CrossingsOfTwo:
     def axis(self) -> Axis:
         """The axis of both inputs."""
         return self.left.axis.both
-
-    def in_order(self, order: ProbeOrder) -> CrossingsOfTwo:
-        """Itself: each input has a probe order of its own."""
-        return self
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -122,7 +109,7 @@ class CrossingsOfTwo:
         inputs = (self.left, self.right)
         reached, past = sorted(one.crossings.watermark_reached(horizon_ms) for one in inputs)
         past += 1
-        if not any(one.changes for one in inputs):
+        if not any(one.crossings.changes for one in inputs):
             return reached
         while past - reached > 1:
             asked = (reached + past) // 2
@@ -130,10 +117,10 @@ class CrossingsOfTwo:
             reached, past = (asked, past) if seen[0] < self.axis.end else (reached, asked)
         return reached
 
-    def without_dropped_end(self, clock: Clock) -> Clock:
-        """See `Crossings.without_dropped_end`: the end is dropped if one input drops it."""
-        ended = self.left.crossings.without_dropped_end(clock)
-        return ended if ended == clock else self.right.crossings.without_dropped_end(clock)
+    @property
+    def drops_end(self) -> bool:
+        """See `Crossings`: both inputs drop it."""
+        return self.left.crossings.drops_end and self.right.crossings.drops_end
 
     def reached(
         self,

@@ -25,7 +25,7 @@ from strandline.engine.timeline import (
     channel_days_of,
     concatenated,
 )
-from strandline.model.intervals import DAY_MS, EVERYTHING, day_of, midnight_of
+from strandline.model.intervals import EVERYTHING, day_of
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -66,7 +66,7 @@ def with_ends(timeline: Timeline, spec: PipelineSpec, axis: Axis) -> Timeline:
 def _cells(ends: list[End], spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
     """The cells of retirements: without a slot and without records."""
     offered = pd.Series([MAX_WATERMARK] * len(ends), dtype="Int64")
-    over = [axis.first_of(midnight_of(end.day) + DAY_MS) for end in ends]
+    over = [axis.end_of(end.day) for end in ends]
     pending = [
         axis.interval_ms is not None and end.seen_from >= at
         for end, at in zip(ends, over, strict=True)

@@ -46,7 +46,7 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
 
 def _at_end(day: date, history: History) -> pd.DataFrame:
     """The offers of the end of the input, for channels that have joined by the end of a day."""
-    over = history.axis.first_of(midnight_of(day) + DAY_MS)
+    over = history.axis.end_of(day)
     joined = [number for number, at in enumerate(history.crossings.joined) if at < over]
     return pd.DataFrame({"number": joined, "rank": joined, "candidate_ms": MAX_WATERMARK})
 

@@ -15,14 +15,13 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import first_of_cases, from_arrow, long, union_by_name
 from strandline.engine.history.history import History
-from strandline.engine.history.known_records import known_records
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import first_of, tick_after
 from strandline.engine.watermark.retired import ends_of
 from strandline.engine.watermark_values.across_days import carried
 from strandline.engine.watermark_values.emissions import CARRIED, UNTIL, Emissions
-from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, day_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 
@@ -123,7 +122,7 @@ class _Offers:
             for day in self.days
             for end in [*(at for at in self._joins if self._day_of(at) == day), axis.never]
             for channel, joined in zip(order.channels, order.joined, strict=True)
-            if joined < min(end, axis.first_of(midnight_of(day) + DAY_MS))
+            if joined < min(end, axis.end_of(day))
         ]
         return from_arrow(
             self.rows.sparkSession,
@@ -205,7 +204,7 @@ def _own_and_carried(
     names = (F.lit(channel) for channel in history.crossings.channels)
     channels = F.array(*names).cast("array<string>")
     own = (
-        known_records(records, history, clock.horizon_ms, days)
+        history.known(records, clock.horizon_ms, days)
         .select(
             c.ARRIVAL_DAY,
             c.CHANNEL,

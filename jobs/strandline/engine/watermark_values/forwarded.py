@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
-from strandline.engine.history.advance_days import advance_days
 from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.position.axis import Axis
@@ -33,7 +32,7 @@ from strandline.spec.chained import ResultsSpec
 
 
 @dataclass(frozen=True)
-class ForwardedCrossings:
+class ForwardedCrossings(Crossings):
     """The crossings of the other pipeline, also for thresholds outside its grid: see `Crossings`.
 
     Attributes:
@@ -91,9 +90,10 @@ class ForwardedCrossings:
         """See `Crossings.days_of_steps`."""
         return self._own.days_of_steps(horizon_ms)
 
-    def without_dropped_end(self, clock: Clock) -> Clock:
-        """See `Crossings.without_dropped_end`."""
-        return self._own.without_dropped_end(clock)
+    @property
+    def drops_end(self) -> bool:
+        """See `Crossings`."""
+        return self._own.drops_end
 
     @property
     def _own(self) -> Crossings:
@@ -149,7 +149,7 @@ class ForwardedCrossings:
         clock = Clock(horizon_ms, ended)
         days: set[date] = set()
         for within in ranges_around(thresholds):
-            days.update(advance_days(history, within, clock))
+            days.update(history.advance_days(within, clock))
         emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
         asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})
         rows = emitted.crossings(from_arrow(self.spark, asked)).select(

@@ -83,7 +83,7 @@ class InputEmissions:
             return F.when(earlier, long(everything)).when(same, channel + base)
 
         crossings = self.place.crossings
-        if isinstance(crossings, StepCrossings) and crossings.kept.tick_rank:
+        if isinstance(crossings, StepCrossings) and crossings.tick_rank:
             ticks = seen(on_tick=True, base=TICK_RANK, everything=AFTER_CHANNELS)
             at_once = seen(on_tick=False, base=0, everything=TICK_RANK - 1)
             return F.coalesce(ticks, at_once, F.lit(-1))
@@ -147,7 +147,7 @@ class _Change(NamedTuple):
 def _changes_up_to(place: InputCrossings, days: Sequence[date]) -> list[_Change]:
     """The status changes on some days, and the last one before them."""
     changes = []
-    for one in place.changes:
+    for one in place.crossings.changes:
         at, rank = place.axis.seen_from(one.seen_from), place.axis.rank_of(one.rank)
         changes.append(_Change(at, rank, day_of(place.axis.both.event_ms(at, rank)), one.idle))
     first, last = (min(days), max(days)) if days else (date.max, date.min)

@@ -11,7 +11,7 @@ from strandline.engine.frames import long
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import floor
 from strandline.engine.results.aggregates import Partial
-from strandline.engine.results.rows import window_columns
+from strandline.engine.results.rows import window_rows
 from strandline.engine.windows.assign import fires_at_once, is_accepted
 from strandline.spec.pipeline import PipelineSpec
 
@@ -30,16 +30,10 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFram
     filled = counted.where(F.col("records") > 0)
     on_time = F.col("records") > F.col("late_accepted")
     fired_at = F.greatest(F.col(c.FIRE_AT), F.when(~on_time, F.col(c.FIRST_ARRIVAL)))
-    return filled.join(F.broadcast(windows), c.WINDOW).select(
-        *window_columns(c.SLOT, c.SLOT_END, spec),
-        "records",
-        "late_accepted",
-        (F.col("late_accepted") + on_time.cast("bigint")).alias("firings"),
-        F.col(c.SLOT_STATE).alias("state"),
-        F.timestamp_millis(fired_at).alias("fired_at"),
-        F.timestamp_millis(c.CLOSE_AT).alias("closed_at"),
-        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-    )
+    firings = F.col("late_accepted") + on_time.cast("bigint")
+    rows = filled.join(F.broadcast(windows), c.WINDOW).withColumn("firings", firings)
+    state, closed_at = F.col(c.SLOT_STATE), F.col(c.CLOSE_AT)
+    return window_rows(rows, (c.SLOT, c.SLOT_END), state, fired_at, closed_at, spec)
 
 
 def by_slot(counted: DataFrame) -> DataFrame:

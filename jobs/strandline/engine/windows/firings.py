@@ -15,10 +15,10 @@ from strandline.engine import columns as c
 from strandline.engine.columns import window_of
 from strandline.engine.frames import long, union_by_name
 from strandline.engine.history.history import History
-from strandline.engine.records.at_arrival import advance_column, arrival_probe
+from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
-from strandline.engine.results.rows import fired_with, numbered, window_columns
+from strandline.engine.results.rows import as_probes, firing_columns, numbered, placed
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
 from strandline.spec.pipeline import PipelineSpec
@@ -38,9 +38,15 @@ def firings(
         emitted: the emissions of the days on which something fires.
         history: everything observed below the horizon.
     """
-    spec = history.spec
-    placed = _placed(contents.join(F.broadcast(windows), c.WINDOW), spec)
-    return numbered(emitted.at(placed).select(*_columns(spec), FIRING), [FIRING], spec).drop(FIRING)
+    spec, by_watermark, end = history.spec, F.col(FIRING) == 0, F.col(c.SLOT_END)
+    fired = contents.join(F.broadcast(windows), c.WINDOW).withColumns(
+        {c.START: F.col(c.SLOT), c.END: end}
+    )
+    # a watermark fires by rising times, a record its newest window first
+    probes = as_probes(placed(fired, by_watermark, F.col(c.FIRE_AT), (end, -end), spec))
+    timing = F.when(by_watermark, "ON_TIME").otherwise("LATE")
+    rows = emitted.at(probes).select(*firing_columns(timing, spec), FIRING)
+    return numbered(rows, [FIRING], spec).drop(FIRING)
 
 
 def contents_of_firings(
@@ -105,42 +111,3 @@ def _with_last(units: DataFrame, spec: PipelineSpec) -> DataFrame:
     last_late = F.max(F.nullif(FIRST_FIRING, long(0))).over(of_window)
     at_end = F.when(F.col(c.FIRE_AT).isNotNull(), long(0))
     return units.withColumn(LAST_FIRING, F.greatest(at_end, last_late))
-
-
-def _placed(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Firings with the position of the watermark advance, or of the record, that causes them."""
-    at_arrival = arrival_probe(spec)
-    fired_on = F.timestamp_millis(c.FIRE_AT).cast("date")
-    return firings.withColumns(
-        {
-            c.SEEN_FROM: _by_watermark_or_record(F.col(c.FIRE_FROM), at_arrival[c.SEEN_FROM]),
-            c.RANK: _by_watermark_or_record(F.col(c.RANK), at_arrival[c.RANK]),
-            c.ARRIVAL_DAY: _by_watermark_or_record(fired_on, F.col(c.ARRIVAL_DAY)),
-        }
-    ).withColumn("order_rank", F.col(c.RANK))
-
-
-def _columns(spec: PipelineSpec) -> list[Column]:
-    """The columns of `windows.firings`, but for the numbers of the firings."""
-    fired_at = F.timestamp_millis(_by_watermark_or_record(F.col(c.FIRE_AT), F.col(c.ARRIVAL)))
-    # a watermark fires by rising times, a record its newest window first
-    order_window = _by_watermark_or_record(F.col(c.SLOT_END), -F.col(c.SLOT_END))
-    return [
-        *window_columns(c.SLOT, c.SLOT_END, spec),
-        F.col("records"),
-        F.when(F.col(FIRING) == 0, "ON_TIME").otherwise("LATE").alias("timing"),
-        fired_at.alias("fired_at"),
-        F.col(c.RECORD_ID).alias("fired_by"),
-        fired_with(F.col(FIRING) == 0, F.col(c.SLOT_END) - 1),
-        F.col(c.SEEN_FROM).cast("decimal(38,0)").alias("order_instant"),
-        F.col("order_rank"),
-        F.col(c.SEQUENCE).alias("order_sequence"),
-        F.col(c.TS).alias("order_ts_ms"),
-        order_window.alias("order_window_ms"),
-        F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
-    ]
-
-
-def _by_watermark_or_record(by_watermark: Column, by_record: Column) -> Column:
-    """The value for a firing by the watermark, or the one for a firing by a record."""
-    return F.when(F.col(FIRING) == 0, by_watermark).otherwise(by_record)

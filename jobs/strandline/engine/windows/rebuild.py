@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
 from strandline.engine.frames import computed
-from strandline.engine.history.first_records import in_probe_order
 from strandline.engine.history.history import History
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.identity import identity
@@ -96,7 +95,7 @@ class GridRebuild(Rebuild):
     @cached_property
     def _probed(self) -> History:
         """The history with its channels in probe order, on which the reports of firings depend."""
-        return in_probe_order(self.records, self.history)
+        return self.history.in_probe_order(self.records)
 
     def _emissions_probed(self, days: list[date]) -> Emissions:
         return emissions(self.spark, self.records, self._probed, self.clock, days)

@@ -12,9 +12,8 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
 from strandline.engine.frames import collected
-from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CELL_COLUMNS, CellQuery, Observed
-from strandline.engine.watermark import cell_rows
+from strandline.engine.watermark import cell_facts
 from strandline.engine.whole_numbers import to_pandas
 from strandline.lake.publish.staging import Staging
 from strandline.lake.sessions.protocol import session_of
@@ -36,15 +35,12 @@ class StagedCells:
     files: ds.Dataset
 
     @classmethod
-    def written(
-        cls, observed: DataFrame, axis: Axis, staging: Staging, *, at_hand: int
-    ) -> StagedCells | Observed:
-        """Stage the counted cells, sorted by slot and threshold within each day.
+    def written(cls, cells: DataFrame, staging: Staging, *, at_hand: int) -> StagedCells | Observed:
+        """Stage cells as `observe` counts them, sorted by slot and threshold within each day.
 
         At most `at_hand` cells are read back, so that the driver computes the facts of their days;
         for more cells Spark computes them by three jobs.
         """
-        cells = cell_rows.cell_rows(observed, axis)
         folder, session = staging.uri(CELLS), session_of(staging.spark)
         (
             cells.repartition("arrival_date")
@@ -63,9 +59,9 @@ class StagedCells:
             return Observed(to_pandas(files.to_table(columns=[*CELL_COLUMNS])))
         staged = session.parquet(staging.spark.read.schema(cells.schema), folder)
         return cls(
-            collected(cell_rows.channel_days(staged)),
-            collected(cell_rows.day_map(staged)),
-            collected(cell_rows.malformed(staged)),
+            collected(cell_facts.channel_days(staged)),
+            collected(cell_facts.day_map(staged)),
+            collected(cell_facts.malformed(staged)),
             files,
         )
 

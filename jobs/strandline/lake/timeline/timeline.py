@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from strandline.engine.idleness.kept_steps import KnownSteps, StepDays
 from strandline.engine.idleness.state import SourceState, StatusChange
 from strandline.engine.idleness.steps import steps_from
 from strandline.engine.position.axis import Axis
@@ -22,6 +21,7 @@ from strandline.engine.timeline import (
     MALFORMED_COLUMNS,
     CellQuery,
 )
+from strandline.engine.watermark.by_steps import KnownSteps, StepDays
 from strandline.engine.whole_numbers import to_pandas
 from strandline.lake.timeline.rows import TimelineTable, cells_wanted
 from strandline.model.facts import DayFacts

@@ -8,20 +8,16 @@ from typing import NoReturn
 
 import pandas as pd
 
-from strandline.engine.history.by_input import FreshOfTwo, NamedInput, OfInput
-from strandline.engine.history.first_records import in_probe_order
+from strandline.engine.history.by_input import FreshOfTwo, OfInput
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.history.inputs import HistoryOfTwo, Input
-from strandline.engine.history.observed import ObservedDay, assemble_history
-from strandline.engine.history.union import (
-    assemble_history_of_two,
-    none_of_two,
-    observe_days_of_two,
-    sources_of,
-)
+from strandline.engine.history.observed import ObservedDay, assemble_history, observe_days
 from strandline.engine.history.violations import violations
+from strandline.engine.idleness.source import Source
+from strandline.engine.idleness.union import Union
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CombinedTimeline
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.watermark_values.forwarded import history_behind
 from strandline.errors import InputError
 from strandline.lake.landing.joined_landing import JoinedLanding
@@ -64,7 +60,12 @@ def observe_landing(
         history = history_behind(landing.spark, landing.spec, timeline, upstream)
     else:
         history = assemble_history(
-            timeline, spec, axis, found.steps, found.observed_steps, horizon_ms=horizon_ms
+            timeline,
+            spec,
+            Source(spec, axis),
+            found.steps,
+            found.observed_steps,
+            horizon_ms=horizon_ms,
         )
     observation = Observation(
         history, days.whole, days.partial, found.fresh, {"": found}, found.observed_steps, status
@@ -91,8 +92,7 @@ def _observe_two(
         )
         for name, one in landing.inputs.items()
     }
-    left, right = (NamedInput(one.fresh, name) for name, one in found.items())
-    fresh = FreshOfTwo(left, right)
+    fresh = FreshOfTwo(*(one.fresh for one in found.values()))
     timeline = CombinedTimeline(_known(status.timeline, spec, days), fresh)
     if of_pairs is not None:
         history, observed_steps = _pairs(landing, of_pairs, axis, timeline, found, days)
@@ -122,7 +122,7 @@ def _pairs(
         history = assemble_history(
             OfInput(timeline, name),
             one.spec,
-            landing.axis_of(name, axis),
+            Source(one.spec, landing.axis_of(name, axis)),
             found[name].steps,
             found[name].observed_steps,
             horizon_ms=days.horizon_ms,
@@ -144,20 +144,18 @@ def _behind_one_valve(
     """Observe windows over both sources, whose channels share one valve."""
     spec = landing.spec
     left, right = (landing.axis_of(name, axis) for name in landing.inputs)
-    sources = sources_of(spec, (left, right))
+    source = Union.of(spec, (left, right))
     kept = read_steps(
         status.timeline,
         axis,
         before_ms=days.first_ms,
         under=spec.timeline_fingerprint,
         name="",
-        nothing=none_of_two(sources),
+        nothing=KnownSteps.none(source),
     )
     records, horizon_ms = {name: one.records for name, one in found.items()}, days.horizon_ms
-    observed_steps = [*observe_days_of_two(records, sources, timeline.fresh, kept, horizon_ms)]
-    history = assemble_history_of_two(
-        timeline, spec, sources, kept, observed_steps, horizon_ms=horizon_ms
-    )
+    observed_steps = [*observe_days(source, records, timeline.fresh, kept, horizon_ms)]
+    history = assemble_history(timeline, spec, source, kept, observed_steps, horizon_ms=horizon_ms)
     return history, observed_steps
 
 
@@ -174,7 +172,7 @@ def _upstream_of(
         source, staging.beside("_upstream"), axis, horizon_ms, status.of_an_earlier_landing
     )
     records = source.records(axis, observation.history.days.rebuilt)
-    return Upstream(records, in_probe_order(records, observation.history))
+    return Upstream(records, observation.history.in_probe_order(records))
 
 
 def _known(table: TimelineTable, spec: PipelineSpec, days: DaysToObserve) -> StoredTimeline:

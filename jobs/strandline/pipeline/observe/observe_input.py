@@ -10,12 +10,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history.observed import ObservedDay, cells_of, observe_days
-from strandline.engine.idleness.kept_steps import KnownSteps
+from strandline.engine.frames import collected
+from strandline.engine.history.observed import ObservedDay, observe_days
+from strandline.engine.idleness.source import Source
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import lies_in_its_day
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.timeline import Fresh, Observed, empty_cells
+from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.watermark.cells import observe
 from strandline.lake.landing.landing import Landing
 from strandline.lake.publish.staging import Staging
@@ -23,6 +25,7 @@ from strandline.lake.timeline.staged_cells import StagedCells
 from strandline.lake.timeline.timeline import read_steps
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.observe.landing_status import LandingStatus
+from strandline.spec.pipeline import channel_of
 
 _AT_ONCE = 1_000_000
 """The largest number of cells on the driver; so many rows cannot have more cells."""
@@ -76,7 +79,7 @@ class ObservedInput:
 
     Attributes:
         records: its rows of the days, as far as they are known.
-        fresh: the cells of these rows.
+        fresh: the cells of these rows, channels prefixed with the name of the source.
         steps: the stored steps of its channels; None: its channels cannot go idle.
         observed_steps: the steps on the days observed now.
     """
@@ -112,18 +115,19 @@ def observe_input(
     """
     spec = landing.spec
     records = known_rows(landing, axis, days.every, days.horizon_ms)
-    fresh = _cells_of(records, landing, axis, staging, days, status)
+    fresh = _cells_of(records, landing, axis, staging, days, status, name)
     if not (spec.watermark.idleness_in_effect and own_watermark):
         return ObservedInput(records, fresh)
+    source = Source(spec, axis)
     kept = read_steps(
         status.timeline,
         axis,
         before_ms=days.first_ms,
         under=fingerprint,
         name=name,
-        nothing=KnownSteps.none(spec, axis),
+        nothing=KnownSteps.none(source),
     )
-    observed_steps = observe_days(records, spec, axis, fresh, kept, days.horizon_ms, name=name)
+    observed_steps = observe_days(source, {name: records}, fresh, kept, days.horizon_ms, name=name)
     return ObservedInput(records, fresh, kept, list(observed_steps))
 
 
@@ -147,14 +151,17 @@ def _cells_of(
     staging: Staging,
     days: DaysToObserve,
     status: LandingStatus,
+    name: str,
 ) -> Fresh:
     """The cells of the days; if there are many rows, staged unless the cells are few."""
     if not days.every:
         return Observed(empty_cells())
+    cells = observe(records, landing.spec, axis)
+    if name:
+        cells = cells.withColumn("channel", F.concat(F.lit(channel_of(name, "")), "channel"))
     if _is_much(status, days):
-        cells = observe(records, landing.spec, axis)
-        return StagedCells.written(cells, axis, staging, at_hand=_AT_ONCE)
-    return Observed(cells_of(records, landing.spec, axis))
+        return StagedCells.written(cells, staging, at_hand=_AT_ONCE)
+    return Observed(collected(cells))
 
 
 def _is_much(status: LandingStatus, days: DaysToObserve) -> bool:

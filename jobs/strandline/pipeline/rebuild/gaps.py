@@ -249,11 +249,8 @@ class _First:
     def _event_dates(self, within: TimeRange) -> list[int]:
         """The midnights of the dates that hold event times of windows which start in a range."""
         days = self.observation.history.days
-        events, day_map = days.events_of(within), days.day_map
-        inside = (day_map["largest_ts_ms"] >= events.start_ms) & (
-            day_map["least_ts_ms"] < events.end_ms
-        )
-        return sorted({midnight_of(day) for day in day_map.loc[inside.astype(bool), "event_date"]})
+        inside = days.rows_of(days.events_of(within))
+        return sorted({midnight_of(day) for day in inside["event_date"]})
 
     def _first_rebuilt(self, dates: TimeRange, within: TimeRange) -> int | None:
         history, landing = self.observation.history, self.ctx.landing

@@ -19,7 +19,6 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar, with_windows
 from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History
-from strandline.engine.history.known_records import known_records
 from strandline.engine.kind import kind_of
 from strandline.engine.late_for_kept import late_for_kept
 from strandline.engine.position.axis import Axis
@@ -197,7 +196,7 @@ class _Arrivals:
     @cached_property
     def _counted(self) -> DataFrame:
         """The known records of these windows and days."""
-        known = known_records(self._landed, self.history, self.clock.horizon_ms, self._days)
+        known = self.history.known(self._landed, self.clock.horizon_ms, self._days)
         return known.where(kind_of(self.ctx.spec).counts_in(self.kept.windows))
 
 

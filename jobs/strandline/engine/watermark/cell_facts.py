@@ -1,55 +1,15 @@
-"""Cells with the timeline's column names, and the facts of days, computed by the executors.
+"""The facts of days from their cells, computed by the executors.
 
-The column form of `timeline.cells_from`, `channel_days_of`, `day_map_of` and `malformed_of`, for
-days with too many cells for the driver.
+The column form of `timeline.channel_days_of`, `day_map_of` and `malformed_of`, for days with too
+many cells for the driver.
 """
 
 from __future__ import annotations
 
-from decimal import Decimal
-
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.engine import columns as c
 from strandline.engine.frames import fields_of
-from strandline.engine.position.axis import LEAST_SEQUENCE, Axis
-
-_NAMES = {
-    "arrival_date": c.ARRIVAL_DAY,
-    "reason": c.REASON,
-    "channel": c.CHANNEL,
-    "event_date": c.EVENT_DATE,
-    "slot_ms": c.SLOT,
-    "threshold_ms": c.THRESHOLD,
-    "pending": c.PENDING,
-    "records": c.RECORDS,
-    "least_ts_ms": c.LEAST_TS,
-    "largest_ts_ms": c.LARGEST_TS,
-    "largest_end_ms": c.LARGEST_END,
-    "largest_candidate_ms": c.LARGEST_CANDIDATE,
-    "last_arrival_ms": c.LAST_ARRIVAL,
-    "arrival_hours": c.ARRIVAL_HOURS,
-}
-
-
-def cell_rows(observed: DataFrame, axis: Axis) -> DataFrame:
-    """The cells counted by `observe`; columns `CELL_COLUMNS`."""
-    arrival, sequence = _parts(F.col(c.FIRST_INSTANT), axis)
-    return observed.select(
-        *(F.col(ours).alias(name) for name, ours in _NAMES.items()),
-        arrival.cast("bigint").alias("first_arrival_ms"),
-        sequence.cast("bigint").alias("first_sequence"),
-    )
-
-
-def _parts(instant: Column, axis: Axis) -> tuple[Column, Column]:
-    """The arrival and the sequence of an instant; the sequence is null where it does not count."""
-    if not axis.sequenced:
-        return instant, F.lit(None)
-    scale = F.lit(Decimal(axis.scale))
-    rest = F.pmod(instant, scale)
-    return F.call_function("div", instant - rest, scale), rest + F.lit(Decimal(LEAST_SEQUENCE))
 
 
 def channel_days(cells: DataFrame) -> DataFrame:
