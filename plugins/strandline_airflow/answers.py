@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from strandline.cli.answer_file import VARIABLE
+from strandline.cli.answer_file import JSON_FILE_VARIABLE
 
-NO_FILE = {VARIABLE: "/dev/null"}
+NO_FILE = {JSON_FILE_VARIABLE: "/dev/null"}
 """Environment variables of a command on another machine, whose document is not written."""
 
 
@@ -25,7 +25,7 @@ class AnswerFile:
     @property
     def environment(self) -> dict[str, str]:
         """The environment variables that name the file to the command."""
-        return {VARIABLE: str(self.path)}
+        return {JSON_FILE_VARIABLE: str(self.path)}
 
     def read(self, secret: str | None = None) -> Any:
         """The document; None if the command has written none, or was killed while it wrote.

@@ -6,7 +6,8 @@ one element of the argument list; it is never read as a template, an option or a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -31,22 +32,22 @@ _BY_ASSET = {"asset_triggered", "asset_materialization"}
 _PREVIEW_ROWS = 100
 """Rows of each kind in a preview, which is kept in the task's log and in Airflow's database."""
 Rendered = Callable[..., Any]
-"""A template field that is a callable: Airflow calls it with the context."""
+"""The value of a template field: a function that Airflow calls with the context to render it."""
 
 
 def advance_request(pipeline: str) -> Rendered:
     """The arguments of `strandline advance` up to the DAG run's horizon."""
 
     def argv(context: Context, **_: object) -> list[str]:
-        with _Refusing():
+        with _fail_on_input_error():
             to = horizon_of(
                 context["params"],
                 partition_date=context.get("partition_date"),
                 data_interval_end=context.get("data_interval_end"),
                 run_after=_triggered_at(context),
             )
-        may = _allowed(context["params"])
-        return [pipeline, f"--to={to}", *may, "--json", *_requested_as(context)]
+        flags = _flags(context["params"])
+        return [pipeline, f"--to={to}", *flags, "--json", *_provenance(context)]
 
     return argv
 
@@ -71,14 +72,15 @@ def publish_request(context: Context, **_: object) -> list[str]:
 
 
 def prepared_by(context: Context) -> Mapping[str, Any]:
-    """The JSON document of the task `prepare`.
+    """The JSON document in the XCom of the task `prepare`.
 
     Raises:
-        AirflowFailException: the task has left none, or one without the run's id.
+        AirflowFailException: there is no XCom, or it lacks the status, pipeline or run's id.
     """
     answer = context["ti"].xcom_pull(task_ids=PREPARE)
     if not (isinstance(answer, Mapping) and {"status", "pipeline", "run_id"} <= answer.keys()):
-        raise AirflowFailException(f"the task {PREPARE} has not said what it prepared: clear it")
+        problem = f"the task {PREPARE} has left no result (XCom): clear it, so that it runs again"
+        raise AirflowFailException(problem)
     return answer
 
 
@@ -123,24 +125,24 @@ class Requests:
 
         def argv(context: Context, **_: object) -> list[str]:
             params = context["params"]
-            with _Refusing():
+            with _fail_on_input_error():
                 asked = range_of(params)
             return [
                 self.spec(context).pipeline,
                 f"--start={asked.start}",
                 f"--end={asked.end}",
                 *([f"--as-of={asked.as_of}"] if asked.as_of else []),
-                *(_shown_first(params) if prepare else ()),
+                *(_dry_or_prepared(params) if prepare else ()),
                 *_overrides(params),
-                *_allowed(params),
+                *_flags(params),
                 f"--reason={params['reason']}",
                 "--json",
-                *_requested_as(context),
+                *_provenance(context),
             ]
 
         return argv
 
-    def reported(self, context: Any) -> list[str]:
+    def pipelines_to_report(self, context: Any) -> list[str]:
         """The names of the pipelines to report on.
 
         The pipeline of the param; else the pipelines whose asset events triggered the DAG run;
@@ -153,7 +155,7 @@ class Requests:
         names = self._specs()
         return [name for name in names if not triggered or published_asset(name).name in triggered]
 
-    def maintained(self, context: Context, **_: object) -> str:
+    def pipeline_to_maintain(self, context: Context, **_: object) -> str:
         """The name in the param `pipeline`, or `ALL`."""
         return ALL if context["params"]["pipeline"] == ALL else self.pipeline(context)
 
@@ -172,11 +174,11 @@ class Requests:
             AirflowFailException: no valid pipeline has this name.
         """
         specs = self._specs()
-        with _Refusing():
+        with _fail_on_input_error():
             return specs[pipeline_of(context["params"], specs)]
 
     def _specs(self) -> Mapping[str, PipelineSpec]:
-        with _Refusing():
+        with _fail_on_input_error():
             folder = pipelines_folder(self.folder)
         return read_catalogue(folder).specs
 
@@ -201,14 +203,14 @@ def _triggered_at(context: Context) -> datetime | None:
     return dag_run.run_after if dag_run.run_type.value in _BY_ASSET else None
 
 
-def _allowed(params: Mapping[str, Any]) -> list[str]:
-    """The flags of the run that are switched on."""
+def _flags(params: Mapping[str, Any]) -> list[str]:
+    """The boolean options of a run that the params switch on, such as `--force`."""
     names = ("allow_removals", "force", "recreate")
     return [f"--{name.replace('_', '-')}" for name in names if params.get(name)]
 
 
-def _shown_first(params: Mapping[str, Any]) -> list[str]:
-    """The options of a run that publishes nothing: it is prepared, or only previewed."""
+def _dry_or_prepared(params: Mapping[str, Any]) -> list[str]:
+    """The options of a run that publishes nothing: `--dry-run` or `--prepare`, and its preview."""
     how = "--dry-run" if params.get("preview") else "--prepare"
     return [how, f"--preview-rows={_PREVIEW_ROWS}"]
 
@@ -219,7 +221,7 @@ def _overrides(params: Mapping[str, Any]) -> list[str]:
     return [f"--{name.replace('_', '-')}={params[name]}" for name in names if params.get(name)]
 
 
-def _requested_as(context: Context) -> list[str]:
+def _provenance(context: Context) -> list[str]:
     dag_run = context["dag_run"]
     return [
         f"--run-key={dag_run.dag_id}/{dag_run.run_id}",
@@ -232,11 +234,10 @@ def _requester(context: Context) -> str:
     return f"airflow: {dag_run.triggering_user_name or dag_run.run_type.value}"
 
 
-class _Refusing:
-    """Turns an InputError into a failure without retries, since the params will not change."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, InputError):
-            raise AirflowFailException(str(error)) from None
+@contextmanager
+def _fail_on_input_error() -> Iterator[None]:
+    """Turn an InputError into a failure without retries: a retry would have the same params."""
+    try:
+        yield
+    except InputError as error:
+        raise AirflowFailException(str(error)) from None

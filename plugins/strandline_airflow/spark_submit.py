@@ -38,20 +38,20 @@ class SparkSubmitRunner:
         self._log = log
         self._spark_connection = spark_connection
         self._submit = submit
-        self.operator: _Submitting | None = None
+        self.operator: _NestedSparkSubmitOperator | None = None
 
     def run(self, spec: SubmitSpec, context: Context) -> Any:
         """See Runner."""
         self._require_connection()
         arguments: dict[str, Any] = {"conn_id": self._spark_connection, **as_spark_submit(spec)}
-        self.operator = _Submitting(
+        self.operator = _NestedSparkSubmitOperator(
             task_id="submit", is_short=spec.is_short, **{**arguments, **self._submit}
         )
         with answer_file() as file:
-            self._submitted(self.operator.hook(file), file, spec, context)
+            self._submit_and_wait(self.operator.build_hook(file), file, spec, context)
             return file.read()
 
-    def _submitted(
+    def _submit_and_wait(
         self, hook: SparkSubmitHook, file: AnswerFile, spec: SubmitSpec, context: Context
     ) -> None:
         """Submit the application, and wait for its end.
@@ -60,7 +60,7 @@ class SparkSubmitRunner:
             AirflowException: see Runner.
         """
         try:
-            # as the task runner calls it: called by its name it would warn that it is nested
+            # unwrapped as by Airflow's task runner: else Airflow warns of a nested operator
             inspect.unwrap(SparkSubmitOperator.execute)(self.operator, context)
         except AirflowException:
             exit_code = hook._submit_sp.returncode if hook._submit_sp else None
@@ -93,53 +93,53 @@ class SparkSubmitRunner:
             raise AirflowFailException(problem) from None
 
 
-class _Submitting(SparkSubmitOperator):
+class _NestedSparkSubmitOperator(SparkSubmitOperator):
     """The provider's operator with the command's settings, executed inside another operator."""
 
     def __init__(self, *, is_short: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._is_short = is_short
 
-    def hook(self, file: AnswerFile) -> SparkSubmitHook:
-        """The hook that submits the application.
+    def build_hook(self, file: AnswerFile) -> SparkSubmitHook:
+        """The provider's hook with Strandline's defaults; the pipeline and the connection win.
 
         Args:
             file: the file for the command's JSON document, if the driver runs on this machine.
         """
         self._hook = hook = self._get_hook()
         master = str(hook._connection["master"])
-        own = local_settings(short=self._is_short) if _is_here(master) else cluster_settings()
-        if _is_here(master) or master.startswith("spark://"):  # the driver is a child of the task
-            python = _drivers_python()
-            own |= {DRIVERS_PYTHON: python}
-            hook._env_vars = {**_path_to_spark(python), **(hook._env_vars or {})}
-        hook._conf = {**own, **(hook._conf or {})}
-        is_elsewhere = hook._connection["deploy_mode"] == "cluster"
-        answer = NO_FILE if is_elsewhere else file.environment
+        defaults = local_settings(short=self._is_short) if _is_local(master) else cluster_settings()
+        if _is_local(master) or master.startswith("spark://"):  # the driver is a child of the task
+            python = _driver_python()
+            defaults |= {DRIVERS_PYTHON: python}
+            hook._env_vars = {**_environment_of_driver(python), **(hook._env_vars or {})}
+        hook._conf = {**defaults, **(hook._conf or {})}
+        is_cluster_mode = hook._connection["deploy_mode"] == "cluster"
+        answer = NO_FILE if is_cluster_mode else file.environment
         hook._env_vars = {**(hook._env_vars or {}), **answer}
         hook._last_submit_log_lines = deque(maxlen=LINES_KEPT)  # it keeps 20 by itself
         return hook
 
 
-def _is_here(master: str) -> bool:
+def _is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def _path_to_spark(python: str) -> dict[str, str]:
-    """A PATH that ends with this environment's `spark-submit`, and the Python that finds Spark."""
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(_programs())])
+def _environment_of_driver(python: str) -> dict[str, str]:
+    """PATH, with this environment's `spark-submit` last, and the Python that it finds Spark by."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(_bin_folder())])
     return {"PATH": path, _PYTHON: python}
 
 
-def _drivers_python() -> str:
-    """The setting of the driver's Python: the one that has the command.
+def _driver_python() -> str:
+    """The driver's Python: PYSPARK_DRIVER_PYTHON, else the Python beside the `strandline` command.
 
-    The environment variable alone is not enough: if the workers' Python is set, Spark uses it for
-    the driver, too, before it reads the variable.
+    It is given to Spark as a setting as well, since Spark prefers a pipeline's setting of the
+    workers' Python to the environment variable.
     """
-    beside = _programs() / "python"
-    return os.environ.get(_PYTHON) or (str(beside) if beside.exists() else "python3")
+    installed = _bin_folder() / "python"
+    return os.environ.get(_PYTHON) or (str(installed) if installed.exists() else "python3")
 
 
-def _programs() -> Path:
+def _bin_folder() -> Path:
     return settings.executable().parent

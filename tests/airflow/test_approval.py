@@ -126,7 +126,7 @@ def test_where_nothing_can_change_nobody_is_asked_and_nothing_is_published(execu
 def test_a_prepare_that_has_said_nothing_is_not_published(execute, submit):
     from airflow.sdk.exceptions import AirflowFailException
 
-    with pytest.raises(AirflowFailException, match="has not said what it prepared"):
+    with pytest.raises(AirflowFailException, match="has left no result"):
         execute("strandline_reprocess", "publish", FORM, **a_context({}))
     assert submit.calls == []
 

@@ -133,7 +133,7 @@ def test_a_driver_keeps_its_python_whatever_the_pipeline_says_of_its_workers(
     from dataclasses import replace
 
     from strandline_airflow.answers import AnswerFile
-    from strandline_airflow.spark_submit import _Submitting
+    from strandline_airflow.spark_submit import _NestedSparkSubmitOperator
 
     if said:
         monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", said)
@@ -141,8 +141,10 @@ def test_a_driver_keeps_its_python_whatever_the_pipeline_says_of_its_workers(
         monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
     of_workers = replace(SPEC, conf={"spark.pyspark.python": "./environment/bin/python"})
-    operator = _Submitting(task_id="submit", is_short=False, **as_spark_submit(of_workers))
-    hook = operator.hook(AnswerFile(tmp_path))
+    operator = _NestedSparkSubmitOperator(
+        task_id="submit", is_short=False, **as_spark_submit(of_workers)
+    )
+    hook = operator.build_hook(AnswerFile(tmp_path))
     command = hook._build_spark_submit_command(SPEC.entry_point)
     python = said or sys.executable
     assert f"spark.pyspark.driver.python={python}" in command

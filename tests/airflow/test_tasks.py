@@ -324,15 +324,17 @@ def test_a_report_goes_to_the_pipelines_that_published_or_that_the_param_names(b
         asset = Asset(name="strandline_strict", uri="strandline://strict/windows")
 
     everything = {"params": {"pipeline": "(all)"}}
-    assert Requests().reported(everything) == [
+    assert Requests().pipelines_to_report(everything) == [
         "flights",
         "flights_daily",
         "flights_early",
         "flights_hourly",
         "strict",
     ]
-    assert Requests().reported(everything | {"triggering_asset_events": {1: [Event]}}) == ["strict"]
-    assert Requests().reported({"params": {"pipeline": "flights"}}) == ["flights"]
+    assert Requests().pipelines_to_report(
+        everything | {"triggering_asset_events": {1: [Event]}}
+    ) == ["strict"]
+    assert Requests().pipelines_to_report({"params": {"pipeline": "flights"}}) == ["flights"]
 
 
 def test_the_link_leads_to_the_served_report(bag, monkeypatch):

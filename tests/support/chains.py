@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from strandline.engine.frames import from_arrow
 from strandline.engine.history.history import Upstream
 from strandline.engine.history.observed import cells_of
-from strandline.engine.rebuild import Rebuild, Scope, close
+from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.records.results import results_of
@@ -177,7 +177,7 @@ def rebuild_of(session: Any, chain: Stream | Chain) -> Rebuild:
     upstream = Upstream(first.records, first.history.in_probe_order(first.records))
     history = history_behind(session, spec, Observed(cells_of(records, spec, axis)), upstream)
     columns = SourceColumns.of(landing)
-    return close(session, records, columns, history, first.clock, Scope(EVERYTHING))
+    return rebuild_of_scope(session, records, columns, history, first.clock, Scope(EVERYTHING))
 
 
 def answer_of(session: Any, chain: Chain) -> Answer:

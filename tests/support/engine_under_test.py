@@ -18,7 +18,7 @@ from strandline.engine.history.observed import observed_history
 from strandline.engine.history.violations import violations
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.rebuild import Rebuild, Scope, close
+from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
 from strandline.engine.records.days import on_days
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.identity import SourceColumns
@@ -134,7 +134,7 @@ class Engine:
         clock: Clock | None = None,
     ) -> Rebuild:
         known = history or self.history()
-        return close(
+        return rebuild_of_scope(
             self.spark,
             self.observed_records(known),
             SourceColumns.of(self.landing),

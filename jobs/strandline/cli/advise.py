@@ -70,7 +70,7 @@ class _Asked:
             keep=share_of(self.keep),
             within=range_of(self.start, self.end) if is_bounded else None,
             as_of_ms=None if self.as_of is None else instant_at("--as-of", self.as_of),
-            max_ahead_ms=None if self.max_ahead is None else _length_of(self.max_ahead),
+            max_ahead_ms=None if self.max_ahead is None else _max_ahead_ms(self.max_ahead),
             now_ms=now_ms,
         )
 
@@ -120,7 +120,7 @@ def share_of(text: str) -> Fraction:
     return share
 
 
-def _length_of(text: str) -> int:
+def _max_ahead_ms(text: str) -> int:
     from strandline.spec.values import parse_duration  # noqa: PLC0415
 
     length_ms = parsed("--max-ahead", text, parse_duration)
@@ -140,24 +140,24 @@ def _show(advice: Mapping[str, Any]) -> None:
         f"[bold]{escape(advice['pipeline'])}[/]: {number_of(advice['records'], 'record')} of "
         f"{number_of(advice['windows'], 'window')}, arrivals before {advice['horizon']}"
     )
-    out.print(f"in force: {_in_words(advice, advice['in_force'])}")
+    out.print(f"in force: {_setting_line(advice, advice['in_force'])}")
     smallest = advice["smallest"]
     if smallest is None:
-        out.print(f"no setting on offer keeps {advice['keep']}")
+        out.print(f"none of the settings below keeps {advice['keep']}")
     else:
-        out.print(f"smallest that keeps {advice['keep']}: {_in_words(advice, smallest)}")
+        out.print(f"smallest that keeps {advice['keep']}: {_setting_line(advice, smallest)}")
     out.print(_settings(advice))
     out.print(
-        "lost: by the sum of bound and allowed lateness alone; the bound decides when a window "
-        "is first emitted.\nfinal after: from the end of a window until nothing changes it, in "
-        "half of the windows and in 95 % of them."
+        "lost: depends only on the sum of bound and allowed lateness; the bound decides when a "
+        "window is first emitted.\nfinal after: the time from the end of a window until nothing "
+        "changes it any more: half of the windows take at most this long, 95 % at most the next."
     )
-    for part in _parts(advice):
+    for part in _losses_by_part(advice):
         out.print(part)
-    out.print(_clocks(advice))
+    out.print(_clocks_ahead_line(advice))
 
 
-def _in_words(advice: Mapping[str, Any], setting: Mapping[str, Any]) -> str:
+def _setting_line(advice: Mapping[str, Any], setting: Mapping[str, Any]) -> str:
     lost = percent(setting["lost"], advice["records"])
     lateness = f"allowed lateness {exact_duration(setting['allowed_lateness_ms'])}"
     bound = advice["bound_name"]
@@ -219,7 +219,7 @@ def _bar(share: float) -> str:
     return "█" * max(1, round(_BAR * reach))
 
 
-def _parts(advice: Mapping[str, Any]) -> Iterator[RenderableType]:
+def _losses_by_part(advice: Mapping[str, Any]) -> Iterator[RenderableType]:
     """The channels, keys and days with lost records, the largest losses first."""
     key = ", ".join(advice["key"])
     groups = (
@@ -241,7 +241,7 @@ def _parts(advice: Mapping[str, Any]) -> Iterator[RenderableType]:
                 f"{part['records']:,}",
                 f"{part['lost']:,}",
                 percent(part["lost"], part["records"]),
-                "more than is on offer" if needs is None else exact_duration(needs),
+                "more than the settings above" if needs is None else exact_duration(needs),
             )
         if in_all > 10:
             table.add_row(f"{in_all:,} in all, the worst first")
@@ -251,21 +251,22 @@ def _parts(advice: Mapping[str, Any]) -> Iterator[RenderableType]:
         worst = days[0]
         share = percent(worst["lost_by_smallest"], worst["records"])
         yield (
-            f"worst day by the smallest: {worst['name'][0]}, {worst['lost_by_smallest']:,} of "
+            f"day with most losses at the smallest setting: {worst['name'][0]}, "
+            f"{worst['lost_by_smallest']:,} of "
             f"{worst['records']:,} lost ({share})"
         )
 
 
-def _clocks(advice: Mapping[str, Any]) -> str:
+def _clocks_ahead_line(advice: Mapping[str, Any]) -> str:
     """The cost of clocks that run ahead."""
     clocks = advice["clocks_ahead"]
     limit = exact_duration(clocks["max_ahead_ms"])
     if not clocks["records"]:
         return f"clocks: no event time is more than {limit} after its arrival"
-    with_limit, without = clocks["with"], clocks["without"]
+    with_limit, without_limit = clocks["with"], clocks["without"]
     origin = "in force" if clocks["in_force"] else "not in the file"
     return (
         f"clocks: {number_of(clocks['records'], 'event time')} more than {limit} after arrival, "
         f"malformed by max_ahead {limit} ({origin}): with it {with_limit['lost']:,} of the other "
-        f"records too late, without it {without['lost']:,}"
+        f"records too late, without it {without_limit['lost']:,}"
     )

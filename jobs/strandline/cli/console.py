@@ -18,7 +18,7 @@ _DELETE = "\x7f"
 """The only control character that JSON in ASCII does not escape."""
 
 _READ_AS_MARKUP = re.compile(r"\\+|\[")
-"""Backslashes in a row, or an opening bracket: the signs that rich's markup gives a meaning."""
+"""Matches a run of backslashes, or an opening bracket: rich may read them as markup."""
 
 _EMPTY_TAG = "[none][/none]"
 """Markup that shows nothing."""
@@ -33,9 +33,10 @@ class TextConsole(Console):
 
 
 def escape(text: str, keep: str = "") -> str:
-    """A text from data without markup, control characters and line breaks.
+    """A text from data as markup that prints it literally; control characters become escapes.
 
-    rich shows a bracket or a backslash by the sign that follows it, so an empty tag follows each.
+    Whether rich reads a bracket or a backslash as markup depends on the next character, so an empty
+    tag is put after each.
 
     Args:
         text: any text.
@@ -44,15 +45,15 @@ def escape(text: str, keep: str = "") -> str:
     return _READ_AS_MARKUP.sub(_as_text, visible(text, keep))
 
 
-def _as_text(signs: re.Match[str]) -> str:
+def _as_text(match: re.Match[str]) -> str:
     """The markup that shows backslashes, or an opening bracket."""
-    return (r"\[" if signs[0] == "[" else signs[0] * 2) + _EMPTY_TAG
+    return (r"\[" if match[0] == "[" else match[0] * 2) + _EMPTY_TAG
 
 
 def as_json(content: Any) -> str:
     """A JSON document in ASCII, with control characters escaped.
 
-    JSON has no number for NaN and the infinities: they are texts, as Spark writes them.
+    JSON has no numbers NaN, Infinity and -Infinity: they become strings, as in Spark's `to_json`.
     """
     written = json.dumps(_with_finite_numbers(content), default=str, indent=2, allow_nan=False)
     return written.replace(_DELETE, "\\u007f")

@@ -41,7 +41,8 @@ def erase(
 ) -> None:
     """Remove a person's rows, from old versions too.
 
-    From quarantine, firings, pairs, staging and reports. No engine is started.
+    They are removed from quarantine, firings, pairs, staging and reports, not from the landing
+    table. No engine is started.
     """
     from strandline.pipeline.manage.erase import erase as erase_rows  # noqa: PLC0415
     from strandline.pipeline.manage.erase import erasure_of  # noqa: PLC0415
@@ -49,16 +50,16 @@ def erase(
     if not reason.strip():
         raise InputError("--reason", "empty", "give the reason for the erasure")
     spec, root = at.spec(pipeline), at.root
-    others = _others_with_these_rows(spec, at)
+    others = _notes_on_other_pipelines(spec, at)
     if dry_run:
         found = erasure_of(spec, root, where)
     else:
         found = erase_rows(spec, root, where, reason=reason, requested_by=requested_by, wait_s=wait)
-    stays = [*_what_stays(found), *others]
+    stays = [*_remaining_copies(found), *others]
     show.document({**found, "dry_run": dry_run, "stays": stays}, as_json=as_json, human=_erased)
 
 
-def _what_stays(found: Mapping[str, Any]) -> list[str]:
+def _remaining_copies(found: Mapping[str, Any]) -> list[str]:
     """The places that may still hold the rows, or from which they could come back."""
     stays = [
         "windows, completeness and the timeline are aggregates, and stay",
@@ -74,7 +75,7 @@ def _what_stays(found: Mapping[str, Any]) -> list[str]:
     return stays
 
 
-def _others_with_these_rows(spec: PipelineSpec, at: Places) -> list[str]:
+def _notes_on_other_pipelines(spec: PipelineSpec, at: Places) -> list[str]:
     """Notes on other pipelines over the same landing tables, and on pipeline files with errors."""
     from strandline.spec import files_by_name, load_spec, only_one  # noqa: PLC0415
 
@@ -89,14 +90,21 @@ def _others_with_these_rows(spec: PipelineSpec, at: Places) -> list[str]:
             others.append(name)
     notes = []
     if others:
-        notes += [f"read from the same landing: {', '.join(others)}; erase the rows there, too"]
+        notes += [
+            f"pipelines over the same landing table: {', '.join(others)}; erase the rows there, too"
+        ]
     if unread:
-        notes += [f"the file of {', '.join(unread)} is wrong: it may read from the same landing"]
+        notes += [
+            f"mistakes in the file of {', '.join(unread)}: it may read from the same landing table"
+        ]
     return notes
 
 
 def _landing_tables(spec: PipelineSpec, lake: Lake) -> set[str]:
-    """The places of a pipeline's landing tables; over results, of the first pipeline's tables."""
+    """The URIs or catalog names of the landing tables that a pipeline's records come from.
+
+    A pipeline over results has those of the pipeline at the start of the chain.
+    """
     from strandline.spec.chained import ResultsSpec  # noqa: PLC0415
 
     if isinstance(spec, ResultsSpec):

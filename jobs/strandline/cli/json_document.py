@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from strandline.cli.answer_file import VARIABLE, named_file
+from strandline.cli.answer_file import JSON_FILE_VARIABLE, json_file
 from strandline.cli.console import as_json
 from strandline.errors import InputError, StrandlineError
 
@@ -18,14 +18,14 @@ def write_document(content: Any) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    text, file = as_json(content), named_file()
+    text, file = as_json(content), json_file()
     if file is None:
         typer.echo(text)
         return
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        place, problem = f"{VARIABLE}={file}", f"cannot be written: {error.strerror}"
+        place, problem = f"{JSON_FILE_VARIABLE}={file}", f"cannot be written: {error.strerror}"
         raise InputError(place, problem, "name a file in a folder that can be written") from None
 
 

@@ -209,7 +209,7 @@ def report(
 ) -> None:
     """Write the data-quality report, one HTML page.
 
-    And Great Expectations' Data Docs beside it. No engine is started.
+    Great Expectations' Data Docs are written beside it. No engine is started.
     """
     from strandline.pipeline.views.report import write_report  # noqa: PLC0415
 
@@ -234,21 +234,21 @@ def main(argv: Sequence[str] | None = None) -> None:
         with nullcontext() if os.environ.get(_TRACE) else native_messages.filtered():
             code = app(args=arguments, prog_name="strandline", standalone_mode=False) or 0
         if code == InterruptedByUserError.exit_code:  # of a Ctrl-C, which is no error to Typer
-            raise InterruptedByUserError(_place_in(arguments))
+            raise InterruptedByUserError(_command_typed(arguments))
         sys.exit(code)
     except UsageError as error:
         error.show()
         if "--json" in arguments:
-            write_failure(InputError(_place_of(error), error.format_message()))
+            write_failure(InputError(_command_refused(error), error.format_message()))
         sys.exit(error.exit_code)
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust, too: a user reads one line
-        _fail(_as_ours(error, _place_in(arguments)), arguments)
+        _fail(_as_strandline_error(error, _command_typed(arguments)), arguments)
 
 
-def _as_ours(error: BaseException, place: str) -> StrandlineError:
-    """The program's error for an exception; an interruption counts more than its clean-up."""
+def _as_strandline_error(error: BaseException, place: str) -> StrandlineError:
+    """A StrandlineError for any exception; an interruption wins over errors of its clean-up."""
     if isinstance(error, InterruptedByUserError):
         return error
     if isinstance(error, typer.Abort) or was_interrupted(error):
@@ -264,11 +264,11 @@ def _as_ours(error: BaseException, place: str) -> StrandlineError:
     return failed
 
 
-def _place_in(arguments: Sequence[str]) -> str:
+def _command_typed(arguments: Sequence[str]) -> str:
     return " ".join(["strandline", *arguments[:2]])
 
 
-def _place_of(error: UsageError) -> str:
+def _command_refused(error: UsageError) -> str:
     """The command that was typed, with its options' values left out."""
     return "strandline" if error.ctx is None else error.ctx.command_path
 

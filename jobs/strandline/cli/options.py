@@ -36,7 +36,7 @@ Close = Annotated[
 Reopen = Annotated[
     bool,
     typer.Option(
-        "--reopen", help="Recompute windows that an earlier --close closed, as not closed."
+        "--reopen", help="Recompute windows that an earlier --close closed, as if it had not."
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; write nothing.")]
@@ -78,11 +78,12 @@ PreviewRows = Annotated[
     typer.Option(
         min=0,
         max=MOST_SHOWN,
-        help="The most windows to list in the preview: of added, changed and removed ones each.",
+        help="The most windows of each kind (added, changed, removed) to list in the preview.",
     ),
 ]
 MaxBytes = Annotated[
-    str | None, typer.Option(help="Refuse to read more of the landing table, such as 20GB.")
+    str | None,
+    typer.Option(help="Refuse a run that would read more of the landing table, such as 20GB."),
 ]
 Prepare = Annotated[
     bool,
@@ -90,7 +91,9 @@ Prepare = Annotated[
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Compute also a repeated run, or a processed day."),
+    typer.Option(
+        "--force", help="Compute even if the same run is published, or the day is processed."
+    ),
 ]
 RepeatOnly = Annotated[
     bool,
@@ -101,7 +104,7 @@ RepeatOnly = Annotated[
 ]
 Master = Annotated[
     str | None,
-    typer.Option(help="Spark master, for the engine spark. [that of spark-submit, or local]"),
+    typer.Option(help="Spark master, for the engine spark. [spark-submit's master, or local]"),
 ]
 Engine = Annotated[
     str | None,
@@ -126,8 +129,8 @@ def output_path(text: str | None) -> Path | None:
     """The path in --output; None if the option is not given.
 
     Raises:
-        InputError: it is empty, as if a script's variable is not set; `Path("")` would be the
-            current folder.
+        InputError: the path is empty, as when a script's variable is not set; `Path("")` would be
+            the current folder.
     """
     return None if text is None else Path(not_empty("--output", text))
 
@@ -136,7 +139,7 @@ def not_empty(option: str, text: str) -> str:
     """The text of an option.
 
     Raises:
-        InputError: it is empty, as if a script's variable is not set.
+        InputError: the text is empty, as when a script's variable is not set.
     """
     if not text:
         raise InputError(option, "empty", "name a path, or leave it out")
@@ -147,14 +150,16 @@ def range_of(start: str | None, end: str | None) -> TimeRange:
     """The range of --start and --end, open at an end that is not given.
 
     Raises:
-        InputError: an end is not an instant, or the end is not after the start.
+        InputError: a text is not an instant, or the end is not after the start.
     """
     within = TimeRange(
         EVERYTHING.start_ms if start is None else instant_at("--start", start),
         EVERYTHING.end_ms if end is None else instant_at("--end", end),
     )
     if within.start_ms >= within.end_ms:
-        raise InputError("--start", f"{start} is not before --end {end}", "give a range forwards")
+        raise InputError(
+            "--start", f"{start} is not before --end {end}", "give an end after the start"
+        )
     return within
 
 

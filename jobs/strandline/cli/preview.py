@@ -15,12 +15,13 @@ from strandline.visible import number_of
 _SHOWN = {"changed": 10, "removed": 5, "added": 5}
 """The number of shown windows of each kind; the JSON document has more."""
 _SHOWN_OTHERWISE = 3
-"""The number of shown windows that change, if none changes in its values."""
+"""The number of shown windows that change, if only bookkeeping columns change."""
 _DAYS = 20
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _LONGEST = 40
 """The longest shown value, in characters."""
 _BOOKKEEPING = {*WINDOW_COLUMNS} - {"records"}
+"""Columns of every window that are no values: shown last."""
 _RULES = "spec_fingerprint"
 """The column that each change of rules changes, in every row: shown only if no other changes."""
 
@@ -35,7 +36,7 @@ def parts(preview: Mapping[str, Any] | None) -> Iterator[RenderableType]:
         for what, counts in preview["quarantine"].items()
         if counts
     )
-    yield f"quarantine: {'; '.join(by_reason) or 'as it is'}"
+    yield f"quarantine: {'; '.join(by_reason) or 'unchanged'}"
     changed = preview["windows"]["changed"]
     if changed:
         what = "their records or an aggregate" if _result(preview) == "windows" else "their columns"
@@ -74,11 +75,12 @@ def _by_day(preview: Mapping[str, Any]) -> Table:
         table.add_column(name, justify="right")
     days = preview["days"]
     by_size = sorted(days, key=lambda day: -sum(_counts(day)))
-    for day in (day for day in days if day in by_size[:_DAYS]):
+    largest, rest = by_size[:_DAYS], by_size[_DAYS:]
+    for day in (day for day in days if day in largest):  # in the order of the days
         table.add_row(day["day"] or "none", *(f"{count:,}" for count in _counts(day)))
-    others = [*by_size[_DAYS:], preview["other_days"]]
-    more = len(others) - 1 + preview["other_days"]["days"]
+    more = len(rest) + preview["other_days"]["days"]
     if more:
+        others = [*rest, preview["other_days"]]
         sums = (sum(column) for column in zip(*map(_counts, others), strict=True))
         name = number_of(more, "other day") + (" and more" if preview["days_cut"] else "")
         table.add_row(name, *(f"{count:,}" for count in sums))
@@ -94,8 +96,10 @@ def _counts(day: Mapping[str, Any]) -> list[int]:
 
 
 def _windows(preview: Mapping[str, Any]) -> Iterator[RenderableType]:
-    in_values = preview["changed_in_values"]  # these are the first of those that change
-    most_shown = _SHOWN | {"changed": min(_SHOWN["changed"], in_values) or _SHOWN_OTHERWISE}
+    in_values = preview["changed_in_values"]
+    # windows whose values change come first in `shown`; if there is none, a few examples suffice
+    changed = min(_SHOWN["changed"], in_values) if in_values else _SHOWN_OTHERWISE
+    most_shown = _SHOWN | {"changed": changed}
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("", _result(preview).removesuffix("s"), "to"):
         table.add_column(name, no_wrap=True)

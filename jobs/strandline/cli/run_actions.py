@@ -145,4 +145,4 @@ def _cancelled(run: Mapping[str, Any]) -> None:
     show.out.print(f"{named}: cancelled (it was {run['was']}); it publishes nothing")
     if run["was"] == "unknown":
         where = run["host"] or "a host that is not noted"
-        show.out.print(f"if it still runs on {escape(where)}, it ends before it would publish")
+        show.out.print(f"if it still runs on {escape(where)}, it stops before it publishes")

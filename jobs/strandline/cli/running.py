@@ -48,7 +48,7 @@ def run_pipeline(
 
     Args:
         pipeline: the pipeline's name.
-        asked: the request without the current time.
+        asked: the fields of a `Request`, without `now_ms`.
         at: the places of pipeline files and tables.
         on: the engine.
         repetition: whether a run that would only repeat a published run is computed.
@@ -110,8 +110,8 @@ def _known_outcome(spec: PipelineSpec, opened: OpenedLog, request: Request) -> O
 def _import_ahead(choice: EngineChoice) -> None:
     """Import slow modules in a thread while the engine starts.
 
-    PySpark, and of an engine behind a client that client too, are imported first and alone: of two
-    threads that import one package at once, one may get it before it is complete.
+    PySpark (for Spark Connect and Sail: its Connect client) is imported before, in this thread: if
+    two threads import one package at the same time, one of them may get it half initialised.
     """
     import_module("pyspark.sql" if choice.name == "spark" else "pyspark.sql.connect.session")
     Thread(target=_import_quietly, args=("strandline.quality.audit.run",), daemon=True).start()
@@ -165,7 +165,9 @@ def application(
             session = start(choice, name, spec.spark, short=short, stores=stores)
             require_shared(session, lake, probe=uuid4().hex)
             yield session.spark, step
-        except KeyboardInterrupt as error:  # kept: a channel freed while it connects waits for ever
+        # `from error` keeps the traceback's objects: a gRPC channel that is freed while it connects
+        # would wait for ever
+        except KeyboardInterrupt as error:
             raise InterruptedByUserError(spec.pipeline) from error
         finally:
             if session is not None:

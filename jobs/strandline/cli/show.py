@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from strandline.cli import days, findings, preview, run_words
-from strandline.cli.answer_file import named_file
+from strandline.cli.answer_file import json_file
 from strandline.cli.console import TextConsole, escape, table
 from strandline.cli.json_document import write_document, write_failure
 from strandline.errors import StrandlineError
@@ -37,7 +37,7 @@ def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> No
     """Print a result, as a JSON document or as text; as text, too, if the document has a file."""
     if as_json:
         write_document(content)
-    if not as_json or named_file() is not None:
+    if not as_json or json_file() is not None:
         human(content)
 
 
@@ -89,7 +89,7 @@ def _watermark(found: Mapping[str, Any]) -> str:
     if found["watermark"]:
         return str(found["watermark"]["summary"])
     if upstream := found["upstream"]:
-        return f"that of {upstream['pipeline']}: see its status"
+        return f"the watermark of {upstream['pipeline']}: see its status"
     return "not known from the records alone" if found["two_sources"] else "none yet"
 
 
@@ -102,9 +102,9 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("lake", escape(found["lake"]))
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
     all_closed = "the last slot" if found["totals"]["slots"] else "no slot yet"
-    closed_up_to = found["closed_up_to"] or all_closed
-    of_all_time = closed_up_to == text_of(EVERYTHING.start_ms)
-    facts.add_row("closed up to", "nothing yet" if of_all_time else closed_up_to)
+    nothing_closed = found["closed_up_to"] == text_of(EVERYTHING.start_ms)
+    of_closed = "nothing yet" if nothing_closed else found["closed_up_to"]
+    facts.add_row("closed up to", of_closed or all_closed)
     _add_last_run(facts, last)
     facts.add_row("watermark", escape(_watermark(found)))
     facts.add_row("in all", days.in_all(found["totals"]))
@@ -120,15 +120,15 @@ def status(found: Mapping[str, Any]) -> None:
     )
     for name in ("owed", "lost"):
         if found[name]:
-            facts.add_row(*_named(name, found))
+            facts.add_row(*_days_line(name, found))
     _add_rules(facts, found)
     _add_violations(facts, last)
     out.print(facts)
     for name, ranges in found["lacking"].items():
         for within in ranges:
             out.print(
-                f"note: {escape(name)} came later than the windows from {within['start']} to "
-                f"{within['end']}, and is null there: strandline backfill "
+                f"note: {escape(name)} was added after the windows from {within['start']} to "
+                f"{within['end']} were published, and is null there: strandline backfill "
                 f"{escape(found['pipeline'])} --start {within['start']} --end {within['end']} "
                 "fills it"
             )
@@ -148,8 +148,8 @@ def _add_last_run(facts: Table, run: Mapping[str, Any]) -> None:
     facts.add_row("", f"{windows}, data cut-off {horizon}{run_words.engine(run)}")
 
 
-def _named(name: str, found: Mapping[str, Any]) -> tuple[str, str]:
-    """A line with arrival days that are to be recomputed or miss rows, and what follows."""
+def _days_line(name: str, found: Mapping[str, Any]) -> tuple[str, str]:
+    """The label and the text of a line with arrival days to recompute, or with missing rows."""
     which = " that needs no missing rows" if found["lost"] else ""
     called, meaning = {
         "owed": ("to recompute", f"changed or landed late; the next scheduled run{which} does it"),
@@ -165,20 +165,20 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
     for one in found["rules"]:
         line = f"{one['start']} to {one['end']}: {number_of(one['slots'], 'slot')}"
         facts.add_row(f"rules {one['spec_fingerprint'][:8]}", line)
-    if found["sessions_across_rules"]:
-        facts.add_row("", f"{number_of(found['sessions_across_rules'], 'session')} across a border")
+    if across := found["sessions_across_rules"]:
+        sessions = number_of(across, "session")
+        facts.add_row("", f"{sessions} begun under one set of rules and ended under another")
 
 
 def runs(lines: Sequence[Mapping[str, Any]]) -> None:
     """Print a line for each run; in a narrow terminal all columns but the ids are wrapped."""
-    longest = max((len(line["run_id"]) for line in lines), default=0)
     runs_table = table("kind", "status", "ended", "windows from", "to", "changes", first="run")
-    runs_table.columns[0].min_width = longest
+    runs_table.columns[0].min_width = max((len(line["run_id"]) for line in lines), default=0)
     for line in lines:
         start, end = line["start"], line["end"]
         windows = ("none", "") if start and start == end else (run_words.first_window(start), end)
-        facts = (line["run_id"], line["kind"], run_words.state(line), line["ended"])
-        runs_table.add_row(*facts, *windows, run_words.changes(line))
+        of_run = (line["run_id"], line["kind"], run_words.state(line), line["ended"])
+        runs_table.add_row(*of_run, *windows, run_words.changes(line))
     out.print(runs_table)
 
 
@@ -201,7 +201,8 @@ def one_run(run: Mapping[str, Any]) -> None:
         if run[key]:
             out.print(f"{name}: {escape(run[key])}")
     for book in run["books"] or []:
-        if book["total"] != sum(book["parts"].values()) or not book["name"].startswith("arrival"):
+        balances = book["total"] == sum(book["parts"].values())
+        if not (balances and book["name"].startswith("arrival day")):  # one for each day: too many
             out.print(f"{book['name']}: {book['total']:,} = {_parts_of(book)}")
     if run["violations"] is not None:
         out.print(f"out of order: {number_of(run['violations'], 'record')}")
@@ -216,10 +217,10 @@ def one_run(run: Mapping[str, Any]) -> None:
 
 
 def dropped(run: Mapping[str, Any]) -> None:
-    """Print a dropped run, and the steps that were needed to take it back."""
+    """Print a dropped run, and the version to which each table that it had changed is restored."""
     out.print(f"[bold]{escape(run['pipeline'])}[/] run {escape(run['run_id'])}: dropped")
     for name, version in run["versions"].items():
-        out.print(f"{name}: as it was in version {version}")
+        out.print(f"{name}: restored to version {version}")
 
 
 def written(report: Mapping[str, Any]) -> None:

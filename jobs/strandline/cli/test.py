@@ -26,7 +26,7 @@ def test(
     *,
     file: Annotated[
         Path | None,
-        typer.Option(help="The test. [beside the pipeline's file: NAME.test.yaml]"),
+        typer.Option(help="The test file. [NAME.test.yaml beside the pipeline file]"),
     ] = None,
     update: Annotated[
         bool,
@@ -40,8 +40,8 @@ def test(
 ) -> None:
     """Test a pipeline: sample rows beside its file, and the windows that they must give.
 
-    By the record-by-record reference, in a second: no engine, no lake. It exits with 3 if a row is
-    not as expected.
+    The windows are computed record by record, without an engine and a lake. Exits with 3 if a row
+    is missing, unexpected or different.
     """
     from strandline.spec.loading import TEST_SUFFIX, file_of, load_spec  # noqa: PLC0415
     from strandline.trial.file import read_test, updated  # noqa: PLC0415
@@ -76,7 +76,7 @@ def _show(pipeline: str, rows: int, result: Result) -> None:
         show.out.print(f"[bold green]passed[/] {escape(pipeline)}: {counts}")
         return
     show.out.print(f"[bold red]failed[/] {escape(pipeline)}: {counts}")
-    lines = table("row", "column", "expected", "came", first="table")
+    lines = table("row", "column", "expected", "actual", first="table")
     for one in result.differences:
         for column, expected, came in _cells(one):
             lines.add_row(one.table, _columns_in(one.row), column, expected, came)

@@ -49,7 +49,7 @@ def validate(
 def _validated(
     target: str, folder: Path, named: Mapping[str, Sequence[Path]], lake: Lake
 ) -> dict[str, Any]:
-    """The mistakes in a pipeline file; if it has none, what only a run can check."""
+    """The result for a pipeline file: `valid`, and its `problem`, or notes on its expressions."""
     from strandline.spec import file_of, load_spec, only_one  # noqa: PLC0415
 
     try:
@@ -63,7 +63,7 @@ def _validated(
         files = named.get(spec.pipeline, ())
         if path.resolve() in {one.resolve() for one in files}:
             only_one(spec.pipeline, files)
-        notes = _unchecked(spec, lake, path.name)
+        notes = _check_expressions(spec, lake, path.name)
     except InputError as error:
         return {"target": target, "valid": False, "problem": str(error)}
     except Exception as error:  # noqa: BLE001 - other files are still checked
@@ -71,20 +71,20 @@ def _validated(
     return {"target": target, "valid": True, "pipeline": spec.pipeline, "notes": notes}
 
 
-def _unchecked(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]:
-    """The expressions of a pipeline that only a run can check.
+def _check_expressions(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]:
+    """Check the expressions of a pipeline; notes on those that only an engine can check.
 
     Raises:
         InputError: expressions are wrong; the message names all of them.
     """
     from strandline.lake.landing.known_columns import columns_in_lake  # noqa: PLC0415
-    from strandline.spec.expressions import as_one, left_to_the_engine, problems_of  # noqa: PLC0415
+    from strandline.spec.expressions import as_one_error, left_to_the_engine, problems_of  # noqa: PLC0415
 
     columns, notes = columns_in_lake(lake, spec)
     if problems := problems_of(spec, columns, origin):
-        raise as_one(problems, origin)
-    asked = [f"{use.place}: {why}" for use, why in left_to_the_engine(spec, columns)]
-    return [*notes, *(f"{one}: plan and each run ask the engine" for one in asked)]
+        raise as_one_error(problems, origin)
+    unchecked = [f"{use.place}: {why}" for use, why in left_to_the_engine(spec, columns)]
+    return [*notes, *(f"{one}: checked by the engine in `plan` and each run" for one in unchecked)]
 
 
 def _show(results: Sequence[Mapping[str, Any]]) -> None:

@@ -12,8 +12,9 @@ from pydantic import BaseModel
 from strandline.conformance.answer import Answer, AnyAnswer, FiringRow, PairsAnswer
 
 _CONTENT = ("count", "sum", "ids")
-_PLACES = {"seq"}
-"""Fields with numbers in an order, which are not compared."""
+"""The fields that depend on a window's records."""
+_NOT_COMPARED = {"seq"}
+"""Sequence numbers: Flink defines no order among equal firings, so they may differ."""
 _CAUSES = {"tick": 0, "record": 1, "end": 2}
 
 
@@ -48,33 +49,35 @@ def _differences(expected: AnyAnswer, got: AnyAnswer) -> Iterator[_Difference]:
     for section in ("watermarks", "valve_status", "input_watermarks"):
         wanted, given = getattr(expected, section, None), getattr(got, section, None)
         if wanted is not None and given is not None:
-            yield from _rows(section, wanted, given, about=_input)
-    yield from _rows("late", expected.late, got.late, about=lambda row: (row.id,))
+            yield from _row_differences(section, wanted, given, key=_input)
+    yield from _row_differences("late", expected.late, got.late, key=lambda row: (row.id,))
     if isinstance(expected, Answer) and isinstance(got, Answer):
-        yield from _of_windows(expected, got)
+        yield from _window_differences(expected, got)
     if isinstance(expected, PairsAnswer) and isinstance(got, PairsAnswer):
-        yield from _rows("pairs", expected.pairs, got.pairs, about=lambda r: (r.left, r.right))
+        yield from _row_differences(
+            "pairs", expected.pairs, got.pairs, key=lambda r: (r.left, r.right)
+        )
         for name in sorted(expected.buffered.keys() | got.buffered.keys()):
             wanted, given = expected.buffered.get(name, []), got.buffered.get(name, [])
-            yield from _numbers(f"buffered.{name}", wanted, given)
+            yield from _number_differences(f"buffered.{name}", wanted, given)
     if expected.final_watermark != got.final_watermark:
         yield "final_watermark", expected.final_watermark, got.final_watermark
 
 
-def _of_windows(expected: Answer, got: Answer) -> Iterator[_Difference]:
-    lost = expected.flink_defect
+def _window_differences(expected: Answer, got: Answer) -> Iterator[_Difference]:
+    flink_lost = expected.flink_defect
     fired, fired_here = _in_order(expected.firings), _in_order(got.firings)
-    yield from _rows("firings", fired, fired_here, about=_window, lost=lost)
-    yield from _numbers("no_window", expected.no_window, got.no_window)
+    yield from _row_differences("firings", fired, fired_here, key=_window, flink_lost=flink_lost)
+    yield from _number_differences("no_window", expected.no_window, got.no_window)
     for section in ("final", "open_at_end"):
         wanted, given = getattr(expected, section), getattr(got, section)
-        yield from _rows(section, wanted, given, about=_window, lost=lost)
+        yield from _row_differences(section, wanted, given, key=_window, flink_lost=flink_lost)
     if expected.then is None or got.then is None:
         return
     then, then_here = _then(expected), _then(got)
     for section in then:
-        about = _result if section == "then.late" else _window
-        yield from _rows(section, then[section], then_here[section], about=about)
+        key = _result if section == "then.late" else _window
+        yield from _row_differences(section, then[section], then_here[section], key=key)
 
 
 def _then(answer: Answer) -> dict[str, list[Any]]:
@@ -103,7 +106,9 @@ def _then(answer: Answer) -> dict[str, list[Any]]:
     }
 
 
-def _numbers(section: str, expected: Sequence[int], got: Sequence[int]) -> Iterator[_Difference]:
+def _number_differences(
+    section: str, expected: Sequence[int], got: Sequence[int]
+) -> Iterator[_Difference]:
     for number in sorted(set(expected) ^ set(got)):
         wanted = number if number in expected else None
         yield f"{section}[{number}]", wanted, number if wanted is None else None
@@ -131,42 +136,42 @@ def _input(row: Any) -> tuple[Any, ...]:
     return () if row.input is None else (row.input,)
 
 
-def _rows(
+def _row_differences(
     section: str,
     expected: Sequence[BaseModel],
     got: Sequence[BaseModel],
     *,
-    about: Callable[[Any], tuple[Any, ...]],
-    lost: bool = False,
+    key: Callable[[Any], tuple[Any, ...]],
+    flink_lost: bool = False,
 ) -> Iterator[_Difference]:
-    wanted, given = _grouped(expected, about), _grouped(got, about)
-    for subject in sorted(wanted.keys() | given.keys()):
-        pairs = zip_longest(wanted.get(subject, []), given.get(subject, []))
+    wanted, given = _grouped(expected, key), _grouped(got, key)
+    for identity in sorted(wanted.keys() | given.keys()):
+        pairs = zip_longest(wanted.get(identity, []), given.get(identity, []))
         for number, (one, other) in enumerate(pairs):
-            place = f"{section}[{', '.join(str(part) for part in subject) or number}]"
-            if number and subject:
+            place = f"{section}[{', '.join(str(part) for part in identity) or number}]"
+            if number and identity:
                 place += f" #{number + 1}"
-            yield from _fields(place, one, other, lost=lost)
+            yield from _field_differences(place, one, other, flink_lost=flink_lost)
 
 
 def _grouped(
-    rows: Sequence[BaseModel], about: Callable[[Any], tuple[Any, ...]]
+    rows: Sequence[BaseModel], key: Callable[[Any], tuple[Any, ...]]
 ) -> dict[tuple[Any, ...], list[BaseModel]]:
-    return {subject: list(group) for subject, group in groupby(sorted(rows, key=about), key=about)}
+    return {identity: list(group) for identity, group in groupby(sorted(rows, key=key), key=key)}
 
 
-def _fields(
-    place: str, one: BaseModel | None, other: BaseModel | None, *, lost: bool
+def _field_differences(
+    place: str, expected: BaseModel | None, got: BaseModel | None, *, flink_lost: bool
 ) -> Iterator[_Difference]:
-    if one is None or other is None:
-        wanted, given = (row and row.model_dump(exclude_unset=True) for row in (one, other))
+    if expected is None or got is None:
+        wanted, given = (row and row.model_dump(exclude_unset=True) for row in (expected, got))
         yield place, wanted, given
         return
-    kept = {*(getattr(one, "ids", None) or ())}
-    if lost and kept < {*(getattr(other, "ids", None) or ())}:
-        other = other.model_copy(update={field: getattr(one, field) for field in _CONTENT})
-    in_both = one.model_fields_set & other.model_fields_set
-    for field in type(one).model_fields:
-        wanted, given = getattr(one, field), getattr(other, field)
-        if wanted != given and field in in_both - _PLACES:
+    ids, more_ids = ({*(getattr(row, "ids", None) or ())} for row in (expected, got))
+    if flink_lost and ids < more_ids:
+        got = got.model_copy(update={field: getattr(expected, field) for field in _CONTENT})
+    in_both = expected.model_fields_set & got.model_fields_set
+    for field in type(expected).model_fields:
+        wanted, given = getattr(expected, field), getattr(got, field)
+        if wanted != given and field in in_both - _NOT_COMPARED:
             yield f"{place}.{field}", wanted, given

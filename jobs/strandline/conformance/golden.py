@@ -134,7 +134,7 @@ class GoldenTwoInputs(AnyScenario):
     evictor: GoldenEvictor | None = None
 
 
-def mistakes_in(error: ValidationError) -> str:
+def first_mistake(error: ValidationError) -> str:
     """The first mistake in a JSON value: its path and the problem."""
     first = error.errors()[0]
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -46,7 +46,7 @@ def answer_by_reference(scenario: Scenario) -> AnyAnswer:
     """Replay the scenario, record by record.
 
     Raises:
-        TypeError: its pipeline has no records of its own.
+        TypeError: its pipeline reads the results of another one, and has no records of its own.
     """
     spec = scenario.spec
     how: dict[str, Any] = {
@@ -57,8 +57,10 @@ def answer_by_reference(scenario: Scenario) -> AnyAnswer:
     if isinstance(spec, IntervalJoinSpec):
         return _of_pairs(replay_interval_join(spec, scenario.records, **how))
     if isinstance(spec, WindowJoinSpec):
-        content = _of_both if spec.join.window is None else _pairs_of
-        return _of_windows(replay_windows_of_two(spec, scenario.records, **how), content, _of_both)
+        content = _records_of_both if spec.join.window is None else _pairs_of
+        return _of_windows(
+            replay_windows_of_two(spec, scenario.records, **how), content, _records_of_both
+        )
     if not isinstance(spec, PipelineSpec):
         msg = f"{spec.pipeline} has no records of its own"
         raise TypeError(msg)
@@ -70,36 +72,36 @@ def answer_by_reference(scenario: Scenario) -> AnyAnswer:
 
 
 _Content = Callable[[Pane | OpenWindow], dict[str, Any]]
-"""The fields of a row of a window."""
+"""Gives the fields of a window's row (`WindowRow`): its key, bounds, and records or pairs."""
 
 
-def _of_one(pane: Pane | OpenWindow) -> dict[str, Any]:
-    of_all_time = pane.window == GLOBAL_WINDOW
+def _records_of(pane: Pane | OpenWindow) -> dict[str, Any]:
+    is_global = pane.window == GLOBAL_WINDOW
     return {
         "key": pane.key[0],
-        "start": None if of_all_time else pane.window.start_ms,
-        "end": None if of_all_time else pane.window.end_ms,
+        "start": None if is_global else pane.window.start_ms,
+        "end": None if is_global else pane.window.end_ms,
         "count": len(pane.members),
         "sum": sum(record.payload["value"] for record in pane.members),
         "ids": _ids(pane.members),
     }
 
 
-def _of_both(pane: Pane | OpenWindow) -> dict[str, Any]:
+def _records_of_both(pane: Pane | OpenWindow) -> dict[str, Any]:
     sides = {
         name: _ids(record for record in pane.members if record.input == name) for name in SIDES
     }
-    return _of_one(pane) | sides
+    return _records_of(pane) | sides
 
 
 def _pairs_of(pane: Pane | OpenWindow) -> dict[str, Any]:
-    both = _of_both(pane)
+    both = _records_of_both(pane)
     del both["sum"]
     return both | {"count": len(both["left"]) * len(both["right"])}
 
 
 def _of_windows(
-    replayed: Replay, content: _Content = _of_one, of_open: _Content = _of_one
+    replayed: Replay, content: _Content = _records_of, open_content: _Content = _records_of
 ) -> Answer:
     return Answer(
         firings=[FiringRow(**content(fired), **_firing(fired)) for fired in replayed.firings],
@@ -107,7 +109,8 @@ def _of_windows(
         no_window=[_id(refused.record) for refused in replayed.no_window],
         final=[WindowRow(**content(pane)) for pane in replayed.final],
         open_at_end=[
-            OpenRow(**of_open(pane), end_passed=pane.end_passed) for pane in replayed.open_at_end
+            OpenRow(**open_content(pane), end_passed=pane.end_passed)
+            for pane in replayed.open_at_end
         ],
         final_watermark=replayed.final_watermark_ms,
         watermarks=[_watermark(emission) for emission in replayed.watermarks],
@@ -148,7 +151,7 @@ def _then(scenario: ChainedScenario, replayed: Replay) -> ThenAnswer:
     then = replay_chained(scenario.then, replayed, result)
 
     def content(pane: Pane | OpenWindow) -> dict[str, Any]:
-        return _of_one(pane) | {"seqs": _ids(pane.members)}
+        return _records_of(pane) | {"seqs": _ids(pane.members)}
 
     return ThenAnswer(
         firings=[ThenFiring(**content(fired), **_firing(fired)) for fired in then.firings],

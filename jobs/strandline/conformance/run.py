@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from strandline.conformance.answer import Answer, AnyAnswer, PairsAnswer
 from strandline.conformance.compare import Disagreement, compare
 from strandline.conformance.files import Case, cases_of
-from strandline.conformance.golden import mistakes_in
+from strandline.conformance.golden import first_mistake
 from strandline.conformance.scenario import Scenario, Unsupported, read_scenario
 from strandline.errors import InputError, StrandlineError
 from strandline.spec.join import IntervalJoinSpec
@@ -153,5 +153,5 @@ def _expected(case: Case, scenario: Scenario) -> AnyAnswer:
     try:
         return shape.model_validate(case.expected)
     except ValidationError as error:
-        place, problem = f"{case.file}: {case.name}", f"expected.{mistakes_in(error)}"
+        place, problem = f"{case.file}: {case.name}", f"expected.{first_mistake(error)}"
         raise InputError(place, problem, "see the format of the goldens") from None

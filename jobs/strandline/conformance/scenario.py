@@ -8,7 +8,12 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from strandline.conformance.golden import AnyScenario, GoldenScenario, GoldenTwoInputs, mistakes_in
+from strandline.conformance.golden import (
+    AnyScenario,
+    GoldenScenario,
+    GoldenTwoInputs,
+    first_mistake,
+)
 from strandline.conformance.pipelines import (
     EVICTORS,
     JOINS,
@@ -79,7 +84,7 @@ def read_scenario(content: Mapping[str, Any]) -> Scenario:
     try:
         parsed = shape.model_validate(content)
     except ValidationError as error:
-        raise InputError(name, mistakes_in(error), "see the format of the goldens") from None
+        raise InputError(name, first_mistake(error), "see the format of the goldens") from None
     scenario = Scenario(
         name=name,
         spec=parse_any(pipeline_of(parsed), origin=name),

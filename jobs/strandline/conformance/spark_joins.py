@@ -25,7 +25,7 @@ from strandline.engine.idleness.union import Union
 from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild, of_side
 from strandline.engine.position.axis import AFTER_CHANNELS, Axis
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.rebuild import Rebuild, Scope, close
+from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
 from strandline.engine.records.arithmetic import instant_of
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
@@ -41,7 +41,7 @@ IDS_OF_SIDES = {
 }
 """The additional columns in results of windows over two inputs."""
 PAIRS_OF_SIDES = {name: f"array_sort(collect_set({name}_id))" for name in SIDES}
-"""The additional columns in results of window joins, which have `count`, too."""
+"""The additional columns in results of window joins: the records of each side that have a pair."""
 _LATER = "_strandline_later"
 
 
@@ -68,7 +68,7 @@ def answer_pairs(
     return PairsAnswer(
         pairs=_pairs(rebuild),
         late=late,
-        buffered={name: [row["id"] for row in _rows(rebuild.kept(name))] for name in SIDES},
+        buffered={name: [row["id"] for row in _rows(rebuild.in_state(name))] for name in SIDES},
         final_watermark=rebuild.final_watermark(),
     )
 
@@ -76,7 +76,7 @@ def answer_pairs(
 def windows_of_two(
     spark: SparkSession, scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame
 ) -> Rebuild:
-    """The windows over both inputs; arguments as of `answer_pairs`."""
+    """The rebuild of the windows over both inputs; the arguments are those of `answer_pairs`."""
     aggregates = spec.aggregates | IDS_OF_SIDES
     if spec.join.window is not None:
         aggregates = PAIRS_OF_SIDES | {"count": "count(*)"}
@@ -90,7 +90,7 @@ def windows_of_two(
     records = _in_one(inputs, source.axis)
     history = _behind_one_valve(inputs, records, spec, source, scenario.horizon_ms)
     columns = SourceColumns.of(landing)
-    return close(spark, records, columns, history, clock_of(scenario), Scope(EVERYTHING))
+    return rebuild_of_scope(spark, records, columns, history, clock_of(scenario), Scope(EVERYTHING))
 
 
 def _in_one(inputs: Mapping[str, DataFrame], axis: Axis) -> DataFrame:
@@ -119,8 +119,8 @@ def _behind_one_valve(
     return assemble_history(cells, whole, source, nothing, days, horizon_ms=horizon_ms)
 
 
-def holding_records(rebuild: Rebuild, spec: WindowJoinSpec) -> Rebuild:
-    """The windows of `windows_of_two` with counts of records, also if their results are pairs."""
+def rebuild_of_records(rebuild: Rebuild, spec: WindowJoinSpec) -> Rebuild:
+    """The rebuild whose windows in state contain records, also if the results are pairs."""
     if not isinstance(rebuild, WindowPairsRebuild):
         return rebuild
     replay = rebuild.replay

@@ -27,7 +27,7 @@ from strandline.conformance.spark_joins import (
     IDS_OF_SIDES,
     answer_pairs,
     clock_of,
-    holding_records,
+    rebuild_of_records,
     windows_of_two,
 )
 from strandline.engine import columns as c
@@ -35,7 +35,7 @@ from strandline.engine.frames import from_arrow
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.history.observed import cells_of, observed_history
 from strandline.engine.position.axis import TICK_RANK, Axis
-from strandline.engine.rebuild import Rebuild, Scope, close
+from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.records.results import results_of
@@ -79,8 +79,7 @@ class SparkEngine:
             return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
         if isinstance(spec, WindowJoinSpec):
             rebuild = windows_of_two(self._spark, scenario, spec, self._landing(scenario))
-            holding = holding_records(rebuild, spec)
-            return _answer(rebuild, _firings(rebuild), holding)
+            return _answer(rebuild, _firings(rebuild), rebuild_of_records(rebuild, spec))
         rebuild = self._rebuild(scenario)
         firings = _firings(rebuild)
         answer = _answer(rebuild, firings, rebuild)
@@ -133,7 +132,7 @@ class SparkEngine:
         self, scenario: Scenario, records: DataFrame, landing: DataFrame, history: History
     ) -> Rebuild:
         columns, clock = SourceColumns.of(landing), clock_of(scenario)
-        return close(self._spark, records, columns, history, clock, Scope(EVERYTHING))
+        return rebuild_of_scope(self._spark, records, columns, history, clock, Scope(EVERYTHING))
 
 
 def _require_runnable(scenario: Scenario) -> None:
@@ -158,16 +157,16 @@ def _firings(rebuild: Rebuild) -> list[dict[str, Any]]:
     return _rows(_firing_rows(rebuild), *_OF_FIRING)
 
 
-def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], holding: Rebuild) -> Answer:
+def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], of_records: Rebuild) -> Answer:
     """The result of windows.
 
     Args:
         rebuild: the windows.
         firings: their firings as rows.
-        holding: the windows with records in their state; not `rebuild` for a join, whose firings
-            are of pairs.
+        of_records: the rebuild that gives the windows in state; another one than `rebuild` for a
+            window join, where windows keep records and firings contain pairs.
     """
-    content = _content if holding is rebuild else _pairs_of
+    content = _content if of_records is rebuild else _pairs_of
     last = {(row["key"], row["window_start"], row["window_end"]): row for row in firings}
     refused = rebuild.late().select("id", "input", "reason", "watermark_ms").collect()
     return Answer(
@@ -178,7 +177,7 @@ def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], holding: Rebuild) -
         late=[_late(row) for row in refused if row["reason"] == "late"],
         no_window=[row["id"] for row in refused if row["reason"] == "no_window"],
         final=[WindowRow(**content(row)) for row in last.values()],
-        open_at_end=[OpenRow(**_of_open(row)) for row in _rows(holding.in_state(), *_BOUNDS)],
+        open_at_end=[OpenRow(**_of_open(row)) for row in _rows(of_records.in_state(), *_BOUNDS)],
         final_watermark=rebuild.final_watermark(),
     )
 
@@ -212,12 +211,12 @@ def _as_records(firings: list[dict[str, Any]], columns: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist(records, schema=columns)
 
 
-def _of_all(row: dict[str, Any]) -> dict[str, Any]:
-    of_all_time = row["window_start"] == LEAST_INSTANT_MS
+def _records_of(row: dict[str, Any]) -> dict[str, Any]:
+    is_global = row["window_start"] == LEAST_INSTANT_MS
     return {
         "key": row.get("key", ""),  # one window for all has none
-        "start": None if of_all_time else row["window_start"],
-        "end": None if of_all_time else row["window_end"],
+        "start": None if is_global else row["window_start"],
+        "end": None if is_global else row["window_end"],
         "count": row["count"],
         "sum": row["sum"] or 0,  # Spark's sum of no record is null
         "ids": row["ids"],
@@ -226,32 +225,33 @@ def _of_all(row: dict[str, Any]) -> dict[str, Any]:
 
 def _content(row: dict[str, Any]) -> dict[str, Any]:
     """The records of a window; for two inputs the records of each side."""
-    return _of_all(row) | {name: row[name] for name in IDS_OF_SIDES if name in row}
+    return _records_of(row) | {name: row[name] for name in IDS_OF_SIDES if name in row}
 
 
 def _pairs_of(row: dict[str, Any]) -> dict[str, Any]:
     """The pairs of a window of a join."""
     sides = {name: row[name] for name in SIDES}
-    both = _of_all(row | {"sum": None, "ids": sorted(chain(*sides.values()))})
+    both = _records_of(row | {"sum": None, "ids": sorted(chain(*sides.values()))})
     del both["sum"]
     return both | sides
 
 
 def _of_open(row: dict[str, Any]) -> dict[str, Any]:
-    return _of_all(row) | {"end_passed": row["state"] == "fired"}
+    return _records_of(row) | {"end_passed": row["state"] == "fired"}
 
 
 def _fired_at(row: dict[str, Any], rebuild: Rebuild) -> dict[str, Any]:
-    """The time and the cause of a window's firing."""
+    """The time and the cause of a firing: the fields of `FiringRow` but for its window."""
     axis = rebuild.history.axis
-    seen_from = int(row["order_instant"])
+    instant = int(row["order_instant"])
     after: int | None = None
-    if row["fired_by"] is not None:
+    if row["fired_by"] is not None:  # a late record, or one that a trigger reacts to
         cause, after = "record", int(row["fired_by"])
-    elif seen_from == axis.end:
+    elif instant == axis.end:
         cause = "end"
     elif axis.interval_ms is None and row["order_rank"] < TICK_RANK:
-        cause, after = "record", axis.sequence_of(seen_from - 1)
+        # the watermark that a record emitted; scenarios have the id as sequence
+        cause, after = "record", axis.sequence_of(instant - 1)
     else:
         cause = "tick"
     timer = {}

@@ -10,16 +10,16 @@ from strandline.engine.calendar.slots import Calendar, OlderWindows
 from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.position.clock import Clock
-from strandline.engine.processed import ProcessedRebuild
+from strandline.engine.process_function import ProcessFunctionRebuild
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.scope import Rebuild, Scope
 from strandline.engine.window_pairs import WindowPairsRebuild
 
-__all__ = ["Rebuild", "Scope", "close"]
+__all__ = ["Rebuild", "Scope", "rebuild_of_scope"]
 
 
-def close(
+def rebuild_of_scope(
     spark: SparkSession,
     records: DataFrame,
     source_columns: SourceColumns,
@@ -27,7 +27,7 @@ def close(
     clock: Clock,
     scope: Scope,
 ) -> Rebuild:
-    """The rebuild of a scope, with the slots of its windows: when they fire and close.
+    """The rebuild of a scope: its slots are computed here, its DataFrames are evaluated later.
 
     Args:
         spark: the session.
@@ -65,5 +65,5 @@ def close(
     if history.spec.has_pairs_of_windows:
         return WindowPairsRebuild.over(rebuilt, history=history, replay=rebuilt)
     if history.spec.process is not None:
-        return ProcessedRebuild.over(rebuilt, replay=rebuilt)
+        return ProcessFunctionRebuild.over(rebuilt, replay=rebuilt)
     return rebuilt

@@ -14,10 +14,16 @@ _SIDES = ("left", "right")
 def facts_of_two(
     left: DayFacts | None, right: DayFacts | None, version: int, table_id: str | None = None
 ) -> DayFacts:
-    """The facts of a day of both tables; None: it has no rows in either.
+    """The facts of a day of both tables as one `DayFacts`.
 
-    The digest contains both tables' facts, so that new rows of one do not hide missing rows of the
-    other. `version` and `table_id` combine both tables', too.
+    The digest is a JSON list of both tables' facts, so that new rows of one table do not hide
+    missing rows of the other.
+
+    Args:
+        left: the facts of the left table; None: it has no rows of the day.
+        right: the facts of the right table; None: it has no rows of the day.
+        version: one number for the versions of both tables.
+        table_id: the ids of both tables (`id_of_two`).
     """
     both = [_NOTHING if facts is None else facts for facts in (left, right)]
     rows = [facts.rows for facts in both]
@@ -84,11 +90,11 @@ def id_of_two(left: str, right: str) -> str:
     return json.dumps([left, right])
 
 
-def ids_of_two(of_both: str) -> tuple[str | None, str | None]:
-    """The ids of both tables from `id_of_two`; None: a single table was read then."""
-    if not of_both.startswith("["):
+def ids_of_two(joint_id: str) -> tuple[str | None, str | None]:
+    """The ids of both tables from `id_of_two`; None, None: the pipeline then read one table."""
+    if not joint_id.startswith("["):
         return None, None
-    left, right = json.loads(of_both)
+    left, right = json.loads(joint_id)
     return left, right
 
 

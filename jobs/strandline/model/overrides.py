@@ -10,7 +10,7 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def as_typed(overrides: Mapping[str, str]) -> str:
+def as_options(overrides: Mapping[str, str]) -> str:
     """Overrides as options of a command, such as `--bound 4h --allowed-lateness 3h`."""
     return " ".join(f"{option_of(name)} {value}" for name, value in overrides.items())
 

@@ -19,7 +19,7 @@ from strandline.errors import InputError
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import is_uri
 from strandline.proposal.files import batches_of, files_at
-from strandline.proposal.typed import Types, as_one
+from strandline.proposal.typed import TypeInference, concatenated
 
 _SAMPLE_ROWS = 20_000
 _PARTS = 40
@@ -132,14 +132,14 @@ def _sample_of(dataset: ds.Dataset) -> pa.Table:
 def _of_files(places: list[str], name: str | None) -> Table:
     files = files_at(places)
     own = name or short_name(files[0].name if len(files) == 1 else files[0].parent.name)
-    kinds, kept, rows = Types(), _Sample(), 0
+    kinds, kept, rows = TypeInference(), _Sample(), 0
     for path in files:
         for block in batches_of(path):
-            kinds.see(block)
+            kinds.add(block)
             kept.take(block)
             rows += block.num_rows
     schema = kinds.schema
-    sample = as_one(kept.blocks, schema)
+    sample = concatenated(kept.blocks, schema)
     return Table(own, f"landing/{own}", sample, rows, schema, files=tuple(files))
 
 

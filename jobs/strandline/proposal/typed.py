@@ -13,31 +13,31 @@ _CODE = r"^[+-]?0[0-9]"
 """Matches a code with leading zeros, which would be lost in a number."""
 
 
-class Types:
+class TypeInference:
     """The types of columns, determined block by block."""
 
     def __init__(self) -> None:
         """Start without columns."""
-        self._steps: dict[str, int] = {}
-        self._given: dict[str, pa.DataType] = {}
-        self._seen: set[str] = set()
+        self._ladder_steps: dict[str, int] = {}  # of text columns: the place in _LADDER
+        self._file_types: dict[str, pa.DataType] = {}  # of columns that a file gives a type
+        self._has_values: set[str] = set()  # the text columns with a value that is not null
 
-    def see(self, rows: pa.Table) -> None:
+    def add(self, rows: pa.Table) -> None:
         """Add the values of a block."""
         for field in rows.schema:
             if field.type != pa.string():
-                self._see_typed(field)
+                self._add_typed(field)
                 continue
-            column, step = rows.column(field.name), self._steps.get(field.name, 0)
+            column, step = rows.column(field.name), self._ladder_steps.get(field.name, 0)
             while step < len(_LADDER) - 1 and not _fits(column, _LADDER[step]):
                 step += 1
-            self._steps[field.name] = step
+            self._ladder_steps[field.name] = step
             if column.null_count < len(column):
-                self._seen.add(field.name)
+                self._has_values.add(field.name)
 
-    def _see_typed(self, field: pa.Field) -> None:
+    def _add_typed(self, field: pa.Field) -> None:
         """Combine a file's type with the type of earlier files."""
-        before = self._given.setdefault(field.name, field.type)
+        before = self._file_types.setdefault(field.name, field.type)
         if before != field.type:
             numbers = all(
                 pa.types.is_integer(one) or pa.types.is_floating(one)
@@ -45,20 +45,21 @@ class Types:
             )
             floating = any(pa.types.is_floating(one) for one in (before, field.type))
             both = (pa.float64() if floating else pa.int64()) if numbers else pa.string()
-            self._given[field.name] = both
+            self._file_types[field.name] = both
 
     @property
     def schema(self) -> pa.Schema:
         """The columns with the types that fit all their values; text for a column of nulls."""
-        names = dict.fromkeys([*self._steps, *self._given])
+        names = dict.fromkeys([*self._ladder_steps, *self._file_types])
         return pa.schema([pa.field(name, self._type(name)) for name in names])
 
     def _type(self, name: str) -> pa.DataType:
-        if name not in self._steps:
-            return self._given[name]
-        if name in self._given:
-            return self._given[name] if name not in self._seen else pa.string()
-        return _LADDER[self._steps[name]] if name in self._seen else pa.string()
+        """The type of a column; text if it has values as text in one file and a type in another."""
+        if name not in self._ladder_steps:
+            return self._file_types[name]
+        if name in self._file_types:
+            return self._file_types[name] if name not in self._has_values else pa.string()
+        return _LADDER[self._ladder_steps[name]] if name in self._has_values else pa.string()
 
 
 def as_typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -66,7 +67,7 @@ def as_typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table([_column(rows, field) for field in schema], schema=schema)
 
 
-def as_one(blocks: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
+def concatenated(blocks: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
     """Several blocks as one table with a schema."""
     found = [as_typed(block, schema) for block in blocks]
     return pa.concat_tables(found) if found else schema.empty_table()

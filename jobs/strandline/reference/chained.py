@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from strandline.model.lateness import MAX_WATERMARK
-from strandline.reference.answer import Firing, Origin, Replay
+from strandline.reference.answer import Emission, Firing, Origin, Replay
 from strandline.reference.records import Record
 from strandline.reference.replay import refuse_endless_firing
 from strandline.reference.stage import WindowStage
@@ -24,15 +24,15 @@ def replay_chained(
     Args:
         spec: the second windows.
         upstream: the answer of the first windows.
-        record_of: gives the record of a result, from its firing and a record with only times and
-            id.
+        record_of: completes a result's record: given its firing, and a record with its arrival,
+            event time, id and sequence, returns the record with key and payload.
 
     Raises:
         InputError: the input has ended where Flink would fire for ever.
     """
     ended = any(advance.watermark_ms == MAX_WATERMARK for advance in upstream.watermarks)
     refuse_endless_firing(spec, end_of_input=ended)
-    results = upstream.firings if spec.source.table == "firings" else _last(upstream)
+    results = upstream.firings if spec.source.table == "firings" else _last_firings(upstream)
     stage = WindowStage(spec)
     for firing, watermark_ms, origin in _in_order(upstream, results):
         if firing is None:
@@ -49,7 +49,7 @@ def replay_chained(
 
 
 _Event = tuple[Firing | None, int, Origin]
-"""A result or a forwarded watermark, with the watermark at it, and when."""
+"""A result, or None for a forwarded watermark; the watermark in ms at this event; its origin."""
 
 
 def _in_order(upstream: Replay, results: tuple[Firing, ...]) -> Iterator[_Event]:
@@ -57,9 +57,7 @@ def _in_order(upstream: Replay, results: tuple[Firing, ...]) -> Iterator[_Event]
     advances = list(upstream.watermarks)
     place = 0
     for firing in results:
-        by_record = firing.timer_ms is None
-        end_ms = firing.watermark_ms + by_record
-        while place < len(advances) and advances[place].watermark_ms < end_ms:
+        while place < len(advances) and _comes_before(advances[place], firing):
             yield None, advances[place].watermark_ms, advances[place].origin
             place += 1
         yield firing, firing.watermark_ms, firing.origin
@@ -67,7 +65,18 @@ def _in_order(upstream: Replay, results: tuple[Firing, ...]) -> Iterator[_Event]
         yield None, advance.watermark_ms, advance.origin
 
 
-def _last(upstream: Replay) -> tuple[Firing, ...]:
+def _comes_before(advance: Emission, firing: Firing) -> bool:
+    """Whether the first windows forward a watermark before they emit the result of a firing.
+
+    A timer's result is emitted just before the watermark that fired it, a late record's result
+    after the watermark at its arrival.
+    """
+    if firing.timer_ms is None:  # a record fired it
+        return advance.watermark_ms <= firing.watermark_ms
+    return advance.watermark_ms < firing.watermark_ms
+
+
+def _last_firings(upstream: Replay) -> tuple[Firing, ...]:
     """The last firing of each window of a key that no later firing superseded."""
     superseded = {number for firing in upstream.firings for number in firing.supersedes}
     last: dict[Any, Firing] = {(f.key, f.window): f for f in upstream.firings}

@@ -131,7 +131,7 @@ class Job(ABC):
         self._run_ticks(until_ms=clock_end_ms)
         if end_of_input:
             for name, given in self._inputs.items():
-                self._take(name, given.source.end(), Origin(clock_end_ms, Cause.END))
+                self._apply(name, given.source.end(), Origin(clock_end_ms, Cause.END))
 
     @property
     def violations(self) -> int:
@@ -149,14 +149,14 @@ class Job(ABC):
             self._run_ticks(until_ms=at_ms - 1)
             given = self._inputs[name]
             caused = given.source.flush(given.finish(at_ms), at_ms - 1, probe=given.per_record)
-            self._take(name, caused, Origin(at_ms - 1, Cause.RECORD))
+            self._apply(name, caused, Origin(at_ms - 1, Cause.RECORD))
 
     def _run_ticks(self, *, until_ms: int) -> None:
         """Run the ticks that are due, the one at `until_ms` included, in order of time."""
         while due := [item for item in self._inputs.items() if item[1].is_due(until_ms)]:
             name, given = min(due, key=lambda item: item[1].next_tick_ms)
             origin = Origin(given.next_tick_ms, Cause.TICK)
-            self._take(name, given.tick(), origin)
+            self._apply(name, given.tick(), origin)
         for given in self._inputs.values():
             given.pass_over(until_ms)
 
@@ -171,7 +171,7 @@ class Job(ABC):
             for channel in newcomers(own, given.source):
                 if not given.discovers:
                     self._refuse(name, given.source, channel)
-                self._take(name, given.source.join(channel), origin)
+                self._apply(name, given.source.join(channel), origin)
         for record in instant:
             self.process(record, Origin(record.arrival_ms, Cause.RECORD, record))
             self._inputs[record.input].source.on_event(record)
@@ -180,9 +180,9 @@ class Job(ABC):
             if not sequenced:
                 active.update(given.finish(origin.at_ms + 1))
             caused = given.source.flush(active, origin.at_ms, probe=given.per_record)
-            self._take(name, caused, origin)
+            self._apply(name, caused, origin)
 
-    def _take(self, name: str, signals: Iterable[Signal], origin: Origin) -> None:
+    def _apply(self, name: str, signals: Iterable[Signal], origin: Origin) -> None:
         for signal in signals:
             if isinstance(signal, int):
                 self.advance(name, signal, origin)

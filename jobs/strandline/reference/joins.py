@@ -219,6 +219,6 @@ class _IntervalJoin(Job):
         if watermark_ms is None:
             return
         self._watermarks.append(Emission(origin, watermark_ms))
-        for expiry in self._expiries.reached(watermark_ms):
+        for expiry in self._expiries.pop_reached(watermark_ms):
             kept = self._kept[expiry.key]
             kept[:] = [record for record in kept if record.ts_ms != expiry.window.start_ms]

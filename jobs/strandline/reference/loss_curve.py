@@ -1,7 +1,4 @@
-"""The loss curve record by record.
-
-How far the watermark is past the end of each record's window.
-"""
+"""The loss curve record by record: how late each record is for its newest window, with bound 0."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ def loss_curve(
     *,
     start_ms: int,
     horizon_ms: int | None = None,
-    counts: Callable[[Record], bool] = lambda record: True,
+    is_counted: Callable[[Record], bool] = lambda record: True,
 ) -> LossCurve:
     """The number of records lost at each sum of bound and allowed lateness.
 
@@ -38,12 +35,12 @@ def loss_curve(
         totals_ms: bound plus allowed lateness, ascending.
         start_ms: when the job's clock started.
         horizon_ms: only records and ticks before it count; None: all.
-        counts: whether a record is counted; others still move the watermark.
+        is_counted: whether a record is counted; others still move the watermark.
 
     Raises:
-        TypeError: its windows lie on no grid.
+        TypeError: the windows are sessions, global or counting windows.
     """
-    job = _PastTheEnd(spec.without_bound, start_ms, counts)
+    job = _LatenessJob(spec.without_bound, start_ms, is_counted)
     job.run(
         records,
         sequenced=spec.source.sequence is not None,
@@ -52,30 +49,32 @@ def loss_curve(
         end_of_input=False,
     )
     kept_from = [0] * (len(totals_ms) + 1)
-    for past_end_ms in job.past_end_ms:
-        kept_from[bisect_right(totals_ms, past_end_ms)] += 1
+    for late_by_ms in job.lateness_ms:
+        kept_from[bisect_right(totals_ms, late_by_ms)] += 1
     return curve_of(totals_ms, kept_from)
 
 
-class _PastTheEnd(Job):
-    """Collects for each record how far the watermark was past the end of its newest window."""
+class _LatenessJob(Job):
+    """Collects for each record the watermark minus its newest window's max timestamp, in ms."""
 
-    def __init__(self, spec: PipelineSpec, start_ms: int, counts: Callable[[Record], bool]) -> None:
+    def __init__(
+        self, spec: PipelineSpec, start_ms: int, is_counted: Callable[[Record], bool]
+    ) -> None:
         super().__init__(spec.pipeline, {"": input_of(spec, start_ms)})
         if not isinstance(spec.window, GridWindow):
-            msg = f"the windows of {spec.pipeline} lie on no grid"
+            msg = f"{spec.pipeline}: a loss curve needs tumbling, sliding or cumulative windows"
             raise TypeError(msg)
-        self._counts = counts
+        self._is_counted = is_counted
         self._assigner = spec.window.assigner
         self._watermark_ms = MIN_WATERMARK
-        self.past_end_ms: list[int] = []
+        self.lateness_ms: list[int] = []
 
     def process(self, record: Record, origin: Origin) -> None:
-        """Collect the distance; before the first watermark it is before every end."""
-        if not self._counts(record):
+        """Collect the lateness of a record; below 0: it is on time without bound and lateness."""
+        if not self._is_counted(record):
             return
         newest = self._assigner.windows_of(record.ts_ms)[0]
-        self.past_end_ms.append(self._watermark_ms - newest.max_timestamp_ms)
+        self.lateness_ms.append(self._watermark_ms - newest.max_timestamp_ms)
 
     def advance(self, name: str, watermark_ms: int, origin: Origin) -> None:
         """Process a higher watermark."""

@@ -37,8 +37,12 @@ class EventTimeTimers:
         """Delete a timer, if it is registered."""
         self._registered.discard(timer)
 
-    def reached(self, watermark_ms: int) -> Iterator[Timer]:
-        """Remove and return every timer up to, and including, a watermark, in order of time."""
+    def pop_reached(self, watermark_ms: int) -> Iterator[Timer]:
+        """Remove and yield the timers with a time up to a watermark, inclusive, in order of time.
+
+        A timer that the caller registers meanwhile is yielded too, if it is due. Flink:
+        `InternalTimerServiceImpl#advanceWatermark`.
+        """
         while self._queue and self._queue[0].time_ms <= watermark_ms:
             timer = heappop(self._queue)
             if timer in self._registered:

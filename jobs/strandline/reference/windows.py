@@ -80,7 +80,7 @@ class WindowOperator(ABC):
     def advance(self, watermark_ms: int) -> Iterator[FiredPane]:
         """Fire the timers that a new watermark reaches: the fired panes, in order of time."""
         before_ms, self.watermark_ms = self.watermark_ms, watermark_ms
-        for timer in self._timers.reached(watermark_ms):
+        for timer in self._timers.pop_reached(watermark_ms):
             key, window = timer.key, timer.window
             if (key, window) not in self._states:
                 continue  # Flink leaves a timer of a session that has become another one

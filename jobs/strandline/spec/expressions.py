@@ -46,7 +46,7 @@ def problems_of(spec: PipelineSpec, tables: Tables, origin: str) -> list[InputEr
     return list(found.values())
 
 
-def as_one(problems: Sequence[InputError], origin: str) -> InputError:
+def as_one_error(problems: Sequence[InputError], origin: str) -> InputError:
     """One error with a line for each of several errors; a single error unchanged."""
     if len(problems) == 1:
         return problems[0]

@@ -40,7 +40,7 @@ def maintain_dag(names: Sequence[str], *, folder: Path, lake: str | None = None)
     ) as dag:
         StrandlineMaintainOperator(
             task_id="maintain",
-            pipeline=Requests(folder).maintained,
+            pipeline=Requests(folder).pipeline_to_maintain,
             pipelines=folder,
             lake=lake,
             shows_only=is_dry_run,

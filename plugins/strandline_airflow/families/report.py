@@ -45,7 +45,7 @@ def report_dag(names: Sequence[str], *, folder: Path, lake: str | None = None) -
         @task
         def pipelines(**context: Any) -> list[str]:
             """The pipelines to report on."""
-            return Requests(folder).reported(context)
+            return Requests(folder).pipelines_to_report(context)
 
         at = {"pipelines": str(folder), "lake": lake}
         StrandlineReportOperator.partial(task_id="report", **at).expand(pipeline=pipelines())

@@ -47,7 +47,7 @@ def _error_page(request: Request, status: int, detail: str) -> Response:
 
 
 @app.exception_handler(StarletteHTTPException)
-async def _refused(request: Request, error: StarletteHTTPException) -> Response:
+async def _http_error(request: Request, error: StarletteHTTPException) -> Response:
     if not _is_for_a_browser(request):
         return await http_exception_handler(request, error)
     answer = _error_page(request, error.status_code, str(error.detail))
@@ -56,7 +56,7 @@ async def _refused(request: Request, error: StarletteHTTPException) -> Response:
 
 
 @app.exception_handler(RequestValidationError)
-async def _not_understood(request: Request, error: RequestValidationError) -> Response:
+async def _invalid_request(request: Request, error: RequestValidationError) -> Response:
     if not _is_for_a_browser(request):
         return await request_validation_exception_handler(request, error)
     problems = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
@@ -67,11 +67,11 @@ async def _not_understood(request: Request, error: RequestValidationError) -> Re
 @app.exception_handler(StrandlineError)
 async def _unreadable(request: Request, error: Exception) -> Response:
     """The page of an error while reading tables or settings."""
-    return await _refused(request, HTTPException(503, str(error)))
+    return await _http_error(request, HTTPException(503, str(error)))
 
 
 @app.exception_handler(NoRunsHereError)
-async def _nothing_yet(request: Request, error: Exception) -> Response:
+async def _no_runs_yet(request: Request, error: Exception) -> Response:
     """The page of a pipeline that has not run yet, with the command that runs it."""
     if not _is_for_a_browser(request):
         return await http_exception_handler(request, HTTPException(404, str(error)))

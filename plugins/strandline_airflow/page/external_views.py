@@ -1,4 +1,4 @@
-"""The places of the page in Airflow's UI: its navigation, and tabs of DAGs, runs and tasks."""
+"""Airflow's external views of the page: a link in the navigation; tabs of DAGs, runs and tasks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ _ICON = (
     "stroke-width='2' stroke-linecap='round'><path d='M3 8c3-4 6-4 9 0s6 4 9 0'/>"
     "<path d='M3 14c3-4 6-4 9 0s6 4 9 0'/><path d='M4 20h1M10 20h1M15 20h1M20 20h1'/></svg>"
 )
-"""The icon as a data URL: a file would need a route, and so protection."""
-_HERE = {"dag": "?dag_id={DAG_ID}", "dag_run": "?dag_id={DAG_ID}&run_id={RUN_ID}"}
-_HERE["task"] = "?dag_id={DAG_ID}&task_id={TASK_ID}"
+"""The icon, an SVG image; `_icon` makes a data URL of it, since a file would need a route of its
+own, with access control."""
+_QUERIES = {
+    "dag": "?dag_id={DAG_ID}",
+    "dag_run": "?dag_id={DAG_ID}&run_id={RUN_ID}",
+    "task": "?dag_id={DAG_ID}&task_id={TASK_ID}",
+}
+"""The query of the page's URL, by the destination of a tab; Airflow fills in the ids."""
 
 
 def external_views() -> list[dict[str, Any]]:
@@ -24,17 +29,17 @@ def external_views() -> list[dict[str, Any]]:
         "icon": _icon("%2318181b"),
         "icon_dark_mode": _icon("%23e4e4e7"),
     }
-    beside = [
+    tabs = [
         {
             **look,
-            "href": page_path("/dag") + asked,
+            "href": page_path("/dag") + query,
             "destination": destination,
             "url_route": f"strandline_{destination}",
         }
-        for destination, asked in _HERE.items()
+        for destination, query in _QUERIES.items()
     ]
     nav = {"href": page_path("/"), "destination": "nav", "url_route": "strandline"}
-    return [{**look, **nav, "nav_top_level": True}, *beside]
+    return [{**look, **nav, "nav_top_level": True}, *tabs]
 
 
 def _icon(colour: str) -> str:

@@ -69,7 +69,7 @@ def test_the_engine_loses_at_each_total_as_many_records_as_the_reference(session
             offer.totals_ms,
             start_ms=stream.start_ms,
             horizon_ms=stream.horizon_ms,
-            counts=partial(in_range, offer),
+            is_counted=partial(in_range, offer),
         )
         assert found == expected, stream
         judged += 0 < expected.lost[0] < expected.records

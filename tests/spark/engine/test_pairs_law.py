@@ -124,7 +124,7 @@ def expected(join: TwoInputs, within: TimeRange = EVERYTHING) -> dict[str, Any]:
 
 def answer(spark: SparkSession, join: TwoInputs) -> tuple[Any, ...]:
     rebuild = engine(spark, join)
-    kept = {name: rebuild.kept(name).select("id").collect() for name in SIDES}
+    kept = {name: rebuild.in_state(name).select("id").collect() for name in SIDES}
     times = sorted(record.ts_ms for record in join.records) or [0]
     within = TimeRange(times[len(times) // 3], times[2 * len(times) // 3] + 1)
     return (

@@ -101,9 +101,9 @@ def test_each_setting_is_a_line_with_what_it_loses_and_costs(capsys):
     assert not any(line.lstrip().startswith("9h") for line in lines)  # nothing is lost by less
     text = "\n".join(lines)
     assert "a[b]" in text
-    assert "more than is on offer" in text
+    assert "more than the settings above" in text
     assert "key (device)" not in text  # no key loses any
-    assert "worst day by the smallest: 2024-03-04, 1 of 5,000 lost" in text
+    assert "day with most losses at the smallest setting: 2024-03-04, 1 of 5,000 lost" in text
     assert "7 event times more than 1h after arrival" in text
     assert "with it 4 of the other records too late, without it 100" in text
 
@@ -111,7 +111,7 @@ def test_each_setting_is_a_line_with_what_it_loses_and_costs(capsys):
 def test_without_a_bound_only_the_lateness_is_named(capsys):
     text = "\n".join(shown(an_advice(bound_name=None, smallest=None), capsys))
     assert "in force: allowed lateness 1h loses" in text
-    assert "no setting on offer keeps 99.9%" in text
+    assert "none of the settings below keeps 99.9%" in text
     assert "bound + lateness" not in text
 
 

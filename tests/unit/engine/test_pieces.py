@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from meter import a_meter
 
-from strandline.engine.calendar.pieces import in_pieces
+from strandline.engine.calendar.pieces import divided_by_cells
 from strandline.engine.history.history import History, history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Observed
@@ -58,7 +58,7 @@ WINDOWS = st.sampled_from(
 def test_pieces_follow_each_other_and_are_the_range(of_days, window, most):
     history = a_past(of_days, window)
     within = TimeRange(3 * HOUR_MS, len(of_days) * DAY_MS - HOUR_MS)
-    pieces = in_pieces(history, within, most)
+    pieces = divided_by_cells(history, within, most)
     assert (pieces[0].start_ms, pieces[-1].end_ms) == (within.start_ms, within.end_ms)
     for one, other in pairwise(pieces):
         assert one.start_ms < one.end_ms == other.start_ms
@@ -69,25 +69,25 @@ def test_pieces_follow_each_other_and_are_the_range(of_days, window, most):
 
 def test_a_range_with_few_records_is_one_piece():
     history = a_past([10, 10, 10], {"tumbling": "1h"})
-    assert in_pieces(history, EVERYTHING, 30) == [EVERYTHING]
+    assert divided_by_cells(history, EVERYTHING, 30) == [EVERYTHING]
 
 
 def test_days_are_put_together_as_long_as_they_have_not_too_many_records():
     history = a_past([10, 10, 10, 10], {"tumbling": "1h"})
-    borders = [piece.start_ms for piece in in_pieces(history, EVERYTHING, 20)[1:]]
+    borders = [piece.start_ms for piece in divided_by_cells(history, EVERYTHING, 20)[1:]]
     assert borders == [2 * DAY_MS]
 
 
 def test_a_day_with_too_many_cells_is_cut_within():
     history = a_past([24], {"tumbling": "1h"})
-    borders = [piece.start_ms for piece in in_pieces(history, TimeRange(0, DAY_MS), 12)[1:]]
+    borders = [piece.start_ms for piece in divided_by_cells(history, TimeRange(0, DAY_MS), 12)[1:]]
     assert borders == [12 * HOUR_MS]
 
 
 def test_a_day_is_cut_where_its_records_lie():
     times = [9 * HOUR_MS + number * HOUR_MS // 8 for number in range(24)]
     history = of_times(times, {"tumbling": "15m"})
-    borders = [piece.start_ms for piece in in_pieces(history, TimeRange(0, DAY_MS), 12)[1:]]
+    borders = [piece.start_ms for piece in divided_by_cells(history, TimeRange(0, DAY_MS), 12)[1:]]
     assert borders == [10 * HOUR_MS + HOUR_MS // 2]
 
 
@@ -95,4 +95,4 @@ def test_a_day_of_many_records_in_few_cells_is_one_piece():
     one_cell = cell_of(*AN_HOURLY, Record(arrival_ms=0, ts_ms=0, record_id="0"))
     cells = observed(one_cell).every
     history = history_of(Observed(cells.assign(records=1_000)), *AN_HOURLY)
-    assert in_pieces(history, TimeRange(0, DAY_MS), 12) == [TimeRange(0, DAY_MS)]
+    assert divided_by_cells(history, TimeRange(0, DAY_MS), 12) == [TimeRange(0, DAY_MS)]

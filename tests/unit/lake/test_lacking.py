@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from strandline.lake.publish.adopt import Adoption, Attempt
-from strandline.lake.publish.lacking import lacking
+from strandline.lake.publish.lacking import days_lacking
 from strandline.lake.store.lake import Lake
 from strandline.lake.upkeep.upkeep import scattered_days
 
@@ -34,7 +34,7 @@ def test_days_from_before_a_column_are_named_as_stretches(publish):
         publish(date(2024, 3, day), "old", total=1)
     publish(date(2024, 3, 5), "old", total=1)
     table = publish(date(2024, 3, 6), "new", total=1, largest=7)
-    assert lacking(table, ["total", "Largest", "gone"], "new") == {
+    assert days_lacking(table, ["total", "Largest", "gone"], "new") == {
         "Largest": [
             (date(2024, 3, 1), date(2024, 3, 6)),
             (date(2024, 3, 7), date(2024, 3, 8)),
@@ -45,8 +45,8 @@ def test_days_from_before_a_column_are_named_as_stretches(publish):
 def test_a_column_that_is_null_under_todays_rules_lacks_nowhere(publish):
     publish(date(2024, 3, 1), "new", total=1, largest=1)
     table = publish(date(2024, 3, 2), "new", total=1)
-    assert lacking(table, ["largest"], "new") == {}
-    assert lacking(table, ["largest"], "newer") == {
+    assert days_lacking(table, ["largest"], "new") == {}
+    assert days_lacking(table, ["largest"], "newer") == {
         "largest": [(date(2024, 3, 2), date(2024, 3, 3))]
     }
 
@@ -63,27 +63,27 @@ def test_a_day_with_rows_from_before_a_column_and_after_it_in_one_file_is_named(
         return DeltaTable(uri)
 
     on_the_day = {"largest": [(day, date(2024, 3, 4))]}
-    assert lacking(published(("old", None), ("old", None), ("new", 7)), ["largest"], "new") == (
-        on_the_day
-    )
+    assert days_lacking(
+        published(("old", None), ("old", None), ("new", 7)), ["largest"], "new"
+    ) == (on_the_day)
     has_it = published(("old", None), ("old", 7), ("new", None))  # null by the record, not the rule
-    assert lacking(has_it, ["largest"], "new") == {}
-    assert lacking(has_it, ["largest"], "newest") == on_the_day
+    assert days_lacking(has_it, ["largest"], "new") == {}
+    assert days_lacking(has_it, ["largest"], "newest") == on_the_day
 
 
 def test_the_last_day_of_the_calendar_has_none_after_it(publish):
     publish(date(9999, 12, 31), "old", total=1)
     table = publish(date(2024, 3, 2), "new", total=1, largest=7)
-    assert lacking(table, ["largest"], "new") == {"largest": [(date.max, date.max)]}
+    assert days_lacking(table, ["largest"], "new") == {"largest": [(date.max, date.max)]}
 
 
 def test_without_a_table_nothing_lacks():
-    assert lacking(None, ["total"], "new") == {}
+    assert days_lacking(None, ["total"], "new") == {}
 
 
 def test_of_arrays_the_log_does_not_tell(publish):
     table = publish(date(2024, 3, 1), "old", total=1, route=[1, 2])
-    assert lacking(table, ["total", "route"], "new") == {}
+    assert days_lacking(table, ["total", "route"], "new") == {}
 
 
 def test_a_column_of_numbers_that_a_run_has_written_lacks_nowhere(publish):
@@ -95,7 +95,9 @@ def test_a_column_of_numbers_that_a_run_has_written_lacks_nowhere(publish):
     adoption = Adoption(table.table_uri, "window_date", Attempt("r-1", "0", 0))
     adoption.swap(table, adoption.write([rows], table), [day])
     names = [*columns]
-    assert lacking(DeltaTable(table.table_uri), names, "new") == {"none": [(day, date(2024, 3, 3))]}
+    assert days_lacking(DeltaTable(table.table_uri), names, "new") == {
+        "none": [(day, date(2024, 3, 3))]
+    }
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,6 @@ def test_of_a_wide_table_later_columns_lack_only_where_they_are_null(tmp_path, h
         of_rules = rows.set_column(column, "spec_fingerprint", [[fingerprint]])
         write_deltalake(store.uri("windows"), of_rules, mode="append", partition_by=["window_date"])
     table = DeltaTable(store.uri("windows"))
-    found = lacking(table, [*wide, *nothing], "today")
+    found = days_lacking(table, [*wide, *nothing], "today")
     assert [*found] == (["gone"] if has_all else [])
     assert scattered_days(table, "window_date") == []

@@ -325,14 +325,14 @@ def test_the_command_counts_first_and_says_what_stays(lake, tmp_path, capsys):
     assert "quarantine: 2 rows" in out
     assert "windows, completeness and the timeline are aggregates, and stay" in out
     assert "the landing table is not touched" in out
-    assert "read from the same landing" not in out
+    assert "over the same landing table" not in out
     others = {"twin": FILE, "elsewhere": FILE.replace("landing/meter", "landing/other")}
     for name, file in others.items():
         text = file.replace("pipeline: meter", f"pipeline: {name}")
         (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "broken.yaml").write_text("pipeline: broken", encoding="utf-8")
     out = call("--reason", "asked for", "--dry-run")[1]
-    assert "note: read from the same landing: twin; erase the rows there, too" in out
+    assert "note: pipelines over the same landing table: twin; erase the rows there, too" in out
     assert call("--reason", " ")[0] == 2
     nobody = call("--reason", "x", where="person = 'nobody'")[1]
     says = "erased, with all old versions; no row of the newest version meets the condition"

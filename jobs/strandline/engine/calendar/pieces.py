@@ -14,15 +14,16 @@ from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 
 
-def in_pieces(history: History, within: TimeRange, most_cells: int) -> list[TimeRange]:
-    """A range of window starts, divided where its cells would be too many for one rebuild.
+def divided_by_cells(history: History, within: TimeRange, most_cells: int) -> list[TimeRange]:
+    """A range of window starts as consecutive ranges of at most about `most_cells` cells each.
 
-    The driver's memory for a rebuild grows with the cells of its range. Windows do not depend on
-    the range that they are rebuilt with, so dividing it changes no answer.
+    A cell is a row of the timeline (`watermark.cells.CELL`). The driver's memory for a rebuild
+    grows with the cells of its range. A window is the same whatever range it is rebuilt with, so
+    dividing the range changes no result.
     """
-    borders = [border for border in _borders(history, within, most_cells) if border in within]
-    edges = [within.start_ms, *(at for at in borders if at > within.start_ms), within.end_ms]
-    return [TimeRange(*piece) for piece in pairwise(edges)]
+    borders = _borders(history, within, most_cells)
+    inside = [at_ms for at_ms in borders if within.start_ms < at_ms < within.end_ms]
+    return [TimeRange(*piece) for piece in pairwise([within.start_ms, *inside, within.end_ms])]
 
 
 def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:

@@ -23,8 +23,8 @@ from strandline.engine.watermark.cells import observe
 from strandline.engine.watermark.probe_order import probe_order
 from strandline.spec.pipeline import PipelineSpec
 
-_AT_ONCE = 4_000_000
-"""The largest number of rows of activity in one query."""
+_MOST_ROWS = 4_000_000
+"""The largest number of rows of activity that one query collects to the driver."""
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,15 @@ def observed_history(
 
 
 def in_batches(rows: pd.Series[int]) -> Iterator[list[date]]:
-    """Days in order, in batches with at most so many rows; a day with more is a batch by itself."""
+    """Days, ascending, in batches of at most `_MOST_ROWS` rows; a day with more is a batch alone.
+
+    Args:
+        rows: the number of rows of each day, by day.
+    """
     batch: list[date] = []
     total = 0
     for day, count in sorted(zip(rows.index, rows, strict=True)):
-        if batch and total + count > _AT_ONCE:
+        if batch and total + count > _MOST_ROWS:
             yield batch
             batch, total = [], 0
         batch.append(day)

@@ -15,7 +15,7 @@ from strandline.engine.idleness.received import Interval, Received, with_status
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange
 from strandline.engine.idleness.steps import step_rows
-from strandline.engine.idleness.valve import IDLE, JOIN, RAISE, Advances, Channels, Splits, Valve
+from strandline.engine.idleness.valve import IDLE, JOIN, OFFER, Advances, Channels, Splits, Valve
 from strandline.engine.position.axis import TICK_RANK
 
 BEFORE_ALL = -1
@@ -61,7 +61,7 @@ def _events_of_channel(
 ) -> Iterator[PlacedEvents]:
     """The events of one channel: it joins, goes idle, offers at once, offers on ticks."""
     on_tick, at_once = TICK_RANK + number, number
-    if rules.splits:  # all of a moment are merged at once
+    if rules.splits:  # all splits' offers at one position are merged at once
         on_tick, at_once = TICK_RANK, 0
     if interval.is_new(number):
         joins = np.array([received.before.joined_at + 1])
@@ -70,10 +70,10 @@ def _events_of_channel(
     idle_at = idle_from[(idle_from >= interval.first_tick_ms) & (idle_from < interval.until_ms)]
     yield PlacedEvents.of(_instants(idle_at, rules), on_tick, number, IDLE)
     seen_from, candidates = received.at_once
-    yield PlacedEvents.of(seen_from, at_once, number, RAISE, candidates)
+    yield PlacedEvents.of(seen_from, at_once, number, OFFER, candidates)
     if rules.offers_on_ticks:
         ticks = _instants(received.shown.ticks, rules)
-        yield PlacedEvents.of(ticks, on_tick, number, RAISE, received.shown.candidates)
+        yield PlacedEvents.of(ticks, on_tick, number, OFFER, received.shown.candidates)
 
 
 def _instants(ticks: npt.NDArray[Any], rules: IdlenessRules) -> npt.NDArray[Any]:
@@ -105,7 +105,7 @@ def channels_after(
 def _last_raise_ms(
     rules: IdlenessRules, events: PlacedEvents, channel: int, before_ms: int | None
 ) -> int | None:
-    raises = events.raises_of(channel)
+    raises = events.offers_of(channel)
     if not len(raises):
         return before_ms
     last = raises[-1]

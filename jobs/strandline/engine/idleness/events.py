@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strandline.engine.idleness.state import StatusChange
-from strandline.engine.idleness.valve import JOIN, RAISE, Events
+from strandline.engine.idleness.valve import JOIN, OFFER, Events
 from strandline.model.lateness import MIN_WATERMARK
 
 Longs = npt.NDArray[Any]
@@ -24,8 +24,8 @@ class PlacedEvents:
         seen_from: the first instant from which the event is visible.
         rank: the order at one instant.
         channel: the number of the channel.
-        kind: JOIN, RAISE or IDLE.
-        value: the watermark that a RAISE offers, in ms.
+        kind: JOIN, OFFER or IDLE.
+        value: the watermark that a OFFER offers, in ms.
     """
 
     seen_from: Longs
@@ -72,9 +72,9 @@ class PlacedEvents:
         """The number of events that are visible from an instant or earlier."""
         return int(np.searchsorted(self.seen_from, instant, side="right"))
 
-    def raises_of(self, channel: int) -> Longs:
+    def offers_of(self, channel: int) -> Longs:
         """The places of a channel's offers."""
-        return np.flatnonzero((self.kind == RAISE) & (self.channel == channel))
+        return np.flatnonzero((self.kind == OFFER) & (self.channel == channel))
 
     def without_swallowed_offers(self, watermarks_ms: Sequence[int]) -> PlacedEvents:
         """The events without offers that are not above every earlier one of their channel.
@@ -84,9 +84,9 @@ class PlacedEvents:
         Args:
             watermarks_ms: the watermark of each channel before the events.
         """
-        kept = self.kind != RAISE
+        kept = self.kind != OFFER
         for channel, watermark_ms in enumerate(watermarks_ms):
-            own = self.raises_of(channel)
+            own = self.offers_of(channel)
             offered = self.value[own]
             largest = np.maximum.accumulate(np.append(watermark_ms, offered))
             kept[own] = offered > largest[:-1]

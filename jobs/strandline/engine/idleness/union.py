@@ -30,7 +30,7 @@ from strandline.engine.idleness.received import Interval, channels_of, with_stat
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.source import Source, WatermarkSource
 from strandline.engine.idleness.state import Channel, SourceState, UnionState
-from strandline.engine.idleness.valve import IDLE, JOIN, RAISE, Channels, Valve
+from strandline.engine.idleness.valve import IDLE, JOIN, OFFER, Channels, Valve
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.position.of_two import InputAxis
 from strandline.spec.joined import TwoSourcesSpec
@@ -217,7 +217,7 @@ def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
                 ticks = np.arange(first, last, rules.ticks.interval_ms, dtype=np.int64)
                 offers = ticks - rules.lag_ms
                 rank = TICK_RANK + number
-                parts.append(PlacedEvents.of(ticks, rank, number, RAISE, offers))
+                parts.append(PlacedEvents.of(ticks, rank, number, OFFER, offers))
     return PlacedEvents.concatenated(parts)
 
 
@@ -231,7 +231,7 @@ def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState)
     ):
         instants = np.array(range(first, until + 1, interval_ms), dtype=object)
         values = np.array([value + at - first for at in instants], dtype=np.int64)
-        parts.append(PlacedEvents.of(instants, rank, 0, RAISE, values))
+        parts.append(PlacedEvents.of(instants, rank, 0, OFFER, values))
     idle = [change for change in after.changes if change.idle]
     parts += [
         PlacedEvents.of(np.array([at.seen_from], dtype=object), at.rank, 0, IDLE) for at in idle

@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 
-JOIN, RAISE, IDLE = 0, 1, 2
+JOIN, OFFER, IDLE = 0, 1, 2
 _SHORT = 8
 """The number of events below which arrays cost more than they save."""
-_FIRST_CHUNK = 64
-_MOST_VALUES = 4_000_000
+_FIRST_CHUNK = 64  # events of a batch after a change of status; doubled while none follows
+_MOST_VALUES = 4_000_000  # of one array: events × channels
 Longs = npt.NDArray[Any]
 Advances = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
-"""The places of events at which the combined watermark advances, and its new values."""
+"""(indices of the events at which the combined watermark advances, its values there in ms)."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Events:
 
     Attributes:
         channel: the number of the channel.
-        kind: JOIN; RAISE: it offers a watermark; IDLE: it becomes idle.
+        kind: JOIN: it takes part from here on; OFFER: it offers a watermark; IDLE: it goes idle.
         value: the watermark offered, in ms.
         last_at_position: whether it is the last event at its position.
     """
@@ -95,9 +95,9 @@ class Valve:
         return advances
 
     def end(self, dropped: Collection[int] = ()) -> Iterator[tuple[int, int]]:
-        """(channel, combined watermark) of each advance by MAX_WATERMARK on joined channels.
+        """The (channel, combined watermark) of each advance that the end of the input would cause.
 
-        The channels' state is not changed. Offers of `dropped` channels are skipped.
+        Each joined channel offers MAX_WATERMARK, except `dropped` ones; no state is changed.
         """
         at = self.channels
         copy = Valve(
@@ -106,18 +106,18 @@ class Valve:
         joined = np.flatnonzero(at.active | at.been_idle).tolist()
         for channel in (channel for channel in joined if channel not in dropped):
             advances: Advances = []
-            copy._raise(0, channel, MAX_WATERMARK, advances)
+            copy._offer(0, channel, MAX_WATERMARK, advances)
             for _, values in advances:
                 yield channel, int(values[0])
 
     def _first_change(self, events: Events, start: int, end: int) -> int:
-        """The first event that changes a channel's status."""
+        """The index of the first event that changes a channel's status; `end`: there is none."""
         active = self.channels.active[events.channel[start:end]]
         changes = np.flatnonzero(np.where(events.kind[start:end] == IDLE, active, ~active))
         return start + int(changes[0]) if len(changes) else end
 
     def _batch(self, events: Events, start: int, end: int, advances: Advances) -> int:
-        """Process offers of active channels, until a lagging channel has caught up."""
+        """Process offers until a lagging channel catches up; gives the index of the next event."""
         at = self.channels
         if end - start < _SHORT:
             for place in range(start, end):
@@ -134,19 +134,20 @@ class Valve:
             combined = np.maximum(own[:, aligned].min(axis=1), combined)
         before = _before_each(combined, at.combined_ms)
         catches_up = ~aligned[offers.column] & (offers.value >= before[offers.place])
-        processed = int(np.min(offers.place[catches_up], initial=end - start))
-        if processed:
-            advances.append(_advances_in(start, combined[:processed], before[:processed]))
-            at.watermark_ms[active] = own[processed - 1]
-            at.combined_ms = int(combined[processed - 1])
-        if start + processed == end:
+        # from there on another channel is aligned: `combined` holds only before it
+        until = int(np.min(offers.place[catches_up], initial=end - start))
+        if until:
+            advances.append(_advances_in(start, combined[:until], before[:until]))
+            at.watermark_ms[active] = own[until - 1]
+            at.combined_ms = int(combined[until - 1])
+        if start + until == end:
             return end
-        self._single(events, start + processed, advances)
-        return start + processed + 1
+        self._single(events, start + until, advances)
+        return start + until + 1
 
     def _single(self, events: Events, place: int, advances: Advances) -> None:
         was_idle = self._all_idle
-        self._take(events, place, advances)
+        self._apply(events, place, advances)
         if self._all_idle != was_idle:
             self.changes.append((place, not was_idle))
 
@@ -155,16 +156,16 @@ class Valve:
         """Whether there are channels, and none takes part."""
         return bool(self.channels.been_idle.any()) and not self.channels.active.any()
 
-    def _take(self, events: Events, place: int, advances: Advances) -> None:
+    def _apply(self, events: Events, place: int, advances: Advances) -> None:
         channel, kind = int(events.channel[place]), int(events.kind[place])
         if kind == JOIN:
             self.channels.active[channel] = True
-        elif kind == RAISE:
-            self._raise(place, channel, int(events.value[place]), advances)
+        elif kind == OFFER:
+            self._offer(place, channel, int(events.value[place]), advances)
         else:
             self._idle(place, channel, advances)
 
-    def _raise(self, place: int, channel: int, watermark_ms: int, advances: Advances) -> None:
+    def _offer(self, place: int, channel: int, watermark_ms: int, advances: Advances) -> None:
         at = self.channels
         at.active[channel] = True
         at.watermark_ms[channel] = watermark_ms
@@ -235,11 +236,11 @@ class Splits:
         at.watermark_ms, at.active = own[-1].copy(), active[-1].copy()
         at.combined_ms = int(combined[-1])
 
-    def _note_idle(self, idle: Longs, processed: Longs) -> None:
-        """Record where in a batch all splits are idle, and whether since its last advance."""
+    def _note_idle(self, idle: Longs, advanced: Longs) -> None:
+        """Record at which events all splits are idle, and whether since the last advance."""
         self.all_idle_at += idle.tolist()
-        if len(processed):
-            self.all_idle_since_advance = bool(len(idle)) and bool(idle[-1] >= processed[-1])
+        if len(advanced):
+            self.all_idle_since_advance = bool(len(idle)) and bool(idle[-1] >= advanced[-1])
         elif len(idle):
             self.all_idle_since_advance = True
 
@@ -263,7 +264,7 @@ class _Offers:
     @classmethod
     def of(cls, events: Events, start: int, end: int, channels: Longs) -> _Offers:
         """The offers of some events, all of them by some channels, which are in order."""
-        place = np.flatnonzero(events.kind[start:end] == RAISE)
+        place = np.flatnonzero(events.kind[start:end] == OFFER)
         column = np.searchsorted(channels, events.channel[start:end][place])
         return cls(end - start, place, column, events.value[start:end][place])
 
@@ -279,9 +280,9 @@ class _Offers:
 
 
 def _advances_in(start: int, combined: Longs, before: Longs) -> tuple[Longs, Longs]:
-    """Where in a batch that begins at an event the combined watermark advances, and to what."""
-    processed = np.flatnonzero(combined > before)
-    return start + processed, combined[processed]
+    """The advances in a batch whose first event has the index `start`: see `Advances`."""
+    advanced = np.flatnonzero(combined > before)
+    return start + advanced, combined[advanced]
 
 
 def _active_after(channel: Longs, kind: Longs, before: npt.NDArray[np.bool_]) -> Longs:

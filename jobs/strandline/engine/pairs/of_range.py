@@ -80,7 +80,7 @@ class PairsOfRange(Rebuild):
 
     def in_state(self) -> DataFrame:
         """The records that still wait for partners, with their INPUT."""
-        kept = (self._pairs.kept(name).withColumn(INPUT, F.lit(name)) for name in SIDES)
+        kept = (self._pairs.in_state(name).withColumn(INPUT, F.lit(name)) for name in SIDES)
         return reduce(DataFrame.unionByName, (rows.select(INPUT, c.TS) for rows in kept))
 
     def firings(self, identity: Column) -> DataFrame:

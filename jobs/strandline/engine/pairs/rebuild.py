@@ -101,16 +101,19 @@ class PairRebuild:
         inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
         return self._sides[name].late().where(inside)
 
-    def late_since(self, name: str, since_ms: int, before_ms: int) -> DataFrame:
-        """The late records of a side before an event time, of the arrival days from a midnight on.
+    def late_since(self, name: str, arrived_since_ms: int, ts_before_ms: int) -> DataFrame:
+        """The late records of a side, each with the WATERMARK at its arrival.
 
-        Each has the WATERMARK at its arrival.
+        Args:
+            name: the side.
+            arrived_since_ms: a midnight; only arrival days from it on.
+            ts_before_ms: only event times before it.
         """
         given, axis = self.history.inputs[name], self.history.axis
-        days = given.history.days.since(since_ms)
+        days = given.history.days.since(arrived_since_ms)
         known = given.history.known(given.records, self.clock.horizon_ms, days)
         at_arrival = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
-        probes = known.where(F.col(c.TS) < before_ms).withColumns(
+        probes = known.where(F.col(c.TS) < ts_before_ms).withColumns(
             {c.SEEN_FROM: at_arrival, c.RANK: F.lit(AFTER_CHANNELS)}
         )
         behind = self._sides[name].after_the_end(self.emitted(days).at(probes))
@@ -121,10 +124,10 @@ class PairRebuild:
         inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
         return self._sides[name].accepted.where(inside)
 
-    def kept(self, name: str) -> DataFrame:
-        """The records of a side that are still in state at the horizon, waiting for partners."""
+    def in_state(self, name: str) -> DataFrame:
+        """The records of a side that Flink's operator still keeps in state at the horizon."""
         watermark_ms = self.final_watermark()
-        expiry = F.col(c.TS) + self._kept_ms[name]
+        expiry = F.col(c.TS) + self._retention_ms[name]
         came_last = F.col(c.AT_WATERMARK) & (F.col(c.TS) == F.lit(watermark_ms))
         return self.accepted(name).where((expiry > watermark_ms) | came_last)
 
@@ -152,7 +155,7 @@ class PairRebuild:
         """Both sides, with the records that may have a partner in the range."""
         crossings, sides = self.history.crossings, {}
         for name, given in self.history.inputs.items():
-            start_ms = max(self.within.start_ms - self._kept_ms[name], LEAST_INSTANT_MS)
+            start_ms = max(self.within.start_ms - self._retention_ms[name], LEAST_INSTANT_MS)
             region = TimeRange(start_ms, min(self.within.end_ms, END_OF_INSTANTS_MS))
             sides[name] = Side(self.spark, given, crossings, self.emitted, self.clock, region)
         return sides
@@ -168,24 +171,26 @@ class PairRebuild:
         return max(join.lower_ms, -WIDEST_MS), min(join.upper_ms, WIDEST_MS)
 
     @property
-    def _kept_ms(self) -> dict[str, int]:
-        """How long after its event time a side's record is kept."""
+    def _retention_ms(self) -> dict[str, int]:
+        """How long after its event time Flink keeps a record of each side in state, in ms."""
         return {name: min(ms, WIDEST_MS) for name, ms in self.history.spec.kept_ms.items()}
 
     def _expired(self) -> Column:
-        """Whether the earlier record of a pair had been removed when the later one came.
+        """Whether Flink had removed the earlier record of a pair before the later one arrived.
 
-        A record that is not late lies within the time that the other one is kept, so only a record
-        at the watermark itself can come after the removal; not if both came at the same watermark.
+        A record is removed when the watermark reaches its event time plus its retention. A later
+        partner that is not late has an event time of at least the watermark, and at most that sum.
+        So it comes after the removal only if its event time, the watermark and the sum are equal;
+        but not if the earlier record came at this watermark too: then its timer has not fired.
         """
 
         def is_removed(earlier: str, later: str) -> Column:
             ts, other_ts = F.col(of_side(later, c.TS)), F.col(of_side(earlier, c.TS))
             came_later = F.col(of_side(later, c.AT_ARRIVAL)) > F.col(of_side(earlier, c.AT_ARRIVAL))
             at_watermark = F.col(of_side(later, c.AT_WATERMARK))
-            at_the_same = F.col(of_side(earlier, c.AT_WATERMARK)) & (ts == other_ts)
-            expires_now = ts == other_ts + self._kept_ms[earlier]
-            return came_later & at_watermark & expires_now & ~at_the_same
+            came_at_same_watermark = F.col(of_side(earlier, c.AT_WATERMARK)) & (ts == other_ts)
+            expires_now = ts == other_ts + self._retention_ms[earlier]
+            return came_later & at_watermark & expires_now & ~came_at_same_watermark
 
         return is_removed("left", "right") | is_removed("right", "left")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from strandline.engine.position.axis import TICK_RANK, Axis
 
 SIDE_SPAN = 2**28
-"""The offset of the right input's ranks from the left one's."""
+"""The distance of the right input's ranks from the left input's; no input has so many channels."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class InputAxis:
         return cls(left, both, 0), cls(right, both, 1)
 
     def seen_from(self, instant: int) -> int:
-        """An instant of the input's own axis, on the axis of both."""
+        """A position of the input's own axis, as a position on the axis of both inputs."""
         if instant >= self.own.end:
             return self.both.never - (self.own.never - instant)
         if self.both.sequenced and not self.own.sequenced:
@@ -42,6 +42,13 @@ class InputAxis:
         return instant
 
     def rank_of(self, rank: int) -> int:
-        """A rank of the input, among the events of both inputs."""
+        """A rank of the input's own axis, as a rank among the events of both inputs.
+
+        Order: offers of records of the left input, of the right one, then (from TICK_RANK on) ticks
+        of the left input, of the right one. If the input emits on ticks only, all its ranks are of
+        ticks.
+        """
         on_tick = rank >= TICK_RANK or self.own.interval_ms is not None
-        return (TICK_RANK if on_tick else 0) + self.number * SIDE_SPAN + max(rank, 0) % SIDE_SPAN
+        group = TICK_RANK if on_tick else 0
+        in_group = max(rank, 0) % SIDE_SPAN  # TICK_RANK is a multiple of SIDE_SPAN
+        return group + self.number * SIDE_SPAN + in_group

@@ -14,11 +14,13 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 def arrival_probe(spec: PipelineSpec) -> dict[str, Column]:
-    """The position at which a record looks up the watermark at its arrival: SEEN_FROM and RANK.
+    """The columns SEEN_FROM and RANK at which a record looks up the watermark at its arrival.
 
-    Nearly all records come after everything that is visible at their instant. A result of other
-    windows with an ADVANCE comes just before that advance, and after the advances before it. Splits
-    that are merged at once have one advance.
+    The watermark at a position is the value of the last advance at or before it (SEEN_FROM first,
+    then RANK). A record comes after all advances at its instant. Only a result of another
+    pipeline's windows that an advance fired (ADVANCE is not null) comes just before that advance,
+    as in Flink, where a window emits its results before it forwards the watermark. The splits of
+    one source advance together, at one rank (ALL_SPLITS).
     """
     if not advance_column(spec):
         return {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
@@ -31,7 +33,7 @@ def arrival_probe(spec: PipelineSpec) -> dict[str, Column]:
 
 
 def probe_at(instant: int, day: date, axis: Axis, spark: SparkSession) -> DataFrame:
-    """One row that looks up the watermark at the end of an instant of an arrival day."""
+    """One row with the position after all advances at an instant of `axis`, on an arrival day."""
     return spark.range(1).select(
         F.lit(day).alias(c.ARRIVAL_DAY),
         F.lit(axis.literal(instant)).alias(c.SEEN_FROM),

@@ -51,8 +51,8 @@ def with_duplicates(
     rule = spec.source.deduplicate
     if rule is None:
         return on_days(records, days, among)
-    everything = among is not None and set(days) >= set(among)
-    read = records if everything else records.where(_needed(days, rule))
+    all_days = among is not None and set(days) >= set(among)
+    read = records if all_days else records.where(_needed(days, rule))
     own = [name for name in read.columns if not c.is_ours(name)]
     well_formed = F.col(c.REASON).isNull()
     equal = Window.partitionBy(well_formed, *(quoted(name) for name in rule.columns)).orderBy(
@@ -70,11 +70,11 @@ def with_duplicates(
             f"{list(rule.columns)} cannot identify duplicates ({problem})",
             f"name columns of plain types; the table has {', '.join(own)}",
         ) from None
-    return marked if everything else marked.where(in_days(c.ARRIVAL_DAY, days))
+    return marked if all_days else marked.where(in_days(c.ARRIVAL_DAY, days))
 
 
 def days_needed(spec: PipelineSpec, days: Collection[date], among: Iterable[date]) -> list[date]:
-    """Some arrival days, and the days of `among` that must be read to find their duplicates."""
+    """Some arrival days, and the days of `among` to read for their duplicates; ascending."""
     rule, wanted = spec.source.deduplicate, sorted(days)
     if rule is None:
         return wanted
@@ -87,7 +87,7 @@ def days_needed(spec: PipelineSpec, days: Collection[date], among: Iterable[date
 
 
 def _needed(days: Collection[date | None], rule: Deduplicate) -> Column:
-    """The rows of some arrival days, and the rows that arrived up to a time before one of them."""
+    """Condition for the rows of some arrival days, and the rows up to `within` before each day."""
     needed = [F.col(c.ARRIVAL_DAY).isNull()] if None in days else []
     for first, last in _runs_of_days(day for day in days if day is not None):
         needed.append(_between(first, last))

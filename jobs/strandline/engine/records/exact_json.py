@@ -1,10 +1,10 @@
-"""JSON as Apache Spark writes it, for an engine that writes it differently.
+"""JSON as Apache Spark's `to_json` writes it, for Sail, which writes some types differently.
 
-A row has one hash everywhere.
+The hash that identifies a row is made of this JSON (`identity`), and is the same on each engine.
 
 Sail writes floating-point numbers and DECIMAL with other digits (-0.01 even without its sign),
-TIMESTAMP_NTZ with a zone, and omits nulls whatever the options. It writes all else as Spark does,
-but for eleven control characters, whose escapes have lower-case letters.
+TIMESTAMP_NTZ with a zone, and omits nulls whatever the options. It writes all other types as Spark
+does. One difference remains: the escapes of eleven control characters have lower-case letters.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ OPTIONS = {
 }
 """Options of `to_json`: times in microseconds, without nulls."""
 _LEAST_PLAIN, _LEAST_SCIENTIFIC = 1e-3, 1e7
-"""The range in which Java writes a floating-point number without an exponent."""
+"""Java writes a floating-point number in [1e-3, 1e7) without an exponent, any other with one."""
 _PLAIN_SCALE = 6
-"""Java writes a DECIMAL with an exponent below minus this."""
+"""Java writes a DECIMAL with an exponent if its exponent is below -6."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,22 @@ class Field:
 
 
 def exact_json(fields: Iterable[Field], *, nulls: bool) -> Column:
-    """Columns as one JSON object; `nulls`: whether null values are included."""
+    """Columns as one JSON object, in their order.
+
+    Neighbouring fields that the engine writes as Spark does are written by one `to_json`.
+
+    Args:
+        fields: the columns.
+        nulls: whether fields with a null value are included.
+    """
     parts: list[Column] = []
-    for is_same, run in groupby(fields, lambda field: not nulls and _is_written_so(field.kind)):
-        plain = [*run]
-        if is_same:
-            own = F.to_json(F.struct(*(f.column.alias(f.name) for f in plain)), OPTIONS)
-            parts.append(F.nullif(_within(own, 1), F.lit("")))
+    for by_engine, group in groupby(fields, lambda f: not nulls and _is_as_on_spark(f.kind)):
+        neighbours = [*group]
+        if by_engine:
+            whole = F.to_json(F.struct(*(f.column.alias(f.name) for f in neighbours)), OPTIONS)
+            parts.append(F.nullif(_without_ends(whole, 1), F.lit("")))  # "": all values are null
         else:
-            parts += [_part(field, nulls=nulls) for field in plain]
+            parts += [_part(field, nulls=nulls) for field in neighbours]
     return F.concat(F.lit("{"), F.concat_ws(",", *parts), F.lit("}"))
 
 
@@ -61,7 +68,7 @@ def _part(field: Field, *, nulls: bool) -> Column:
 
 
 def _value(column: Column, kind: T.DataType, *, nulls: bool) -> Column:
-    """A value as JSON; null where it is null."""
+    """A value as JSON text; null if the value is null."""
     if isinstance(kind, T.FloatType | T.DoubleType):
         return _floating(column)
     if isinstance(kind, T.DecimalType):
@@ -78,13 +85,13 @@ def _value(column: Column, kind: T.DataType, *, nulls: bool) -> Column:
         entries = F.transform(
             F.map_entries(column),
             lambda one: F.concat(
-                _plain(one["key"].cast("string")),
+                _by_engine(one["key"].cast("string")),
                 F.lit(":"),
                 _or_null(one["value"], of, nulls=nulls),
             ),
         )
         return F.concat(F.lit("{"), F.array_join(entries, ","), F.lit("}"))
-    text = _plain(column)
+    text = _by_engine(column)
     if isinstance(kind, T.TimestampNTZType):
         text = F.regexp_replace(text, 'Z"$', '"')
     return F.when(column.isNotNull(), text)
@@ -94,24 +101,24 @@ def _or_null(column: Column, kind: T.DataType, *, nulls: bool) -> Column:
     return F.coalesce(_value(column, kind, nulls=nulls), F.lit("null"))
 
 
-def _plain(column: Column) -> Column:
+def _by_engine(column: Column) -> Column:
     """A value that the engine writes as Spark does, as JSON."""
-    return _within(F.to_json(F.struct(column.alias("v")), OPTIONS), len('{"v":'))
+    return _without_ends(F.to_json(F.struct(column.alias("v")), OPTIONS), len('{"v":'))
 
 
-def _within(text: Column, before: int) -> Column:
-    """A text without its first `before` characters and without its last one."""
-    return F.substring(text, F.lit(before + 1), F.length(text) - before - 1)
+def _without_ends(text: Column, first: int) -> Column:
+    """A text without its first `first` characters and without its last one."""
+    return F.substring(text, F.lit(first + 1), F.length(text) - first - 1)
 
 
-def _is_written_so(kind: T.DataType) -> bool:
+def _is_as_on_spark(kind: T.DataType) -> bool:
     """Whether the engine writes values of a type as Spark does."""
     if isinstance(kind, T.StructType):
-        return all(_is_written_so(field.dataType) for field in kind.fields)
+        return all(_is_as_on_spark(field.dataType) for field in kind.fields)
     if isinstance(kind, T.ArrayType):
-        return _is_written_so(kind.elementType)
+        return _is_as_on_spark(kind.elementType)
     if isinstance(kind, T.MapType):
-        return _is_written_so(kind.keyType) and _is_written_so(kind.valueType)
+        return _is_as_on_spark(kind.keyType) and _is_as_on_spark(kind.valueType)
     return not isinstance(kind, T.FractionalType | T.TimestampNTZType)
 
 

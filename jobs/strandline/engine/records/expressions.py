@@ -23,7 +23,8 @@ REFUSED_BY_THE_ENGINE = (
 )
 """Errors of engines for expressions that they reject; Spark raises only the first."""
 _LEADING_YEAR = r"^\s*[+-]?\d{4}"
-"""A text without a date would be parsed as a time of today, so a rebuild would change it."""
+"""Matches a text that begins with a year. Spark parses a text such as `10:00` as a time of today,
+which a rebuild would change, so such a text is malformed here."""
 
 NESTED = (T.ArrayType, T.MapType, T.StructType)
 """Types that hold values of other types."""
@@ -37,11 +38,11 @@ def expression(landing: DataFrame, text: str, place: str) -> Column:
     Raises:
         InputError: it is neither, or does not depend on the record alone.
     """
-    column, _ = typed(landing, text, place)
+    column, _ = column_and_type(landing, text, place)
     return column
 
 
-def typed(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType]:
+def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType]:
     """A column or Spark SQL expression over the landing table, and its type.
 
     Raises:
@@ -53,7 +54,8 @@ def typed(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType
         raise InputError(place, problem, way_out)
     try:
         column = F.expr(text)
-        # beside the others: an aggregate is none of them; and only a schema makes Spark analyse
+        # select("*", …): Spark refuses an aggregate beside plain columns, and analyses a plan only
+        # when its schema is read
         found = landing.select("*", column).schema.fields[-1].dataType
     except REFUSED_BY_THE_ENGINE as error:
         known = ", ".join(landing.columns)
@@ -78,12 +80,12 @@ def in_quotes(name: str) -> str:
 
 def condition(landing: DataFrame, text: str, place: str) -> Column:
     """A boolean column or expression; null counts as false."""
-    column, found = typed(landing, text, place)
-    require("condition", text, found, place)
+    column, found = column_and_type(landing, text, place)
+    require_type("condition", text, found, place)
     return F.coalesce(column, F.lit(False))
 
 
-def require(wanted: Wanted, text: str, found: T.DataType, place: str) -> None:
+def require_type(wanted: Wanted, text: str, found: T.DataType, place: str) -> None:
     """Refuse an expression of another type than the wanted one.
 
     Raises:
@@ -99,8 +101,8 @@ def whole_number(landing: DataFrame, text: str, place: str, wanted: Wanted) -> C
     Raises:
         InputError: it gives anything else.
     """
-    column, found = typed(landing, text, place)
-    require(wanted, text, found, place)
+    column, found = column_and_type(landing, text, place)
+    require_type(wanted, text, found, place)
     return column
 
 
@@ -112,9 +114,15 @@ def _floored_ms(instant: Column) -> Column:
 
 
 def time_ms(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
-    """A time column or expression in ms, and whether the row has any value there."""
-    column, found = typed(landing, text, place)
-    require("time", text, found, place)
+    """A time column or expression in ms (null: it is no time), and whether its value is not null.
+
+    A value that is not null but no time, such as the text `soon`, makes the row malformed.
+
+    Raises:
+        InputError: see `expression`; or the type is neither a time nor text.
+    """
+    column, found = column_and_type(landing, text, place)
+    require_type("time", text, found, place)
     given = column.isNotNull()
     if isinstance(found, T.StringType):
         plain = F.when(column.rlike(_LEADING_YEAR), column)

@@ -12,11 +12,11 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import WIDEST_MS, Grid
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, instant_of, pane_of
 from strandline.engine.records.expressions import (
+    column_and_type,
     condition,
     expression,
-    require,
+    require_type,
     time_ms,
-    typed,
     whole_number,
 )
 from strandline.engine.records.malformed import reason_of
@@ -125,8 +125,8 @@ def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Col
         known = arrival.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
         return F.when(known, date_of(arrival))
     place = f"{spec.pipeline}: source.arrival_date"
-    column, found = typed(landing, spec.source.arrival_date, place)
-    require("date", spec.source.arrival_date, found, place)
+    column, found = column_and_type(landing, spec.source.arrival_date, place)
+    require_type("date", spec.source.arrival_date, found, place)
     if not isinstance(found, T.StringType):
         return column.cast("date")
     # the time behind a date counts for nothing, and not every engine takes one with a zone

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from strandline.engine import columns as c
 from strandline.engine.frames import all_of
-from strandline.engine.records.expressions import NESTED, quoted, require, typed
+from strandline.engine.records.expressions import NESTED, column_and_type, quoted, require_type
 from strandline.engine.replay import (
     grouped,
     in_flight,
@@ -215,6 +215,6 @@ def values_of(records: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
 
 
 def _number(records: DataFrame, spec: PipelineSpec, place: str, text: str) -> Column:
-    value, found = typed(records, text, f"{spec.pipeline}: {place}")
-    require("number", text, found, f"{spec.pipeline}: {place}")
+    value, found = column_and_type(records, text, f"{spec.pipeline}: {place}")
+    require_type("number", text, found, f"{spec.pipeline}: {place}")
     return value.cast("double")

@@ -116,7 +116,7 @@ class StepCrossings(ByChannels):
         asked = [threshold for threshold in thresholds if threshold < MAX_WATERMARK]
         if not asked:
             return self._steps(self.kept.days[:0])
-        # a day's steps lie above the watermark before it
+        # a day's steps are higher than the watermark at the end of the day before
         first = np.searchsorted(self._after, min(asked), side="left")
         end = np.searchsorted(self._after, max(asked), side="left") + 1
         return self._steps(self.kept.days[first:end])
@@ -142,8 +142,10 @@ class StepCrossings(ByChannels):
         """The dates on which a step may lie."""
         spans = [
             (int(start), int(until))
-            for start, until, rose in zip(self._starts, self._until, self._rose, strict=True)
-            if rose
+            for start, until, advanced in zip(
+                self._starts, self._until, self._advanced, strict=True
+            )
+            if advanced
         ]
         if len(self.later):
             first, last = self.later["seen_from"].iloc[0], self.later["until"].iloc[-1]
@@ -155,15 +157,16 @@ class StepCrossings(ByChannels):
         }
 
     def _steps(self, days: pd.DataFrame) -> Steps:
-        there = days["arrival_date"].tolist()
-        parts = [self.kept.read(there)] if there else []
+        """All steps of some of the kept days, and the steps after the kept days."""
+        dates = days["arrival_date"].tolist()
+        parts = [self.kept.read(dates)] if dates else []
         parts = [part for part in (*parts, self.later) if len(part)]
         table = pd.concat(parts, ignore_index=True) if parts else self.later
         return Steps(table, self.axis, self.horizon_ms, self.at_end)
 
     @cached_property
     def _after(self) -> Longs:
-        """The watermark at the end of each day."""
+        """The combined watermark at the end of each kept day, in ms, ascending."""
         return self.kept.days["watermark_ms"].to_numpy(dtype="int64")
 
     @cached_property
@@ -179,14 +182,14 @@ class StepCrossings(ByChannels):
         return [min(midnight_of(days[0]), self.axis.start_ms), *self._until[:-1].tolist()]
 
     @cached_property
-    def _rose(self) -> npt.NDArray[np.bool_]:
+    def _advanced(self) -> npt.NDArray[np.bool_]:
         """Whether the watermark advanced on each day; on the first day it may have."""
         return np.append(True, self._after[1:] > self._after[:-1])[: len(self._after)]
 
     @cached_property
     def _last_advance(self) -> Longs:
-        """The last day, up to each day, on which the watermark advanced."""
-        numbers = np.where(self._rose, np.arange(len(self._rose)), 0)
+        """For each kept day, the index of the last day up to it on which the watermark advanced."""
+        numbers = np.where(self._advanced, np.arange(len(self._advanced)), 0)
         return np.maximum.accumulate(numbers) if len(numbers) else numbers
 
 

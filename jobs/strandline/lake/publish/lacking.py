@@ -15,17 +15,17 @@ from deltalake.schema import PrimitiveType
 from strandline.lake.store.reads import dataset_of
 
 Days = tuple[date, date]
-"""The first day, and the day after the last one (the largest date stands for itself)."""
+"""The first day, and the day after the last one; for the last day of the calendar, that day."""
 
 
-def lacking(
+def days_lacking(
     windows: DeltaTable | None, names: Sequence[str], spec_fingerprint: str
 ) -> dict[str, list[Days]]:
-    """The days, by column, on which it is null in all rows of older rules.
+    """For each column, the runs of days published before the pipeline had it; a backfill fills it.
 
-    They were published before the pipeline had the column; rebuilding them fills it. Of a column
-    without statistics in any file nothing is known. Only where rows of several rules are in one
-    file, as on the day on which the column came, is that file read.
+    On such a day the column is null in all rows of a file, or of one older fingerprint in a file
+    with several; only such a mixed file is read, for all others the statistics of the table's log
+    suffice. A column without statistics in any file is left out.
 
     Args:
         windows: the table `windows`; None: it does not exist yet.
@@ -49,7 +49,7 @@ def lacking(
 def _by_day(
     windows: DeltaTable, files: Mapping[str, list[Any]], name: str, fingerprint: str
 ) -> dict[date, bool]:
-    """Whether each day has rows of older rules none of which has a value of a column."""
+    """Whether each day has a file, or an older fingerprint in one, with only nulls in a column."""
     count = len(files["path"])
     nulls, least, most = (
         files.get(fact, [None] * count)
@@ -57,17 +57,19 @@ def _by_day(
     )
     days: dict[date, bool] = {}
     for i, day in enumerate(files["partition.window_date"]):
-        of_today = least[i] == most[i] == fingerprint
+        is_current = least[i] == most[i] == fingerprint
+        is_mixed = least[i] != most[i]
         rows = files["num_records"][i]
-        lacks = rows is not None and nulls[i] in {None, rows} and not of_today
-        if nulls[i] and not lacks and least[i] != most[i]:
+        # no count of nulls: the file was written without the column
+        lacks = rows is not None and nulls[i] in {None, rows} and not is_current
+        if is_mixed and nulls[i] and not lacks:
             lacks = _lacks_in_rows(windows, day, name, fingerprint)
         days[day] = days.get(day, False) or lacks
     return days
 
 
 def _lacks_in_rows(windows: DeltaTable, day: date, name: str, fingerprint: str) -> bool:
-    """Whether a column is null in all rows of some older rules of a day, by the rows themselves."""
+    """Whether a day has an older fingerprint with only nulls in a column, by reading the rows."""
     of_day = dataset_of(windows, f"window_date = '{day}'").to_table(
         columns=[name, "spec_fingerprint"], filter=ds.field("window_date") == day
     )

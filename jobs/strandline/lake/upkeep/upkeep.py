@@ -50,7 +50,7 @@ def scattered_days(table: DeltaTable, partition: str) -> list[date]:
     """The days with several small files, which can be compacted.
 
     A day with rows of several rules, or of unknown ones, is not compacted: the statistics of a file
-    with rows of one rule show whether they were published before a column was added (`lacking`).
+    with rows of one rule show whether these were published before a column (`days_lacking`).
     """
     if not table.file_uris():
         return []

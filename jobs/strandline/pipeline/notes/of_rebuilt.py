@@ -8,7 +8,7 @@ from itertools import zip_longest
 from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import EVERYTHING, text_of
-from strandline.model.overrides import as_typed, in_words
+from strandline.model.overrides import as_options, in_words
 from strandline.pipeline.plan.closures import stay_closed
 from strandline.pipeline.request.request import Request
 from strandline.spec.pipeline import PipelineSpec
@@ -42,7 +42,7 @@ def of_rebuilt_first(
         if not state.closures_in(request.range):  # else that would be asked to open it
             sentence += f": strandline plan {spec.pipeline} --start {start} --end {end}"
             if request.overrides:
-                sentence += f" {as_typed(request.overrides)} --reason …"
+                sentence += f" {as_options(request.overrides)} --reason …"
         yield sentence
 
 

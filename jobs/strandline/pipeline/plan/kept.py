@@ -17,7 +17,7 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.model.intervals import TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.model.overrides import as_typed, in_words
+from strandline.model.overrides import as_options, in_words
 from strandline.pipeline.observe.earlier_runs import EarlierRuns, EdgeSlots
 
 KEPT = "windows kept from"
@@ -95,7 +95,7 @@ class Reached:
                     f"strandline backfill {pipeline} "
                     f"--start {text_of(self.by.windows.start_ms)} "
                     f"--end {text_of(self.by.windows.end_ms)} "
-                    f"{as_typed(self.by.overrides)} --reason … publishes them as before"
+                    f"{as_options(self.by.overrides)} --reason … publishes them as before"
                 )
 
 

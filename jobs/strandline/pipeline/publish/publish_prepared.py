@@ -21,7 +21,7 @@ from strandline.lake.store.store import Store
 from strandline.lake.store.writable import require_writable
 from strandline.model.books import Book
 from strandline.model.intervals import midnight_of, text_of
-from strandline.model.overrides import as_typed
+from strandline.model.overrides import as_options
 from strandline.pipeline.audit.verdict import BOOKS_ARE_OFF, books_off
 from strandline.pipeline.observe.commit_observation import commit_observed
 from strandline.pipeline.observe.landing_status import landing_status_of
@@ -252,7 +252,7 @@ def _again(pipeline: str, run: Entry) -> str:
     if run.kind == "backfill" and run.range is not None:
         start, end = text_of(run.range.start_ms), text_of(run.range.end_ms)
         options = [
-            *([as_typed(run.overrides), "--reason …"] if run.overrides else ()),
+            *([as_options(run.overrides), "--reason …"] if run.overrides else ()),
             *(["--close"] if run.closed else ()),
             *(["--reopen"] if run.reopened else ()),
         ]

@@ -16,7 +16,7 @@ from strandline.engine.calendar.slots import Calendar
 from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.rebuild import Scope, close
+from strandline.engine.rebuild import Scope, rebuild_of_scope
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.reads import dataset_of, files_started_in, started_in
 from strandline.model.intervals import (
@@ -262,7 +262,9 @@ class _First:
         scope = Scope(kind_of(self.ctx.spec).whole_slots(starts))
         records = landing.records(self.axis, history.days.rebuilt)
         columns = landing.source_columns
-        rebuilt = close(self.ctx.spark, records, columns, history, self.plan.clock, scope)
+        rebuilt = rebuild_of_scope(
+            self.ctx.spark, records, columns, history, self.plan.clock, scope
+        )
         ids = history.grid.ids_within(starts)
         found = accepted_by_slot(rebuilt.accepted_by_slot()).items()
         accepting = (id_ for id_, accepted in found if accepted.records)

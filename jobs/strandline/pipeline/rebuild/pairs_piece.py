@@ -14,7 +14,7 @@ from strandline.engine.calendar.slots import OlderWindows
 from strandline.engine.pairs.of_range import PairsOfRange, of_two
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.rebuild import close
+from strandline.engine.rebuild import rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.lake.publish.staging import Part
 from strandline.model.books import Book
@@ -42,7 +42,7 @@ def stage_pairs(
     """Rebuild a plan's scope, and stage it as one more piece."""
     history, scope = observation.history, plan.scope
     records = ctx.landing.records(axis, history.days.rebuilt)
-    rebuild = close(ctx.spark, records, SourceColumns(()), history, plan.clock, scope)
+    rebuild = rebuild_of_scope(ctx.spark, records, SourceColumns(()), history, plan.clock, scope)
     if not isinstance(rebuild, PairsOfRange):
         msg = f"{ctx.spec.pipeline} is no interval join"
         raise TypeError(msg)

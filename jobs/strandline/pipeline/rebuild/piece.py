@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.position.axis import Axis
-from strandline.engine.rebuild import Rebuild, close
+from strandline.engine.rebuild import Rebuild, rebuild_of_scope
 from strandline.engine.records.identity import identity
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.schema import arrow_schema
@@ -67,7 +67,9 @@ def stage_piece(
     """Rebuild a plan's scope, and stage it as one more piece."""
     history, scope = observation.history, plan.scope
     records = ctx.landing.records(axis, history.days.rebuilt)
-    rebuild = close(ctx.spark, records, ctx.landing.source_columns, history, plan.clock, scope)
+    rebuild = rebuild_of_scope(
+        ctx.spark, records, ctx.landing.source_columns, history, plan.clock, scope
+    )
     staged = _stage_rows(ctx, rebuild, number)
     since_ms = scope.windows.start_ms if number else None
     accepted = accepted_by_slot(rebuild.accepted_by_slot())

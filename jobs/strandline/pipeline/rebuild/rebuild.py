@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from strandline.engine.calendar.pieces import in_pieces
+from strandline.engine.calendar.pieces import divided_by_cells
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
@@ -132,7 +132,9 @@ def _combined(
 def _pieces_of(scope: Scope, history: History) -> list[Scope]:
     """A scope in pieces that fit the driver; the first one includes the older windows."""
     rebuilt = scope.rebuilt
-    first, *others = [part for one in rebuilt for part in in_pieces(history, one, _MOST_CELLS)]
+    first, *others = [
+        part for one in rebuilt for part in divided_by_cells(history, one, _MOST_CELLS)
+    ]
     return [
         replace(scope, windows=first, older_before_ms=scope.older_end_ms),
         *(Scope(windows, kept=scope.kept) for windows in others),

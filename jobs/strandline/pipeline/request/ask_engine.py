@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.records.expressions import (
+    column_and_type,
     first_line,
-    require,
-    typed,
+    require_type,
 )
 from strandline.engine.results.aggregates import aggregate_column
 from strandline.errors import InputError
@@ -31,7 +31,7 @@ from strandline.lake.landing.landing import Landing
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.request.expressions import require_expressions
 from strandline.pipeline.request.try_forms import try_form
-from strandline.spec.expressions import as_one, expressions_of, left_to_the_engine
+from strandline.spec.expressions import as_one_error, expressions_of, left_to_the_engine
 from strandline.spec.used_expressions import Use
 from strandline.sql.on_sail import ON_SPARK, types_not_on_sail
 
@@ -66,7 +66,7 @@ def require_all_expressions(landing: Landing) -> None:
                 use, landing.rows_over(use.table), f"{spec.pipeline}: {use.place}"
             )
     if problems:
-        raise as_one(problems, spec.pipeline)
+        raise as_one_error(problems, spec.pipeline)
 
 
 def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
@@ -127,5 +127,5 @@ def _ask(use: Use, table: DataFrame, place: str) -> None:
     if use.wanted == "aggregate":
         aggregate_column(table, use.text, place, table.columns)
     elif use.wanted != "column":
-        _, found = typed(table, use.text, place)
-        require(use.wanted, use.text, found, place)
+        _, found = column_and_type(table, use.text, place)
+        require_type(use.wanted, use.text, found, place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.landing.log import LandingLog
-from strandline.spec.expressions import as_one, problems_of
+from strandline.spec.expressions import as_one_error, problems_of
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -20,4 +20,4 @@ def require_expressions(spec: PipelineSpec, log: LandingLog | None) -> None:
     """
     problems = problems_of(spec, columns_by_log(spec, log), spec.pipeline)
     if problems:
-        raise as_one(problems, spec.pipeline)
+        raise as_one_error(problems, spec.pipeline)

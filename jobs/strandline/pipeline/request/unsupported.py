@@ -11,7 +11,7 @@ from strandline.lake.local import MEMORY
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import is_uri
-from strandline.spec.expressions import as_one, expressions_of
+from strandline.spec.expressions import as_one_error, expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.sql.on_sail import ON_SPARK, names_not_on_sail
 
@@ -46,7 +46,7 @@ def _require_of_sail(spec: PipelineSpec, log: LandingLog | None) -> None:
     for place, problem in _not_on_sail(spec, log):
         raise InputError(f"{spec.pipeline}: {place}", problem, ON_SPARK)
     if problems := [*_of_expressions(spec, log)]:
-        raise as_one(problems, spec.pipeline)
+        raise as_one_error(problems, spec.pipeline)
 
 
 def _not_on_sail(spec: PipelineSpec, log: LandingLog | None) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The offers of each channel, and the one that holds the watermark back."""
+"""The watermark of each channel after an arrival day, and the channel that holds it back."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def channel_watermarks(
         spec: the pipeline.
         store: its tables.
         until: the day; None: the last observed one.
-        settled: whether to leave out offers that no tick had emitted by the end of their day.
+        settled: whether a watermark counts only if a tick emitted it by the end of its arrival day.
     """
     recent = _watermarks_of(spec, store, shown_days(store, None, until), settled=settled)
-    if _is_decided(spec, store, recent):
+    if _recent_days_suffice(spec, store, recent):
         return recent
     return _watermarks_of(spec, store, Days(None, until), settled=settled)
 
@@ -64,20 +64,27 @@ def _watermarks_of(
     return ChannelWatermarks(channels, source, held_back_by(channels, spec, source))
 
 
-def _is_decided(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
+def _recent_days_suffice(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
     """Whether no day before the days read can change the channels' watermarks."""
-    decide = spec.watermark.lag_ms is None and spec.reads_results_of is None
-    if not decide or spec.watermark.idleness_in_effect:  # then the last day has all
-        return True
-    holds = found.held_back
-    if spec.source.declared_channels is None or holds is None or holds.watermark_ms is None:
+    if spec.watermark.lag_ms is not None or spec.reads_results_of is not None:
+        return True  # the clock, or another pipeline, decides the watermark: channels do not
+    if spec.watermark.idleness_in_effect:
+        return True  # the last day keeps the state of every channel
+    if spec.source.declared_channels is None:
+        return False  # a channel that was discovered on an older day may be silent since
+    held_back = found.held_back
+    if held_back is None or held_back.watermark_ms is None:
         return False
     first = min(found.channels["arrival_date"])
-    return largest_offer_before(facts_of_files(store, "timeline"), first) <= holds.watermark_ms
+    older_ms = largest_offer_before(facts_of_files(store, "timeline"), first)
+    return older_ms <= held_back.watermark_ms
 
 
 def largest_offer_before(files: dict[str, list[Any]], first: date) -> int:
-    """The largest watermark offered by any channel before a day, by the timeline's log."""
+    """The largest watermark in ms that any channel offered before a day, by the file statistics.
+
+    MIN_WATERMARK: none was offered.
+    """
     offers = [files.get(f"max.{name}", ()) for name in ("settled_ms", "pending_ms")]
     older = [
         value

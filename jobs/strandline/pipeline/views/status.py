@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from strandline.lake.ledger.ledger import UPKEEP, Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.publish.lacking import lacking
+from strandline.lake.publish.lacking import days_lacking
 from strandline.lake.read import tables_shown
 from strandline.lake.store.days import (
     Days,
@@ -154,7 +154,7 @@ def _with_several(by_state: dict[str, int], slots: pa.ChunkedArray) -> dict[str,
 def _lacking(spec: PipelineSpec, store: Store) -> dict[str, list[dict[str, str]]]:
     """The ranges of windows that were published before the pipeline had a column, by column."""
     names = [*spec.source.key, *spec.contents]
-    found = lacking(store.table("windows"), names, spec.spec_fingerprint)
+    found = days_lacking(store.table("windows"), names, spec.spec_fingerprint)
     return {
         name: [{"start": str(first), "end": str(end)} for first, end in ranges]
         for name, ranges in found.items()

@@ -1,4 +1,7 @@
-"""Windows whose content a user's function computes: one call for each firing, in the workers."""
+"""Windows whose result a user's function computes: one call for each firing, in the workers.
+
+Flink: `ProcessWindowFunction`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _RECORD, _FIRING = "_strandline_record", "_strandline_called_for"
 
 
 @dataclass(frozen=True)
-class ProcessedRebuild(OverReplay):
+class ProcessFunctionRebuild(OverReplay):
     """A rebuild that passes the records of each firing to a function."""
 
     def windows(self) -> DataFrame:
@@ -88,11 +91,11 @@ class ProcessedRebuild(OverReplay):
         records = records.select(*replay.group, *self._order, FIRST, UNTIL, record)
         fired = replay.fired(identity)
         reported = replay.reported(fired if spec.firings else fired.where(IS_SHOWN))
-        firings = reported.select(*replay.group, _called_for().alias(_FIRING))
+        firings = reported.select(*replay.group, _firing_struct().alias(_FIRING))
         return with_nulls_for(firings, records).unionByName(with_nulls_for(records, firings))
 
 
-def _called_for() -> Column:
+def _firing_struct() -> Column:
     """A firing of `ReplayedRebuild.reported` as `Calls.firing`, with its number in its window."""
     place = F.col(POSITION)
     return F.struct(
