@@ -199,8 +199,8 @@ def test_what_nobody_knows_is_a_note_that_says_who_is_asked(home, capsys):
     write(home, changed(CLICKS, "aggregates", {"n": "my_sum(ms)"}))
     result = validated(home, capsys, "clicks")["clicks"]
     assert result["notes"] == [
-        "aggregates.n: my_sum() is none of Spark's own functions that are known here: plan and "
-        "each run ask the engine"
+        "aggregates.n: my_sum() is none of Spark's own functions that are known here: "
+        "checked by the engine in `plan` and each run"
     ]
 
 
