@@ -16,7 +16,8 @@ from lakes import INSTANT, Line, a_spec, a_week, at, land
 from strandline.errors import AuditFailedError
 from strandline.lake.ledger.state import PipelineState
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
-from strandline.pipeline.views.status import run_of, status_of
+from strandline.pipeline.views.runs import run_of
+from strandline.pipeline.views.status import status_of
 from strandline.spec import parse_any
 
 pytestmark = pytest.mark.spark

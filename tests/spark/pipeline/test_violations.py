@@ -7,7 +7,8 @@ from lakes import Line, a_spec, a_week, land
 from replayed import published, replay_of, told_by_replay
 
 from strandline.errors import InputError
-from strandline.pipeline.views.status import run_of, status_of
+from strandline.pipeline.views.runs import run_of
+from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
 
