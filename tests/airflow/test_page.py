@@ -326,7 +326,10 @@ def test_a_run_that_has_not_published_shows_what_it_would_change_and_one_that_di
     ("changes", "watermark"),
     [
         ({"watermark": {"summary": "2013-01-10"}}, "2013-01-10"),
-        ({"upstream": {"pipeline": "flights_hourly"}}, "that of flights_hourly: see its status"),
+        (
+            {"upstream": {"pipeline": "flights_hourly"}},
+            "the watermark of flights_hourly: see its status",
+        ),
         ({"two_sources": True}, "not known from the records alone"),
         ({}, "none yet"),
     ],

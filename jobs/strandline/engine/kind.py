@@ -55,6 +55,10 @@ class WindowKind(ABC):
         """The range that is rebuilt for a requested range."""
 
     @abstractmethod
+    def decided_by(self, within: TimeRange) -> TimeRange:
+        """The range whose windows share records with the windows of a range, or may extend it."""
+
+    @abstractmethod
     def counts_in(self, within: TimeRange) -> Column:
         """Whether a record that no window accepted belongs to a range."""
 
@@ -109,6 +113,10 @@ class GridWindows(WindowKind):
         """The range itself: windows that start in it."""
         return within
 
+    def decided_by(self, within: TimeRange) -> TimeRange:
+        """See `WindowKind`."""
+        return Grid.of(self.spec).sharing(within)
+
     def counts_in(self, within: TimeRange) -> Column:
         """Whether the newest window of the record starts in the range."""
         return starts_in(slot_of(F.col(c.TS), Grid.of(self.spec)), within)
@@ -155,6 +163,10 @@ class SessionWindows(WindowKind):
         end_ms = within.end_ms + -within.end_ms % slot_ms
         return TimeRange(max(start_ms, EVERYTHING.start_ms), min(end_ms, EVERYTHING.end_ms))
 
+    def decided_by(self, within: TimeRange) -> TimeRange:
+        """All time: connected records on either side belong to one session, however far it is."""
+        return EVERYTHING
+
     def counts_in(self, within: TimeRange) -> Column:
         """Whether the event time of the record lies in the range."""
         return starts_in(F.col(c.TS), within)
@@ -190,12 +202,22 @@ class SessionWindows(WindowKind):
 class JoinedWithin(SessionWindows):
     """Pairs of an interval join: each belongs to the slot of its later event time."""
 
+    spec: JoinedSpec
     needs_probe_order = False  # each input has an order of its own
+
+    @property
+    def kept_ms(self) -> int:
+        """The longest time after its event time for which a record is kept in state."""
+        return max(self.spec.kept_ms.values())
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
         """See `WindowKind`: the results are pairs instead of windows."""
         return PairsOfRange
+
+    def decided_by(self, within: TimeRange) -> TimeRange:
+        """From where the earlier record of a pair of the range may lie, to its end."""
+        return TimeRange(max(within.start_ms - self.kept_ms, EVERYTHING.start_ms), within.end_ms)
 
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int

@@ -2,69 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-from zlib import crc32
-
 import pytest
 from changes import land_again, landing_of
-from deltalake import DeltaTable
-from joined import COGROUP, PAIRED, SIDE
-from lakes import Line, a_record, a_spec, at, instant, land, ms
+from joined import COGROUP, PAIRED
+from kept_ranges import (
+    ONE,
+    OWN_GAPS,
+    RANGE,
+    SESSIONS,
+    SIX_HOURS,
+    TUMBLING,
+    decided,
+    decided_of_two,
+    hourly,
+    late_of,
+    numbered,
+    slots,
+)
+from lakes import Line, a_record, a_spec, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
 from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.ledger.state import PipelineState
 from strandline.pipeline.views.deep import books_of_all
-from strandline.spec import parse_spec
 
 pytestmark = pytest.mark.spark
-
-TUMBLING, SESSIONS = {"tumbling": "1h"}, {"session": "20m"}
-OWN_GAPS = {"session": "60000 * (10 + position % 50)"}
-"""A session waits 10 to 59 minutes for the next record; see `replayed`."""
-ONE = {"source__channels": ["a"]}
-SIX_HOURS = {"allowed_lateness": "6h"}
-RANGE = ("1", "3")
-
-
-def hourly(*days: int) -> list[dict[str, Any]]:
-    """A record of each hour of some days, soon after its time; one a day comes four hours late."""
-    on_time = [
-        a_record(f"{day} {hour:02d}:11", f"{day} {hour:02d}:10")
-        for day in days
-        for hour in range(24)
-    ]
-    return [*on_time, *(a_record(f"{day} 14:30", f"{day} 10:20", amount=900) for day in days)]
-
-
-def numbered(*rows: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows that a replay can tell apart."""
-    return [
-        {**row, "position": crc32(f"{row['arrived_at']} {row['happened_at']}".encode())}
-        for row in rows
-    ]
-
-
-def decided(tmp_path, spark, window=TUMBLING, **changes: Any) -> Line:
-    """Three days by the file; then two of them by a lateness of six hours."""
-    line = Line(spark, tmp_path, a_spec(**ONE, window=window, **changes))
-    land(tmp_path, numbered(*hourly(1, 2, 3)))
-    line.advance("4")
-    wider = line.of(a_spec(**ONE, window=window, **changes | SIX_HOURS))
-    wider.backfill(*RANGE, overrides=SIX_HOURS, reason="a slow day")
-    return line
-
-
-def late_of(line: Line, *, of: tuple[str, str] = RANGE) -> list[tuple[int, int]]:
-    """The positions of the quarantined records of a range, each with its `late_by_ms`."""
-    return sorted((r["position"], r["late_by_ms"]) for r in of_range(line.rows("quarantine"), *of))
-
-
-def slots(line: Line, *, late: bool) -> list[dict[str, Any]]:
-    """The slots of the range, with or without how many records were late for each."""
-    left_out = set() if late else {"late"}
-    rows = of_range(line.rows("completeness"), *RANGE)
-    return [{name: row[name] for name in row if name not in left_out} for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -195,27 +157,6 @@ def test_where_what_landed_since_cannot_be_told_the_range_is_recomputed_and_name
 
 # ----------------------------------------------------------------------------------- two sources
 
-ONE_CHANNEL = {name: SIDE[name] for name in SIDE if not name.startswith("channel")}
-BOUND = {"strategy": "bounded_out_of_orderness", "bound": "30m"}
-
-
-def a_join(content: dict[str, Any], **changes: Any) -> Any:
-    sides = {
-        name: ONE_CHANNEL | {"table": f"landing/{name}", "watermark": BOUND}
-        for name in ("left", "right")
-    }
-    return parse_spec(content | {"sources": sides} | changes, origin="both.yaml")
-
-
-def decided_of_two(spark, tmp_path, content: dict[str, Any]) -> Line:
-    """Three days of both by the file; then two of them by a lateness of six hours."""
-    line = Line(spark, tmp_path, a_join(content), audited=True)
-    for name in ("left", "right"):
-        land(tmp_path, numbered(*hourly(1, 2, 3)), table=f"landing/{name}")
-    line.advance("4")
-    line.of(a_join(content, **SIX_HOURS)).backfill(*RANGE, overrides=SIX_HOURS, reason="slow")
-    return line
-
 
 @pytest.mark.parametrize(
     ("content", "end"),
@@ -262,64 +203,3 @@ def test_where_one_side_as_it_was_is_missing_the_range_is_recomputed_and_named(
     assert JoinedLog.joined(line.lake, line.spec).readable_at(0) is None
     (said,) = [note for note in line.advance("4").notes if "were published by run" in note]
     assert "(which of their records have landed since is not known any more)" in said
-
-
-def land_left(line: Line, rows: list[dict[str, Any]], of_two: bool) -> None:
-    land(
-        line.folder,
-        numbered(*rows),
-        mode="append",
-        table=f"landing/{'left' if of_two else 'meter'}",
-    )
-
-
-@pytest.mark.parametrize("of_two", [False, True], ids=["one source", "cogroup"])
-def test_a_late_record_goes_with_its_row_that_lands_again_elsewhere(spark, tmp_path, of_two):
-    line = decided_of_two(spark, tmp_path, COGROUP) if of_two else decided(tmp_path, spark)
-    late, other = a_record("4 05:00", "2 07:15"), a_record("4 06:00", "2 08:15")
-    moved, edited = late | {"happened_at": at("4 04:50")}, other | {"amount": 77}
-    before = slots(line, late=True)
-    land_left(line, [*hourly(4), late, other], of_two)
-    line.advance("5")
-    assert [late_by > 0 for _, late_by in late_of(line)] == [True, True]
-    landing = tmp_path / ("landing/left" if of_two else "landing/meter")
-
-    def again(*rows: dict[str, Any]) -> None:
-        DeltaTable(str(landing)).delete("arrived_on = '2024-03-04'")
-        land_left(line, [*hourly(4), *rows], of_two)
-        line.advance("5", allow_removals=True)
-
-    again(moved, edited)
-    assert [row["amount"] for row in of_range(line.rows("quarantine"), *RANGE)] == [77]
-    again(moved, other)
-    assert [row["amount"] for row in of_range(line.rows("quarantine"), *RANGE)] == [1]
-    assert sum(slot["late"] for slot in slots(line, late=True)) == 1
-    again(moved, a_record("4 06:00", "4 05:15"))
-    assert not late_of(line)
-    assert slots(line, late=True) == before
-    assert_books_balance(line)
-
-
-@pytest.mark.parametrize("was", ["in another window", "malformed"])
-def test_a_record_that_moves_into_it_is_late_also_where_its_id_has_landed_before(
-    spark, tmp_path, was
-):
-    moving = numbered(a_record("3 05:00", "3 04:50"))[0]
-    first = moving if was == "in another window" else moving | {"happened_at": None}
-    line = Line(spark, tmp_path, a_spec(**ONE, window=TUMBLING, source__id=["position"]))
-    others = numbered(*hourly(1, 2, 3))
-    land(tmp_path, [*others, first])
-    line.advance("4")
-    wider = line.of(a_spec(**ONE, window=TUMBLING, source__id=["position"], **SIX_HOURS))
-    wider.backfill(*RANGE, overrides=SIX_HOURS, reason="a slow day")
-    land_again(
-        line,
-        3,
-        [
-            *(row for row in others if row["arrived_on"].day == 3),
-            moving | {"happened_at": at("2 10:10")},
-        ],
-    )
-    line.advance("4", allow_removals=True)
-    assert [position for position, _ in late_of(line)] == [moving["position"]]
-    assert_books_balance(line)

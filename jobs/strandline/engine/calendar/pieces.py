@@ -17,7 +17,7 @@ from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 def divided_by_cells(history: History, within: TimeRange, most_cells: int) -> list[TimeRange]:
     """A range of window starts as consecutive ranges of at most about `most_cells` cells each.
 
-    A cell is a row of the timeline (`watermark.cells.CELL`). The driver's memory for a rebuild
+    A cell is a row of the timeline (`CELL_COLUMNS`). The driver's memory for a rebuild
     grows with the cells of its range. A window is the same whatever range it is rebuilt with, so
     dividing the range changes no result.
     """

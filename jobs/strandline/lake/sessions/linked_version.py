@@ -20,6 +20,7 @@ def link_version(table: Path, version: int, folder: Path) -> str:
             (folder / entry.name).symlink_to(entry.path)
     for entry in os.scandir(table / LOG):
         number = _VERSION.match(entry.name)
-        if number is not None and int(number[0]) <= version:
+        is_of_it = entry.is_dir() if number is None else int(number[0]) <= version
+        if is_of_it:  # a folder has parts of checkpoints
             (folder / LOG / entry.name).symlink_to(entry.path)
     return str(folder)

@@ -51,7 +51,7 @@ def _freshness(spec: PipelineSpec, planned: PlannedRun) -> Iterator[Check]:
     within_ms = fresh_within_ms(asked, spec.cron)
     if within_ms is None or (spec.reads_results_of is not None and asked == DEFAULT):
         return
-    if planned.plan.clock.closes_now:
+    if planned.plan.closes_now:
         return
     for name, side in spec.sides.items():
         last_ms = _last_arrival(planned, name)

@@ -39,7 +39,7 @@ _OF_CELL = ("channel", "largest_ts_ms", "largest_candidate_ms", "first_arrival_m
 def check_of_channels(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
     """The check for silent channels; None: not configured, no channels, or the input has ended."""
     asked = spec.quality.silent_after
-    if asked is None or not spec.has_channels or planned.plan.clock.closes_now:
+    if asked is None or not spec.has_channels or planned.plan.closes_now:
         return None
     channels = _arrivals(spec, planned)
     return check_of_silence(channels, asked, planned.horizon_ms, planned.axis.start_ms)
@@ -52,7 +52,7 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
     `CHANNEL_AHEAD_MS`. None: not configured, or the input has ended.
     """
     asked, horizon_ms = ctx.spec.quality.watermark_ahead, planned.horizon_ms
-    if planned.plan.clock.closes_now:
+    if planned.plan.closes_now:
         return None
     own, behind = planned.observation.history, ""
     history = _of_the_watermark(own)

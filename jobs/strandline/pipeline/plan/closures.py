@@ -8,16 +8,12 @@ from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.position.clock import Closure
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import EVERYTHING, TimeRange, start_text_of, text_of
+from strandline.model.intervals import TimeRange, start_text_of, text_of
 
 
 def closures_around(state: PipelineState, history: History, within: TimeRange) -> list[Closure]:
-    """The closures of all windows whose records a rebuild of a range reads.
-
-    Sessions, and pairs, read records before and after the range, at any distance.
-    """
-    reads_beside = kind_of(history.spec).cross_slots
-    return state.closures_in(EVERYTHING if reads_beside else history.grid.sharing(within))
+    """The closures of all windows whose records decide about a range."""
+    return state.closures_in(kind_of(history.spec).decided_by(within))
 
 
 def stay_closed(closures: Iterable[Closure], within: TimeRange) -> list[str]:

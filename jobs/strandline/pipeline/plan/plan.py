@@ -48,6 +48,14 @@ class Plan:
     by_other_rules: tuple[TimeRange, ...] = ()
 
     @property
+    def closes_now(self) -> bool:
+        """Whether the input of a part of the range ends at the horizon itself."""
+        at_ms, within = self.clock.horizon_ms, self.scope.windows
+        return any(
+            one.at_ms == at_ms and one.windows.overlaps(within) for one in self.clock.closures
+        )
+
+    @property
     def gaps_that_stay(self) -> tuple[TimeRange, ...]:
         """The ranges whose gaps stay as they are published."""
         return (*self.scope.kept, *self.by_other_rules)

@@ -110,14 +110,14 @@ def first_closed_since(store: Store, kind: WindowKind, since_ms: int) -> int | N
     if kind.cross_slots:
         started["windows"] = "window_start"
     closed = (ds.field("state") != "closed") | (ds.field("closed_at") >= datetime_of(since_ms))
-    tables = {name: store.table(name) for name in started}
-    starts = [
-        pc.min(dataset_of(table).to_table(columns=[started[name]], filter=closed)[started[name]])
-        for name, table in tables.items()
+    tables = {start: store.table(name) for name, start in started.items()}
+    firsts = [
+        pc.min(batch[start])
+        for start, table in tables.items()
         if table is not None
+        for batch in dataset_of(table).to_batches(columns=[start], filter=closed)
     ]
-    found = [instant_of(first.as_py()) for first in starts if first.is_valid]
-    return min(found, default=None)
+    return min((instant_of(first.as_py()) for first in firsts if first.is_valid), default=None)
 
 
 def has_slots_outside(store: Store, within: TimeRange) -> bool:

@@ -42,6 +42,7 @@ def covered(
     older = TimeRange(scope.start_ms, plan.scope.older_end_ms)
     if target.name == COMPLETENESS.name:
         rows |= _listed_again(target, around)
+        rows |= started_in_any(target.start, [one.windows for one in plan.kept])
         if plan.scope.older_since_ms is not None:
             rows |= started_in(target.start, older)
     else:

@@ -7,16 +7,15 @@ lost. Earlier runs have quarantined it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 
 import pandas as pd
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.position.grid import Grid
 from strandline.engine.records.identity import identity
 from strandline.lake.landing.landing import Landing
-from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import files_started_in, holds, started_in
 from strandline.model.intervals import EVERYTHING, instant_of
 from strandline.pipeline.plan.kept import Kept
@@ -29,39 +28,37 @@ from strandline.tables import QUARANTINE
 REASONS = ("late", "no_window")
 """The reasons of records that belong to a slot; the calendar has a count of each."""
 _IDENTITY, _NUMBER = "_strandline_identity", "_strandline_number"
-_SAME_RECORD = [_IDENTITY, c.TS, _NUMBER]
+_COPIES, _HIGHEST = "_strandline_copies", "_strandline_highest"
+_KEY = [_IDENTITY, c.TS]
 """With another event time, a record belongs to another window."""
+_ROW = ["record_id", "slot_start"]
+"""The key of a quarantined late record."""
 _HASH = 32
 """The length of the hash in a `record_id`; the second of equal records has `-2` after it."""
 
 
-def numbered(records: DataFrame, spec: PipelineSpec, landing: Landing) -> DataFrame:
-    """Records with their identity, and a number that distinguishes equal records."""
-    own = identity(spec, landing.source_columns)
-    equal = Window.partitionBy(_IDENTITY, c.TS).orderBy(_IDENTITY)
-    return records.withColumn(_IDENTITY, own).withColumn(_NUMBER, F.row_number().over(equal))
+def with_identity(records: DataFrame, spec: PipelineSpec, landing: Landing) -> DataFrame:
+    """Records with their identity, for `landed_since` and `without_row`."""
+    return records.withColumn(_IDENTITY, identity(spec, landing.source_columns))
 
 
-def without(records: DataFrame, others: DataFrame) -> DataFrame:
-    """The records that are not among others, without their numbers; both are `numbered`."""
-    found = records.join(others.select(*_SAME_RECORD), _SAME_RECORD, "left_anti")
+def landed_since(now: DataFrame, then: DataFrame) -> DataFrame:
+    """The records of now that were not there then; of equal records those that are more."""
+    numbered = (_numbered(now), _numbered(then).select(*_KEY, _NUMBER))
+    found = numbered[0].join(numbered[1], [*_KEY, _NUMBER], "left_anti")
     return found.drop(_IDENTITY, _NUMBER)
 
 
-def late_without_row(
-    ctx: Context, kept: Kept, landed: DataFrame | None, number: int
-) -> Part | None:
-    """The published late records that earlier runs evaluated, and that have no row now, staged.
+def _numbered(records: DataFrame) -> DataFrame:
+    equal = Window.partitionBy(*_KEY).orderBy(_IDENTITY)
+    return records.withColumn(_NUMBER, F.row_number().over(equal))
 
-    Args:
-        ctx: the run.
-        kept: the windows that stay.
-        landed: the landed records of these windows that earlier runs evaluated, `numbered`; None:
-            there are none.
-        number: the number of the piece.
 
-    Returns:
-        The staged rows; None: no row has landed again since, or nothing is published.
+def published_late(ctx: Context, kept: Kept) -> DataFrame | None:
+    """The published late records of windows that stay, as far as earlier runs evaluated them.
+
+    Each has its event time as TS. None: the landing table has the same rows now, or nothing is
+    published.
     """
     quarantine = ctx.store.table(QUARANTINE.name)
     started = started_in(QUARANTINE.start, kept.windows)
@@ -75,21 +72,70 @@ def late_without_row(
     published = ctx.store.frame(ctx.spark, QUARANTINE.name).where(
         start_ms.between(kept.windows.start_ms, kept.windows.end_ms - 1)
     )
-    late = arrived(ctx, published, arrived_in(base_ms, kept.since_ms), more=[c.TS])
-    if landed is not None:
-        plain = F.length("record_id") == _HASH
-        of_equal = F.substring("record_id", _HASH + 2, _HASH).cast("int")
-        late = without(
-            late.withColumns(
-                {
-                    _IDENTITY: F.substring("record_id", 1, _HASH),
-                    _NUMBER: F.when(plain, 1).otherwise(of_equal),
-                }
-            ),
-            landed,
-        )
-    name = f"{QUARANTINE.name}_without_row_{number}"
-    return ctx.staging.part(name, ctx.staging.write(name, late.drop(c.TS)).schema)
+    return arrived(ctx, published, arrived_in(base_ms, kept.since_ms), more=[c.TS])
+
+
+def without_row(published: DataFrame, then: DataFrame, now: DataFrame) -> DataFrame:
+    """The published late records whose landing rows were there then, and are no more.
+
+    Of equal records, some of which were accepted, the late ones leave first.
+
+    Args:
+        published: the published late records (`published_late`).
+        then: the landed records when they were evaluated, `with_identity`.
+        now: the same of now.
+    """
+    before = then.groupBy(*_KEY).agg(F.count("*").alias(_COPIES))
+    after = now.groupBy(*_KEY).agg(F.count("*").alias(_NUMBER))
+    fewer = before.join(after, _KEY, "left").select(
+        *_KEY, (F.col(_COPIES) - F.coalesce(_NUMBER, F.lit(0))).alias(_COPIES)
+    )
+    last_first = Window.partitionBy(*_KEY).orderBy(F.col("record_id").desc())
+    numbered = published.withColumn(_IDENTITY, _hash()).withColumn(
+        _NUMBER, F.row_number().over(last_first)
+    )
+    found = numbered.join(fewer, _KEY).where(F.col(_NUMBER) <= F.col(_COPIES))
+    return found.drop(*_KEY, _NUMBER, _COPIES)
+
+
+def numbered_after(late: DataFrame, published: DataFrame, leaving: DataFrame) -> DataFrame:
+    """Late records with ids that no published late record of the same slot has.
+
+    Args:
+        late: the quarantine rows of a run.
+        published: the published late records (`published_late`).
+        leaving: those of them that leave.
+    """
+    stay = published.join(leaving.select(*_ROW), _ROW, "left_anti")
+    highest = stay.groupBy(_hash().alias(_IDENTITY), "slot_start").agg(
+        F.max(_number()).alias(_HIGHEST)
+    )
+    by_slot = late.withColumn(_IDENTITY, _hash()).join(highest, [_IDENTITY, "slot_start"], "left")
+    further = F.concat_ws("-", _IDENTITY, (F.col(_HIGHEST) + _number()).cast("string"))
+    own = F.when(F.col(_HIGHEST).isNull(), F.col("record_id")).otherwise(further)
+    return by_slot.withColumn("record_id", own).select(*late.columns)
+
+
+def _hash() -> Column:
+    """The identity in a `record_id`."""
+    return F.substring("record_id", 1, _HASH)
+
+
+def _number() -> Column:
+    """The number in a `record_id`, from 1."""
+    of_equal = F.substring("record_id", _HASH + 2, _HASH).cast("int")
+    return F.when(F.length("record_id") == _HASH, 1).otherwise(of_equal)
+
+
+def counts_of(leaving: DataFrame, staged: DataFrame | None) -> dict[tuple[int, str], int]:
+    """The number of leaving records by the start of their slot, in ms, and their reason.
+
+    `staged`: late records; one with the key of a leaving row replaces it. None: there are none.
+    """
+    if staged is not None:
+        leaving = leaving.join(staged.select(*_ROW), _ROW, "left_anti")
+    counts = leaving.groupBy(F.unix_millis("slot_start").alias("start_ms"), "reason").count()
+    return {(row["start_ms"], row["reason"]): row["count"] for row in counts.collect()}
 
 
 def with_fewer(
@@ -99,19 +145,21 @@ def with_fewer(
 
     Args:
         ctx: the run.
-        fewer: the number of records that leave, by newest window and reason.
+        fewer: the number of records that leave, by start of the slot and reason.
         like: rows of the calendar, for the columns and their types.
     """
-    windows = sorted({newest for newest, _ in fewer})
-    id_of = "slot_end" if Grid.of(ctx.spec).cumulative else "slot_start"
-    published = published_slots(ctx, pd.DataFrame({"slot_ms": windows})) if windows else []
-    slots = {instant_of(slot[id_of]): slot for slot in published}
+    starts_ms = sorted({start_ms for start_ms, _ in fewer})
+    published = published_slots(ctx, pd.DataFrame({"slot_ms": starts_ms})) if starts_ms else []
+    longest = {
+        instant_of(slot["slot_start"]): slot
+        for slot in sorted(published, key=itemgetter("slot_end"))
+    }
     rows = [
-        slots[window]
-        | {reason: slots[window][reason] - fewer.get((window, reason), 0) for reason in REASONS}
+        longest[start_ms]
+        | {name: longest[start_ms][name] - fewer.get((start_ms, name), 0) for name in REASONS}
         | {"run_id": ctx.run_id}
-        for window in windows
-        if window in slots
+        for start_ms in starts_ms
+        if start_ms in longest
     ]
     columns = {name: [row.get(name) for row in rows] for name in like.columns}
     return pd.DataFrame({n: pd.Series(v, dtype=like[n].dtype) for n, v in columns.items()})

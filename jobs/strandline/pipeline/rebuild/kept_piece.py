@@ -12,7 +12,7 @@ from datetime import date, datetime
 from functools import cached_property
 
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -33,17 +33,22 @@ from strandline.model.intervals import (
     datetime_of,
     instant_of,
     midnight_before,
+    midnight_of,
 )
 from strandline.pipeline.observe.observation import Observation
-from strandline.pipeline.plan.counts import REFUSED_BY, late_in, refused_by_newest
+from strandline.pipeline.observe.observe_input import known_rows
+from strandline.pipeline.plan.counts import late_in, refused_by_newest
 from strandline.pipeline.plan.kept import Kept
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.rebuild.kept_leaving import (
     REASONS,
-    late_without_row,
-    numbered,
+    counts_of,
+    landed_since,
+    numbered_after,
+    published_late,
     with_fewer,
-    without,
+    with_identity,
+    without_row,
 )
 from strandline.pipeline.rebuild.older_slots import published_slots, refused_in_all
 from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
@@ -63,13 +68,15 @@ def stage_kept(
     """Stage the late arrivals for windows that stay, as one more piece."""
     clock = observation.history.crossings.without_dropped_end(plan.clock)
     arrivals = _Arrivals(ctx, observation.history, axis, kept, clock)
-    staged, books, part = dict[str, DataFrame](), list[Book](), None
-    leaving = late_without_row(ctx, kept, arrivals.landed_before, number)
+    staged, books, leaving = dict[str, DataFrame](), list[Book](), None
+    if arrivals.published is not None:
+        name = f"{QUARANTINE.name}_leaving_{number}"
+        leaving = ctx.staging.write(name, without_row(arrivals.published, *arrivals.then_and_now))
     if arrivals.touched:
-        late = ctx.staging.write(QUARANTINE.name, arrivals.late(), piece=number)
-        part = ctx.staging.part(QUARANTINE.name, late.schema)
-        staged[QUARANTINE.name], books = late, [arrivals.book(part)]
-    rows = _calendar(ctx, arrivals, part, leaving)
+        late = ctx.staging.write(QUARANTINE.name, arrivals.late(leaving), piece=number)
+        staged[QUARANTINE.name] = late
+        books = [arrivals.book(ctx.staging.part(QUARANTINE.name, late.schema))]
+    rows = _calendar(ctx, arrivals, staged.get(QUARANTINE.name), leaving)
     staged["completeness"] = stage_calendar(ctx, rows, number)
     within = kept.windows.shared_with(plan.scope.windows)
     return Piece(
@@ -78,7 +85,7 @@ def stage_kept(
         books=books,
         filled=frozenset() if within is None else _filled(observation.history, clock, within),
         touched=arrivals.touched,
-        leaving=leaving,
+        leaving=None if leaving is None else ctx.staging.part(name, leaving.schema),
     )
 
 
@@ -121,8 +128,11 @@ class _Arrivals:
         """The slots of these windows."""
         return self.calendar.slots(self.calendar.windows["window_id"].isin(self.touched))
 
-    def late(self) -> DataFrame:
-        """The records, as quarantine rows."""
+    def late(self, leaving: DataFrame | None) -> DataFrame:
+        """The records, as quarantine rows.
+
+        `leaving`: the published late records that leave quarantine; None: there are none.
+        """
         late = late_for_kept(
             self._landed,
             self.records,
@@ -132,6 +142,8 @@ class _Arrivals:
             self.ctx.spec.under(self.kept.by.overrides),
             self.ctx.landing.source_columns,
         )
+        if self.published is not None and leaving is not None:
+            late = numbered_after(late, self.published, leaving)
         return late.withColumn("run_id", F.lit(self.ctx.run_id))
 
     def book(self, quarantine: Part) -> Book:
@@ -179,25 +191,38 @@ class _Arrivals:
         since = F.col(c.ARRIVAL) >= self._since_ms
         if self.kept.before is None:
             return self._counted.where(since)
-        then = self.ctx.landing.by_log(self.kept.before)
-        well_formed = then.records(self.axis, self._days).where(F.col(c.REASON).isNull())
-        earlier = numbered(self._counted.where(~since), self.ctx.spec, self.ctx.landing)
-        landed_since = without(earlier, numbered(well_formed, self.ctx.spec, then))
-        return self._counted.where(since).unionByName(landed_since)
+        then, now = self.then_and_now
+        return self._counted.where(since).unionByName(landed_since(now, then))
 
-    @property
-    def landed_before(self) -> DataFrame | None:
-        """The records of these windows that arrived before `since_ms`, numbered; None: no day."""
-        if not self._days:
-            return None
-        earlier = self._counted.where(F.col(c.ARRIVAL) < self._since_ms)
-        return numbered(earlier, self.ctx.spec, self.ctx.landing)
+    @cached_property
+    def published(self) -> DataFrame | None:
+        """See `published_late`."""
+        return published_late(self.ctx, self.kept)
+
+    @cached_property
+    def then_and_now(self) -> tuple[DataFrame, DataFrame]:
+        """The records that earlier runs evaluated, with their identity: as landed then, and now."""
+        landing, before, since_ms = self.ctx.landing, self.kept.before, self._since_ms
+        then = landing if before is None else landing.by_log(before)
+        first_ms = EVERYTHING.start_ms if self.kept.base_ms is None else self.kept.base_ms
+        days = [day for day in then.every_day if day and first_ms <= midnight_of(day) < since_ms]
+        known = known_rows(then, self.axis, days, since_ms).where(F.col(c.REASON).isNull())
+        evaluated = F.col(c.ARRIVAL) < since_ms
+        return (
+            with_identity(known.where(self._counts & evaluated), self.ctx.spec, then),
+            with_identity(self._counted.where(evaluated), self.ctx.spec, landing),
+        )
 
     @cached_property
     def _counted(self) -> DataFrame:
         """The known records of these windows and days."""
         known = self.history.known(self._landed, self.clock.horizon_ms, self._days)
-        return known.where(kind_of(self.ctx.spec).counts_in(self.kept.windows))
+        return known.where(self._counts)
+
+    @property
+    def _counts(self) -> Column:
+        """Whether a record is counted in these windows."""
+        return kind_of(self.ctx.spec).counts_in(self.kept.windows)
 
 
 def _filled(history: History, clock: Clock, within: TimeRange) -> frozenset[int]:
@@ -207,9 +232,11 @@ def _filled(history: History, clock: Clock, within: TimeRange) -> frozenset[int]
 
 
 def _calendar(
-    ctx: Context, arrivals: _Arrivals, late: Part | None, leaving: Part | None
+    ctx: Context, arrivals: _Arrivals, late: DataFrame | None, leaving: DataFrame | None
 ) -> pd.DataFrame:
     """The slots that stay as published, with their new numbers of refused records.
+
+    A slot without any record left is a gap.
 
     Args:
         ctx: the run.
@@ -217,17 +244,20 @@ def _calendar(
         late: their staged quarantine rows; None: there are none.
         leaving: published late records that leave quarantine; None: there are none.
     """
-    refused = Counter[tuple[int, str]]() if late is None else arrivals.refused(late)
-    fewer, others = dict[tuple[int, str], int](), dict[tuple[int, str], int]()
-    if leaving is not None:
-        fewer = refused_by_newest(leaving.rows(columns=REFUSED_BY), arrivals.history.grid)
-    for (newest, reason), count in fewer.items():
-        if newest in arrivals.touched:
-            refused[newest, reason] -= count
+    refused, others = Counter[tuple[int, str]](), dict[tuple[int, str], int]()
+    if late is not None:
+        refused = arrivals.refused(ctx.staging.part(QUARANTINE.name, late.schema))
+    grid = arrivals.history.grid
+    ahead_ms = grid.size_ms if grid.cumulative else 0
+    for (start_ms, reason), count in ({} if leaving is None else counts_of(leaving, late)).items():
+        if start_ms + ahead_ms in arrivals.touched:
+            refused[start_ms + ahead_ms, reason] -= count
         else:
-            others[newest, reason] = count
+            others[start_ms, reason] = count
     rows = _slots_that_stay(ctx, arrivals.kept, arrivals.slots, refused)
-    return pd.concat([rows, with_fewer(ctx, others, rows)], ignore_index=True)
+    every = pd.concat([rows, with_fewer(ctx, others, rows)], ignore_index=True)
+    counts = every[["on_time", "late_accepted", *REASONS]].sum(axis="columns")
+    return every.assign(gap=every["gap"] | (counts == 0))
 
 
 def _slots_that_stay(
