@@ -101,14 +101,15 @@ def begun(
 
 
 @pytest.mark.parametrize("number", range(FIRST, FIRST + LIVES))
+@pytest.mark.parametrize("more", [(), CORRECTIONS, MISHAPS], ids=["decided", "corrected", "died"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_people_decide_the_books_balance_and_a_backfill_of_all_leaves_a_replays_tables(
-    spark, tmp_path, kind, number
+    spark, tmp_path, kind, more, number
 ):
     chance = random.Random(f"{kind} {number} decided")
     life, _ = begun(spark, tmp_path, kind, chance)
     for _ in range(NIGHTS):
-        life.decide(chance.choice(DECISIONS))
+        life.decide(chance.choice([*DECISIONS, *more, *more]))
         life.assert_balanced()
 
     life.let_land(life.waiting)
