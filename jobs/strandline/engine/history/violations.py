@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import from_arrow
+from strandline.engine.frames import small_table
 from strandline.engine.history.history import History
 
 _CARRIED = "_strandline_carried_ms"
@@ -60,13 +59,9 @@ def _carried(spark: SparkSession, history: History) -> DataFrame:
     by_day = days.set_index(["channel", "arrival_date"])["largest_ts_ms"].sort_index()
     earlier = by_day.groupby("channel").transform(lambda largest: largest.cummax().shift())
     known = earlier.dropna().reset_index()
-    return from_arrow(
-        spark,
-        pa.table(
-            {
-                c.ARRIVAL_DAY: pa.array(known["arrival_date"].tolist(), pa.date32()),
-                c.CHANNEL: pa.array(known["channel"].tolist(), pa.string()),
-                _CARRIED: pa.array([int(ms) for ms in known["largest_ts_ms"]], pa.int64()),
-            }
-        ),
-    )
+    columns = {
+        c.ARRIVAL_DAY: known["arrival_date"],
+        c.CHANNEL: known["channel"],
+        _CARRIED: known["largest_ts_ms"],
+    }
+    return small_table(spark, columns)

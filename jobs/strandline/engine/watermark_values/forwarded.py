@@ -12,11 +12,10 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from strandline.engine import columns as c
-from strandline.engine.frames import from_arrow
+from strandline.engine.frames import small_table
 from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.position.axis import Axis
@@ -151,10 +150,8 @@ class ForwardedCrossings(Crossings):
         for within in ranges_around(thresholds):
             days.update(history.advance_days(within, clock))
         emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
-        asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})
-        rows = emitted.crossings(from_arrow(self.spark, asked)).select(
-            c.THRESHOLD, c.SEEN_FROM, c.RANK
-        )
+        asked = small_table(self.spark, {c.THRESHOLD: thresholds})
+        rows = emitted.crossings(asked).select(c.THRESHOLD, c.SEEN_FROM, c.RANK)
         return {int(row[0]): (int(row[1]), int(row[2] or 0)) for row in rows.collect()}
 
 
