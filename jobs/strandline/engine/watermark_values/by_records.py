@@ -144,12 +144,12 @@ class _Offers:
 
 
 def record_emissions(
-    spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+    records: DataFrame, history: History, clock: Clock, days: Sequence[date]
 ) -> Emissions:
     """The emissions of some arrival days: see `emissions`."""
-    axis, channels = history.axis, history.crossings.channels
+    spark, axis, channels = records.sparkSession, history.axis, history.crossings.channels
     joined = history.crossings.joined
-    offers = _own_and_carried(spark, records, history, clock, days)
+    offers = _own_and_carried(records, history, clock, days)
     if clock.closes_now and not channels and history.spec.watermark.combine == "splits":
         # a source of splits ends by itself; a valve needs a channel that the end comes through
         return Emissions(_end_of_source(spark, history, days), history, clock)
@@ -160,7 +160,7 @@ def record_emissions(
     ranks = [AFTER_CHANNELS] * len(joins)
     columns = {c.ARRIVAL_DAY: join_days, c.SEEN_FROM: axis.column(joins), c.RANK: ranks}
     probes = small_table(spark, columns)
-    of_joins = _own_and_carried(spark, records, history, clock, sorted(set(join_days)))
+    of_joins = _own_and_carried(records, history, clock, sorted(set(join_days)))
     at_joins = Emissions(of_joins.combined(), history, clock).at(probes)
     values = {
         int(row[0]): int(row[1]) for row in at_joins.select(c.SEEN_FROM, c.WATERMARK).collect()
@@ -184,9 +184,9 @@ def _end_of_source(spark: SparkSession, history: History, days: Sequence[date]) 
 
 
 def _own_and_carried(
-    spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+    records: DataFrame, history: History, clock: Clock, days: Sequence[date]
 ) -> _Offers:
-    axis = history.axis
+    spark, axis = records.sparkSession, history.axis
     names = (F.lit(channel) for channel in history.crossings.channels)
     channels = F.array(*names).cast("array<string>")
     own = (
