@@ -175,9 +175,9 @@ def rebuild_of(session: Any, chain: Stream | Chain) -> Rebuild:
     axis = first.history.axis
     records = read_records(landing, spec, axis)
     upstream = Upstream(first.records, first.history.in_probe_order(first.records))
-    history = history_behind(session, spec, Observed(cells_of(records, spec, axis)), upstream)
+    history = history_behind(spec, Observed(cells_of(records, spec, axis)), upstream)
     columns = SourceColumns.of(landing)
-    return rebuild_of_scope(session, records, columns, history, first.clock, Scope(EVERYTHING))
+    return rebuild_of_scope(records, columns, history, first.clock, Scope(EVERYTHING))
 
 
 def answer_of(session: Any, chain: Chain) -> Answer:

@@ -135,7 +135,6 @@ class Engine:
     ) -> Rebuild:
         known = history or self.history()
         return rebuild_of_scope(
-            self.spark,
             self.observed_records(known),
             SourceColumns.of(self.landing),
             known,
@@ -167,7 +166,7 @@ class Engine:
         known = self.known
         if day is not None:
             known = known.where(F.col(c.ARRIVAL_DAY) == F.lit(day))
-        broken = violations(self.spark, known, history).toArrow().to_pylist()
+        broken = violations(known, history).toArrow().to_pylist()
         return sum(row["violations"] for row in broken)
 
     def malformed(self) -> dict[int, str]:

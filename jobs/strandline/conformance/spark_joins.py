@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.conformance.answer import LateRow, PairRow, PairsAnswer
@@ -45,13 +45,10 @@ PAIRS_OF_SIDES = {name: f"array_sort(collect_set({name}_id))" for name in SIDES}
 _LATER = "_strandline_later"
 
 
-def answer_pairs(
-    spark: SparkSession, scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame
-) -> PairsAnswer:
+def answer_pairs(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame) -> PairsAnswer:
     """Observe both inputs, split them by lateness, and join.
 
     Args:
-        spark: the session.
         scenario: the scenario.
         spec: its pipeline.
         landing: its records, each with its `input`.
@@ -59,7 +56,7 @@ def answer_pairs(
     inputs = {name: _input(scenario, spec, landing, name) for name in SIDES}
     observed = CombinedTimeline(*(one.history.timeline for one in inputs.values()))
     history = HistoryOfTwo.of(observed, JoinedSpec.of(spec), inputs)
-    rebuild = PairRebuild(spark, history, clock_of(scenario), EVERYTHING)
+    rebuild = PairRebuild(history, clock_of(scenario), EVERYTHING)
     late = [
         LateRow(id=row["id"], watermark=row[c.WATERMARK], input=name)
         for name in SIDES
@@ -73,9 +70,7 @@ def answer_pairs(
     )
 
 
-def windows_of_two(
-    spark: SparkSession, scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame
-) -> Rebuild:
+def windows_of_two(scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame) -> Rebuild:
     """The rebuild of the windows over both inputs; the arguments are those of `answer_pairs`."""
     aggregates = spec.aggregates | IDS_OF_SIDES
     if spec.join.window is not None:
@@ -90,7 +85,7 @@ def windows_of_two(
     records = _in_one(inputs, source.axis)
     history = _behind_one_valve(inputs, records, spec, source, scenario.horizon_ms)
     columns = SourceColumns.of(landing)
-    return rebuild_of_scope(spark, records, columns, history, clock_of(scenario), Scope(EVERYTHING))
+    return rebuild_of_scope(records, columns, history, clock_of(scenario), Scope(EVERYTHING))
 
 
 def _in_one(inputs: Mapping[str, DataFrame], axis: Axis) -> DataFrame:

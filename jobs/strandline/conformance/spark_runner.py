@@ -76,9 +76,9 @@ class SparkEngine:
         _require_runnable(scenario)
         spec = scenario.spec
         if isinstance(spec, IntervalJoinSpec):
-            return answer_pairs(self._spark, scenario, spec, self._landing(scenario))
+            return answer_pairs(scenario, spec, self._landing(scenario))
         if isinstance(spec, WindowJoinSpec):
-            rebuild = windows_of_two(self._spark, scenario, spec, self._landing(scenario))
+            rebuild = windows_of_two(scenario, spec, self._landing(scenario))
             return _answer(rebuild, _firings(rebuild), rebuild_of_records(rebuild, spec))
         rebuild = self._rebuild(scenario)
         firings = _firings(rebuild)
@@ -111,7 +111,7 @@ class SparkEngine:
         records = read_records(results, spec, first.history.axis)
         upstream = Upstream(first.records, first.history.in_probe_order(first.records))
         cells = Observed(cells_of(records, spec, first.history.axis))
-        history = history_behind(self._spark, spec, cells, upstream)
+        history = history_behind(spec, cells, upstream)
         then = self._closed(scenario, records, results, history)
         return ThenAnswer(
             firings=[
@@ -132,7 +132,7 @@ class SparkEngine:
         self, scenario: Scenario, records: DataFrame, landing: DataFrame, history: History
     ) -> Rebuild:
         columns, clock = SourceColumns.of(landing), clock_of(scenario)
-        return rebuild_of_scope(self._spark, records, columns, history, clock, Scope(EVERYTHING))
+        return rebuild_of_scope(records, columns, history, clock, Scope(EVERYTHING))
 
 
 def _require_runnable(scenario: Scenario) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Protocol
+from typing import Any, Protocol
 
 import pandas as pd
 import pyarrow as pa
@@ -15,7 +15,13 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.window import WindowSpec
 
+from strandline.engine import columns as c
 from strandline.engine.whole_numbers import to_pandas
+
+_NOT_NUMBERS = {c.ARRIVAL_DAY: pa.date32(), c.CHANNEL: pa.string(), c.SLOT_STATE: pa.string()}
+"""The types of the engine's columns that hold no whole numbers."""
+Columns = Mapping[str, Iterable[Any]]
+"""Values by the name of their column."""
 
 
 class Executor(Protocol):
@@ -53,6 +59,20 @@ def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
     Spark Connect cannot infer the types of an empty table, so the schema is given.
     """
     return spark.createDataFrame(table, schema=from_arrow_schema(table.schema))
+
+
+def small_table(spark: SparkSession, columns: Columns) -> DataFrame:
+    """A DataFrame of the engine's columns, from values on the driver; a missing value is null.
+
+    Values are whole numbers, or what the name of the column says; an Arrow array keeps its type.
+    """
+
+    def column(name: str, values: Iterable[Any]) -> pa.Array:
+        if isinstance(values, pa.Array):
+            return values
+        return pa.array([*values], _NOT_NUMBERS.get(name, pa.int64()), from_pandas=True)
+
+    return from_arrow(spark, pa.table({name: column(name, of) for name, of in columns.items()}))
 
 
 def long(value: int) -> Column:

@@ -45,14 +45,15 @@ def late_for_kept(
         rules: the pipeline with the settings of these windows.
         source_columns: the landing table's own columns.
     """
-    history, spark = calendar.history, records.sparkSession
+    history = calendar.history
     if history.spec.window.merging:
         history = history.in_probe_order(records)
         placed = arrived.withColumns(_as_slots(calendar))
     else:
-        newest = newest_window_table(spark, calendar.panes(slots), history.axis)
+        panes = calendar.panes(slots)
+        newest = newest_window_table(records.sparkSession, panes, history.axis)
         placed = arrived.join(F.broadcast(newest), c.PANE)
-    emitted = emissions(spark, records, history, calendar.clock, days)
+    emitted = emissions(records, history, calendar.clock, days)
     at_arrival = emitted.at(placed.withColumns(arrival_probe(history.spec)))
     lead_ms = (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
     by_rules = F.greatest(_ahead(lead_ms), _closing(rules.allowed_lateness))

@@ -7,7 +7,7 @@ at the totals on offer, and not known between them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import collected, computed, from_arrow, long
+from strandline.engine.frames import collected, computed, from_arrow, long, small_table
 from strandline.engine.history.history import History
 from strandline.engine.loss_curve import Offer, Reached
 from strandline.engine.position.axis import Axis
@@ -175,11 +175,10 @@ def _lost(placed: DataFrame, offer: Offer, closes: Reached, axis: Axis) -> DataF
     smallest, *others = range(len(offer.totals_ms))
 
     def closed_by(totals: Sequence[int]) -> DataFrame:
-        columns = {c.SLOT: pa.array(closes.slots_ms, pa.int64())}
+        columns: dict[str, Iterable[object]] = {c.SLOT: closes.slots_ms}
         for total in totals:
-            seen_from = closes.seen_from[:, total]
-            columns[f"{_CLOSE}{total}"] = pa.array(seen_from.tolist(), axis.kind)
-        return F.broadcast(from_arrow(placed.sparkSession, pa.table(columns)))
+            columns[f"{_CLOSE}{total}"] = axis.column(closes.seen_from[:, total])
+        return F.broadcast(small_table(placed.sparkSession, columns))
 
     lost = placed.join(closed_by([smallest]), c.SLOT).where(_loses(smallest))
     lost = lost.join(closed_by(others), c.SLOT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from strandline.engine.calendar.slots import Calendar, OlderWindows
 from strandline.engine.history.history import History
@@ -20,7 +20,6 @@ __all__ = ["Rebuild", "Scope", "rebuild_of_scope"]
 
 
 def rebuild_of_scope(
-    spark: SparkSession,
     records: DataFrame,
     source_columns: SourceColumns,
     history: History,
@@ -30,7 +29,6 @@ def rebuild_of_scope(
     """The rebuild of a scope: its slots are computed here, its DataFrames are evaluated later.
 
     Args:
-        spark: the session.
         records: the landing as `read_records` reads it; only the days that are needed are read.
         source_columns: the landing table's own columns.
         history: everything observed below the clock's horizon.
@@ -58,7 +56,7 @@ def rebuild_of_scope(
     if history.spec.has_pairs_of_windows:  # what is counted there is counted of pairs
         asked = replace(history, spec=history.spec.model_copy(update={"aggregates": {}}))
     rebuilt = kind.rebuilt_by(
-        spark, records, source_columns, asked, clock, scope, calendar, slots, older, fresh.records
+        records, source_columns, asked, clock, scope, calendar, slots, older, fresh.records
     )
     if not isinstance(rebuilt, ReplayedRebuild):
         return rebuilt

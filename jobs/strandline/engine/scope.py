@@ -79,7 +79,6 @@ class Rebuild(ABC):
         older_records: the number of new arrivals whose newest window is an older slot.
     """
 
-    spark: SparkSession
     records: DataFrame
     source_columns: SourceColumns
     history: History
@@ -89,6 +88,11 @@ class Rebuild(ABC):
     slots: pd.DataFrame
     older: pd.DataFrame
     older_records: int
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.records.sparkSession
 
     @classmethod
     def over(cls, other: Rebuild, **own: Any) -> Self:
@@ -163,4 +167,4 @@ class Rebuild(ABC):
         return kinds_of_aggregates(self.records, self.history.spec)
 
     def _emissions(self, days: list[date]) -> Emissions:
-        return emissions(self.spark, self.records, self.history, self.clock, days)
+        return emissions(self.records, self.history, self.clock, days)

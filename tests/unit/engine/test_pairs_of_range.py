@@ -23,7 +23,7 @@ def a_rebuild(left: tuple[str, ...], key: str = "device") -> PairsOfRange:
     inputs = {name: Input(None, of_side, None) for name, of_side in columns.items()}
     nothing = {"axis": None, "timeline": None, "crossings": None}
     history = HistoryOfTwo(spec=spec, inputs=inputs, **nothing)
-    return PairsOfRange(None, None, None, history, None, None, None, None, None, 0)
+    return PairsOfRange(None, None, history, None, None, None, None, None, 0)
 
 
 @pytest.mark.parametrize(

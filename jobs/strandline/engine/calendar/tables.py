@@ -2,97 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.placed import turns
-from strandline.engine.frames import from_arrow
+from strandline.engine.frames import Columns, small_table
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.model.lateness import MAX_WATERMARK
 
-_WHOLE = pa.int64()
-
 
 def window_table(
-    spark: SparkSession, slots: pd.DataFrame, axis: Axis, more: Mapping[str, pa.Array] | None = None
+    spark: SparkSession, slots: pd.DataFrame, axis: Axis, more: Columns | None = None
 ) -> DataFrame:
     """The windows of `Calendar.slots` as a DataFrame with one row a window, and `more` columns."""
-    table = pa.table(
-        {
-            c.WINDOW: _column(slots["window_id"], _WHOLE),
-            c.SLOT: _column(slots["slot_ms"], _WHOLE),
-            c.SLOT_END: _column(slots["slot_end_ms"], _WHOLE),
-            c.FIRE_FROM: _column(slots["fire_from"], axis.kind),
-            c.CLOSE_FROM: _column(slots["close_from"], axis.kind),
-            c.RANK: _column(slots["fire_rank"], _WHOLE),
-            c.FIRE_AT: _column(slots["fire_at_ms"], _WHOLE),
-            c.CLOSE_AT: _column(slots["close_at_ms"], _WHOLE),
-            c.SLOT_STATE: pa.array(slots["state"].tolist(), pa.string()),
-            **(more or {}),
-        }
-    )
-    return from_arrow(spark, table)
+    columns = {
+        c.WINDOW: slots["window_id"],
+        c.SLOT: slots["slot_ms"],
+        c.SLOT_END: slots["slot_end_ms"],
+        c.FIRE_FROM: axis.column(slots["fire_from"]),
+        c.CLOSE_FROM: axis.column(slots["close_from"]),
+        c.RANK: slots["fire_rank"],
+        c.FIRE_AT: slots["fire_at_ms"],
+        c.CLOSE_AT: slots["close_at_ms"],
+        c.SLOT_STATE: slots["state"],
+        **(more or {}),
+    }
+    return small_table(spark, columns)
 
 
-def end_columns(slots: pd.DataFrame, history: History, clock: Clock) -> dict[str, pa.Array]:
+def end_columns(slots: pd.DataFrame, history: History, clock: Clock) -> Columns:
     """When the input of some slots ends, as columns of their table: ENDS_FROM, ENDS_AT."""
     axis, starts = history.axis, slots["slot_ms"].to_numpy(dtype="int64")
     never = np.full(len(starts), MAX_WATERMARK)
     ends = turns(never, starts, axis, history.crossings, clock)
-    return {
-        c.ENDS_FROM: _column(pd.Series(ends.seen_from), axis.kind),
-        c.ENDS_AT: _column(ends.at_ms, _WHOLE),
-    }
+    return {c.ENDS_FROM: axis.column(ends.seen_from), c.ENDS_AT: ends.at_ms}
 
 
 def newest_window_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
     """The panes of `Calendar.panes`, each with its newest window, as a DataFrame."""
-    table = pa.table(
-        {
-            c.PANE: _column(panes["pane_ms"], _WHOLE),
-            c.SLOT: _column(panes["slot_ms"], _WHOLE),
-            c.SLOT_END: _column(panes["slot_end_ms"], _WHOLE),
-            c.CLOSE_FROM: _column(panes["close_from"], axis.kind),
-            c.ENDED_AT: _column(panes["ended_at_ms"], _WHOLE),
-            c.MISSED: _column(panes["missed"], _WHOLE),
-        }
-    )
-    return from_arrow(spark, table)
+    columns = {
+        c.PANE: panes["pane_ms"],
+        c.SLOT: panes["slot_ms"],
+        c.SLOT_END: panes["slot_end_ms"],
+        c.CLOSE_FROM: axis.column(panes["close_from"]),
+        c.ENDED_AT: panes["ended_at_ms"],
+        c.MISSED: panes["missed"],
+    }
+    return small_table(spark, columns)
 
 
 def part_table(spark: SparkSession, ahead: pd.DataFrame, axis: Axis) -> DataFrame:
     """The table of `Parts` as a DataFrame."""
-    table = pa.table(
-        {
-            c.PART: _column(ahead["part_ms"], _WHOLE),
-            c.AHEAD_BEFORE: _column(ahead["ahead_before"], axis.kind),
-        }
-    )
-    return from_arrow(spark, table)
+    columns = {c.PART: ahead["part_ms"], c.AHEAD_BEFORE: axis.column(ahead["ahead_before"])}
+    return small_table(spark, columns)
 
 
 def pane_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
     """The panes of `Calendar.panes_within`, each with its windows of a range, as a DataFrame."""
-    table = pa.table(
-        {
-            c.PANE: _column(panes["pane_ms"], _WHOLE),
-            c.OLDEST: _column(panes["oldest_id"], _WHOLE),
-            c.NEWEST: _column(panes["newest_id"], _WHOLE),
-            c.NEWEST_WINDOW: _column(panes["newest_window_id"], _WHOLE),
-            c.SURE_BEFORE: _column(panes["sure_before"], axis.kind),
-            c.NEWEST_CLOSE_FROM: _column(panes["newest_close_from"], axis.kind),
-        }
-    )
-    return from_arrow(spark, table)
-
-
-def _column(values: pd.Series[Any], kind: pa.DataType) -> pa.Array:
-    return pa.array([None if pd.isna(value) else int(value) for value in values], kind)
+    columns = {
+        c.PANE: panes["pane_ms"],
+        c.OLDEST: panes["oldest_id"],
+        c.NEWEST: panes["newest_id"],
+        c.NEWEST_WINDOW: panes["newest_window_id"],
+        c.SURE_BEFORE: axis.column(panes["sure_before"]),
+        c.NEWEST_CLOSE_FROM: axis.column(panes["newest_close_from"]),
+    }
+    return small_table(spark, columns)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import from_arrow
+from strandline.engine.frames import small_table
 from strandline.engine.history.history import History
 
 _CARRIED = "_strandline_carried_ms"
@@ -15,7 +14,7 @@ _CARRIED = "_strandline_carried_ms"
 _LARGEST = "_strandline_so_far_ms"
 
 
-def violations(spark: SparkSession, records: DataFrame, history: History) -> DataFrame:
+def violations(records: DataFrame, history: History) -> DataFrame:
     """The number of records behind an earlier one of their channel, by arrival day and channel.
 
     Flink: `AscendingTimestampExtractor#extractAscendingTimestamp`, which calls its handler for each
@@ -24,7 +23,6 @@ def violations(spark: SparkSession, records: DataFrame, history: History) -> Dat
     that ties violate nothing.
 
     Args:
-        spark: the session.
         records: the landing as `read_records` reads it, of some whole arrival days, or of one up to
             the horizon.
         history: everything observed below the horizon; it has the largest times of earlier days.
@@ -38,12 +36,13 @@ def violations(spark: SparkSession, records: DataFrame, history: History) -> Dat
         .orderBy(c.ARRIVAL, c.SEQUENCE, c.TS)
         .rowsBetween(Window.unboundedPreceding, -1)
     )
+    carried = _carried(records.sparkSession, history)
     behind = F.greatest(_LARGEST, _CARRIED) - F.col(c.TS)  # null: nothing came before
     return (
         records.where(F.col(c.REASON).isNull())
         .select(c.ARRIVAL_DAY, c.CHANNEL, c.ARRIVAL, c.SEQUENCE, c.TS)
         .withColumn(_LARGEST, F.max(c.TS).over(before))
-        .join(F.broadcast(_carried(spark, history)), [c.ARRIVAL_DAY, c.CHANNEL], "left")
+        .join(F.broadcast(carried), [c.ARRIVAL_DAY, c.CHANNEL], "left")
         .where(behind > 0)
         .groupBy(F.col(c.ARRIVAL_DAY).alias("arrival_date"), F.col(c.CHANNEL).alias("channel"))
         .agg(
@@ -60,13 +59,9 @@ def _carried(spark: SparkSession, history: History) -> DataFrame:
     by_day = days.set_index(["channel", "arrival_date"])["largest_ts_ms"].sort_index()
     earlier = by_day.groupby("channel").transform(lambda largest: largest.cummax().shift())
     known = earlier.dropna().reset_index()
-    return from_arrow(
-        spark,
-        pa.table(
-            {
-                c.ARRIVAL_DAY: pa.array(known["arrival_date"].tolist(), pa.date32()),
-                c.CHANNEL: pa.array(known["channel"].tolist(), pa.string()),
-                _CARRIED: pa.array([int(ms) for ms in known["largest_ts_ms"]], pa.int64()),
-            }
-        ),
-    )
+    columns = {
+        c.ARRIVAL_DAY: known["arrival_date"],
+        c.CHANNEL: known["channel"],
+        _CARRIED: known["largest_ts_ms"],
+    }
+    return small_table(spark, columns)

@@ -8,7 +8,7 @@ are one row.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -53,21 +53,19 @@ class _RisingTicks:
 
 def steps_by_clock(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFrame, SourceState]:
     """The watermark's steps in an interval, and the state of the source after it."""
-    offering = offering_before(rules, interval)
-    rising: list[_RisingTicks] = []
-    runs = list(_tick_runs(rules, interval))
-    for run in runs:
-        rising += (
-            _advances_of_source(run, rules) if rules.splits else _advances_of_valve(run, rules)
-        )
-        offering = run.offering
+    before, runs = interval.before, list(_tick_runs(rules, interval))
+    offering, says_idle = offering_before(rules, interval), before.says_idle
+    if runs:
+        offering, last_ms = runs[-1].offering, runs[-1].last_ms
+        says_idle = not offering and last_ms >= rules.main_output_idle_from_ms
+    advances_of = _advances_of_source if rules.splits else _advances_of_valve
+    rising = (advance for run in runs for advance in advances_of(run, rules))
     steps = _step_rows(rising, rules.ticks, rules.lag_ms or 0)
-    before = interval.before
     return steps, replace(
         before,
         channels=channels_after_ticks(interval, offering),
         combined_ms=_last_value(steps, before.combined_ms),
-        says_idle=_says_idle(rules, interval, offering),
+        says_idle=says_idle,
         changes=tuple(_changes(runs, rules, interval)),
     )
 
@@ -121,42 +119,32 @@ def active_spans(
     return [(first, end) for first, end in spans if first < end]
 
 
-@dataclass(frozen=True)
-class _Changes:
-    """The channels that begin to offer, stop offering, or join, by tick."""
-
-    begins: Mapping[int, set[int]]
-    ends: Mapping[int, set[int]]
-    joins: Mapping[int, set[int]]
-
-    @classmethod
-    def of(cls, rules: IdlenessRules, interval: Interval) -> _Changes:
-        """The changes of an interval."""
-        begins, ends, joins = (defaultdict[int, set[int]](set) for _ in range(3))
-        for number, received in enumerate(interval.channels):
-            spans = active_spans(received, rules, interval)
-            for first, end in spans:
-                begins[first].add(number)
-                ends[end].add(number)
-            if spans and received.before.last_shown_ms is None:
-                joins[spans[0][0]].add(number)
-        return cls(begins, ends, joins)
+def _begins_and_ends(
+    rules: IdlenessRules, interval: Interval
+) -> tuple[defaultdict[int, set[int]], defaultdict[int, set[int]]]:
+    """The channels that begin to offer, and that stop offering, by tick."""
+    begins, ends = defaultdict[int, set[int]](set), defaultdict[int, set[int]](set)
+    for number, received in enumerate(interval.channels):
+        for first, end in active_spans(received, rules, interval):
+            begins[first].add(number)
+            ends[end].add(number)
+    return begins, ends
 
 
 def _tick_runs(rules: IdlenessRules, interval: Interval) -> Iterator[_TickRun]:
     """The ticks of an interval, divided wherever a channel begins or stops offering."""
-    changes = _Changes.of(rules, interval)
+    begins, ends = _begins_and_ends(rules, interval)
     last_ms = rules.axis.last_tick_before(interval.until_ms)
-    at = {interval.first_tick_ms, *changes.begins, *changes.ends}
+    at = {interval.first_tick_ms, *begins, *ends}
     if rules.splits:
         at.add(rules.main_output_idle_from_ms)
     cuts = sorted(tick for tick in at if interval.first_tick_ms <= tick <= last_ms)
-    interval_ms = rules.ticks.interval_ms
     offering = offering_before(rules, interval)
-    for first, following in pairwise([*cuts, last_ms + interval_ms]):
-        awaited = offering | changes.joins.get(first, set())
-        offering = (offering - changes.ends.get(first, set())) | changes.begins.get(first, set())
-        yield _TickRun(first, following - interval_ms, offering, awaited)
+    unshown = {n for n, one in enumerate(interval.channels) if one.before.last_shown_ms is None}
+    for first, following in pairwise([*cuts, last_ms + rules.ticks.interval_ms]):
+        awaited = offering | (begins[first] & unshown)
+        offering, unshown = (offering - ends[first]) | begins[first], unshown - begins[first]
+        yield _TickRun(first, following - rules.ticks.interval_ms, offering, awaited)
 
 
 # ------------------------------------------------------------------------------ where that advances
@@ -250,11 +238,3 @@ def _changes(
         if now_idle != idle:
             yield StatusChange(seen_from, rank, idle=now_idle)
         idle = now_idle
-
-
-def _says_idle(rules: IdlenessRules, interval: Interval, offering: set[int]) -> bool:
-    """Whether the source has emitted the status idle by the last tick."""
-    last_ms = rules.axis.last_tick_before(interval.until_ms)
-    if last_ms < interval.first_tick_ms:
-        return interval.before.says_idle
-    return not offering and last_ms >= rules.main_output_idle_from_ms

@@ -110,7 +110,7 @@ class PairsOfRange(Rebuild):
 
     @cached_property
     def _pairs(self) -> PairRebuild:
-        return PairRebuild(self.spark, self._of_two, self.clock, self.scope.windows)
+        return PairRebuild(self._of_two, self.clock, self.scope.windows)
 
     @property
     def _of_two(self) -> HistoryOfTwo:

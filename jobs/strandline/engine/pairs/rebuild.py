@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, partial
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -48,13 +48,11 @@ class PairRebuild:
     """The pairs whose later event time lies in a range, and the late records with such event times.
 
     Attributes:
-        spark: the session.
         history: the history of both inputs.
         clock: the horizon and the inputs that have ended.
         within: the range.
     """
 
-    spark: SparkSession
     history: HistoryOfTwo
     clock: Clock
     within: TimeRange
@@ -134,16 +132,15 @@ class PairRebuild:
     def final_watermark(self) -> int:
         """The combined watermark of both inputs at the horizon; MIN_WATERMARK: none yet."""
         axis, day = self.history.axis, day_of(self.clock.horizon_ms - 1)
-        now = probe_at(axis.never, day, axis, self.spark)
+        spark = self.history.inputs["left"].records.sparkSession
+        now = probe_at(axis.never, day, axis, spark)
         return int(self.emitted([day]).at(now).collect()[0][c.WATERMARK])
 
     def emitted(self, days: Sequence[date]) -> EmissionsOfTwo:
         """The watermark's values on some days."""
         crossings = self.history.crossings
         left, right = (
-            InputEmissions(
-                place, partial(emissions, self.spark, given.records, given.history, self.clock)
-            )
+            InputEmissions(place, partial(emissions, given.records, given.history, self.clock))
             for place, given in zip(
                 (crossings.left, crossings.right), self.history.inputs.values(), strict=True
             )
@@ -157,7 +154,7 @@ class PairRebuild:
         for name, given in self.history.inputs.items():
             start_ms = max(self.within.start_ms - self._retention_ms[name], LEAST_INSTANT_MS)
             region = TimeRange(start_ms, min(self.within.end_ms, END_OF_INSTANTS_MS))
-            sides[name] = Side(self.spark, given, crossings, self.emitted, self.clock, region)
+            sides[name] = Side(given, crossings, self.emitted, self.clock, region)
         return sides
 
     @property

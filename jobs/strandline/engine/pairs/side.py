@@ -8,7 +8,7 @@ from datetime import date
 from functools import cached_property, reduce
 from operator import or_
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -35,7 +35,6 @@ class Side:
     itself is looked up only for the others.
 
     Attributes:
-        spark: the session.
         given: the input.
         crossings: the crossings of both inputs together.
         emitted: gives the watermark's values on some days.
@@ -43,7 +42,6 @@ class Side:
         within: the range of event times.
     """
 
-    spark: SparkSession
     given: Input
     crossings: CrossingsOfTwo
     emitted: Callable[[Sequence[date]], EmissionsOfTwo]
@@ -116,7 +114,7 @@ class Side:
         ts = F.col(c.TS)
         part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
         at_arrival = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
-        ahead = F.broadcast(part_table(self.spark, self._parts.table, axis))
+        ahead = F.broadcast(part_table(self.given.records.sparkSession, self._parts.table, axis))
         return known.withColumns({c.PART: part, c.AT_ARRIVAL: at_arrival}).join(ahead, c.PART)
 
     @cached_property

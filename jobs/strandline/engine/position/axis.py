@@ -8,6 +8,7 @@ is seen from the next instant on: `late <=> instant >= seen_from(close)`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from strandline.engine.position.grid import WIDEST_MS
@@ -93,6 +95,10 @@ class Axis:
     def kind(self) -> pa.DataType:
         """The type of a column of instants."""
         return pa.decimal128(38, 0) if self.sequenced else pa.int64()
+
+    def column(self, instants: Iterable[Any]) -> pa.Array:
+        """Instants as an Arrow column; a missing one is null."""
+        return pa.array([None if pd.isna(at) else int(at) for at in instants], self.kind)
 
     def literal(self, instant: int) -> int | Decimal:
         """An instant as a Spark literal: long, or decimal where a sequence counts."""

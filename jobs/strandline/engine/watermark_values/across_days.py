@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from datetime import date
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine import columns as c
-from strandline.engine.frames import from_arrow
+from strandline.engine.frames import small_table
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
@@ -30,18 +29,14 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
         parts += [_at_end(day, history).assign(seen_from=axis.end, day=day) for day in days]
     rows = concatenated(offers.assign(day=None)[:0], *parts)
     names = [channels[number] for number in rows["number"]]
-    return from_arrow(
-        spark,
-        pa.table(
-            {
-                c.ARRIVAL_DAY: pa.array(rows["day"].tolist(), pa.date32()),
-                c.CHANNEL: pa.array(names, pa.string()),
-                c.SEEN_FROM: pa.array(rows["seen_from"].tolist(), axis.kind),
-                c.CANDIDATE: pa.array(rows["candidate_ms"].tolist(), pa.int64()),
-                c.RANK: pa.array(rows["rank"].tolist(), pa.int32()),
-            }
-        ),
-    )
+    columns = {
+        c.ARRIVAL_DAY: rows["day"],
+        c.CHANNEL: names,
+        c.SEEN_FROM: axis.column(rows["seen_from"]),
+        c.CANDIDATE: rows["candidate_ms"],
+        c.RANK: rows["rank"],
+    }
+    return small_table(spark, columns)
 
 
 def _at_end(day: date, history: History) -> pd.DataFrame:

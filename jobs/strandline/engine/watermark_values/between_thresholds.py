@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import from_arrow, union_by_name, up_to_here
+from strandline.engine.frames import small_table, union_by_name, up_to_here
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 
@@ -79,11 +78,5 @@ def _at_edges(asked: DataFrame, history: History, clock: Clock) -> DataFrame:
     """When the grid's thresholds after the given ones are reached: _EDGE, SEEN_FROM and RANK."""
     edges = sorted(int(row[0]) for row in asked.select(_EDGE).distinct().collect())
     seen, number = history.crossings.reached(edges, clock.horizon_ms)
-    table = pa.table(
-        {
-            _EDGE: pa.array(edges, pa.int64()),
-            c.SEEN_FROM: pa.array([int(at) for at in seen], history.axis.kind),
-            c.RANK: pa.array([int(n) for n in number], pa.int64()),
-        }
-    )
-    return from_arrow(asked.sparkSession, table)
+    columns = {_EDGE: edges, c.SEEN_FROM: history.axis.column(seen), c.RANK: number}
+    return small_table(asked.sparkSession, columns)

@@ -8,12 +8,11 @@ from datetime import date
 from functools import cached_property
 from itertools import accumulate
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import first_of_cases, from_arrow, long, union_by_name
+from strandline.engine.frames import first_of_cases, long, small_table, union_by_name
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
@@ -124,17 +123,13 @@ class _Offers:
             for channel, joined in zip(order.channels, order.joined, strict=True)
             if joined < min(end, axis.end_of(day))
         ]
-        return from_arrow(
-            self.rows.sparkSession,
-            pa.table(
-                {
-                    c.ARRIVAL_DAY: pa.array([day for day, _, _ in ends], pa.date32()),
-                    c.CHANNEL: pa.array([channel for _, channel, _ in ends], pa.string()),
-                    c.SEEN_FROM: pa.array([end for _, _, end in ends], axis.kind),
-                    c.RANK: pa.array([_AFTER_ALL] * len(ends), pa.int64()),
-                }
-            ),
-        )
+        columns = {
+            c.ARRIVAL_DAY: [day for day, _, _ in ends],
+            c.CHANNEL: [channel for _, channel, _ in ends],
+            c.SEEN_FROM: axis.column([end for _, _, end in ends]),
+            c.RANK: [_AFTER_ALL] * len(ends),
+        }
+        return small_table(self.rows.sparkSession, columns)
 
     @cached_property
     def _joins(self) -> list[int]:
@@ -149,12 +144,12 @@ class _Offers:
 
 
 def record_emissions(
-    spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+    records: DataFrame, history: History, clock: Clock, days: Sequence[date]
 ) -> Emissions:
     """The emissions of some arrival days: see `emissions`."""
-    axis, channels = history.axis, history.crossings.channels
+    spark, axis, channels = records.sparkSession, history.axis, history.crossings.channels
     joined = history.crossings.joined
-    offers = _own_and_carried(spark, records, history, clock, days)
+    offers = _own_and_carried(records, history, clock, days)
     if clock.closes_now and not channels and history.spec.watermark.combine == "splits":
         # a source of splits ends by itself; a valve needs a channel that the end comes through
         return Emissions(_end_of_source(spark, history, days), history, clock)
@@ -162,17 +157,10 @@ def record_emissions(
         return Emissions(offers.combined(), history, clock)
     joins = sorted(set(joined[1:]))
     join_days = [day_of(axis.arrival_of(instant)) for instant in joins]
-    probes = from_arrow(
-        spark,
-        pa.table(
-            {
-                c.ARRIVAL_DAY: pa.array(join_days, pa.date32()),
-                c.SEEN_FROM: pa.array(joins, axis.kind),
-                c.RANK: pa.array([AFTER_CHANNELS] * len(joins), pa.int64()),
-            }
-        ),
-    )
-    of_joins = _own_and_carried(spark, records, history, clock, sorted(set(join_days)))
+    ranks = [AFTER_CHANNELS] * len(joins)
+    columns = {c.ARRIVAL_DAY: join_days, c.SEEN_FROM: axis.column(joins), c.RANK: ranks}
+    probes = small_table(spark, columns)
+    of_joins = _own_and_carried(records, history, clock, sorted(set(join_days)))
     at_joins = Emissions(of_joins.combined(), history, clock).at(probes)
     values = {
         int(row[0]): int(row[1]) for row in at_joins.select(c.SEEN_FROM, c.WATERMARK).collect()
@@ -184,23 +172,21 @@ def record_emissions(
 def _end_of_source(spark: SparkSession, history: History, days: Sequence[date]) -> DataFrame:
     """The rows of `Emissions` for a source of splits with no records: only its end."""
     axis, count = history.axis, len(days)
-    ends = pa.array([axis.end] * count, axis.kind)
-    table = pa.table(
-        {
-            c.ARRIVAL_DAY: pa.array(days, pa.date32()),
-            c.SEEN_FROM: ends,
-            UNTIL: ends,
-            c.RANK: pa.array([ALL_SPLITS] * count, pa.int64()),
-            c.CANDIDATE: pa.array([MAX_WATERMARK] * count, pa.int64()),
-        }
-    )
-    return from_arrow(spark, table)
+    ends = axis.column([axis.end] * count)
+    columns = {
+        c.ARRIVAL_DAY: days,
+        c.SEEN_FROM: ends,
+        UNTIL: ends,
+        c.RANK: [ALL_SPLITS] * count,
+        c.CANDIDATE: [MAX_WATERMARK] * count,
+    }
+    return small_table(spark, columns)
 
 
 def _own_and_carried(
-    spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+    records: DataFrame, history: History, clock: Clock, days: Sequence[date]
 ) -> _Offers:
-    axis = history.axis
+    spark, axis = records.sparkSession, history.axis
     names = (F.lit(channel) for channel in history.crossings.channels)
     channels = F.array(*names).cast("array<string>")
     own = (
@@ -226,17 +212,13 @@ def _ends(spark: SparkSession, history: History, days: Sequence[date]) -> DataFr
     """The offers of channels that are retired on some days."""
     axis, asked = history.axis, {*days}
     ends = [end for end in ends_of(history.spec, axis) if end.day in asked]
-    return from_arrow(
-        spark,
-        pa.table(
-            {
-                c.ARRIVAL_DAY: pa.array([end.day for end in ends], pa.date32()),
-                c.CHANNEL: pa.array([end.channel for end in ends], pa.string()),
-                c.SEEN_FROM: pa.array([end.seen_from for end in ends], axis.kind),
-                c.CANDIDATE: pa.array([MAX_WATERMARK] * len(ends), pa.int64()),
-            }
-        ),
-    )
+    columns = {
+        c.ARRIVAL_DAY: [end.day for end in ends],
+        c.CHANNEL: [end.channel for end in ends],
+        c.SEEN_FROM: axis.column([end.seen_from for end in ends]),
+        c.CANDIDATE: [MAX_WATERMARK] * len(ends),
+    }
+    return small_table(spark, columns)
 
 
 def _seen_from(axis: Axis) -> Column:

@@ -7,11 +7,10 @@ from datetime import date
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from strandline.engine import columns as c
-from strandline.engine.frames import from_arrow
+from strandline.engine.frames import small_table
 from strandline.engine.history.history import History
 from strandline.engine.idleness.steps import Steps
 from strandline.engine.position.clock import Clock
@@ -45,17 +44,15 @@ def step_emissions(
                 )
             )
     rows = pd.concat(parts, ignore_index=True) if parts else steps.table.assign(day=None)[:0]
-    table = pa.table(
-        {
-            c.ARRIVAL_DAY: pa.array(rows["day"].tolist(), pa.date32()),
-            c.SEEN_FROM: pa.array(rows["seen_from"].tolist(), axis.kind),
-            UNTIL: pa.array(rows["until"].tolist(), axis.kind),
-            c.RANK: pa.array(rows["rank"].tolist(), pa.int64()),
-            c.CANDIDATE: pa.array(rows["watermark_ms"].tolist(), pa.int64()),
-        }
-    )
+    columns = {
+        c.ARRIVAL_DAY: rows["day"],
+        c.SEEN_FROM: axis.column(rows["seen_from"]),
+        UNTIL: axis.column(rows["until"]),
+        c.RANK: rows["rank"],
+        c.CANDIDATE: rows["watermark_ms"],
+    }
     return Emissions(
-        from_arrow(spark, table),
+        small_table(spark, columns),
         history,
         clock,
         runs=steps.table if history.spec.watermark.goes_by_the_clock else None,

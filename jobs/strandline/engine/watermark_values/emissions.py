@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.frames import computed, first_of_cases, from_arrow, long, up_to_here
+from strandline.engine.frames import computed, first_of_cases, long, small_table, up_to_here
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.expressions import quoted
@@ -150,18 +149,14 @@ class Emissions:
         """The crossings where the steps are runs of ticks, as many as changes of status."""
         axis = self.history.axis
         highest = steps["watermark_ms"] + steps["until"] - steps["seen_from"]
-        table = from_arrow(
-            thresholds.sparkSession,
-            pa.table(
-                {
-                    c.SEEN_FROM: pa.array(steps["seen_from"].tolist(), axis.kind),
-                    c.RANK: pa.array(steps["rank"].tolist(), pa.int64()),
-                    c.WATERMARK: pa.array(steps["watermark_ms"].tolist(), pa.int64()),
-                    _HIGHEST: pa.array(highest.tolist(), pa.int64()),
-                    _BELOW: pa.array([MIN_WATERMARK, *highest[:-1]][: len(steps)], pa.int64()),
-                }
-            ),
-        )
+        columns = {
+            c.SEEN_FROM: axis.column(steps["seen_from"]),
+            c.RANK: steps["rank"],
+            c.WATERMARK: steps["watermark_ms"],
+            _HIGHEST: highest,
+            _BELOW: [MIN_WATERMARK, *highest[:-1]][: len(steps)],
+        }
+        table = small_table(thresholds.sparkSession, columns)
         threshold, interval = F.col(c.THRESHOLD), F.lit(axis.interval_ms)
         missing = F.greatest(threshold - F.col(c.WATERMARK), F.lit(0))
         ticks = F.ceil(missing / interval).cast("bigint")

@@ -12,11 +12,9 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from strandline.engine import columns as c
-from strandline.engine.frames import from_arrow
+from strandline.engine.frames import small_table
 from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.position.axis import Axis
@@ -36,11 +34,9 @@ class ForwardedCrossings(Crossings):
     """The crossings of the other pipeline, also for thresholds outside its grid: see `Crossings`.
 
     Attributes:
-        spark: the session.
         upstream: the other pipeline.
     """
 
-    spark: SparkSession
     upstream: Upstream
     _known: dict[tuple[int, bool], dict[int, tuple[int, int]]] = field(
         default_factory=dict, repr=False
@@ -150,24 +146,20 @@ class ForwardedCrossings(Crossings):
         days: set[date] = set()
         for within in ranges_around(thresholds):
             days.update(history.advance_days(within, clock))
-        emitted = emissions(self.spark, self.upstream.records, history, clock, sorted(days))
-        asked = pa.table({c.THRESHOLD: pa.array(thresholds, pa.int64())})
-        rows = emitted.crossings(from_arrow(self.spark, asked)).select(
-            c.THRESHOLD, c.SEEN_FROM, c.RANK
-        )
+        records = self.upstream.records
+        emitted = emissions(records, history, clock, sorted(days))
+        asked = small_table(records.sparkSession, {c.THRESHOLD: thresholds})
+        rows = emitted.crossings(asked).select(c.THRESHOLD, c.SEEN_FROM, c.RANK)
         return {int(row[0]): (int(row[1]), int(row[2] or 0)) for row in rows.collect()}
 
 
-def history_behind(
-    spark: SparkSession, spec: ResultsSpec, timeline: Timeline, upstream: Upstream
-) -> History:
+def history_behind(spec: ResultsSpec, timeline: Timeline, upstream: Upstream) -> History:
     """The history of a pipeline whose records are the results of another pipeline.
 
     Args:
-        spark: the session.
         spec: the pipeline.
         timeline: the observations of the results.
         upstream: the other pipeline.
     """
-    crossings = ForwardedCrossings(spark, upstream)
+    crossings = ForwardedCrossings(upstream)
     return History(spec, upstream.history.axis, timeline, crossings, upstream)

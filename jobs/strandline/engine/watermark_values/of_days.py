@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
@@ -16,12 +16,11 @@ from strandline.engine.watermark_values.emissions import Emissions
 
 
 def emissions(
-    spark: SparkSession, records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+    records: DataFrame, history: History, clock: Clock, days: Sequence[date]
 ) -> Emissions:
     """The emissions of some arrival days.
 
     Args:
-        spark: the session.
         records: the well-formed records, at least of these days and of the days on which a
             discovered channel joined.
         history: everything observed below the horizon.
@@ -32,7 +31,6 @@ def emissions(
         records, history = history.upstream.records, history.upstream.history
     crossings = history.crossings
     if isinstance(crossings, StepCrossings):
-        return step_emissions(
-            spark, crossings.on_days(days, clock.horizon_ms), history, clock, days
-        )
-    return record_emissions(spark, records, history, clock, days)
+        steps = crossings.on_days(days, clock.horizon_ms)
+        return step_emissions(records.sparkSession, steps, history, clock, days)
+    return record_emissions(records, history, clock, days)

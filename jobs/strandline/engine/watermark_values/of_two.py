@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import from_arrow, long
+from strandline.engine.frames import long, small_table
 from strandline.engine.position.axis import AFTER_CHANNELS, SEQUENCE_SPAN, TICK_RANK
 from strandline.engine.position.of_two import SIDE_SPAN
 from strandline.engine.watermark.by_steps import StepCrossings
@@ -160,17 +160,15 @@ def _stretches(spark: SparkSession, changes: Sequence[_Change], place: InputCros
     both = place.axis.both
     ends = [*((one.instant, one.rank) for one in changes[1:]), (both.never, _AFTER_ALL)]
     starts, ranks, days, idle = zip(*changes, strict=True)
-    table = pa.table(
-        {
-            c.ARRIVAL_DAY: pa.array(days, pa.date32()),
-            c.SEEN_FROM: pa.array(starts, both.kind),
-            c.RANK: pa.array(ranks, pa.int64()),
-            _UNTIL: pa.array([end for end, _ in ends], both.kind),
-            _UNTIL_RANK: pa.array([rank for _, rank in ends], pa.int64()),
-            _IS_IDLE: pa.array(idle, pa.bool_()),
-        }
-    )
-    rows = from_arrow(spark, table)
+    columns = {
+        c.ARRIVAL_DAY: days,
+        c.SEEN_FROM: both.column(starts),
+        c.RANK: ranks,
+        _UNTIL: both.column([end for end, _ in ends]),
+        _UNTIL_RANK: [rank for _, rank in ends],
+        _IS_IDLE: pa.array(idle, pa.bool_()),
+    }
+    rows = small_table(spark, columns)
     return rows.withColumns(
         {
             _FROM: _place(c.SEEN_FROM, c.RANK),

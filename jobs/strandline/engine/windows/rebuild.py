@@ -98,7 +98,7 @@ class GridRebuild(Rebuild):
         return self.history.in_probe_order(self.records)
 
     def _emissions_probed(self, days: list[date]) -> Emissions:
-        return emissions(self.spark, self.records, self._probed, self.clock, days)
+        return emissions(self.records, self._probed, self.clock, days)
 
     @cached_property
     def _windows(self) -> DataFrame:

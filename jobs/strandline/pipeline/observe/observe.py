@@ -57,7 +57,7 @@ def observe_landing(
     timeline = CombinedTimeline(_known(status.timeline, spec, days), found.fresh)
     if isinstance(landing, ResultsLanding):
         upstream = _upstream_of(landing, staging, axis, horizon_ms)
-        history = history_behind(landing.spark, landing.spec, timeline, upstream)
+        history = history_behind(landing.spec, timeline, upstream)
     else:
         history = assemble_history(
             timeline,
@@ -212,7 +212,7 @@ def _broken(observation: Observation, landing: Landing, name: str) -> pd.DataFra
     """
     history = observation.history.of_sides.get(name, observation.history)
     records = observation.inputs[name].records
-    broken: pd.DataFrame = violations(landing.spark, records, history).toArrow().to_pandas()
+    broken: pd.DataFrame = violations(records, history).toArrow().to_pandas()
     if landing.spec.watermark.violation_handler == "fail" and len(broken):
         _fail(broken, landing.spec)
     channels = [channel_of(name, of) if name else of for of in broken["channel"]]

@@ -262,9 +262,7 @@ class _First:
         scope = Scope(kind_of(self.ctx.spec).whole_slots(starts))
         records = landing.records(self.axis, history.days.rebuilt)
         columns = landing.source_columns
-        rebuilt = rebuild_of_scope(
-            self.ctx.spark, records, columns, history, self.plan.clock, scope
-        )
+        rebuilt = rebuild_of_scope(records, columns, history, self.plan.clock, scope)
         ids = history.grid.ids_within(starts)
         found = accepted_by_slot(rebuilt.accepted_by_slot()).items()
         accepting = (id_ for id_, accepted in found if accepted.records)

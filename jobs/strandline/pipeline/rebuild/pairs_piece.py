@@ -42,7 +42,7 @@ def stage_pairs(
     """Rebuild a plan's scope, and stage it as one more piece."""
     history, scope = observation.history, plan.scope
     records = ctx.landing.records(axis, history.days.rebuilt)
-    rebuild = rebuild_of_scope(ctx.spark, records, SourceColumns(()), history, plan.clock, scope)
+    rebuild = rebuild_of_scope(records, SourceColumns(()), history, plan.clock, scope)
     if not isinstance(rebuild, PairsOfRange):
         msg = f"{ctx.spec.pipeline} is no interval join"
         raise TypeError(msg)

@@ -67,9 +67,7 @@ def stage_piece(
     """Rebuild a plan's scope, and stage it as one more piece."""
     history, scope = observation.history, plan.scope
     records = ctx.landing.records(axis, history.days.rebuilt)
-    rebuild = rebuild_of_scope(
-        ctx.spark, records, ctx.landing.source_columns, history, plan.clock, scope
-    )
+    rebuild = rebuild_of_scope(records, ctx.landing.source_columns, history, plan.clock, scope)
     staged = _stage_rows(ctx, rebuild, number)
     since_ms = scope.windows.start_ms if number else None
     accepted = accepted_by_slot(rebuild.accepted_by_slot())
