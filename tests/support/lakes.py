@@ -94,6 +94,12 @@ def a_record(arrived: str, happened: str, source: str = "a", **changed: Any) -> 
     return {**row, **changed}
 
 
+def of_one(*times: str, first: int = 0, **changed: Any) -> list[dict[str, Any]]:
+    """Records of one source: of each its arrival and, after a comma, its event time if another."""
+    parts = [one.split(", ") for one in times]
+    return [a_record(one[0], one[-1], position=first + n, **changed) for n, one in enumerate(parts)]
+
+
 def a_week(seed: int = 1, days: int = 8) -> list[dict[str, Any]]:
     """Records of two sources: mostly in order, some hours or days late, b silent for a day.
 

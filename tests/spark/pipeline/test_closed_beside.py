@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from joined import JOIN, SIDE
-from lakes import Line, a_record, a_spec, land
+from lakes import Line, a_spec, land, of_one
 
 from strandline.spec import parse_spec
 
 pytestmark = pytest.mark.spark
 
-Rows = list[dict[str, Any]]
-
-
-def of_one(*times: str, **changed: Any) -> Rows:
-    """Records of one source: of each its arrival and, after a comma, its event time if another."""
-    parts = [one.split(", ") for one in times]
-    return [a_record(one[0], one[-1], position=n, **changed) for n, one in enumerate(parts)]
+SESSIONS = a_spec(
+    source__channels=["a"],
+    window={"session": "1h"},
+    watermark__bound="5h",
+    quality__gaps="allow",
+)
 
 
 def assert_unchanged(line: Line, start: str, end: str, as_of: str) -> None:
@@ -29,13 +26,7 @@ def assert_unchanged(line: Line, start: str, end: str, as_of: str) -> None:
 def test_a_session_after_it_does_not_begin_with_a_record_that_is_late_for_what_is_closed(
     spark, tmp_path
 ):
-    spec = a_spec(
-        source__channels=["a"],
-        window={"session": "1h"},
-        watermark__bound="5h",
-        quality__gaps="allow",
-    )
-    line = Line(spark, tmp_path, spec)
+    line = Line(spark, tmp_path, SESSIONS)
     land(tmp_path, of_one("1 06:00", "1 20:00"))
     line.advance("2")
     line.backfill("1", "2", as_of="2", close=True)
@@ -50,13 +41,7 @@ def test_a_session_after_it_does_not_begin_with_a_record_that_is_late_for_what_i
 def test_a_session_before_it_does_not_take_a_record_that_is_late_for_what_is_closed(
     spark, tmp_path
 ):
-    spec = a_spec(
-        source__channels=["a"],
-        window={"session": "1h"},
-        watermark__bound="5h",
-        quality__gaps="allow",
-    )
-    line = Line(spark, tmp_path, spec)
+    line = Line(spark, tmp_path, SESSIONS)
     land(tmp_path, of_one("1 12:00", "2 00:10, 1 23:50", "2 00:30"))
     line.advance("3")
     line.backfill("2", "3", as_of="2 01:00", close=True)

@@ -84,6 +84,7 @@ EDITS: tuple[dict[str, Any], ...] = (
     {"aggregates": {"total": "sum(amount)", "mean": "avg(amount)", "most": "max(amount)"}},
 )
 """Of the pipeline's file, between two nights; the windows stay."""
+DEATHS = (*MISHAPS, *MISHAPS, "maintain")
 EDITED = ("tumbling", "days", "sliding", "cumulative", "sessions", "early", "the last two")
 LENIENT = {"quality__max_removed_share": 1.0, "quality__gaps": "allow"}
 
@@ -141,32 +142,15 @@ def test_however_its_file_is_edited_meanwhile_a_backfill_of_all_leaves_what_the_
 
 
 @pytest.mark.parametrize("number", range(FIRST, FIRST + LIVES))
-@pytest.mark.parametrize("kind", EDITED)
-def test_where_rows_move_and_no_decision_stands_the_last_scheduled_run_leaves_a_replays_tables(
-    spark, tmp_path, kind, number
-):
-    chance = random.Random(f"{kind} {number} moved")
-    life, _ = begun(spark, tmp_path, kind, chance)
-    for _ in range(NIGHTS):
-        life.decide(chance.choice([*HEALED, *CORRECTIONS]))
-        life.assert_balanced()
-
-    life.let_land(life.waiting)
-    life.line.advance(END)
-    life.assert_balanced()
-    assert_told_by_replay(life.line, life.landed, END)
-    assert not life.line.advance(END).changed, life.story
-
-
-@pytest.mark.parametrize("number", range(FIRST, FIRST + LIVES))
+@pytest.mark.parametrize("more", [CORRECTIONS, DEATHS], ids=["moved", "died"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_whatever_runs_die_or_are_rejected_the_last_scheduled_run_leaves_a_replays_tables(
-    spark, tmp_path, kind, number
+def test_where_no_decision_stands_the_last_scheduled_run_leaves_a_replays_tables(
+    spark, tmp_path, kind, more, number
 ):
-    chance = random.Random(f"{kind} {number} died")
+    chance = random.Random(f"{kind} {number} {'moved' if more is CORRECTIONS else 'died'}")
     life, _ = begun(spark, tmp_path, kind, chance)
     for _ in range(NIGHTS):
-        life.decide(chance.choice([*HEALED, *MISHAPS, *MISHAPS, "maintain"]))
+        life.decide(chance.choice([*HEALED, *more]))
         life.assert_balanced()
 
     life.let_land(life.waiting)

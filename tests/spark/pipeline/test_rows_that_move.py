@@ -6,18 +6,12 @@ from typing import Any
 
 import pytest
 from changes import land_again
-from lakes import Line, a_record, a_spec, land
+from lakes import Line, a_spec, land, of_one
 from replayed import assert_told_by_replay
 
 pytestmark = pytest.mark.spark
 
 Rows = list[dict[str, Any]]
-
-
-def of_one(*times: str, first: int = 0, **changed: Any) -> Rows:
-    """Records of one source: of each its arrival and, after a comma, its event time if another."""
-    parts = [one.split(", ") for one in times]
-    return [a_record(one[0], one[-1], position=first + n, **changed) for n, one in enumerate(parts)]
 
 
 def a_line(spark, folder, **rules: Any) -> Line:

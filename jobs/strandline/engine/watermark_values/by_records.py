@@ -147,26 +147,35 @@ def record_emissions(
     records: DataFrame, history: History, clock: Clock, days: Sequence[date]
 ) -> Emissions:
     """The emissions of some arrival days: see `emissions`."""
-    spark, axis, channels = records.sparkSession, history.axis, history.crossings.channels
-    joined = history.crossings.joined
-    offers = _own_and_carried(records, history, clock, days)
-    if clock.closes_now and not channels and history.spec.watermark.combine == "splits":
+    is_of_splits = history.spec.watermark.combine == "splits"
+    if clock.closes_now and is_of_splits and not history.crossings.channels:
         # a source of splits ends by itself; a valve needs a channel that the end comes through
-        return Emissions(_end_of_source(spark, history, days), history, clock)
-    if history.spec.source.declared_channels is not None or len(joined) < 2:
-        return Emissions(offers.combined(), history, clock)
-    joins = sorted(set(joined[1:]))
-    join_days = [day_of(axis.arrival_of(instant)) for instant in joins]
-    ranks = [AFTER_CHANNELS] * len(joins)
-    columns = {c.ARRIVAL_DAY: join_days, c.SEEN_FROM: axis.column(joins), c.RANK: ranks}
-    probes = small_table(spark, columns)
-    of_joins = _own_and_carried(records, history, clock, sorted(set(join_days)))
-    at_joins = Emissions(of_joins.combined(), history, clock).at(probes)
-    values = {
-        int(row[0]): int(row[1]) for row in at_joins.select(c.SEEN_FROM, c.WATERMARK).collect()
+        return Emissions(_end_of_source(records.sparkSession, history, days), history, clock)
+    offers = _own_and_carried(records, history, clock, days)
+    return Emissions(offers.combined(_floors(records, history, clock)), history, clock)
+
+
+def _floors(records: DataFrame, history: History, clock: Clock) -> list[tuple[int, int]]:
+    """The combined watermark just before each discovered channel joined, as (instant, watermark).
+
+    The watermark does not fall as a channel joins. None for declared channels, and for the first.
+    """
+    axis, joins = history.axis, sorted({*history.crossings.joined[1:]})
+    if history.spec.source.declared_channels is not None or not joins:
+        return []
+    days = [day_of(axis.arrival_of(instant)) for instant in joins]
+    probes = {
+        c.ARRIVAL_DAY: days,
+        c.SEEN_FROM: axis.column(joins),
+        c.RANK: [AFTER_CHANNELS] * len(joins),
     }
-    floors = zip(joins, accumulate((values[instant] for instant in joins), max), strict=True)
-    return Emissions(offers.combined([*floors]), history, clock)
+    offers = _own_and_carried(records, history, clock, sorted({*days}))
+    emitted = Emissions(offers.combined(), history, clock)
+    at_joins = emitted.at(small_table(records.sparkSession, probes))
+    rows = at_joins.select(c.SEEN_FROM, c.WATERMARK).collect()
+    values = {int(instant): int(watermark_ms) for instant, watermark_ms in rows}
+    highest = accumulate((values[instant] for instant in joins), max)
+    return [*zip(joins, highest, strict=True)]
 
 
 def _end_of_source(spark: SparkSession, history: History, days: Sequence[date]) -> DataFrame:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
-LOG = "_delta_log"
-"""The folder of a Delta table with its commits and checkpoints."""
-_VERSION = re.compile(r"[0-9]{20}(?=[.])")
-"""Matches the version at the start of the name of a commit or checkpoint."""
+from strandline.lake.store.reads import LOG, version_of
 
 
 def link_version(table: Path, version: int, folder: Path) -> str:
@@ -19,8 +15,8 @@ def link_version(table: Path, version: int, folder: Path) -> str:
         if entry.name != LOG:
             (folder / entry.name).symlink_to(entry.path)
     for entry in os.scandir(table / LOG):
-        number = _VERSION.match(entry.name)
-        is_of_it = entry.is_dir() if number is None else int(number[0]) <= version
-        if is_of_it:  # a folder has parts of checkpoints
+        of_entry = version_of(entry.name)
+        is_known = of_entry is not None and of_entry <= version
+        if is_known or entry.is_dir():  # a folder has parts of checkpoints
             (folder / LOG / entry.name).symlink_to(entry.path)
     return str(folder)

@@ -23,7 +23,9 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-_COMMIT = re.compile(r"(\d{20})\.(?:json|checkpoint.*\.parquet)")
+LOG = "_delta_log"
+"""The folder of a Delta table with its commits and checkpoints."""
+_COMMIT = re.compile(r"(\d{20})\.(?:json|checkpoint.*\.(?:parquet|json))")
 """Matches the names of commits and checkpoints in a log, with their version."""
 
 
@@ -234,7 +236,13 @@ def newest_version(folder: Path) -> int | None:
 
     A run asks for fourteen versions, and opening a table for each would parse its log as often.
     """
-    log = folder / "_delta_log"
+    log = folder / LOG
     names = [path.name for path in log.iterdir()] if log.is_dir() else []
-    found = map(_COMMIT.fullmatch, names)
-    return max((int(name[1]) for name in found if name), default=None)
+    versions = (version_of(name) for name in names)
+    return max((version for version in versions if version is not None), default=None)
+
+
+def version_of(name: str) -> int | None:
+    """The version of a commit or checkpoint by the name of its file; None: it is another file."""
+    found = _COMMIT.fullmatch(name)
+    return None if found is None else int(found[1])

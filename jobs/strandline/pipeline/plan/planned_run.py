@@ -94,7 +94,7 @@ class PlannedRun:
             "range": self.plan.scope.windows,
             "horizon_ms": self.horizon_ms,
             # Flink drops the end of an idle source: it closes nothing
-            "closed": request.close and self.plan.clock.closes_now,
+            "closed": request.close and self.plan.closes_now,
             "reopened": request.reopen,
             "request_fingerprint": _fingerprint(ctx, request, self.horizon_ms),
             "violations": self.observation.all_violations,
