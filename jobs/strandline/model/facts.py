@@ -32,6 +32,11 @@ class DayFacts:
     landing_version: int
     table_id: str | None = None
 
+    @property
+    def content(self) -> tuple[str, str | None]:
+        """The digest, and the table that it is of: the same in each version with the same files."""
+        return self.digest, self.table_id
+
     def is_of_another_table(self, now: DayFacts, first_id: str | None = None) -> bool:
         """Whether the table has been created again since: its versions and files are unrelated.
 

@@ -220,9 +220,10 @@ def _published(
         return None
     with journal.part("publish"):
         # that rows have gone is accepted once what is left of them is published
-        accepted = partial(commit_observed, ctx, journal, planned.observation, rebuilt.malformed)
-        with_it = accepted if planned.observation.status.accepted else None
-        published = publish(ctx, rebuilt.changes, journal.entry, with_it)
+        observation, status = planned.observation, planned.observation.status
+        accepted = partial(commit_observed, ctx, journal, observation, rebuilt.malformed)
+        with_it = accepted if status.accepted else None
+        published = publish(ctx, rebuilt.changes, journal.entry, status, with_it)
     ctx.staging.drop()
     return published
 

@@ -218,6 +218,27 @@ def test_an_advance_beside_a_backfill_of_older_slots_that_it_mends_doubles_no_la
     assert_told_by_replay(line, OLD_SLOT, "3")
 
 
+@pytest.mark.parametrize("step", ["rebuild", "publish"])
+def test_rows_that_another_run_observes_meanwhile_are_read_by_the_next_one(until4, step, tmp_path):
+    """The timeline has them, as if they had been read, and the day was not published before."""
+    line, late = until4.copy(tmp_path), more_of(4)
+    if step == "rebuild":
+        land(line.folder, of_days(DAYS, 4), mode="append")
+
+    def meanwhile(name: str) -> None:
+        if name == step:
+            of_day = late if step == "rebuild" else [*of_days(DAYS, 4), *late]
+            land(line.folder, of_day, mode="append")
+            line.backfill("1", "2", as_of="5", prepare=True)
+
+    line.run(Request("advance", to_ms=instant("5")), meanwhile)
+    assert owed(line) == [4]
+    land(line.folder, of_days(DAYS, 5), mode="append")
+    assert line.advance("6").owed == ["2024-03-04"]
+    assert_told_by_replay(line, [*DAYS, *late], "6")
+    assert owed(line) == []
+
+
 def test_the_ledger_says_from_which_slot_on_a_run_has_touched_the_tables(spark, tmp_path):
     line = Line(spark, tmp_path, a_spec(source__channels=["a"]))
     land(tmp_path, OLD_SLOT)

@@ -148,6 +148,18 @@ class LandingStatus:
             and facts.table_id in {None, self.landing_id}
         )
 
+    def observed_otherwise(self, newest: Mapping[date, DayFacts], until_ms: int) -> list[date]:
+        """The days before an instant that others have observed since, with rows not read here.
+
+        Args:
+            newest: the facts of each day when it was last observed.
+            until_ms: the instant.
+        """
+        since = [day for day, facts in newest.items() if facts != self.known.get(day)]
+        read = {day: facts.content for day, facts in self.facts_of(since).items()}
+        others = (day for day in since if newest[day].content != read.get(day))
+        return sorted(day for day in others if midnight_of(day) < until_ms)
+
     def accepting(self, days: Collection[date]) -> LandingStatus:
         """The same status for a run that uses some days with missing rows as they are now."""
         return replace(self, accepted=frozenset(days) & self.changes.missing)

@@ -25,7 +25,6 @@ from strandline.lake.store.commits import days_changed
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_facts
-from strandline.model.facts import DayFacts
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
@@ -252,11 +251,8 @@ def _days_with_other_facts(store: Store, version: int) -> set[date] | None:
         then = read_facts(TimelineTable.open(store, version=version))
     except (DeltaError, OSError):  # upkeep has removed its files
         return None
-    return {day for day in {*now, *then} if _content(now.get(day)) != _content(then.get(day))}
-
-
-def _content(facts: DayFacts | None) -> tuple[str, str | None] | None:
-    return None if facts is None else (facts.digest, facts.table_id)
+    contents = [{day: facts.content for day, facts in one.items()} for one in (now, then)]
+    return {day for day, _ in contents[0].items() ^ contents[1].items()}
 
 
 def _timeline_known_to(run: Entry, state: PipelineState) -> int | None:

@@ -13,6 +13,7 @@ from deltalake.exceptions import DeltaError
 from strandline.engine.columns import is_ours
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import no_further_than
 from strandline.lake.publish import apply_diff
 from strandline.lake.publish.arrow_diff import INSERT
@@ -21,11 +22,13 @@ from strandline.lake.publish.staging import Staging
 from strandline.lake.sessions.exceptions import FAILURES, cause_of
 from strandline.lake.store.days import dates_between
 from strandline.lake.store.store import PUBLISHED
+from strandline.lake.timeline.timeline import read_facts
 from strandline.pipeline.diff.diff import (
     Change,
     parts_of,
     whole_part,
 )
+from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.plan.published_rows import complete_until, first_open
 from strandline.pipeline.publish.abandon import take_back
 from strandline.pipeline.rebuild.rebuild import Staged
@@ -76,15 +79,20 @@ def publish(
     ctx: Context,
     changes: Sequence[Change],
     entry: Entry,
+    status: LandingStatus | None = None,
     commit_with_it: Callable[[], None] | None = None,
 ) -> Entry:
     """Publish the changes, unless another run has published into the range since `base`.
+
+    Days with rows that another run has observed meanwhile, and that this run has not read, are to
+    be recomputed by the next scheduled run: it would find no change of them.
 
     Args:
         ctx: the run.
         changes: its diffs.
         entry: the step to write; `base` is the ledger position that the run is based on, `publish`
             the parts to publish.
+        status: the landing status that the run has read; None: it has read no landing.
         commit_with_it: commits observations to the timeline that count only with the changes.
 
     Returns:
@@ -112,7 +120,24 @@ def publish(
                 "late records, meanwhile",
                 "run it again",
             )
+        if not_read := _observed_meanwhile(ctx, state, entry, status):
+            ctx.note(replace(entry, step="owed", owed=not_read))
         return bring_in(ctx, changes, entry, commit_with_it)
+
+
+def _observed_meanwhile(
+    ctx: Context, state: PipelineState, entry: Entry, status: LandingStatus | None
+) -> list[date]:
+    """The days that a run completes without having read their newest observed rows.
+
+    Without days that the other run has noted itself. Of results all changes are found otherwise.
+    """
+    if status is None or entry.completes_ms is None or not status.recomputes:
+        return []
+    newest = read_facts(status.timeline.newest(ctx.store))
+    noted = {day for day, note in state.noted.items() if note.position > entry.base}
+    others = status.observed_otherwise(newest, entry.completes_ms)
+    return [day for day in others if day not in noted]
 
 
 def bring_in(
