@@ -199,7 +199,8 @@ def _rebuilt(
         emptied = no_longer_kept(ctx)
         tallied = tallies(changes, emptied)
         journal.know(
-            touched_from_ms=staged.oldest_ms,
+            touched_from_ms=staged.touched.start_ms,
+            touched_until_ms=staged.touched.end_ms,
             diff=tallied,
             publish=to_publish(ctx, changes, emptied, planned.observation.status.accepted),
         )

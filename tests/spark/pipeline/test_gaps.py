@@ -14,7 +14,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from lakes import Line, a_record, a_spec, at, instant, land
 
-from strandline.errors import AuditFailedError
+from strandline.errors import AuditFailedError, InputError, StaleStagingError
+from strandline.pipeline.manage.revert import revert_run
+from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.views.incomplete import incomplete_of
 from strandline.pipeline.views.status import status_of
 
@@ -207,3 +209,36 @@ def test_gaps_of_an_earlier_version_are_healed_where_their_range_is_rebuilt(spar
 def calendar_without_slots(line: Line) -> list[tuple[Any, ...]]:
     names = ("slot_start", "slot_end", "state", "gap")
     return sorted(tuple(row[name] for name in names) for row in line.rows("completeness"))
+
+
+# -------------------------------------------------------------- gaps around the range of a run
+
+
+@pytest.fixture(scope="module")
+def empty_days(spark, tmp_path_factory):
+    """Days 1, 2, 5 and 6 have landed, and the first one is published."""
+    line = Line(spark, tmp_path_factory.mktemp("empty"), a_spec(**ONE))
+    hours = [f"{day} {hour:02}:20" for day in (1, 2, 5, 6) for hour in range(24)]
+    land(line.folder, [a_record(hour, hour) for hour in hours])
+    line.backfill("1", "2")
+    return line
+
+
+def test_a_prepared_run_is_stale_once_another_has_listed_the_gaps_beside_its_range(
+    empty_days, tmp_path
+):
+    line = empty_days.copy(tmp_path)
+    prepared = line.backfill("2", "3", prepare=True).run_id
+    line.backfill("5", "6")
+    with pytest.raises(StaleStagingError, match="has published into its range"):
+        publish_prepared(line.spec, line.lake, prepared, line.spark)
+
+
+def test_a_run_is_not_reverted_where_another_has_published_among_the_gaps_that_it_had_listed(
+    empty_days, tmp_path
+):
+    line = empty_days.copy(tmp_path)
+    first = line.backfill("2", "3").run_id
+    line.backfill("3", "4")
+    with pytest.raises(InputError, match="not the last to have published into its range"):
+        revert_run(line.spec, line.lake, first, line.spark, reason="a mistake")

@@ -14,6 +14,7 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 
 UPKEEP = ("maintain", "erase", "acknowledge")
 """Kinds of steps that do not belong to a run."""
+T = TypeVar("T")
 _UTC = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
     [
@@ -67,11 +68,9 @@ SCHEMA = pa.schema(
         ("dates", pa.string()),
         ("complete", _UTC),
         ("acknowledged", pa.string()),
+        ("touched_until", _UTC),
     ]
 )
-
-
-T = TypeVar("T")
 
 
 class Json(Generic[T]):
@@ -150,8 +149,8 @@ class Entry:
         settled: (step `published`) the days to recompute that the run has recomputed.
         lost: arrival days of which the landing table has fewer rows than were observed.
         accepted_loss: the reason why a run accepts these missing rows; None: it does not.
-        touched_from_ms: the start of the oldest slot that the run updates, at most the start of its
-            range. Another publication from this instant on makes the run stale.
+        touched_from_ms: the start of the oldest slot that the run updates; null: of its range.
+        touched_until_ms: the end of the slots that it updates; gaps are listed again up to it.
         first_open_ms: the start of the first slot that is not closed after the publication.
         first_accepted_ms: the start (for cumulative windows the end) of the first slot that
             accepted a record, after which empty slots are gaps; None: there is none, or the run
@@ -224,6 +223,7 @@ class Entry:
     dates: Json[Mapping[str, Sequence[Sequence[str]]]] = Json()
     complete_ms: int | None = None
     acknowledged: Json[Mapping[str, str]] = Json()
+    touched_until_ms: int | None = None
     position: int = 0
     written_at: datetime | None = None
 
@@ -234,10 +234,13 @@ class Entry:
 
     @property
     def touched(self) -> TimeRange | None:
-        """The slots that the run updates: its range, and older slots before it."""
-        if self.range is None or self.touched_from_ms is None:
-            return self.range
-        return TimeRange(min(self.touched_from_ms, self.range.start_ms), self.range.end_ms)
+        """The slots that the run updates: its range, older slots before it, and gaps around it."""
+        within, from_ms, until_ms = self.range, self.touched_from_ms, self.touched_until_ms
+        if within is None:
+            return None
+        start_ms = within.start_ms if from_ms is None else min(from_ms, within.start_ms)
+        end_ms = within.end_ms if until_ms is None else max(until_ms, within.end_ms)
+        return TimeRange(start_ms, end_ms)
 
 
 _INSTANTS = {f.name for f in SCHEMA if f.type == _UTC} - {"written_at"}

@@ -78,6 +78,7 @@ class Reverted:
             kind="revert",
             range=within,
             touched_from_ms=done.touched_from_ms,
+            touched_until_ms=done.touched_until_ms,
             horizon_ms=done.horizon_ms if known_ms is None else known_ms,
             reopened=done.closed,
             frontier_ms=self.before.frontier_ms,

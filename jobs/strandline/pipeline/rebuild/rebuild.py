@@ -15,6 +15,7 @@ from strandline.engine.rebuild import Scope
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staging import Part
 from strandline.model.books import Book, added_up
+from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.rebuild.gaps import StagedGaps, stage_gaps
@@ -42,6 +43,7 @@ class Staged:
         pairs: the pairs of a window join; None: it is not one.
         books: the books of the range, and of the older windows with late records.
         oldest_ms: the start of the oldest slot with staged rows.
+        end_ms: the end of the range.
         slots_expected: the starts of the slots of the range that the day map identifies.
         gaps: the gaps of the range, and the listed ones around it.
         leaving: published late records that leave quarantine, beside the ones that the run covers.
@@ -56,9 +58,17 @@ class Staged:
     calendar: pd.DataFrame
     books: list[Book]
     oldest_ms: int
+    end_ms: int
     slots_expected: frozenset[int]
     gaps: StagedGaps
     leaving: Sequence[Part] = ()
+
+    @property
+    def touched(self) -> TimeRange:
+        """The starts of slots from the oldest one with staged rows to the last gap listed again."""
+        starts_ms = [self.oldest_ms, *(one.start_ms for one in self.gaps.around)]
+        ends_ms = [self.end_ms, *(one.end_ms for one in self.gaps.around)]
+        return TimeRange(min(starts_ms), min(max(ends_ms), END_OF_INSTANTS_MS - 1))
 
     @property
     def accepted(self) -> int:
@@ -123,6 +133,7 @@ def _combined(
         calendar=slots[in_range],
         books=added_up(book for piece in pieces for book in piece.books),
         oldest_ms=min([scope.windows.start_ms, *starts_ms, *scope.older_too]),
+        end_ms=scope.windows.end_ms,
         slots_expected=slots_expected,
         gaps=gaps,
         leaving=[piece.leaving for piece in pieces if piece.leaving is not None],
