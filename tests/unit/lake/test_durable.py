@@ -20,7 +20,13 @@ def test_a_folder_is_stored_and_one_that_is_not_there_is_none(tmp_path):
 
 @pytest.mark.parametrize(
     ("step", "stored_at"),
-    [("started", []), ("observed", [0]), ("publishing", [0, 1]), ("published", [0, 1])],
+    [
+        ("started", []),
+        ("observed", [0]),
+        ("publishing", [0, 1]),
+        ("published", [0, 1]),
+        ("erased", [0, 1]),
+    ],
 )
 def test_a_lake_is_stored_before_a_step_that_names_its_tables_and_after_one_that_changes_them(
     tmp_path, monkeypatch, step, stored_at

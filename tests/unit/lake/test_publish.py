@@ -124,6 +124,13 @@ def test_it_is_one_commit_that_names_the_run_and_leaves_other_partitions_alone(s
     assert held_by(store) == {(FIRST, "a", AT): 5, (SECOND, "a", AT): 1}
 
 
+def test_updated_rows_that_have_gone_since_are_brought_back(store):
+    some_days(store)
+    publish(store, [(DELETE, FIRST, "a", AT, 1)])  # as upkeep removes old quarantined rows
+    publish(store, [(UPDATE, FIRST, "a", AT, 5), (UPDATE, SECOND, "a", AT, 6)])
+    assert held_by(store) == {(FIRST, "a", AT): 5, (SECOND, "a", AT): 6, (None, "a", AT): 1}
+
+
 def test_all_rows_of_its_partitions_may_go(store):
     some_days(store)
     publish(store, [(DELETE, day, "a", AT, 1) for day in (FIRST, SECOND, None)])

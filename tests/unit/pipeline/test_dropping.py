@@ -137,6 +137,20 @@ def test_a_drop_that_is_killed_anywhere_is_ended_by_typing_it_again(published, m
     published.assert_as_before()
 
 
+def test_a_drop_that_was_killed_is_said_to_take_the_publish_back(published, monkeypatch):
+    published.die_in_publishing()
+
+    def dies(*_):
+        raise Killed
+
+    monkeypatch.setattr(Store, "restore", dies)
+    with pytest.raises(Killed):
+        published.drop()
+    assert "the next one takes the publish back" in published.ledger.state().unfinished.notice
+    with pytest.raises(InputError, match=r"is being dropped.*takes the publish back"):
+        cancel_run(SPEC, published.lake, "second", reason="a mistake")
+
+
 @pytest.mark.parametrize("steps", [("started",), ("started", "rejected"), ("started", "failed")])
 def test_of_a_run_that_has_not_begun_to_publish_only_the_staging_goes(published, steps):
     published.note("second", *steps)

@@ -145,6 +145,16 @@ def test_erasing_twice_is_erasing_once(lake):
     assert {n: lake.pipeline("meter").version(n) for n in versions} == versions
 
 
+def is_erased(lake):
+    return any(step.step == "erased" for step in Ledger(lake.pipeline("meter")).entries())
+
+
+def has_not_ended(lake):
+    """Whether status says that an erasure has not ended."""
+    found = status_of(SPEC, lake)["findings"]
+    return any("the erasure has not ended" in finding["sentence"] for finding in found)
+
+
 @pytest.mark.parametrize("moment", range(0, 14, 2))
 def test_an_erasure_that_is_killed_is_ended_by_typing_it_again(lake, monkeypatch, moment):
     calls = count()
@@ -172,9 +182,12 @@ def test_an_erasure_that_is_killed_is_ended_by_typing_it_again(lake, monkeypatch
             erase(SPEC, lake, ZOE, reason="asked for")
     tables = published_tables(lake, "meter")
     assert sum(batch.num_rows for batch in tables.batches("quarantine")) in {6, 8}
+    has_begun = any(step.step == "erasing" for step in Ledger(lake.pipeline("meter")).entries())
+    assert has_not_ended(lake) == (has_begun and not is_erased(lake))
     erase(SPEC, lake, ZOE, reason="asked for")
     assert stored(lake, b"zoe77") == []
     assert persons(lake, "quarantine") == ["bob", "bob"]
+    assert not has_not_ended(lake)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -28,7 +28,13 @@ from strandline.lake.read import published_tables
 from strandline.lake.store.store import PUBLISHED
 from strandline.lake.upkeep import leftovers, upkeep
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.manage.maintain import Retention, maintain, upkeep_of
+from strandline.pipeline.manage.maintain import (
+    Retention,
+    _keep_small,
+    _opened,
+    maintain,
+    upkeep_of,
+)
 from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.request.repeated import _are_as_published
@@ -302,7 +308,7 @@ def test_steps_of_runs_that_ended_long_ago_go_and_what_they_tell_stays():
         ("r-8", "publishing", {"versions": {}}),
     )
     spent = spent_steps(PipelineState.of(entries), datetime(2024, 1, 1, tzinfo=UTC))
-    assert spent == [8, 9, 10, 12, 13]
+    assert spent == [8, 10, 12]  # of runs that have written something the last step stays
     left = [entry for entry in entries if entry.position not in spent]
     before, after = PipelineState.of(entries), PipelineState.of(left)
     facts = ("days_to_recompute", "frontier_ms", "clock_start_ms", "versions", "unfinished")
@@ -313,7 +319,7 @@ def test_steps_of_runs_that_ended_long_ago_go_and_what_they_tell_stays():
 
 def test_the_ledger_forgets_what_is_spent_and_counts_on(lake, tmp_path):
     ledger = Ledger(lake.pipeline("meter"))
-    ledger.append(Entry("r-9", 1, "rejected", "advance"), datetime(2020, 1, 2, tzinfo=UTC))
+    ledger.append(Entry("r-9", 1, "repeated", "advance"), datetime(2020, 1, 2, tzinfo=UTC))
     note(lake, "r-10", "published")
     assert upkeep_of(SPEC, lake, TODAY)["ledger"] == 1
     maintain(SPEC, lake, Retention())
@@ -384,6 +390,33 @@ def test_rows_removed_from_a_table_that_a_run_wrote_since_are_in_the_ledger_besi
     assert (step.diff, step.versions["quarantine"]) == (removed, before["quarantine"])
     assert lake.pipeline("meter").version("quarantine") > before["quarantine"]
     assert rows(lake)
+
+
+def test_rows_that_upkeep_removes_are_in_the_ledger_also_if_it_is_killed_right_after(
+    lake, monkeypatch
+):
+    quarantined(lake, 100, 51, 49)
+
+    def dies(*_):
+        raise Killed
+
+    kept = SPEC.model_copy(update={"quarantine_days": 50})
+    with monkeypatch.context() as dying:
+        dying.setattr(upkeep, "compact", dies)
+        for name in TABLES:
+            with suppress(Killed):
+                _keep_small(_opened(kept, lake, TODAY, None), name, "maintain-4")
+    assert upkeep_of(kept, lake, TODAY)["quarantine"] == 0
+    maintain(kept, lake, TODAY)
+    removed = {"quarantine": {"insert": 0, "update": 0, "delete": 2}}
+    steps = Ledger(lake.pipeline("meter")).entries()
+    assert [step.diff for step in steps if step.diff] == [removed]
+
+
+def test_a_file_that_somebody_left_beside_the_stagings_hinders_nothing(lake):
+    a_file(lake.folder / "meter" / "_staging" / ".DS_Store", 9)
+    assert upkeep_of(SPEC, lake, TODAY)["staging"]["runs"] == []
+    maintain(SPEC, lake, TODAY)
 
 
 def test_the_ledger_keeps_that_upkeep_has_removed_rows():

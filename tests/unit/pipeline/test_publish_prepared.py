@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -24,6 +24,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.verdict import Verdict
+from strandline.pipeline.publish.publish import _missing_after
 from strandline.pipeline.publish.publish_prepared import require_publishable
 from strandline.pipeline.request.journal import Journal
 from strandline.quality.audit.result import AuditResult
@@ -218,3 +219,15 @@ def test_one_that_has_published_is_shown_again_without_a_session(kept, monkeypat
     run_actions.runs_publish("meter", "r-1", as_json=True, on=EngineOptions(), at=at)
     said = json.loads(capsys.readouterr().out)
     assert (said["run_id"], said["status"], said["diff"]) == ("r-1", "published", published.diff)
+
+
+def test_a_run_that_publishes_late_keeps_the_days_that_others_have_found_missing_meanwhile():
+    first, second = date(2024, 3, 1), date(2024, 3, 2)
+    known = Entry("a-1", 1, "observed", "advance", lost=[], position=2)
+    found = Entry("b-1", 1, "published", "advance", lost=[first, second], position=5)
+    slow = Entry("c-1", 1, "audited", "advance", lost=[], base=4, position=6)
+    accepting = replace(slow, publish={"accepted": ["2024-03-02"]})
+    state = PipelineState.of([known, found, slow])
+    assert _missing_after(slow, state) == [first, second]
+    assert _missing_after(accepting, state) == [first]
+    assert _missing_after(replace(slow, base=5), state) == []

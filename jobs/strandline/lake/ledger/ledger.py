@@ -35,10 +35,10 @@ FINAL = (
     "erased",
     "acknowledged",
 )
-_STORED_BEFORE = ("observed", "publishing", "published")
+_STORED_BEFORE = ("observed", "publishing", "published", "erased")
 """Steps that name rows of other tables or staged files, which must be durable before the step."""
-_STORED_AFTER = ("publishing", "published")
-"""Steps before a write to tables or a removal of staging, which must be durable at once."""
+_STORED_AFTER = ("publishing", "published", "erased")
+"""Steps before a write to tables or a removal of files, which must be durable at once."""
 _MOST_FILES = 32
 """The number of files at which the steps' files are compacted."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.ledger.in_force import with_missing_days
 from strandline.lake.ledger.state import PipelineState
 
 _STAY = ("published", "erasing", "erased", "acknowledged")
 """Kinds of steps that always stay: later runs depend on them, or they prove what a person did."""
+_WROTE_NOTHING = ("repeated", "already_processed")
+"""Steps of runs that have written nothing under their id, which may be given again."""
 
 
 def spent_steps(state: PipelineState, before: datetime) -> list[int]:
@@ -17,14 +19,18 @@ def spent_steps(state: PipelineState, before: datetime) -> list[int]:
 
     Steps of publications stay, and all steps that hold state of the pipeline: missing days, days to
     recompute, the start of the clock, the layout of tables, an unfinished publication, and that
-    upkeep has removed rows.
+    upkeep has removed rows. The last step of each run stays too: the id of a run is not given
+    again, and what waits to be published, or goes on elsewhere, is known.
     """
     kept = {entry.run_id for entry in _remembered(state)}
+    ends = (steps[-1] for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
+    last = {end.position for end in ends if end.step not in _WROTE_NOTHING}
     return [
         entry.position
         for entry in state.steps
         if entry.step not in _STAY
         and entry.run_id not in kept
+        and entry.position not in last
         and (ended := state.runs[entry.run_id][-1].written_at) is not None
         and ended < before
     ]

@@ -31,8 +31,14 @@ class UnfinishedPublish:
         """A notice for readers of the tables."""
         return (
             f"run {self.run_id} has begun to publish and has not ended: the tables are shown as "
-            "they were before; if that run has died, the next one finishes the publish"
+            f"they were before; if that run has died, {self.end_in_words}"
         )
+
+    @property
+    def end_in_words(self) -> str:
+        """How the next process ends the publication."""
+        does = "finishes the publish" if self.drop is None else "takes the publish back"
+        return f"the next one {does}"
 
     def after(self, step: Entry) -> UnfinishedPublish | None:
         """The publication after a further step; None if the step has ended it."""

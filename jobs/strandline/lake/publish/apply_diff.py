@@ -179,8 +179,11 @@ class _Bringing:
         brought_in = (with_changes(rows, diff, self._keys) for rows, diff in pieces)
         written = self.adoption.write(brought_in, self.table)
         before = rows_by_log(self.table, partition, days)
-        if before is not None:  # of a second attempt rows may have come, or gone, already
-            least, most = before - counts[DELETE], before + counts[INSERT]
+        # upkeep may have removed rows that the diff updates, and which it brings back; of a second
+        # attempt rows may have come, or gone, already
+        if before is not None:
+            most = before + counts[INSERT] + counts[UPDATE]
+            least = before - counts[DELETE]
             self.adoption.require(written, least, most)
         self.adoption.swap(self.table, written, days)
 

@@ -68,7 +68,10 @@ def _dead(
     store: Store, state: PipelineState, before: datetime
 ) -> Iterator[tuple[str, list[fs.FileInfo]]]:
     """The runs with dead staging, each with its files."""
-    for folder in sorted(_below(store, _STAGING, recursive=False), key=lambda one: one.path):
+    folders = (
+        one for one in _below(store, _STAGING, recursive=False) if one.type == fs.FileType.Directory
+    )
+    for folder in sorted(folders, key=lambda one: one.path):
         run_id = PurePosixPath(folder.path).name
         files = _files(_below(store, f"{_STAGING}/{run_id}"))
         step_times = [step.written_at for step in state.runs.get(run_id, ())]

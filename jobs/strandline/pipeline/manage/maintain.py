@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -180,25 +180,28 @@ def _whole(todo: Upkeep) -> Iterator[bool]:
 def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
     """Maintain one table, and write a step with its new version, if the ledger named the old one.
 
-    If it did not, someone else has written the table since, which upkeep must not hide: then only
-    a step about rows that were removed is written, with the versions as the ledger names them.
+    If it did not, someone else has written the table since, which upkeep must not hide. That rows
+    are removed is written before they are, with the versions that the ledger names: nobody could
+    say so afterwards if upkeep were killed.
     """
     store, state = todo.store, todo.ledger.state()
     table, named = store.table(name), state.versions
     if table is None:
         return
     is_named = (named or {}).get(name) == table.version()
-    diff = None
+    step = Entry(run_id, 1, "maintained", "maintain", versions=named)
     if name == QUARANTINE.name:
-        removed = drop_older(store, todo.spec.source, todo.first_quarantine_day)
-        diff = {name: {INSERT: 0, UPDATE: 0, DELETE: removed}} if removed else None
+        source, first_day = todo.spec.source, todo.first_quarantine_day
+        if removed := older_rows(store, source, first_day):
+            diff = {name: {INSERT: 0, UPDATE: 0, DELETE: removed}}
+            todo.ledger.append(replace(step, diff=diff), datetime.now(UTC))
+            drop_older(store, source, first_day)
         table.update_incremental()
     upkeep.compact(table, PARTITIONS[name], upkeep.scattered_days(table, PARTITIONS[name]))
     upkeep.vacuum(table, todo.retention.keep_days, _needed(state, name))
     versions = versions_with(todo.ledger, [name]) if is_named else named
-    if diff is not None or versions != named:
-        step = Entry(run_id, 1, "maintained", "maintain", versions=versions, diff=diff)
-        todo.ledger.append(step, datetime.now(UTC))
+    if versions != named:
+        todo.ledger.append(replace(step, versions=versions), datetime.now(UTC))
 
 
 def _needed(state: PipelineState, name: str) -> list[int]:

@@ -68,8 +68,7 @@ class Reverted:
         self, spark: SparkSession, spec: PipelineSpec, reason: str, requested_by: str | None
     ) -> Entry:
         """The first step of the reverting run, with the facts before the reverted one."""
-        done = self.done
-        within = done.range
+        done, within = self.done, self.done.range
         known_ms = None if within is None else self.before.largest_horizon(within)
         return Entry(
             run_id="",

@@ -225,13 +225,17 @@ def _require_not_begun(spec: PipelineSpec, ledger: Ledger, run_id: str) -> None:
         InputError: it has begun to publish.
     """
     unfinished = ledger.state().unfinished
-    if unfinished is not None and unfinished.run_id == run_id:
+    if unfinished is None or unfinished.run_id != run_id:
+        return
+    place = f"{spec.pipeline} run {run_id}"
+    drop = f"strandline runs drop {spec.pipeline} {run_id} --reason TEXT"
+    if unfinished.drop is not None:
         raise InputError(
-            f"{spec.pipeline} run {run_id}",
-            "has begun to publish",
-            "the next run finishes the publish; to undo it instead: "
-            f"strandline runs drop {spec.pipeline} {run_id} --reason TEXT",
+            place, "is being dropped", f"{unfinished.end_in_words}, as {drop} does at once"
         )
+    raise InputError(
+        place, "has begun to publish", f"{unfinished.end_in_words}; to undo it instead: {drop}"
+    )
 
 
 def rebuild_by_hand(pipeline: str, done: Entry) -> str:

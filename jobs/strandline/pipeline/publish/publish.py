@@ -12,6 +12,7 @@ from deltalake.exceptions import DeltaError
 
 from strandline.engine.columns import is_ours
 from strandline.errors import InputError, RetryableError
+from strandline.lake.ledger.in_force import with_missing_days
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import no_further_than
@@ -155,7 +156,7 @@ def bring_in(
     state = state.recreating if entry.recreated else state
     after_ms = state.frontier_after(entry, entry.completes_ms)
     after_ms = no_further_than(ctx.landing.log.known_until_ms, after_ms)
-    entry = replace(entry, frontier_ms=after_ms)
+    entry = replace(entry, frontier_ms=after_ms, lost=_missing_after(entry, state))
     written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
     begun = replace(entry, step="publishing", versions=ctx.store.versions(written))
     ctx.note(begun)
@@ -165,6 +166,16 @@ def bring_in(
     published = _published(ctx, begun)
     ctx.note(published)
     return published
+
+
+def _missing_after(entry: Entry, state: PipelineState) -> Sequence[date] | None:
+    """The days with missing rows after a run, by the run that has read the landing last."""
+    others = (step for step in with_missing_days(state.steps) if step.run_id != entry.run_id)
+    newest = next(others, None)
+    if newest is None or newest.position <= entry.base:
+        return entry.lost
+    accepted = {*map(date.fromisoformat, (entry.publish or {}).get("accepted", ()))}
+    return [day for day in newest.lost or () if day not in accepted]
 
 
 def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:

@@ -56,6 +56,7 @@ def findings_of(
         *_of_overridden(spec, state, unfinished["overridden"]),
         *_of_upstream(state, unfinished["upstream"]),
         *_of_closures(state),
+        *_of_erasures(state),
     ]
     return in_order([*([schedule] if schedule else []), *found])
 
@@ -192,6 +193,19 @@ def _of_closures(state: PipelineState) -> Iterator[Finding]:
         start, end = start_text_of(closure.windows), text_of(closure.windows.end_ms)
         sentence = f"windows from {start} to {end} closed by --close: later arrivals are late"
         yield Finding("closed", "info", sentence)
+
+
+def _of_erasures(state: PipelineState) -> Iterator[Finding]:
+    """A finding for each erasure that was killed: rows of its person may still be read."""
+    begun: dict[str | None, Entry] = {}
+    for step in state.steps:
+        if step.step == "erasing":
+            begun[step.message] = step  # the digest of its condition
+        elif step.step == "erased":
+            begun.pop(step.message, None)
+    for step in begun.values():
+        sentence = "the erasure has not ended, and its rows may still be read: type it again"
+        yield Finding("runs", "critical", sentence, step.run_id)
 
 
 def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:
