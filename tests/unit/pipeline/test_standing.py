@@ -18,6 +18,7 @@ from strandline.lake.timeline.rows import SCHEMA
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.findings import findings_of
+from strandline.quality.findings.check import Finding, state_line
 
 NAMES = [f"expect_{letter}" for letter in "abcdefgh"]
 EXPECTATIONS = [{"type": name} for name in NAMES]
@@ -28,6 +29,7 @@ def audited(position: int, kind: str, letter: str, step: str = "published", **mo
     more = {"range": EVERYTHING} | more
     name = f"expect_{letter}" if len(letter) == 1 else letter
     result = {"expectation": name, "severity": "warning", "success": False, "figures": name}
+    result["table"] = "windows"
     return Entry(f"r{position}", 1, step, kind, audit=[result], position=position, **more)
 
 
@@ -95,8 +97,8 @@ def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_h
 ):
     def day(number: int, name: str, step: str = "published", severity: str = "warning") -> Entry:
         entry = audited(number, "advance", name, step, range=TimeRange(number, number + 1))
-        result = {"expectation": name, "severity": severity, "success": False, "figures": name}
-        return replace(entry, audit=[result])
+        failed = [one | {"severity": severity} for one in entry.audit or ()]
+        return replace(entry, audit=[one | {"expectation": name} for one in failed])
 
     clean = replace(day(9, "expect_a"), audit=[])
     assert standing(day(1, "expect_unknown")) == []
@@ -149,7 +151,7 @@ def test_of_many_runs_the_newest_are_listed_and_the_older_ones_counted(tmp_path)
         "1970-01-01T00:00:00.003Z"
     )
     one_less = findings_of_audits(SPEC, store, PipelineState.of(nights[1:]))
-    assert {one.sentence for one in one_less} == {"expect_a"}
+    assert {one.sentence for one in one_less} == {"on windows: expect_a"}
     other = [(nights[0].audit or [])[0] | {"figures": "another sentence"}]
     of_all = replace(nights[0], range=EVERYTHING, audit=other)
     unbounded = PipelineState.of([of_all, *nights[1:]])
@@ -295,3 +297,39 @@ def test_status_has_the_findings_of_audits_beside_all_others(tmp_path):
     state = PipelineState.of([audited(1, "advance", "a")])
     found = findings_of(SPEC, store, state, left | {"refused": ["no table"]})
     assert [one.name for one in found] == ["refused", "expect_a"]
+
+
+def test_a_scheduled_run_that_was_rejected_is_a_finding_also_once_its_findings_are_acknowledged(
+    tmp_path,
+):
+    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": [], "upstream": None}
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    critical = {"expectation": "expect_a", "severity": "critical", "success": False}
+    failed = [critical | {"figures": "3 rows", "table": "windows"}]
+    published = replace(audited(1, "advance", "a"), audit=[], frontier_ms=2 * DAY_MS)
+    rejected = replace(audited(2, "advance", "a", "rejected"), audit=failed)
+    known = {"expect_a": "3 rows"}
+    seen = Entry("k3", 1, "acknowledged", "acknowledge", acknowledged=known, position=3)
+    accepted = replace(rejected, step="published", reason="a strike", position=4)
+
+    def found(*steps: Entry) -> list[tuple[str, str]]:
+        findings = findings_of(SPEC, store, PipelineState.of(steps), left | {"refused": []})
+        return [(one.name, one.sentence) for one in findings]
+
+    assert found(published, rejected) == [("expect_a", "on windows: 3 rows")]
+    ((name, sentence),) = found(published, rejected, seen)
+    assert name == "runs"
+    assert sentence.startswith(
+        "the last scheduled run was rejected, and nothing is published since 1970-01-03T00:00:00Z"
+    )
+    assert found(published, rejected, seen, accepted) == []
+    ((_, said),) = found(published, rejected, accepted)
+    assert said == "on windows: 3 rows (accepted: a strike)"
+
+
+def test_the_first_line_names_an_expectation_of_the_file():
+    of_file = Finding("expect_table_row_count_to_be_between", "warning", "on windows: observed 45")
+    assert state_line([of_file]) == f"WARNING: {of_file.name} on windows: observed 45"
+    assert (
+        state_line([Finding("expect_books_to_balance", "critical", "2 off")]) == "CRITICAL: 2 off"
+    )

@@ -185,6 +185,8 @@ class _InForce:
                 stands = bool(parts_outside([self._windows_of(audit)], evaluated))
             else:
                 stands = is_latest
+            if stands and is_published and one.severity == "critical" and audit.reason:
+                one = replace(one, sentence=f"{one.sentence} (accepted: {audit.reason})")  # noqa: PLW2901
             if stands:
                 yield one
 

@@ -23,6 +23,8 @@ _DID_NOT_END = {
     INTERRUPTED: "was interrupted",
 }
 """Words for the outcome of a run that did not complete."""
+_DECIDED = ("published", "rejected")
+"""Outcomes that say whether the work of scheduled runs is published."""
 _CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unknown")
 """Outcomes of runs that do not settle the findings of the run before."""
 
@@ -51,7 +53,7 @@ def findings_of(
         *_of_refusals(unfinished["refused"]),
         *_of_the_clock(spec, state),
         *_of_runs(state),
-        *findings_of_audits(spec, store, state),
+        *_of_audits(spec, store, state),
         *_of_unfinished(spec, state, unfinished),
         *_of_overridden(spec, state, unfinished["overridden"]),
         *_of_upstream(state, unfinished["upstream"]),
@@ -59,6 +61,40 @@ def findings_of(
         *_of_erasures(state),
     ]
     return in_order([*([schedule] if schedule else []), *found])
+
+
+def _of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -> Iterator[Finding]:
+    """The findings of audits that stand, and that the last scheduled run was rejected.
+
+    The rejection has no finding of its own while a critical one of its audit stands. Somebody may
+    have acknowledged that one, and nothing is published all the same.
+    """
+    found = findings_of_audits(spec, store, state)
+    yield from found
+    rejected = _rejected_last(state)
+    if rejected is None or any(
+        one.run_id == rejected.run_id for one in found if one.severity == "critical"
+    ):
+        return
+    since = "" if state.frontier_ms is None else f" since {text_of(state.frontier_ms)}"
+    sentence = (
+        f"the last scheduled run was rejected, and nothing is published{since}: run it again, or "
+        f"strandline runs publish {spec.pipeline} {rejected.run_id} --accept REASON"
+    )
+    yield Finding("runs", "critical", sentence, rejected.run_id)
+
+
+def _rejected_last(state: PipelineState) -> Entry | None:
+    """The last step of the last scheduled run, if it was rejected and nothing published since."""
+    over_all = (
+        steps
+        for steps in state.runs.values()
+        if steps[-1].kind == "advance" or steps[-1].completes_ms is not None
+    )
+    newest_first = sorted(over_all, key=lambda steps: steps[-1].position, reverse=True)
+    last = next((steps for steps in newest_first if state_of(steps) in _DECIDED), None)
+    is_rejected = last is not None and state_of(last) == "rejected"
+    return last[-1] if last is not None and is_rejected and last[-1].kind == "advance" else None
 
 
 def start_to_come(spec: PipelineSpec, state: PipelineState) -> int | None:

@@ -116,7 +116,9 @@ def state_line(findings: Iterable[Finding]) -> str:
         return f"OK: {number_of(ranges, 'range')} by other rules" if ranges else "OK"
     first, *others = shown
     label = "STALE" if first.name in _STALE else first.severity.upper()
-    return f"{label}: {first.sentence}" + (f" (and {len(others):,} more)" if others else "")
+    # the figures of a declared expectation do not say what is expected
+    name = f"{first.name} " if _is_declared(first.name) else ""
+    return f"{label}: {name}{first.sentence}" + (f" (and {len(others):,} more)" if others else "")
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -131,13 +133,19 @@ def findings_in(audit: Iterable[Mapping[str, Any]], run_id: str | None = None) -
         audit: the ledger's results, each with `expectation`, `severity`, `success` and `figures`.
         run_id: the id of the audited run.
     """
+    failed = [result for result in audit if not result["success"]]
+    names = [_KEYS.get(result["expectation"], result["expectation"]) for result in failed]
     return in_order(
-        Finding(
-            _KEYS.get(result["expectation"], result["expectation"]),
-            result["severity"],
-            result["figures"],
-            run_id,
-        )
-        for result in audit
-        if not result["success"]
+        Finding(name, result["severity"], _sentence(name, result), run_id)
+        for name, result in zip(names, failed, strict=True)
     )
+
+
+def _sentence(name: str, result: Mapping[str, Any]) -> str:
+    figures: str = result["figures"]
+    return f"on {result['table']}: {figures}" if _is_declared(name) else figures
+
+
+def _is_declared(name: str) -> bool:
+    """Whether a finding is an expectation of the pipeline's file, not one of every audit."""
+    return name.startswith("expect_") and name not in OF_THE_RANGE
