@@ -16,8 +16,10 @@ _MOST_LEVELS = 40
 _MOST_NODES = 20_000
 """The largest number of values in a document; values repeated by an alias count again."""
 _MOST_BITS = 128
-_NOT_DECIMAL = re.compile(r"[-+]?0[0-9A-Za-z_]|.*:")
-"""A whole number of YAML 1.1 with a leading zero, or with parts of 60: `010`, `0x1F`, `1:30`."""
+_NOT_DECIMAL = re.compile(r"[-+]?0[0-9A-Za-z_]|.*:|(?![-+]?[0-9]{1,3}(_[0-9]{3})+$).*_")
+"""Whole numbers of YAML 1.1 that are not decimal as written: `010`, `0x1F`, `1:30`, `1_1`.
+
+Thousands may be set apart: `1_000` is a number."""
 _BOOLEAN, _TEXT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
 
 
@@ -59,9 +61,9 @@ class _Loader(Composer, yaml.CSafeLoader):
         return str(text)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> Any:
-        """A whole number of limited length; with a leading zero or a colon (010, 1:30) it is text.
+        """A whole number of limited length; other forms of YAML 1.1 (010, 1:30, 1_1) are text.
 
-        YAML 1.1 would make another number of it than the written one, such as 8 and 90.
+        YAML 1.1 would make another number of them than the written one, such as 8, 90 and 11.
         """
         if _NOT_DECIMAL.match(node.value):
             return self.construct_scalar(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -25,7 +26,9 @@ _OF_SPARK = {
     "timestampNtz": "timestamp_ntz",
 }
 """The names in Spark SQL of types that have another name in a schema."""
-_WHOLE = ("tinyint", "smallint", "int", "bigint")
+WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+"""The types of whole numbers, with the digits of the DECIMAL to which each is widened."""
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TIMES = ("string", "timestamp", "timestamp_ntz", "date")
 
 
@@ -39,6 +42,22 @@ def sql_name(kind: ColumnType) -> str | None:
     if kind is None or isinstance(kind, str):
         return None if kind is None else _OF_SPARK.get(kind, kind)
     return str(kind["type"])  # a struct, an array, a map: what is inside matters to nobody here
+
+
+def is_decimal(kind: str | None) -> bool:
+    """Whether a type, by its name in Spark SQL, is a DECIMAL."""
+    return (kind or "").startswith("decimal(")
+
+
+def is_nested(kind: str | None) -> bool:
+    """Whether a type, by its name in Spark SQL, holds values of other types."""
+    return (kind or "").startswith(("array<", "struct<", "map<"))
+
+
+def digits_of(kind: str | None) -> tuple[int, int]:
+    """The digits of a number's type, and how many of them follow the point."""
+    found = _DECIMAL.fullmatch(kind or "")
+    return (int(found[1]), int(found[2])) if found else (WHOLE.get(kind or "", 38), 0)
 
 
 def misfit(wanted: Wanted, text: str, kind: str) -> Problem | None:
@@ -56,11 +75,11 @@ def misfit(wanted: Wanted, text: str, kind: str) -> Problem | None:
 
 
 def _is_whole(kind: str) -> bool:
-    return kind in _WHOLE or (kind.startswith("decimal(") and kind.replace(" ", "").endswith(",0)"))
+    return kind in WHOLE or (kind.startswith("decimal(") and kind.replace(" ", "").endswith(",0)"))
 
 
 def _is_number(kind: str) -> bool:
-    return kind in {*_WHOLE, "float", "double"} or kind.startswith("decimal")
+    return kind in {*WHOLE, "float", "double"} or kind.startswith("decimal")
 
 
 _RULES: dict[Wanted, tuple[Callable[[str], bool], str, str]] = {

@@ -221,12 +221,20 @@ def _certain_type(tree: exp.Expr) -> str | None:
     while isinstance(tree, exp.Paren | exp.Alias):
         tree = tree.this
     if isinstance(tree, exp.Cast):
-        return sql_of(tree.to).lower()
+        return _type_of_cast(tree.to)
     if isinstance(tree, exp.Predicate | exp.Connector | exp.Not | exp.Boolean):
         return "boolean"
     if isinstance(tree, exp.Literal):
         return "string" if tree.is_string else "int" if tree.is_int else None
     return None
+
+
+def _type_of_cast(to: exp.DataType) -> str:
+    """The type of a CAST by Spark's name of the type, which may have several."""
+    if to.this is exp.DataType.Type.TIME:
+        return "time"
+    written = sql_of(to).lower()
+    return {"timestamp_ltz": "timestamp", "decimal": "decimal(10,0)"}.get(written, written)
 
 
 def _selects_one(statement: exp.Expr) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from strandline.sql.column_types import Problem
+from strandline.sql.column_types import WHOLE, Problem, digits_of, is_decimal, is_nested
 from strandline.sql.operations import Operand, Operation
 
 _Rule = Callable[[Operation, Sequence[str | None]], Problem | None]
@@ -23,10 +23,7 @@ OF_ANOTHER_TYPE = {
     "regexp_count": "INT",
 }
 """Functions with another type of whole number than on Spark."""
-_WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-"""The types of whole numbers, with the digits of the DECIMAL to which each is widened."""
 _FLOATS = {"float", "double"}
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _NUMBER = re.compile(r"-?\s*\d+")
 _OWN_WORDS = re.compile(r"\\[bBdDsSwW]|\(\?[a-z]*[ix]")
 """Character classes of regular expressions, which Java limits to ASCII."""
@@ -43,7 +40,7 @@ def _choice(operation: Operation, types: Sequence[str | None]) -> Problem | None
 
 
 def _first_is_widest(types: Sequence[str | None]) -> bool:
-    order = [*_WHOLE, "double"]
+    order = [*WHOLE, "double"]
     return {*types} <= {*order} and all(
         order.index(str(types[0])) >= order.index(str(other)) for other in types
     )
@@ -61,28 +58,28 @@ def _kind_of_literal(literal: str | None) -> str | None:
 
 
 def _coalesced(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    is_nested = any(map(_is_nested, types))
+    holds_values = any(map(is_nested, types))
     of_times = any((kind or "").startswith("timestamp") for kind in types)
-    if is_nested or of_times or (len({*types}) > 1 and any(map(_is_decimal, types))):
+    if holds_values or of_times or (len({*types}) > 1 and any(map(is_decimal, types))):
         return "gives another type", "coalesce(x, y)"
     return None
 
 
 def _nullif(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if len({*types}) > 1 and types and _is_decimal(types[0]):
+    if len({*types}) > 1 and types and is_decimal(types[0]):
         return "gives another DECIMAL", "CASE WHEN x <> y THEN x END"
     return _mixed(operation, types)
 
 
 def _greatest(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if any(map(_is_nested, types)):
+    if any(map(is_nested, types)):
         return "orders nulls in structs and arrays otherwise", "values of plain types"
     return _mixed(operation, types)
 
 
 def _mixed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     """DOUBLE with DECIMAL: Sail converts both to DECIMAL, and so rounds to 15 digits."""
-    if any(map(_is_decimal, types)) and any(kind in _FLOATS for kind in types):
+    if any(map(is_decimal, types)) and any(kind in _FLOATS for kind in types):
         return "makes DECIMAL of DOUBLE beside DECIMAL", "a number as 1.5D, a column cast to DOUBLE"
     return None
 
@@ -98,11 +95,11 @@ def _arithmetic(operation: Operation, types: Sequence[str | None]) -> Problem | 
         return None
     if name == "-" and types == ["date", "date"]:
         return "gives a whole number", "CAST(datediff(a, b) AS INT)"
-    if any(map(_is_decimal, types)):
+    if any(map(is_decimal, types)):
         return _decimals(operation, types)
     if {*types} <= {"tinyint", "smallint"} and None not in types:
         return "lets them overflow in silence", "CAST(x AS BIGINT)"
-    both_small = all(kind in _WHOLE and kind != "bigint" for kind in types)
+    both_small = all(kind in WHOLE and kind != "bigint" for kind in types)
     if name == "*" and both_small and not any(part.literal for part in operands):
         return "lets it overflow in silence", "CAST(x AS BIGINT) * y"
     return None
@@ -113,7 +110,7 @@ def _decimals(operation: Operation, types: Sequence[str | None]) -> Problem | No
         return "cuts off DECIMAL where Spark rounds", "CAST(x AS DOUBLE) / y"
     if any(one.literal and _NUMBER.fullmatch(one.literal) for one in operation.operands):
         return "gives another DECIMAL beside a whole number", "the number with a point, as 2.0"
-    (p1, s1), (p2, s2) = (_digits(kind) for kind in types)
+    (p1, s1), (p2, s2) = (digits_of(kind) for kind in types)
     scale = s1 + s2 if operation.name == "*" else max(s1, s2)
     digits = p1 + p2 + 1 if operation.name == "*" else max(p1 - s1, p2 - s2) + scale + 1
     if digits > 38:
@@ -121,19 +118,14 @@ def _decimals(operation: Operation, types: Sequence[str | None]) -> Problem | No
     return None
 
 
-def _digits(kind: str | None) -> tuple[int, int]:
-    found = _DECIMAL.fullmatch(kind or "")
-    return (int(found[1]), int(found[2])) if found else (_WHOLE.get(kind or "", 38), 0)
-
-
 def _to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     if any((kind or "").removeprefix("array<").rstrip(">") in _FLOATS for kind in types):
         return "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"
     if operation.name in _JOINS and any((kind or "").startswith("timestamp") for kind in types):
         return "writes times otherwise", "CAST(t AS STRING)"
-    if operation.name == "cast" and any(map(_is_nested, types)):
+    if operation.name == "cast" and any(map(is_nested, types)):
         return "writes nulls otherwise", "array_join(a, ',')"
-    if operation.name in {"format_string", "printf"} and any(map(_is_decimal, types)):
+    if operation.name in {"format_string", "printf"} and any(map(is_decimal, types)):
         return "rounds halves otherwise", "CAST(x AS STRING)"
     return None
 
@@ -153,19 +145,26 @@ def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
 
 
 def _of_decimals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if types and _is_decimal(types[0]):
+    if types and is_decimal(types[0]):
         return "gives another last digit or type of DECIMAL", f"{operation.name}(CAST(x AS DOUBLE))"
     return None
 
 
+def _summed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """A sum of DECIMALs: up to 28 digits it has ten more, which practically never overflow."""
+    if types and is_decimal(types[0]) and digits_of(types[0])[0] > 28:
+        return "lets DECIMAL overflow in silence", "sum(CAST(x AS DECIMAL(28, s)))"
+    return None
+
+
 def _rounded(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if operation.type_is_given or not (types and _is_decimal(types[0])):
+    if operation.type_is_given or not (types and is_decimal(types[0])):
         return None
     return "gives another DECIMAL", "CAST(round(x, n) AS DECIMAL(p, n))"
 
 
 def _hashed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if any(_is_decimal(kind) or _is_nested(kind) for kind in types):
+    if any(is_decimal(kind) or is_nested(kind) for kind in types):
         return "hashes DECIMAL and structs otherwise", "CAST(x AS STRING) for it"
     return None
 
@@ -179,7 +178,7 @@ def _ordered(operation: Operation, types: Sequence[str | None]) -> Problem | Non
         if operation.name == "array_sort" and len(types) == 2:
             return None
         by = [(kind or "").removeprefix("array<") for kind in by]
-    if any(map(_is_nested, by)):
+    if any(map(is_nested, by)):
         return "orders nulls in structs and arrays otherwise", "by values of plain types"
     return None
 
@@ -219,7 +218,7 @@ def _tried(operation: Operation, types: Sequence[str | None]) -> Problem | None:
 
 
 def _seconds(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if types and types[0] not in _WHOLE:
+    if types and types[0] not in WHOLE:
         return "leaves out the fraction", "timestamp_millis(CAST(x * 1000 AS BIGINT))"
     return None
 
@@ -246,14 +245,6 @@ def _untyped(operation: Operation, types: Sequence[str | None]) -> Problem | Non
     return ("gives a null without a type", "CAST(NULL AS …)") if "void" in types else None
 
 
-def _is_decimal(kind: str | None) -> bool:
-    return (kind or "").startswith("decimal(")
-
-
-def _is_nested(kind: str | None) -> bool:
-    return (kind or "").startswith(("array<", "struct<", "map<"))
-
-
 _JOINS = ("||", "concat", "concat_ws", "format_string", "printf")
 """Operations that convert operands of any type to text."""
 _OF_TEXTS = ("array_join", "elt", "lower", "lpad", "rpad", "upper")
@@ -271,6 +262,7 @@ RULES: dict[str, tuple[_Rule, ...]] = {
     **dict.fromkeys(("cast", "try_cast"), (_cast,)),
     **dict.fromkeys(("avg", "mean"), (_of_decimals,)),
     "round": (_rounded,),
+    "sum": (_summed,),
     "nullif": (_nullif,),
     "from_json": (_from_json,),
     **dict.fromkeys(("hash", "xxhash64"), (_hashed,)),

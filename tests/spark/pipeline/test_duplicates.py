@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
-from lakes import RESULTS, Line, a_record, a_spec, a_week, land
+from lakes import RESULTS, SCHEMA, Line, a_record, a_spec, a_week, land
 from replayed import published, told_by_replay
 
 from strandline.errors import InputError
@@ -76,7 +77,12 @@ def test_a_day_of_nothing_but_duplicates_still_tells_those_of_the_next_day(spark
         a_record("4 13:00", "4 12:00", position=1),  # a day and two minutes later: it counts
         a_record("4 13:00", "4 12:00", "b", position=2),
     ]
-    land(tmp_path, rows)
+    # with a floating-point number beside the columns that identify a duplicate
+    weighed = pa.Table.from_pylist(
+        [{**row, "weight": number / 4} for number, row in enumerate(rows)],
+        SCHEMA.append(pa.field("weight", pa.float64())),
+    )
+    land(tmp_path, weighed)
     for day in ("3", "5"):
         line.advance(day)
     repeated = [row["quarantine_date"].day for row in line.rows("quarantine")]

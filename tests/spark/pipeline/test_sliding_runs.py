@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from lakes import Line, a_record, a_spec, a_week, few_at_once, land
+from lakes import Line, a_record, a_spec, a_week, at, few_at_once, land
 from replayed import (
     assert_books_balance,
     assert_nothing_written,
@@ -96,3 +96,25 @@ def test_a_late_record_whose_older_windows_begin_before_the_range_has_slots_for_
     assert_told_by_replay(line, rows, "4")
     starts = {str(row["slot_start"])[:16] for row in line.rows("completeness")}
     assert "2024-03-01 09:00" in starts
+
+
+def test_zeros_of_either_sign_are_one_key_and_all_their_firings_are_told(spark, tmp_path):
+    spec = a_spec(
+        source__channels=["a"],
+        source__key={"zero": "CAST(amount AS DOUBLE) * (position - 1)"},
+        window={"sliding": "1h", "every": "30m", "offset": "0s"},
+        firings=True,
+    )
+    line = Line(spark, tmp_path, spec)
+    times = [("10:00", "10:00", 2), ("10:01", "10:01", 0), ("11:55", "11:55", 2)]
+    times += [("12:00", "10:03", 0), ("12:01", "10:04", 2), ("23:00", "23:00", 2)]
+    rows = [
+        a_record(f"1 {arrived}", f"1 {happened}", amount=0, position=position)
+        for arrived, happened, position in times
+    ]
+    land(tmp_path, rows)
+    line.advance("2")
+    of_ten = [row for row in line.rows("firings") if row["window_start"] == at("1 10:00")]
+    assert [(row["firing"], row["records"]) for row in of_ten] == [(1, 2), (2, 3), (3, 4)]
+    assert {str(row["zero"]) for row in line.rows("windows")} == {"0.0"}
+    assert not line.backfill("1", "2", as_of="2").changed

@@ -75,10 +75,11 @@ def test_odd_yaml_breaks_its_own_pipeline_only(tmp_path, text):
 
 def test_a_number_that_is_none_in_decimal_is_the_text_that_was_written():
     """As numbers the channels 010 and 1:30 were 8 and 90, and every record of theirs undeclared."""
-    written = "[010, 07, 0x1F, 0b11, 1:30, 08, 10, 0, -5, 1_000]"
+    written = "[010, 07, 0x1F, 0b11, 1:30, 08, 10, 0, -5, 1_000, 1_1, 2024_02]"
     assert document_of(written.encode(), origin="x") == [
         *("010", "07", "0x1F", "0b11", "1:30", "08"),
         *(10, 0, -5, 1000),
+        *("1_1", "2024_02"),
     ]
 
 

@@ -126,6 +126,9 @@ def test_an_order_that_is_said_makes_an_aggregate_independent_of_that_of_the_rec
     [
         ("CAST(a AS BIGINT)", "bigint"),
         ("(a::date)", "date"),
+        ("CAST(a AS TIMESTAMP_LTZ)", "timestamp"),
+        ("CAST(a AS DEC)", "decimal(10,0)"),
+        ("CAST(a AS TIME)", "time"),
         ("1L", "bigint"),
         ("1", "int"),
         ("1.5", None),

@@ -20,6 +20,7 @@ from strandline.model.intervals import LEAST_INSTANT_MS, midnight_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.source import Deduplicate
 
+_CONTENT = "_strandline_content"
 DUPLICATE = "duplicate"
 """The last of the reasons why a row is malformed."""
 
@@ -55,13 +56,16 @@ def with_duplicates(
     read = records if all_days else records.where(_needed(days, rule))
     own = [name for name in read.columns if not c.is_ours(name)]
     well_formed = F.col(c.REASON).isNull()
+    # a column: Sail does not order a window by a long expression
+    hashed = read.withColumn(_CONTENT, content(SourceColumns.of(read, own)))
     equal = Window.partitionBy(well_formed, *(quoted(name) for name in rule.columns)).orderBy(
-        c.ARRIVAL, c.SEQUENCE, c.TS, content(SourceColumns.of(read, own))
+        c.ARRIVAL, c.SEQUENCE, c.TS, _CONTENT
     )
     pause = F.col(c.ARRIVAL) - F.lag(c.ARRIVAL).over(equal)
     repeats = well_formed & (pause < F.lit(rule.within))
     try:
-        marked = read.withColumn(c.REASON, F.when(repeats, DUPLICATE).otherwise(F.col(c.REASON)))
+        reason = F.when(repeats, DUPLICATE).otherwise(F.col(c.REASON))
+        marked = hashed.withColumn(c.REASON, reason).drop(_CONTENT)
         _ = marked.schema  # which makes Spark analyse
     except AnalysisException as error:
         problem = str(error.getMessage() or error).splitlines()[0]

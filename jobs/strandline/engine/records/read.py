@@ -90,9 +90,16 @@ def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:
 
 def _keys(landing: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
     return {
-        c.key_column(name): expression(landing, text, f"{spec.pipeline}: source.key.{name}")
+        c.key_column(name): _key(landing, text, f"{spec.pipeline}: source.key.{name}")
         for name, text in spec.source.key.items()
     }
+
+
+def _key(landing: DataFrame, text: str, place: str) -> Column:
+    """A key column; -0.0 is 0.0, as where Spark groups, and not every engine does."""
+    column, found = column_and_type(landing, text, place)
+    is_floating = isinstance(found, T.FloatType | T.DoubleType)
+    return (column + F.lit(0.0)).cast(found) if is_floating else column
 
 
 def _gap(landing: DataFrame, spec: PipelineSpec) -> Column:
