@@ -65,6 +65,7 @@ def _remaining_copies(found: Mapping[str, Any]) -> list[str]:
         "windows, completeness and the timeline are aggregates, and stay",
         "the landing table is not touched: as long as it holds these rows, a rebuild of their days "
         "brings them back; delete them there",
+        "messages of failed runs (strandline runs) may name a value on which an expression fails",
         "the tables' logs name the least and the largest values of files for up to 30 days",
     ]
     stays += [

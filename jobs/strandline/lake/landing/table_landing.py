@@ -186,13 +186,9 @@ class TableLanding(Landing):
         of_day = [i for i, value in enumerate(files[name]) if str(value)[:10] == str(day)]
         if any(file_name(files["path"][i]) in self.log.deleted for i in of_day):
             return None  # its statistics are those of the rows that are deleted, too
-        largest = [
-            (
-                files[column][i],
-                files[f"null_count.{source.arrival_time}"][i] == files["num_records"][i],
-            )
-            for i in of_day
-        ]
+        unknown = [None] * len(files["path"])
+        nulls = files.get(f"null_count.{source.arrival_time}", unknown)
+        largest = [(files[column][i], nulls[i] == files["num_records"][i]) for i in of_day]
         known = [instant_of(latest) for latest, _ in largest if latest is not None]
         if not known or any(latest is None and not empty for latest, empty in largest):
             return None
