@@ -68,8 +68,7 @@ class Reverted:
         self, spark: SparkSession, spec: PipelineSpec, reason: str, requested_by: str | None
     ) -> Entry:
         """The first step of the reverting run, with the facts before the reverted one."""
-        done = self.done
-        within = done.range
+        done, within = self.done, self.done.range
         known_ms = None if within is None else self.before.largest_horizon(within)
         return Entry(
             run_id="",
@@ -81,6 +80,7 @@ class Reverted:
             horizon_ms=done.horizon_ms if known_ms is None else known_ms,
             reopened=done.closed,
             frontier_ms=self.before.frontier_ms,
+            first_open_ms=self.before.first_open_ms if spec.window.merging else None,
             spec_fingerprint=spec.spec_fingerprint,
             timeline_fingerprint=done.timeline_fingerprint,
             landing_version=done.landing_version,
