@@ -24,8 +24,8 @@ def closed_up_to(
     Args:
         spec: the pipeline.
         state: the pipeline's state, by its ledger.
-        watermark: the watermark at the last horizon (`watermark_of`); None: it is not known, so
-            that only published slots count.
+        watermark: the watermark by the evaluated arrivals (`evaluated_watermark`); None: it is not
+            known, so that only published slots count.
     """
     published_ms = state.first_open_ms
     if published_ms is None or watermark is None or Grid.of(spec).all_time:
