@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 from found import ONE, every, named, shown
 from joined import COGROUP, JOIN, Join
-from lakes import INSTANT, Line, a_spec, a_week, at, land
+from lakes import INSTANT, Line, a_record, a_spec, a_week, at, land
 
 from strandline.errors import AuditFailedError
 from strandline.lake.ledger.state import PipelineState
@@ -149,6 +149,8 @@ def test_a_channel_that_never_spoke_and_one_that_fell_silent_are_named(spark, tm
 def test_a_watermark_ahead_names_its_record_and_is_shown_of_one_channel_too(spark, tmp_path):
     rows = every(30, "1 00:01", "2")
     rows[20]["happened_at"] += timedelta(days=14)
+    # of the same window, arrival day and threshold: only the records tell which one it was
+    rows.append(a_record("1 09:00", "15 09:55", position=1))
     line = a_line(spark, tmp_path, rows, firings=True)
     run = line.advance("2")
     late = sum(row["reason"] == "late" for row in line.rows("quarantine"))
@@ -168,7 +170,7 @@ def test_a_watermark_ahead_names_its_record_and_is_shown_of_one_channel_too(spar
     spared = line.of(a_spec(**ONE, source__max_ahead="1h"))
     again = spared.advance("2", recreate=True, reason="a clock", allow_removals=True)
     assert "watermark_ahead" not in named(again)
-    assert [row["reason"] for row in spared.rows("quarantine")] == ["ahead_of_arrival"]
+    assert [row["reason"] for row in spared.rows("quarantine")] == ["ahead_of_arrival"] * 2
 
 
 def test_a_single_channel_ahead_is_a_warning_though_the_other_holds_the_windows_back(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from deltalake import write_deltalake
-from lakes import Line, a_record, a_spec, a_week, few_at_once, land, ms
+from found import ONE
+from lakes import Line, a_record, a_spec, a_week, few_at_once, land, ms, of_one
 from replayed import (
     assert_books_balance,
     assert_nothing_written,
@@ -13,6 +14,9 @@ from replayed import (
     assert_told_by_replay,
     by_days,
 )
+
+from strandline.pipeline.views.incomplete import incomplete_of
+from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
 
@@ -149,3 +153,20 @@ def in_order(rows):
 
 def starts(rows):
     return {ms(row["window_start"]) for row in rows}
+
+
+def test_a_day_is_complete_once_no_session_that_began_on_it_can_change(spark, tmp_path):
+    """The calendar's slots were closed while a session of them went on, and the day announced."""
+    rules = {"window": {"session": "3h"}, "watermark__bound": "0s", "allowed_lateness": "0s"}
+    line = Line(spark, tmp_path, a_spec(**ONE | rules))
+    rows = of_one("1 04:10", *(f"{1 + h // 24} {h % 24:02}:43" for h in range(19, 54, 2)))
+    land(tmp_path, [*rows, a_record("4 20:43", "4 20:43", position=99)])
+    began = "2024-03-01T19:00:00Z"
+    assert line.advance("3").completed == []
+    assert status_of(line.spec, line.lake)["closed_up_to"] == began
+    listed = incomplete_of(line.spec, line.lake, limit=99)["listed"]
+    assert listed[-1]["slot_start"] == began
+    assert [cause["name"] for cause in listed[-1]["why"]] == ["open_session"]
+    assert line.backfill("2", "3").completed == []  # what is rebuilt by hand closes nothing else
+    assert status_of(line.spec, line.lake)["closed_up_to"] == began
+    assert line.advance("5").completed == [["2024-03-01", "2024-03-02"]]

@@ -7,13 +7,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from many_days import a_lake_of
+from many_days import a_lake_of, day
 from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.model.intervals import DAY_MS, TimeRange
+from strandline.lake.ledger.state import PipelineState
+from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
+from strandline.pipeline.plan.published_rows import complete_until
 
 WARNING = {
     "expectation": "expect_volume_to_be_usual",
@@ -92,6 +94,30 @@ def test_days_are_complete_once_and_again_only_in_tables_made_anew(lake, changes
         "r-5": [["1970-01-07", "1970-01-08"]],
         "r-6": [["1970-01-03", "1970-01-04"]],
     }
+
+
+def complete_after(lake, frontier: int | None, **run) -> int | None:
+    """The day before which all are complete after a run; the lake's slots are of its days 0 to 3.
+
+    The last of them is open.
+    """
+    none = PipelineState.of([])
+    reached_ms = None if frontier is None else midnight_of(day(frontier))
+    step = Entry("r-2", 1, "publishing", "backfill", frontier_ms=reached_ms, **run)
+    open_ms = midnight_of(day(3)) + DAY_MS // 2
+    found = complete_until(lake.pipeline("meter"), none, step, open_ms)
+    return None if found is None else (found - midnight_of(day(0))) // DAY_MS
+
+
+def test_no_day_is_complete_before_everything_up_to_it_is_published(lake):
+    """A first run by hand left the days before its range out of what is announced, for ever."""
+    assert complete_after(lake, None) is None
+    assert complete_after(lake, 2) == 2
+    assert complete_after(lake, 4) == 3
+    closed = {"closed": True, "range": TimeRange(midnight_of(day(2)), midnight_of(day(4)))}
+    assert complete_after(lake, None, **closed) is None
+    assert complete_after(lake, 1, **closed) == 1
+    assert complete_after(lake, 2, **closed) == 3  # no more records come into its range
 
 
 @pytest.mark.parametrize("since", ["-1", "1.5", "x", "", "9" * 40, "\u0663", "--json"])

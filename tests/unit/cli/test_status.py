@@ -115,6 +115,15 @@ def test_windows_of_all_time_are_closed_up_to_nothing(lake, status):
     assert "closed up to     nothing yet" in status("meter")[1]
 
 
+def test_days_that_a_rejected_run_has_observed_close_nothing(lake, status):
+    """Nor do those of a reverted run; the watermark is of the last day that was observed."""
+    midnight_ms, end_ms = (instant_of(datetime(2013, 1, day, tzinfo=UTC)) for day in (4, 5))
+    note(lake, "r-2", "published", frontier_ms=midnight_ms, first_open_ms=end_ms)
+    note(lake, "r-3", "rejected")
+    assert "watermark        at 2013-01-04T12:00:00Z" in status("meter")[1]
+    assert "closed up to     2013-01-03T12:00:00Z" in status("meter")[1]
+
+
 def test_a_run_that_failed_is_the_first_line_until_one_of_its_kind_has_ended(lake, status):
     def first_line():
         return status("meter")[1].splitlines()[0]

@@ -196,13 +196,13 @@ def test_the_last_extra_lateness_is_not_shorter_than_what_it_saves():
     assert (last.extra, last.records) == ("1d 4h", 4)
 
 
-def a_spec(channels):
-    named = {"channel": "origin", "channels": channels} if channels else {}
+def a_spec(channels, *, idleness=None, **source):
+    named = {"channel": "origin", "channels": channels, **source} if channels else {}
     return parse_spec(
         {
             "pipeline": "flights",
             "source": {"table": "t", "arrival_time": "a", "event_time": "e", **named},
-            "watermark": {"strategy": "ascending"},
+            "watermark": {"strategy": "ascending", "idleness": idleness},
             "window": {"tumbling": "1h"},
         },
         origin="flights.yaml",
@@ -235,6 +235,19 @@ def test_the_combined_watermark_is_as_far_behind_as_the_slowest_channel():
         ["EWR", "JFK"],
     )
     assert lines == {"EWR": [4, 8], "JFK": [6, 30], "combined": [6, 30]}
+
+
+def test_a_channel_that_is_retired_or_may_be_idle_is_not_the_combined_watermark():
+    rows = [("EWR", day, NEW_YEAR_MS + (20 + 24 * day) * HOUR_MS, None) for day in range(3)]
+    rows.append(("JFK", 0, NEW_YEAR_MS + 18 * HOUR_MS, None))
+    ended = a_spec(["EWR", "JFK"], retired={"JFK": "2013-01-03"})
+    retired = watermarks(settled(*rows), ended)
+    combined = {one["name"]: one["values"] for one in retired.figure.data["series"]}["combined"]
+    assert combined == [6, 4, 4]
+    assert watermarks(settled(*rows[:3]), ended).silent == ()
+    idle = watermarks(settled(*rows), a_spec(["EWR", "JFK"], idleness="1h"))
+    assert [line.name for line in idle.figure.series] == ["EWR", "JFK"]
+    assert not idle.has_combined
 
 
 def test_a_watermark_never_goes_back():

@@ -151,7 +151,8 @@ class Entry:
         accepted_loss: the reason why a run accepts these missing rows; None: it does not.
         touched_from_ms: the start of the oldest slot that the run updates; null: of its range.
         touched_until_ms: the end of the slots that it updates; gaps are listed again up to it.
-        first_open_ms: the start of the first slot that is not closed after the publication.
+        first_open_ms: the start of the first slot after the publication that is not closed, or
+            that has a session which can still change; before it: only of such sessions.
         first_accepted_ms: the start (for cumulative windows the end) of the first slot that
             accepted a record, after which empty slots are gaps; None: there is none, or the run
             has overridden rules.

@@ -156,6 +156,13 @@ class PipelineState:
         """The closures in force that overlap a range."""
         return [closure for closure in self.closures if closure.windows.overlaps(within)]
 
+    def not_closed_by_hand(self, instant_ms: int) -> int:
+        """The first instant from one on that is in no range closed by `--close`."""
+        for closure in sorted(self.closures, key=lambda closure: closure.windows.start_ms):
+            if instant_ms in closure.windows:
+                instant_ms = closure.windows.end_ms
+        return instant_ms
+
     def published_into(self, within: TimeRange) -> list[Entry]:
         """The published steps in force whose range overlaps a range."""
         return [run for run in self.in_force if run.range and run.range.overlaps(within)]
@@ -223,6 +230,11 @@ class PipelineState:
     def complete_ms(self) -> int | None:
         """The midnight before which every slot is closed after the last publication."""
         return self.published[-1].complete_ms if self.published else None
+
+    @property
+    def first_open_ms(self) -> int | None:
+        """The start of the first slot that was not closed after the last publication."""
+        return self.published[-1].first_open_ms if self.published else None
 
     @property
     def first_landing_id(self) -> str | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
+from pyspark.sql import functions as F
 
+from strandline.engine import columns as c
 from strandline.engine.history.by_input import OfInput
 from strandline.engine.history.history import History
-from strandline.engine.timeline import CellQuery, Timeline
+from strandline.engine.timeline import Timeline
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.pipeline.observe.observe_input import known_rows
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
@@ -33,7 +38,6 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE
 
 _OFFERS = ["settled_ms", "pending_ms"]
-_OF_CELL = ("channel", "largest_ts_ms", "largest_candidate_ms", "first_arrival_ms")
 
 
 def check_of_channels(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
@@ -61,12 +65,12 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
         if history is not own:
             first = history.spec.pipeline
             behind = f"it is the watermark of {first}: see strandline status {first}"
-        elif raised := _raised_by(history, watermark_ms, horizon_ms):
+        elif raised := _raised_by(ctx, planned, watermark_ms, horizon_ms):
             late = _late_behind(ctx, staged, horizon_ms)
             behind = raised_in_words(raised, late)
     elif history is own:
         far_ms = horizon_ms + CHANNEL_AHEAD_MS
-        if raised := _raised_by(history, far_ms, far_ms):
+        if raised := _raised_by(ctx, planned, far_ms, far_ms):
             return check_of_one_channel(asked, raised[0], horizon_ms)
     return check_of_watermark(asked, watermark_ms, horizon_ms, behind)
 
@@ -97,41 +101,51 @@ def _late_behind(ctx: Context, staged: Staged, horizon_ms: int) -> int:
     return ctx.staging.part(QUARANTINE.name, staged.quarantine.schema, ahead).count()
 
 
-def _raised_by(history: History, watermark_ms: int, horizon_ms: int) -> list[Raised]:
+def _raised_by(
+    ctx: Context, planned: PlannedRun, watermark_ms: int, ahead_of_ms: int
+) -> list[Raised]:
     """The record that first offered the watermark, or the next higher one that was offered.
 
     One record for each of two sources; for a source that has offered less, its largest offer ahead
-    of the horizon.
+    of an instant. A cell does not tell which of its records it was, so that they are read.
     """
-    spec, timeline = history.spec, history.timeline
-    found = (
-        _raised_in(
-            OfInput(timeline, side) if side else timeline, of_side, watermark_ms, horizon_ms, side
-        )
-        for side, of_side in spec.sides.items()
-    )
-    return [raised for raised in found if raised is not None]
+    timeline, found = planned.observation.history.timeline, []
+    for side, spec in ctx.spec.sides.items():
+        own = OfInput(timeline, side) if side else timeline
+        offer = _first_offer(own, spec, watermark_ms, ahead_of_ms)
+        record = None if offer is None else _first_record(ctx, planned, side, offer)
+        if record is not None:
+            found.append(record)
+    return found
 
 
-def _raised_in(
-    timeline: Timeline, spec: PipelineSpec, watermark_ms: int, horizon_ms: int, side: str
-) -> Raised | None:
-    """`_raised_by` for one source; retired channels do not count."""
-    ahead = _offers_ahead(timeline, spec, horizon_ms)
+def _first_offer(
+    timeline: Timeline, spec: PipelineSpec, watermark_ms: int, ahead_of_ms: int
+) -> tuple[date, str, int] | None:
+    """The day, the channel and the least value of a source's offer; retired channels do not count.
+
+    None: it has offered nothing ahead of an instant.
+    """
+    ahead = _offers_ahead(timeline, spec, ahead_of_ms)
     if ahead.empty:
         return None
     enough = ahead[ahead["offered"] >= watermark_ms]
     offered_ms = int(ahead["offered"].max() if enough.empty else enough["offered"].min())
     of_day = ahead[ahead["offered"] == offered_ms].sort_values("arrival_date").iloc[0]
-    cells = timeline.cells(CellQuery([of_day["arrival_date"]], columns=_OF_CELL))
-    least_ms = min(watermark_ms, offered_ms)
-    reaches = (cells["largest_candidate_ms"] >= least_ms).fillna(False).astype(bool)
-    found = cells[reaches & (cells["channel"] == of_day["channel"])]
-    if found.empty:
-        return None
-    first = found.sort_values("first_arrival_ms").iloc[0]
-    channel = str(first["channel"])
-    return Raised(int(first["largest_ts_ms"]), int(first["first_arrival_ms"]), channel, side)
+    return of_day["arrival_date"], str(of_day["channel"]), min(watermark_ms, offered_ms)
+
+
+def _first_record(
+    ctx: Context, planned: PlannedRun, side: str, offer: tuple[date, str, int]
+) -> Raised | None:
+    """The first record of a day and a channel that offers a watermark; None: it is not there."""
+    day, channel, least_ms = offer
+    axis = planned.observation.axes.get(side, planned.axis)
+    records = known_rows(ctx.landing.inputs[side], axis, [day], planned.horizon_ms)
+    offers = (F.col(c.CHANNEL) == channel) & (F.col(c.CANDIDATE) >= least_ms)
+    found = records.where(F.col(c.REASON).isNull() & offers)
+    first = found.orderBy(c.INSTANT, F.desc(c.CANDIDATE)).select(c.TS, c.ARRIVAL).first()
+    return None if first is None else Raised(int(first[0]), int(first[1]), channel, side)
 
 
 def _offers_ahead(timeline: Timeline, spec: PipelineSpec, horizon_ms: int) -> pd.DataFrame:

@@ -81,6 +81,7 @@ class Reverted:
             horizon_ms=done.horizon_ms if known_ms is None else known_ms,
             reopened=done.closed,
             frontier_ms=self.before.frontier_ms,
+            first_open_ms=self.before.first_open_ms if spec.window.merging else None,
             spec_fingerprint=spec.spec_fingerprint,
             timeline_fingerprint=done.timeline_fingerprint,
             landing_version=done.landing_version,

@@ -42,12 +42,15 @@ class PlannedRun:
         axis: the axis of instants.
         observation: the observations below the horizon.
         plan: what it rebuilds.
+        first_session_ms: the slot of the first session that can change once it is published; None:
+            there are no sessions, or the run publishes nothing.
     """
 
     state: PipelineState
     axis: Axis
     observation: Observation
     plan: Plan
+    first_session_ms: int | None = None
 
     @property
     def horizon_ms(self) -> int:
@@ -100,6 +103,7 @@ class PlannedRun:
             "violations": self.observation.all_violations,
             "settled": self.plan.settles,
             "completes_ms": self.plan.completes_ms,
+            "first_open_ms": self.first_session_ms,
             "lost": sorted(status.missing),
             "kept": [(one.start_ms, one.end_ms) for one in self.plan.scope.kept] or None,
             "accepted_loss": request.accept_loss if status.accepted else None,
@@ -134,7 +138,8 @@ def planned_run_of(ctx: Context, request: Request, state: PipelineState) -> Plan
         horizon_ms, status = later_ms, status.accepting(accepted)
     require_rows(ctx.spec, request, plan)
     require_all(request, plan, observation.history)
-    return PlannedRun(state, axis, observation, plan)
+    first_ms = None if ctx.dry_run else _first_session(ctx, state, observation, plan, axis)
+    return PlannedRun(state, axis, observation, plan, first_ms)
 
 
 def _require_newest(ctx: Context, status: LandingStatus) -> None:
@@ -227,6 +232,24 @@ def _first_not_final(
     records = partial(ctx.landing.records, axis, history.days.rebuilt)
     first = kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
     return first if observation.status.recomputes else min(first, left_to_scheduled_run(state))
+
+
+def _first_session(
+    ctx: Context, state: PipelineState, observation: Observation, plan: Plan, axis: Axis
+) -> int | None:
+    """The slot of the first session that can change once a plan is published; None: no sessions.
+
+    A session outlives the slot that it starts in. A run by hand leaves the sessions that later
+    scheduled runs go on with as they are.
+    """
+    if not ctx.spec.window.merging:
+        return None
+    if plan.completes_ms is None and state.frontier_ms is not None:
+        return state.first_open_ms
+    history, horizon_ms = observation.history, plan.clock.horizon_ms
+    records = partial(ctx.landing.records, axis, history.days.rebuilt)
+    watermark_ms = history.crossings.watermark_reached(horizon_ms)
+    return kind_of(ctx.spec).first_not_final(records, history, horizon_ms, watermark_ms)
 
 
 def _fingerprint(ctx: Context, request: Request, horizon_ms: int) -> str | None:

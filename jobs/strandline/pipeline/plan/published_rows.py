@@ -134,26 +134,31 @@ def complete_until(
 ) -> int | None:
     """The midnight before which all slots are closed and none will be added; None: there is none.
 
-    The watermark that has closed a slot has passed all earlier slots, with or without records.
-    `--close` means that no more records come into its range.
+    The watermark that has closed a slot has passed all earlier slots, with or without records. Only
+    up to the frontier are these published. `--close` means that no more records come into its
+    range.
 
     Args:
         store: the pipeline's tables, once the run has published.
         state: the pipeline's state before that.
-        run: the run.
+        run: the run, with the frontier after it.
         first_open_ms: the start of the first slot that is not closed; None: all are.
     """
     before_ms = None if run.recreated else state.complete_ms
     open_ms = EVERYTHING.end_ms if first_open_ms is None else first_open_ms
     if before_ms is not None and open_ms <= before_ms:
         return midnight_before(open_ms)
+    if (reached_ms := run.frontier_ms) is None:
+        return before_ms
     start_ms = EVERYTHING.start_ms if before_ms is None else before_ms
     last_closed_ms = states_in(store, TimeRange(start_ms, open_ms)).last_closed_ms
-    found = [before_ms, None if last_closed_ms is None else midnight_before(last_closed_ms)]
+    if last_closed_ms is None:
+        return before_ms
+    found = [start_ms, min(midnight_before(last_closed_ms), reached_ms)]
     of_run = run.range if run.closed else None
-    if of_run is not None and last_closed_ms is not None and last_closed_ms in of_run:
+    if of_run is not None and last_closed_ms in of_run and of_run.start_ms <= max(found):
         found.append(midnight_before(min(of_run.end_ms, open_ms)))
-    return max((ms for ms in found if ms is not None), default=None)
+    return max(found)
 
 
 def last_slot(store: Store) -> int | None:

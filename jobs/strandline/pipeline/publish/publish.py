@@ -193,8 +193,7 @@ def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
 
 def _published(ctx: Context, begun: Entry) -> Entry:
     """The step `published` for a begun publish whose tables are all written."""
-    opened, versions = first_open(ctx.store, closed_before=False), ctx.store.versions()
-    first_open_ms = None if opened is None else opened.start_ms
+    versions, first_open_ms = ctx.store.versions(), _first_open(ctx, begun)
     return replace(
         begun,
         step="published",
@@ -204,6 +203,16 @@ def _published(ctx: Context, begun: Entry) -> Entry:
         dates=dates_between(ctx.store, begun.versions or {}, versions),
         complete_ms=complete_until(ctx.store, ctx.ledger.state(), begun, first_open_ms),
     )
+
+
+def _first_open(ctx: Context, begun: Entry) -> int | None:
+    """The start of the first slot that is not closed, or has a session that can change."""
+    opened = first_open(ctx.store, closed_before=False)
+    found = [] if opened is None else [opened.start_ms]
+    if begun.first_open_ms is not None:
+        after = ctx.ledger.state().after([replace(begun, step="published")])
+        found.append(after.not_closed_by_hand(begun.first_open_ms))
+    return min(found, default=None)
 
 
 def finish_dead_publish(ctx: Context) -> None:

@@ -24,18 +24,15 @@ def closed_up_to(
     Args:
         spec: the pipeline.
         state: the pipeline's state, by its ledger.
-        watermark: the watermark at the last horizon (`watermark_of`); None: it is not known, so
-            that only published slots count.
+        watermark: the watermark by the evaluated arrivals (`evaluated_watermark`); None: it is not
+            known, so that only published slots count.
     """
-    published_ms = state.published[-1].first_open_ms if state.published else None
+    published_ms = state.first_open_ms
     if published_ms is None or watermark is None or Grid.of(spec).all_time:
         return published_ms
     emitted_ms = watermark.watermark_ms
     first_ms = first_accepting(spec, MIN_WATERMARK if emitted_ms is None else emitted_ms)
-    for closure in sorted(state.closures, key=lambda closure: closure.windows.start_ms):
-        if first_ms in closure.windows:
-            first_ms = closure.windows.end_ms
-    return min(published_ms, first_ms)
+    return min(published_ms, state.not_closed_by_hand(first_ms))
 
 
 def first_accepting(spec: PipelineSpec, watermark_ms: int) -> int:

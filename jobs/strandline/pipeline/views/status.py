@@ -28,7 +28,7 @@ from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.runs import run_line
 from strandline.pipeline.views.unfinished_work import unfinished_work
-from strandline.pipeline.views.watermark import watermark_of
+from strandline.pipeline.views.watermark import evaluated_watermark, watermark_of
 from strandline.quality.findings.check import in_order, state_line
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
@@ -67,7 +67,7 @@ def status_of(
     last = run_line(state.runs[newest.run_id])
     of_ledger = unfinished_work(spec, store, state)
     watermark = watermark_of(spec, store, state)
-    closed = text_or_none(closed_up_to(spec, state, watermark))
+    closed = text_or_none(closed_up_to(spec, state, evaluated_watermark(spec, store, state)))
     books = books_of_all(spec, store, state) if deep else None
     findings = in_order(
         [*findings_of_books(books or ()), *findings_of(spec, store, state, of_ledger, now_ms)]

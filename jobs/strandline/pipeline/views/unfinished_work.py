@@ -28,15 +28,12 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of, in_arrow
 from strandline.lake.store.store import Store
 from strandline.model.intervals import (
-    DAY_MS,
-    day_of,
     instant_of,
-    midnight_of,
     text_of,
     text_or_none,
 )
 from strandline.pipeline.request.layout import require_same_layout
-from strandline.pipeline.views.channels import channel_watermarks
+from strandline.pipeline.views.watermark import evaluated_watermark
 from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.expressions import problems_of
@@ -74,7 +71,7 @@ def unfinished_work(spec: PipelineSpec, store: Store, state: PipelineState) -> d
         it reads is missing, or has other columns.
     """
     ranges = _ranges_by_rules(store)
-    behind, by_other_rules = _open_behind_watermark(spec, store, _evaluated_until_ms(state))
+    behind, by_other_rules = _open_behind_watermark(spec, store, state)
     return {
         "owed": [day.isoformat() for day in state.days_to_recompute],
         "lost": [day.isoformat() for day in state.missing_days],
@@ -192,28 +189,17 @@ def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
     return [] if rows is None else list(rows.to_pylist())
 
 
-def _evaluated_until_ms(state: PipelineState) -> int | None:
-    """The midnight before which published runs have evaluated all arrivals as they are observed.
-
-    The timeline has a day as it landed again, and so a watermark that no run has used yet.
-    """
-    if state.frontier_ms is None or not state.days_to_recompute:
-        return state.frontier_ms
-    return min(state.frontier_ms, midnight_of(state.days_to_recompute[0]))
-
-
 def _open_behind_watermark(
-    spec: PipelineSpec, store: Store, reached_ms: int | None
+    spec: PipelineSpec, store: Store, state: PipelineState
 ) -> tuple[int, int]:
-    """The numbers of open slots that the watermark has passed on days before a midnight.
+    """The numbers of open slots that the watermark by evaluated arrivals has passed.
 
     Returns all of them; and the slots with overridden settings, whose watermark may be another one.
     """
     table = store.table("completeness")
-    if table is None or reached_ms is None:
+    if table is None or state.frontier_ms is None or spec.watermark.lag_ms is not None:
         return 0, 0
-    # a candidate that the last tick of a day has not shown yet may wait beyond the frontier
-    found = channel_watermarks(spec, store, day_of(reached_ms - DAY_MS), settled=True).held_back
+    found = evaluated_watermark(spec, store, state)
     if found is None or found.watermark_ms is None:
         return 0, 0
     passed = in_arrow(found.watermark_ms + 1)

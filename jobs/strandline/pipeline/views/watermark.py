@@ -6,11 +6,41 @@ from dataclasses import replace
 
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
-from strandline.model.intervals import DAY_MS, midnight_of, text_of
+from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of, text_of
 from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.findings import start_to_come
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
+
+
+def evaluated_until_ms(state: PipelineState) -> int | None:
+    """The midnight before which published runs have evaluated all arrivals as they are observed.
+
+    The timeline has a day as it landed again, and so a watermark that no run has used yet. Without
+    a frontier: the last midnight before a published horizon; None: nothing is published.
+    """
+    reached_ms = state.frontier_ms
+    if reached_ms is None:
+        largest_ms = state.largest_horizon()
+        reached_ms = None if largest_ms is None else midnight_before(largest_ms)
+    to_recompute = [midnight_of(day) for day in state.days_to_recompute[:1]]
+    return None if reached_ms is None else min([reached_ms, *to_recompute])
+
+
+def evaluated_watermark(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
+    """The watermark by the arrivals that published runs have evaluated; None: see `watermark_of`.
+
+    A rejected run has observed days whose watermark has closed nothing, and so has a reverted one.
+    """
+    until_ms, lag_ms = evaluated_until_ms(state), spec.watermark.lag_ms
+    if until_ms is None:
+        return None
+    if start_to_come(spec, state) is not None:
+        return HeldBack(None, None, None, None)
+    if lag_ms is not None:
+        return HeldBack(until_ms - 1 - lag_ms, None, None, None)
+    # a candidate that the last tick of a day has not shown yet may wait beyond the frontier
+    return channel_watermarks(spec, store, day_of(until_ms - DAY_MS), settled=True).held_back
 
 
 def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:

@@ -10,7 +10,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_event_times
-from strandline.model.intervals import TimeRange
+from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, is_window_fired
 from strandline.pipeline.views.slots import Slot
 from strandline.pipeline.views.watermark import watermark_of
@@ -26,8 +26,7 @@ class Cause:
     """A reason for which a slot is not complete.
 
     Attributes:
-        name: `open`, `fired`, `gap`, `late`, `no_window`, `missed_pairs`, `unfired`, `to_recompute`
-            or `rows_missing`.
+        name: one of `MEANINGS`.
         sentence: the reason in words and figures.
     """
 
@@ -38,6 +37,7 @@ class Cause:
 MEANINGS = {
     "open": "the watermark has not reached its end",
     "fired": "published, and still open to late records",
+    "open_session": "a session that can still change may have begun in it",
     "gap": "empty, behind the first slot that accepted a record",
     "late": "records came after it had been closed",
     "no_window": "records lie between its end and the next window",
@@ -58,29 +58,36 @@ class Causes:
         watermark: the watermark; None: its own records do not determine it.
         changed: the event times of days to recompute, by arrival day.
         missing: the event times of days with missing rows, by arrival day.
+        open_sessions: the range from the first slot with a session that can change; None: no
+            sessions.
     """
 
     spec: PipelineSpec
     watermark: HeldBack | None
     changed: Mapping[date, Collection[TimeRange]]
     missing: Mapping[date, Collection[TimeRange]]
+    open_sessions: TimeRange | None
 
     @classmethod
     def of(cls, spec: PipelineSpec, store: Store, state: PipelineState) -> Causes:
         """The reasons by a pipeline's timeline and ledger."""
         changed, missing = state.days_to_recompute, list(state.missing_days)
         timeline = TimelineTable.open(store)
+        first_ms = state.first_open_ms if spec.window.merging else None
         return cls(
             spec,
             watermark_of(spec, store, state),
             read_event_times(timeline, changed) if changed else {},
             read_event_times(timeline, missing) if missing else {},
+            None if first_ms is None else TimeRange(first_ms, EVERYTHING.end_ms),
         )
 
     @property
     def touched(self) -> list[TimeRange]:
         """The event times whose slots are not complete, whatever their own rows show."""
-        return [one for days in (self.changed, self.missing) for of in days.values() for one in of]
+        of_days = [*self.changed.values(), *self.missing.values()]
+        found = [one for times in of_days for one in times]
+        return found if self.open_sessions is None else [*found, self.open_sessions]
 
     def fires_at_ms(self, slot: Slot) -> int:
         """The watermark at which a slot fires."""
@@ -111,6 +118,8 @@ class Causes:
                 return
             lacking = self._lacking(slot, closes_ms, "the end of the allowed lateness")
             yield Cause("fired", f"open to late records: {lacking}")
+        elif self.open_sessions and slot.accepted and slot.start_ms in self.open_sessions:
+            yield Cause("open_session", f"the watermark has passed it; {MEANINGS['open_session']}")
 
     def _what_open_is_not(self) -> str:
         """What an open slot waits for; its windows may have fired early."""

@@ -9,7 +9,7 @@ import pandas as pd
 
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.quality.report.figure import Figure, Series, TableBehind, lines
-from strandline.quality.report.held_back_by import name_of, silent_channels
+from strandline.quality.report.held_back_by import name_of, silent_channels, waits_for_all
 from strandline.spec import PipelineSpec
 
 _MOST_CHANNELS = 8
@@ -22,14 +22,18 @@ class Watermarks:
     """The plot of the watermarks, and the channels that it does not show.
 
     Attributes:
-        figure: a line for each channel and for the combined watermark; None if no channel has one.
+        figure: a line for each channel, and for the combined watermark where `has_combined`; None
+            if no channel has one.
         silent: the channels without a watermark, which hold the combined watermark back.
         left_out: the number of channels without a line; they are least behind.
+        has_combined: whether the slowest channel is the combined watermark: none can go idle, and
+            none has no watermark yet.
     """
 
     figure: Figure | None
     silent: tuple[str, ...]
     left_out: int
+    has_combined: bool = False
 
 
 def watermarks(
@@ -37,10 +41,11 @@ def watermarks(
 ) -> Watermarks:
     """The progress of the watermarks, as `ReportTables` has them: `channels`, and `latest`."""
     behind = _hours_behind(channels)
-    declared = spec.source.declared_channels
-    with_watermark = (channels if latest is None else latest).dropna(subset=["settled_ms"])
-    active = set(with_watermark["channel"].fillna(""))
-    silent = tuple(name_of(one, spec) for one in silent_channels(spec, active))
+    until_now = channels if latest is None else latest
+    known = set(until_now.dropna(subset=["settled_ms"])["channel"].fillna(""))
+    if not until_now.empty:
+        known |= spec.retired_by(midnight_of(max(until_now["arrival_date"])) + DAY_MS)
+    silent = tuple(name_of(one, spec) for one in silent_channels(spec, known))
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)
     furthest = behind.iloc[-1].sort_values(ascending=False, kind="stable").index[:_MOST_CHANNELS]
@@ -48,11 +53,24 @@ def watermarks(
         (Series(name_of(str(name), spec) or "all records", f"colour-{number}"), behind[name])
         for number, name in enumerate(sorted(furthest, key=str))
     ]
-    if len(behind.columns) > 1 and not silent:
-        # a channel takes part from its first record on, if channels are discovered
-        combined = behind.max(axis=1, skipna=declared is None)
-        drawn.append((Series("combined", "combined"), combined))
-    return Watermarks(_figure(drawn), silent, len(behind.columns) - len(furthest))
+    left_out = len(behind.columns) - len(furthest)
+    has_combined = not silent and all(map(waits_for_all, spec.sides.values()))
+    if len(behind.columns) > 1 and has_combined:
+        drawn.append((Series("combined", "combined"), _combined(behind, spec)))
+    return Watermarks(_figure(drawn), silent, left_out, has_combined)
+
+
+def _combined(behind: pd.DataFrame, spec: PipelineSpec) -> pd.Series[float]:
+    """The hours of the slowest channel that takes part at the end of each day."""
+    # a channel takes part from its first record on, if channels are discovered
+    is_discovered = spec.source.declared_channels is None
+    slowest = {
+        day: behind.loc[day]
+        .drop([*spec.retired_by((day + 1) * DAY_MS)], errors="ignore")
+        .max(skipna=is_discovered)
+        for day in map(int, behind.index)
+    }
+    return pd.Series(slowest)
 
 
 def _figure(drawn: list[tuple[Series, pd.Series[float]]]) -> Figure:
