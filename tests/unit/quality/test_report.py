@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
@@ -295,6 +296,22 @@ def test_the_page_refers_to_nothing_else():
     page = page_of(tables())
     assert page.links == []
     assert page.policy.startswith("default-src 'none';")
+
+
+def brightness(colour):
+    """The relative luminance of a colour such as `#6baed6`, as of WCAG."""
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = (one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
+    return sum(weight * one for weight, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_gap_stands_out_against_closed_slots_in_light_and_dark_and_on_paper():
+    html = build_report(tables(), spec=a_spec(), made_from="").html
+    colours = re.findall(r"--closed: (#\w+);.* --gap: (#\w+);", html)
+    assert len(colours) == 3
+    for pair in colours:
+        darker, lighter = sorted(map(brightness, pair))
+        assert (lighter + 0.05) / (darker + 0.05) > 3
 
 
 def test_each_plot_has_its_figures_as_a_table():

@@ -4,7 +4,9 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
 const DAY_MS = 86400000;
 const MARGIN = { left: 54, right: 10, top: 8, bottom: 26 };
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+const PAPER_WIDTH = 700;
 const fine = new Intl.NumberFormat("en", { maximumFractionDigits: 5 });
+const brief = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 function node(parent, name, attributes, text) {
   const made = document.createElementNS(NAMESPACE, name);
@@ -125,7 +127,8 @@ function drawNumbers(svg, inner, largest, y, unit) {
 function drawRule(svg, inner, value, y) {
   const top = MARGIN.top + y(value);
   node(svg, "line", { class: "rule", x1: MARGIN.left, x2: MARGIN.left + inner.width, y1: top, y2: top });
-  node(svg, "text", { class: "label", x: MARGIN.left - 6, y: top + 4, "text-anchor": "end" }, rounded(value));
+  node(svg, "text", { class: "label", x: MARGIN.left - 6, y: top + 4, "text-anchor": "end" },
+    value < 1e4 ? rounded(value) : brief.format(value));
 }
 
 function drawUnit(svg, inner, unit) {
@@ -275,15 +278,20 @@ function lines(place, figure, width) {
 }
 
 const DRAWN_BY = { heat, bars, lines };
-for (const place of document.querySelectorAll(".plot")) {
+const plots = [...document.querySelectorAll(".plot")].map((place) => {
   const figure = JSON.parse(place.querySelector("script").textContent);
   let drawn = 0;
-  const draw = () => {
-    const width = Math.floor(place.clientWidth);
+  return [place, (width) => {
     if (!width || width === drawn) return;
     drawn = width;
     DRAWN_BY[figure.kind](place, figure, width);
-  };
-  draw();
-  new ResizeObserver(draw).observe(place);
+  }];
+});
+const fit = ([place, draw]) => draw(Math.floor(place.clientWidth));
+for (const plot of plots) {
+  fit(plot);
+  new ResizeObserver(() => fit(plot)).observe(plot[0]);
 }
+// as wide as paper: a wide plot that is shrunk to it has labels that nobody can read
+addEventListener("beforeprint", () => plots.forEach(([, draw]) => draw(PAPER_WIDTH)));
+addEventListener("afterprint", () => plots.forEach(fit));
