@@ -12,14 +12,18 @@ import pandas as pd
 import pytest
 from run_documents import a_run
 
+from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.quality.report.page import build_report
-from strandline.quality.report.tables import ReportTables, Shown
+from strandline.quality.report.tables import Progress, ReportTables, Shown
 from strandline.spec import load_spec, parse_spec
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>&%{x}"
 
 
-def a_spec(channels="discovered", window=None, allowed_lateness="2h", **quality):
+BOUNDED = {"strategy": "bounded_out_of_orderness", "bound": "3h"}
+
+
+def a_spec(channels="discovered", window=None, allowed_lateness="2h", watermark=BOUNDED, **quality):
     return parse_spec(
         {
             "pipeline": "flights",
@@ -30,7 +34,7 @@ def a_spec(channels="discovered", window=None, allowed_lateness="2h", **quality)
                 "channel": "origin",
                 "channels": channels,
             },
-            "watermark": {"strategy": "bounded_out_of_orderness", "bound": "3h"},
+            "watermark": watermark,
             "window": window or {"tumbling": "1h"},
             "allowed_lateness": allowed_lateness,
             "firings": window is not None,
@@ -167,7 +171,16 @@ def test_of_results_the_watermark_is_that_of_the_other_pipeline(tmp_path):
     for content in (hours, days):
         (tmp_path / f"{content['pipeline']}.yaml").write_text(json.dumps(content))
     spec = load_spec(tmp_path / "days.yaml")
-    assert "tumbling 1d windows the watermark of hours allowed" in page_of(tables(), spec).text
+    text = page_of(replace(tables(), channels=tables().channels.iloc[:0]), spec).text
+    assert "tumbling 1d windows the watermark of hours allowed" in text
+    assert "Watermarks The watermark of hours: see its report." in text
+
+
+def test_a_watermark_that_follows_the_clock_is_told_though_no_channel_has_one():
+    spec = a_spec(watermark={"strategy": "time_lag", "lag": "1h"})
+    progress = Progress(watermark=HeldBack(1_357_344_000_000, None, None, None))
+    text = page_of(replace(tables(rows=False), progress=progress), spec).text
+    assert "The watermark follows the clock, and is at 2013-01-05T00:00:00Z." in text
 
 
 def test_the_page_tells_what_became_of_the_records():
@@ -180,11 +193,10 @@ def test_the_page_tells_what_became_of_the_records():
     assert "tumbling 1h windows bounded_out_of_orderness 3h allowed lateness 2h" in text
 
 
-def lead_of(*runs, spec=None, **asked):
+def lead_of(*runs, **progress):
     """The page's text about runs, from the sentence about the last one on."""
-    found = replace(tables(), runs=runs)
-    made = build_report(found, spec=spec or a_spec(), made_from="x", **asked)
-    return Page(made.html).text.partition("The last run ")[2]
+    found = replace(tables(), runs=runs, progress=Progress(**progress))
+    return page_of(found).text.partition("The last run ")[2]
 
 
 @pytest.mark.parametrize(
@@ -224,10 +236,12 @@ def test_critical_findings_that_somebody_accepted_are_no_warnings():
 
 
 def test_processed_up_to_is_what_the_pipeline_stands_for_now_whatever_runs_had_reached():
-    text = lead_of(a_run("r-1"), frontier_ms=1_357_344_000_000)
-    assert "Processed up to 2013-01-05 Rules" in text
-    assert "Processed up to – Rules" in lead_of(a_run("r-1"))
-    made = build_report(tables(), spec=a_spec(), made_from="x", frontier_ms=1_357_344_000_000)
+    progress = {"processed_ms": 1_357_344_000_000, "closed_ms": 1_357_336_800_000}
+    text = lead_of(a_run("r-1"), **progress)
+    assert "Processed up to 2013-01-05 Closed up to 2013-01-04 22:00 Rules" in text
+    assert "Processed up to – Closed up to the last slot Rules" in lead_of(a_run("r-1"))
+    found = replace(tables(), progress=Progress(**progress))
+    made = build_report(found, spec=a_spec(), made_from="x")
     assert made.summary["processed_up_to"] == "2013-01-05"
     assert made.summary["runs"] == 1
 
@@ -331,14 +345,20 @@ def test_gaps_are_counted_unless_they_are_allowed(gaps, said):
     )
 
 
+def page_with_watermark(spec):
+    found = tables("EWR")
+    watermark = held_back_by(found.channels, spec)
+    return page_of(replace(found, progress=Progress(watermark=watermark)), spec)
+
+
 def test_a_silent_declared_channel_is_named():
-    page = page_of(tables("EWR"), a_spec(channels=["EWR", "JFK"]))
+    page = page_with_watermark(a_spec(channels=["EWR", "JFK"]))
     assert "No watermark yet from JFK: a declared channel that has not spoken" in page.text
     assert "none; held by channel JFK, which has never offered one" in page.text
 
 
 def test_a_channels_name_is_visible_text_in_the_line_of_the_watermark():
     hostile = "\x1b[31m\u202eJFK"
-    page = page_of(tables("EWR"), a_spec(channels=["EWR", hostile]))
+    page = page_with_watermark(a_spec(channels=["EWR", hostile]))
     assert r"held by channel \x1b[31m\u202eJFK, which has never" in page.text
     assert hostile not in page.text
