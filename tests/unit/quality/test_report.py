@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from joined import JOIN
 from run_documents import a_run
 
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
@@ -181,6 +182,28 @@ def test_a_watermark_that_follows_the_clock_is_told_though_no_channel_has_one():
     progress = Progress(watermark=HeldBack(1_357_344_000_000, None, None, None))
     text = page_of(replace(tables(rows=False), progress=progress), spec).text
     assert "The watermark follows the clock, and is at 2013-01-05T00:00:00Z." in text
+
+
+def test_of_an_interval_join_nothing_is_said_of_lateness_or_windows():
+    text = page_of(tables(), parse_spec(JOIN, origin="near.yaml")).text
+    for said in ("accepted 200 2.00 % Late", "arrived behind the watermark", "slots close"):
+        assert said in text
+    said = text[text.index("near data quality") :].lower()
+    assert "lateness" not in said
+    assert "window" not in said
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_told"),
+    [
+        (a_spec(), True),
+        (a_spec(window={"session": "30m"}, allowed_lateness="0s"), False),
+        (parse_spec(JOIN, origin="near.yaml"), False),
+    ],
+    ids=["tumbling", "sessions", "join"],
+)
+def test_advise_is_told_only_where_it_answers(spec, is_told):
+    assert (f"strandline advise {spec.pipeline}" in page_of(tables(), spec).text) == is_told
 
 
 def test_the_page_tells_what_became_of_the_records():

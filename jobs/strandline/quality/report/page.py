@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from strandline.model.intervals import EVERYTHING, datetime_of
+from strandline.quality.advisable import why_not_advisable
 from strandline.quality.figures import NOTHING, exact_duration, percent
 from strandline.quality.findings.check import Finding
 from strandline.quality.report.advised import advised
@@ -23,7 +24,7 @@ from strandline.quality.report.runs import MOST_RUNS, RunLine, run_lines, runs_l
 from strandline.quality.report.since_before import changes_since, summary_of
 from strandline.quality.report.state import State
 from strandline.quality.report.tables import ReportTables, Shown
-from strandline.quality.report.totals import MEANINGS, totals_of
+from strandline.quality.report.totals import meanings_for, totals_of
 from strandline.quality.report.volume import volume
 from strandline.quality.report.watermarks import watermarks
 from strandline.quality.report.who import who
@@ -83,6 +84,8 @@ def build_report(
         .get_template("report.html.j2")
         .render(
             spec=spec,
+            is_interval_join=isinstance(spec, JoinedSpec),
+            has_advice=why_not_advisable(spec) is None,
             made_from=made_from,
             made_at=made_at,
             shown=shown,
@@ -90,7 +93,7 @@ def build_report(
             state=state,
             changes=changes_since(tables.before, summary),
             totals=totals,
-            meanings=MEANINGS,
+            meanings=meanings_for(spec),
             percent=percent,
             rules=_rules(spec),
             processed_up_to=processed,
