@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -140,7 +141,7 @@ def a_year(text):
     )  # fmt: skip
 
 
-def the_page(text):
+def the_page(text, **changed):
     spec = parse_spec(
         {
             "pipeline": "flights",
@@ -151,7 +152,7 @@ def the_page(text):
         },
         origin="flights.yaml",
     )  # fmt: skip
-    return build_report(a_year(text), spec=spec, made_from="a test").html
+    return build_report(replace(a_year(text), **changed), spec=spec, made_from="a test").html
 
 
 def test_every_plot_is_drawn_and_no_request_leaves_the_page(opened):
@@ -240,6 +241,19 @@ def test_pointing_at_a_slot_shows_its_figures(opened):
     assert "closed, 5h after its end" in tip
     assert "on time 50, late but accepted 3" in tip
     assert "late 1 (1.85 %)" in tip
+
+
+def test_a_slot_of_a_week_is_pointed_at_on_each_of_its_days(shown):
+    weeks = a_year("late").completeness.iloc[[0, 133]].copy()  # a week apart
+    weeks["slot_end"] = weeks["slot_start"] + timedelta(days=7)
+    seen = shown(the_page("late", completeness=weeks), width=1280)
+    box = "document.querySelector('.plot .ground').getBoundingClientRect()"
+    left, top, width = (seen.script(f"{box}.{name}") for name in ("left", "top", "width"))
+    fourth_day = {"x": left + width * 3.5 / 28, "y": top + 5}
+    seen.call("Input.dispatchMouseEvent", type="mouseMoved", **fourth_day)
+    tip = seen.script("document.querySelector('.tip').innerText")
+    assert tip.startswith("2013-01-01 00:00, for 7d")
+    assert "06:00" not in seen.script("document.querySelector('.plot svg').textContent")
 
 
 def test_hostile_texts_are_shown_and_not_run(opened):

@@ -150,18 +150,19 @@ function heat(place, figure, width) {
   const paths = figure.legend.map(() => []), cells = new Map();
   figure.day.forEach((day, cell) => {
     // on whole pixels: a cell of two or three of them would be a blur
-    const [left, right] = [day, day + 1].map((at) => MARGIN.left + Math.round(at * wide));
+    const until = figure.cellDays > 1 ? Math.min(day + figure.cellDays, figure.day[cell + 1] ?? figure.days) : day + 1;
+    const [left, right] = [day, until].map((at) => MARGIN.left + Math.round(at * wide));
     const [top, below] = [0, 1].map((one) => MARGIN.top + Math.round((figure.row[cell] + one) * high));
     paths[figure.shade[cell]].push(
       `M${left} ${top}H${Math.max(right - gap, left + 1)}V${Math.max(below - gapBelow, top + 1)}H${left}z`);
-    cells.set(day * figure.rows + figure.row[cell], cell);
+    for (let at = day; at < until; at++) cells.set(at * figure.rows + figure.row[cell], cell);
   });
   paths.forEach((path, shade) => {
     if (path.length) node(svg, "path", { class: figure.legend[shade].style, d: path.join("") });
   });
   drawDays(svg, inner, figure.first, figure.days, (day) => day * wide);
   const every = [60, 120, 180, 360, 720, 1440].find((m) => (1440 / m) * 14 <= inner.height) || 1440;
-  for (let minutes = 0; minutes < 1440; minutes += every) {
+  for (let minutes = 0; figure.rows > 1 && minutes < 1440; minutes += every) {
     const top = MARGIN.top + (minutes / 1440) * inner.height;
     node(svg, "text", { class: "label", x: MARGIN.left - 6, y: top + 10, "text-anchor": "end" }, clock(minutes));
   }
@@ -175,7 +176,7 @@ function heat(place, figure, width) {
     const many = held.reduce((sum, state) => sum + of(state, cell), 0);
     const after = figure.closedAfter[cell];
     const lines = [
-      `${isoDay(figure.first, day)} ${clock(begin)}, for ${span(of("lengthMinutes", cell))}`,
+      `${isoDay(figure.first, figure.day[cell])} ${clock(begin)}, for ${span(of("lengthMinutes", cell))}`,
       many === 1 ? held[0] + (held[0] === "closed" && after !== null ? `, ${span(after)} after its end` : "")
         : held.map((state) => `${of(state, cell)} ${state}`).join(", "),
     ];
