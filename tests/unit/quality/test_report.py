@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -140,6 +140,21 @@ def test_of_one_row_it_says_one():
         tables(), spec=a_spec(), made_from="", shown=Shown("2013-01-05", None, totals | days)
     )
     assert "1 slot, 1 window, 1 record in quarantine." in Page(made.html).text
+
+
+def test_the_command_for_other_days_is_one_that_can_be_typed():
+    nothing = dict.fromkeys(("slots", "windows", "quarantine"), 0)
+    before_all = Shown("2023-12-05", None, nothing | {"first_day": None, "last_day": None})
+    text = Page(build_report(tables(), spec=a_spec(), made_from="", shown=before_all).html).text
+    assert "strandline report flights --since 2023-12-05 ; where" in text
+
+
+def test_what_is_usual_is_spoken_of_once_it_is_known():
+    mondays = [date(2013, 1, 7) + timedelta(weeks=week) for week in range(5)]
+    for days, is_known in ((mondays[:4], False), (mondays, True)):
+        text = page_of(replace(tables(), records=dict.fromkeys(days, 9))).text
+        assert "Records by arrival day, without malformed rows" in text
+        assert ("behind them what is usual" in text) == is_known
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,11 @@ def bars(
         "series": [_drawn(one, values) for one, values in series],
         "unit": unit,
     }
+    legend = [one for one, _ in series]
     if any(band):
+        legend.append(Series("usual", "band"))
         data["band"] = [None if usual is None else list(usual) for usual in band]
-    return Figure("bars", label, 190, data, table, tuple(one for one, _ in series))
+    return Figure("bars", label, 190, data, table, tuple(legend))
 
 
 def lines(
