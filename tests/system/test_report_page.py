@@ -178,6 +178,12 @@ OUTSIDE = """[...document.querySelectorAll(".plot svg text")].filter((text) => {
     return own.left < all.left || own.right > all.right || own.bottom > all.bottom;
 }).map((text) => text.textContent)"""
 """The texts that a plot cuts off."""
+TOUCHING = """[...document.querySelectorAll(".plot svg")].flatMap((svg) => {
+    const boxes = [...svg.querySelectorAll("text")].map((text) => text.getBoundingClientRect());
+    return boxes.filter((one, at) => boxes.slice(at + 1).some((other) => one.left < other.right
+        && other.left < one.right && one.top < other.bottom - 3 && other.top < one.bottom - 3));
+}).length"""
+"""The number of texts of a plot that lie on others."""
 PLOTS = """[...document.querySelectorAll(".plot")].map((place) =>
     place.querySelector("svg").clientWidth - Math.floor(place.clientWidth))"""
 """How much wider than its place each plot is, in pixels."""
@@ -213,7 +219,21 @@ def test_on_any_screen_a_plot_is_as_wide_as_its_place_and_nothing_sticks_out(sho
         assert seen.script("document.documentElement.scrollWidth") == width
         assert seen.script(PLOTS) == [0] * 6
         assert seen.script(OUTSIDE) == []
+        assert seen.script(TOUCHING) == 0
         assert max(seen.script(ROWS)) < 400
+
+
+def test_a_few_days_have_a_few_labels_with_the_year_and_whole_numbers_of_records(shown):
+    few = a_year("late").quarantine.iloc[:6].assign(records=1)
+    page = the_page("late", quarantine=few, completeness=a_year("late").completeness[:60])
+    for width in (390, 1280):
+        seen = shown(page, width=width)
+        assert seen.script(TOUCHING) == 0
+        labels = seen.script(
+            "[...document.querySelectorAll('.plot text')].map((one) => one.innerHTML)"
+        )
+        assert labels.count("1 Jan 2013") == 3
+        assert "0.5" not in labels
 
 
 def test_on_paper_no_column_is_cut_and_the_plots_are_drawn_for_its_width(shown):

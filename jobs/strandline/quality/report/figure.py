@@ -143,7 +143,8 @@ def lines(
         "end": end,
         "log": logarithmic,
     }
-    return Figure("lines", label, 240, data, table, tuple(one for one, _ in series))
+    legend = tuple(one for one, _ in series)
+    return Figure("lines", label, 254 if x_title else 240, data, table, legend)
 
 
 def _drawn(series: Series, values: Sequence[float | None]) -> dict[str, Any]:

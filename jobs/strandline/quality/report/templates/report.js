@@ -4,7 +4,7 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
 const DAY_MS = 86400000;
 const MARGIN = { left: 54, right: 10, top: 8, bottom: 26 };
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
-const PAPER_WIDTH = 700;
+const TITLE_HEIGHT = 14, PAPER_WIDTH = 700;
 const fine = new Intl.NumberFormat("en", { maximumFractionDigits: 5 });
 const brief = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -40,6 +40,11 @@ function rounded(value) {
   return fine.format(Math.round(value * digits) / digits);
 }
 
+// a name whose letters run from right to left leaves the figures behind it where they are
+function apart(name) {
+  return "\u2068" + name + "\u2069";
+}
+
 function share(part, whole) {
   const of = (100 * part) / whole;
   return (of > 0 && of < 0.01 ? "< 0.01" : of < 10 ? of.toFixed(2) : of.toFixed(1)) + " %";
@@ -52,7 +57,7 @@ function niceStep(largest, most) {
 
 // the days that bear a label: months, or every so many days
 function dayTicks(first, days, width) {
-  const room = Math.max(2, Math.floor(width / 62)), ticks = [];
+  const room = Math.max(1, Math.floor(width / 62)), ticks = [];
   if (days > 100) {
     const every = Math.max(1, Math.ceil(days / 30.4 / room));
     for (let at = 0; at < days; at++) {
@@ -66,7 +71,8 @@ function dayTicks(first, days, width) {
   const every = [1, 2, 7, 14, 28].find((step) => days / step <= room) || Math.ceil(days / room);
   for (let at = 0; at < days; at += every) {
     const date = dateOf(first, at);
-    ticks.push([at, date.getUTCDate() + " " + MONTHS[date.getUTCMonth()]]);
+    const year = !at || date.getUTCFullYear() !== dateOf(first, at - every).getUTCFullYear() ? " " + date.getUTCFullYear() : "";
+    ticks.push([at, date.getUTCDate() + " " + MONTHS[date.getUTCMonth()] + year]);
   }
   return ticks;
 }
@@ -105,21 +111,21 @@ function frame(place, figure, width) {
   const svg = node(place, "svg", {
     width, height: figure.height, viewBox: `0 0 ${width} ${figure.height}`, "aria-hidden": "true",
   });
-  const inner = { width: width - MARGIN.left - MARGIN.right, height: figure.height - MARGIN.top - MARGIN.bottom };
+  const inner = { width: width - MARGIN.left - MARGIN.right, height: figure.height - MARGIN.top - MARGIN.bottom - (figure.xTitle ? TITLE_HEIGHT : 0) };
   return [svg, inner];
 }
 
 function drawDays(svg, inner, first, days, x) {
-  for (const [at, label] of dayTicks(first, days, inner.width)) {
+  for (const [at, label] of dayTicks(first, days, Math.min(inner.width, x(days)))) {
     const left = MARGIN.left + x(at), base = MARGIN.top + inner.height;
     node(svg, "line", { class: "tick", x1: left, x2: left, y1: base, y2: base + 4 });
-    const anchor = left > MARGIN.left + inner.width - 24 ? "end" : "start";
+    const anchor = left > MARGIN.left + inner.width - 56 ? "end" : "start";
     node(svg, "text", { class: "label", x: left, y: base + 17, "text-anchor": anchor }, label);
   }
 }
 
-function drawNumbers(svg, inner, largest, y, unit) {
-  const step = niceStep(largest, Math.max(2, inner.height / 45));
+function drawNumbers(svg, inner, largest, y, unit, leastStep = 0) {
+  const step = Math.max(leastStep, niceStep(largest, Math.max(2, inner.height / 45)));
   for (let value = 0; value <= largest * 1.0001; value += step) drawRule(svg, inner, value, y);
   drawUnit(svg, inner, unit);
 }
@@ -196,7 +202,7 @@ function bars(place, figure, width) {
   const sums = figure.x.map((_, at) => figure.series.reduce((sum, one) => sum + (one.values[at] || 0), 0));
   const usual = (figure.band || []).map((band) => (band ? band[1] : 0));
   const largest = Math.max(...sums, ...usual, 1), y = (value) => inner.height * (1 - value / largest);
-  drawNumbers(svg, inner, largest, y, figure.unit);
+  drawNumbers(svg, inner, largest, y, figure.unit, 1);
   drawDays(svg, inner, figure.first, days, (day) => day * wide);
   (figure.band || []).forEach((band, at) => {
     if (!band) return;
@@ -218,7 +224,7 @@ function bars(place, figure, width) {
   onHover(svg, (left) => {
     const at = figure.x.indexOf(Math.floor((left - MARGIN.left) / wide));
     if (at < 0) return null;
-    const told = figure.series.filter((one) => one.values[at]).map((one) => `${one.name}: ${rounded(one.values[at])}`);
+    const told = figure.series.filter((one) => one.values[at]).map((one) => `${apart(one.name)}: ${rounded(one.values[at])}`);
     const band = figure.band && figure.band[at];
     if (band) told.push(`usual: ${rounded(band[0])} to ${rounded(band[1])}`);
     return [isoDay(figure.first, figure.x[at]), ...(told.length ? told : ["none"])];
@@ -243,7 +249,7 @@ function lines(place, figure, width) {
       const left = MARGIN.left + x(value);
       node(svg, "text", { class: "label", x: left, y: MARGIN.top + inner.height + 15, "text-anchor": "middle" }, rounded(value));
     }
-    node(svg, "text", { class: "label", x: MARGIN.left + inner.width, y: MARGIN.top + inner.height - 6, "text-anchor": "end" }, figure.xTitle);
+    node(svg, "text", { class: "label", x: MARGIN.left + inner.width, y: MARGIN.top + inner.height + 15 + TITLE_HEIGHT, "text-anchor": "end" }, figure.xTitle);
   }
   for (const one of figure.series) {
     let path = "", before = null;
@@ -274,7 +280,7 @@ function lines(place, figure, width) {
     guide.setAttribute("visibility", "visible");
     const title = figure.first ? isoDay(figure.first, figure.x[at]) : `${rounded(figure.x[at])} ${figure.xTitle}`;
     const found = figure.series.filter((one) => one.values[at] !== null);
-    return [title, ...found.map((one) => `${one.name}: ${rounded(one.values[at])} ${figure.unit}`)];
+    return [title, ...found.map((one) => `${apart(one.name)}: ${rounded(one.values[at])} ${figure.unit}`)];
   });
 }
 
