@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from browser import BROWSER, a_browser
 from run_documents import a_run
 
 from strandline.quality.report.page import build_report
 from strandline.quality.report.tables import ReportTables
 from strandline.spec import parse_spec
-
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
 
 pytestmark = [
     pytest.mark.system,
@@ -104,6 +101,7 @@ def a_year(text):
     starts = [NEW_YEAR + timedelta(hours=n) for n in range(HOURS) if not 4 <= n % 24 < 9]
     days = [date(2013, 1, 1) + timedelta(days=n) for n in range(366)]
     late = [1 if start.hour == 13 else 0 for start in starts]
+    diff = {name: {"insert": HOURS} for name in ("completeness", "quarantine", "windows")}
     failed = {"expectation": text, "table": "range", "severity": "warning", "success": False,
               "figures": text}  # fmt: skip
     return ReportTables(
@@ -121,7 +119,7 @@ def a_year(text):
             }
         ),
         quarantine=pd.DataFrame(
-            [(reason, day, 1 + day.day) for day in days for reason in ("late", text)],
+            [(reason, day, 400_000 + day.day) for day in days for reason in ("late", text)],
             columns=["reason", "day", "records"],
         ),
         lateness=pd.DataFrame({"late_by_ms": range(60_000, 6_000_000, 60_000), "records": 4}),
@@ -136,14 +134,14 @@ def a_year(text):
         runs=[
             a_run(
                 "1f0c", kind="backfill", start="2013-01-01T00:00:00Z", end="2014-01-02T00:00:00Z",
-                ended="2014-01-02T06:00:00+00:00", horizon="2014-01-02T00:00:00Z", diff={},
+                ended="2014-01-02T06:00:00+00:00", horizon="2014-01-02T00:00:00Z", diff=diff,
                 audit=[failed], message=text, reason=text, requested_by=text, accepted_loss=text,
             )
         ],
     )  # fmt: skip
 
 
-def the_page(text):
+def the_page(text, **changed):
     spec = parse_spec(
         {
             "pipeline": "flights",
@@ -154,7 +152,7 @@ def the_page(text):
         },
         origin="flights.yaml",
     )  # fmt: skip
-    return build_report(a_year(text), spec=spec, made_from="a test").html
+    return build_report(replace(a_year(text), **changed), spec=spec, made_from="a test").html
 
 
 def test_every_plot_is_drawn_and_no_request_leaves_the_page(opened):
@@ -175,19 +173,75 @@ def test_every_plot_is_drawn_and_no_request_leaves_the_page(opened):
     assert drawing.images == []
 
 
-@pytest.mark.parametrize("width", [390, 700, 1280])
-def test_on_any_screen_a_plot_is_as_wide_as_its_place_and_nothing_sticks_out(opened, width):
-    probe = (
-        "<script>setTimeout(() => { document.title = [document.documentElement.scrollWidth,"
-        "innerWidth, ...[...document.querySelectorAll('.plot')].map((place) =>"
-        "place.firstElementChild.nextElementSibling.clientWidth - Math.floor(place.clientWidth))"
-        "].join(); }, 500);</script>"
-    )
-    page = the_page("null_arrival").replace("</body>", probe + "</body>")
-    dom, _ = opened(page, width=width)
-    whole, inner, *differences = map(int, re.search(r"<title>(.*?)</title>", dom)[1].split(","))
-    assert whole <= inner
-    assert differences == [0] * 6
+OUTSIDE = """[...document.querySelectorAll(".plot svg text")].filter((text) => {
+    const [own, all] = [text, text.ownerSVGElement].map((one) => one.getBoundingClientRect());
+    return own.left < all.left || own.right > all.right || own.bottom > all.bottom;
+}).map((text) => text.textContent)"""
+"""The texts that a plot cuts off."""
+TOUCHING = """[...document.querySelectorAll(".plot svg")].flatMap((svg) => {
+    const boxes = [...svg.querySelectorAll("text")].map((text) => text.getBoundingClientRect());
+    return boxes.filter((one, at) => boxes.slice(at + 1).some((other) => one.left < other.right
+        && other.left < one.right && one.top < other.bottom - 3 && other.top < one.bottom - 3));
+}).length"""
+"""The number of texts of a plot that lie on others."""
+PLOTS = """[...document.querySelectorAll(".plot")].map((place) =>
+    place.querySelector("svg").clientWidth - Math.floor(place.clientWidth))"""
+"""How much wider than its place each plot is, in pixels."""
+TABLES = '[...document.querySelectorAll(".table")].map((table) => table.scrollWidth)'
+ROWS = '[...document.querySelectorAll("tr")].map((row) => row.clientHeight)'
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with a_browser(tmp_path_factory.mktemp("browser")) as one:
+        yield one
+
+
+@pytest.fixture
+def shown(browser, tmp_path):
+    """Shows a page on a screen, or on paper, of some width."""
+
+    def show(html, *, width, medium="screen"):
+        page = tmp_path / "report.html"
+        page.write_text(html, encoding="utf-8")
+        browser.looks(width=width)
+        browser.call("Emulation.setEmulatedMedia", media=medium)
+        browser.open(page.as_uri())
+        return browser
+
+    return show
+
+
+def test_on_any_screen_a_plot_is_as_wide_as_its_place_and_nothing_sticks_out(shown):
+    page = the_page("A channel of " + "x" * 300)
+    for width in (390, 700, 1280):
+        seen = shown(page, width=width)
+        assert seen.script("document.documentElement.scrollWidth") == width
+        assert seen.script(PLOTS) == [0] * 6
+        assert seen.script(OUTSIDE) == []
+        assert seen.script(TOUCHING) == 0
+        assert max(seen.script(ROWS)) < 400
+
+
+def test_a_few_days_have_a_few_labels_with_the_year_and_whole_numbers_of_records(shown):
+    few = a_year("late").quarantine.iloc[:6].assign(records=1)
+    page = the_page("late", quarantine=few, completeness=a_year("late").completeness[:60])
+    for width in (390, 1280):
+        seen = shown(page, width=width)
+        assert seen.script(TOUCHING) == 0
+        labels = seen.script(
+            "[...document.querySelectorAll('.plot text')].map((one) => one.innerHTML)"
+        )
+        assert labels.count("1 Jan 2013") == 3
+        assert "0.5" not in labels
+
+
+def test_on_paper_no_column_is_cut_and_the_plots_are_drawn_for_its_width(shown):
+    paper = shown(the_page("null_arrival"), width=718, medium="print")  # A4 without its margins
+    assert max(paper.script(TABLES)) <= 718
+    for event, width in (("beforeprint", 700), ("afterprint", 718)):
+        paper.script(f"dispatchEvent(new Event('{event}'))")
+        assert set(paper.script(PLOTS)) == {width - 718}
 
 
 def test_a_year_of_slots_is_a_page_of_less_than_two_megabytes():
@@ -207,6 +261,19 @@ def test_pointing_at_a_slot_shows_its_figures(opened):
     assert "closed, 5h after its end" in tip
     assert "on time 50, late but accepted 3" in tip
     assert "late 1 (1.85 %)" in tip
+
+
+def test_a_slot_of_a_week_is_pointed_at_on_each_of_its_days(shown):
+    weeks = a_year("late").completeness.iloc[[0, 133]].copy()  # a week apart
+    weeks["slot_end"] = weeks["slot_start"] + timedelta(days=7)
+    seen = shown(the_page("late", completeness=weeks), width=1280)
+    box = "document.querySelector('.plot .ground').getBoundingClientRect()"
+    left, top, width = (seen.script(f"{box}.{name}") for name in ("left", "top", "width"))
+    fourth_day = {"x": left + width * 3.5 / 28, "y": top + 5}
+    seen.call("Input.dispatchMouseEvent", type="mouseMoved", **fourth_day)
+    tip = seen.script("document.querySelector('.tip').innerText")
+    assert tip.startswith("2013-01-01 00:00, for 7d")
+    assert "06:00" not in seen.script("document.querySelector('.plot svg').textContent")
 
 
 def test_hostile_texts_are_shown_and_not_run(opened):

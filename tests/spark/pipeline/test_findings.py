@@ -29,6 +29,7 @@ DAYS_OF_METER = {
     "aggregates": {"total": "sum(total)"},
     "quality": {"gaps": "allow"},
 }
+UNCHECKED = {"quality__max_malformed_share": None}
 
 
 def a_line(spark, tmp_path, rows, **changes) -> Line:
@@ -121,13 +122,15 @@ def test_an_arrival_date_that_is_the_events_day_is_noted(spark, tmp_path):
 
 
 def test_what_no_longer_arrives_is_said_where_gaps_are_allowed(spark, tmp_path):
-    line = a_line(spark, tmp_path, every(30, "1 00:01", "3"))
+    # a row without an arrival, of a later day, is none
+    rows = [*every(30, "1 00:01", "3"), a_record("4", "4") | {"arrived_at": None}]
+    line = a_line(spark, tmp_path, rows, **UNCHECKED)
     assert named(line.advance("3")) == {}
     run = line.advance("5")
     said = "no arrival since 2024-03-02T23:31:00Z"
     assert named(run)["fresh_within"].startswith(said)
     assert shown(line)["fresh_within"].startswith(said)
-    assert named(line.of(a_spec(**ONE, quality__fresh_within=None)).advance("5")) == {}
+    assert named(line.of(a_spec(**ONE, **UNCHECKED, quality__fresh_within=None)).advance("5")) == {}
     ended = line.backfill("1", "4", as_of="6", close=True)
     assert "fresh_within" not in named(ended)
 

@@ -84,6 +84,15 @@ def test_a_window_that_the_watermark_has_passed_since_is_not_said_to_wait_for_it
     assert why(found) == [["not fired: the watermark has reached its end since the last run"]]
 
 
+def test_no_distance_is_said_to_a_watermark_of_other_arrivals_than_the_last_runs(lake, calendar):
+    at_noon_ms = midnight_of(date(2013, 1, 4)) + DAY_MS // 2
+    step = Entry("r-2", 1, "published", "backfill", horizon_ms=at_noon_ms)
+    Ledger(lake.pipeline("meter")).append(step, datetime.now(UTC))
+    found = calendar(a_slot(11, state="fired"))
+    reached = "the watermark had not reached the end of the allowed lateness at the last run"
+    assert why(found) == [[f"open to late records: {reached}"]]
+
+
 def test_a_window_that_may_have_fired_early_is_not_said_to_have_not_fired(calendar):
     """It was in `windows` with its firings, and `incomplete` said that it had not fired."""
     spec = SPEC.model_copy(update={"trigger": Continuous(continuous="1m"), "firings": True})

@@ -239,6 +239,14 @@ def test_volume_is_a_warning_or_what_is_asked():
         assert (check.success, check.severity) == (False, severity)
 
 
+def test_what_is_usual_is_not_known_of_the_first_weeks():
+    first = check_of_volume("warn", weeks(100, 100), [DAY])
+    assert first.success
+    assert first.sentence.startswith("what is usual is not known yet: it takes 4 earlier days")
+    later = check_of_volume("warn", weeks(100, 100, 100, 100, 100), [DAY])
+    assert later.sentence == "as many records as usual"
+
+
 # ------------------------------------------------------------------------------------------ silence
 
 

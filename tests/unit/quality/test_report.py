@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from joined import JOIN
 from run_documents import a_run
 
+from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.quality.report.page import build_report
-from strandline.quality.report.tables import ReportTables, Shown
+from strandline.quality.report.tables import Progress, ReportTables, Shown
 from strandline.spec import load_spec, parse_spec
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>&%{x}"
 
 
-def a_spec(channels="discovered", window=None, allowed_lateness="2h", **quality):
+BOUNDED = {"strategy": "bounded_out_of_orderness", "bound": "3h"}
+
+
+def a_spec(channels="discovered", window=None, allowed_lateness="2h", watermark=BOUNDED, **quality):
     return parse_spec(
         {
             "pipeline": "flights",
@@ -29,7 +35,7 @@ def a_spec(channels="discovered", window=None, allowed_lateness="2h", **quality)
                 "channel": "origin",
                 "channels": channels,
             },
-            "watermark": {"strategy": "bounded_out_of_orderness", "bound": "3h"},
+            "watermark": watermark,
             "window": window or {"tumbling": "1h"},
             "allowed_lateness": allowed_lateness,
             "firings": window is not None,
@@ -136,6 +142,21 @@ def test_of_one_row_it_says_one():
     assert "1 slot, 1 window, 1 record in quarantine." in Page(made.html).text
 
 
+def test_the_command_for_other_days_is_one_that_can_be_typed():
+    nothing = dict.fromkeys(("slots", "windows", "quarantine"), 0)
+    before_all = Shown("2023-12-05", None, nothing | {"first_day": None, "last_day": None})
+    text = Page(build_report(tables(), spec=a_spec(), made_from="", shown=before_all).html).text
+    assert "strandline report flights --since 2023-12-05 ; where" in text
+
+
+def test_what_is_usual_is_spoken_of_once_it_is_known():
+    mondays = [date(2013, 1, 7) + timedelta(weeks=week) for week in range(5)]
+    for days, is_known in ((mondays[:4], False), (mondays, True)):
+        text = page_of(replace(tables(), records=dict.fromkeys(days, 9))).text
+        assert "Records by arrival day, without malformed rows" in text
+        assert ("behind them what is usual" in text) == is_known
+
+
 @pytest.mark.parametrize(
     ("window", "said"),
     [
@@ -166,7 +187,38 @@ def test_of_results_the_watermark_is_that_of_the_other_pipeline(tmp_path):
     for content in (hours, days):
         (tmp_path / f"{content['pipeline']}.yaml").write_text(json.dumps(content))
     spec = load_spec(tmp_path / "days.yaml")
-    assert "tumbling 1d windows the watermark of hours allowed" in page_of(tables(), spec).text
+    text = page_of(replace(tables(), channels=tables().channels.iloc[:0]), spec).text
+    assert "tumbling 1d windows the watermark of hours allowed" in text
+    assert "Watermarks The watermark of hours: see its report." in text
+
+
+def test_a_watermark_that_follows_the_clock_is_told_though_no_channel_has_one():
+    spec = a_spec(watermark={"strategy": "time_lag", "lag": "1h"})
+    progress = Progress(watermark=HeldBack(1_357_344_000_000, None, None, None))
+    text = page_of(replace(tables(rows=False), progress=progress), spec).text
+    assert "The watermark follows the clock, and is at 2013-01-05T00:00:00Z." in text
+
+
+def test_of_an_interval_join_nothing_is_said_of_lateness_or_windows():
+    text = page_of(tables(), parse_spec(JOIN, origin="near.yaml")).text
+    for said in ("accepted 200 2.00 % Late", "arrived behind the watermark", "slots close"):
+        assert said in text
+    said = text[text.index("near data quality") :].lower()
+    assert "lateness" not in said
+    assert "window" not in said
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_told"),
+    [
+        (a_spec(), True),
+        (a_spec(window={"session": "30m"}, allowed_lateness="0s"), False),
+        (parse_spec(JOIN, origin="near.yaml"), False),
+    ],
+    ids=["tumbling", "sessions", "join"],
+)
+def test_advise_is_told_only_where_it_answers(spec, is_told):
+    assert (f"strandline advise {spec.pipeline}" in page_of(tables(), spec).text) == is_told
 
 
 def test_the_page_tells_what_became_of_the_records():
@@ -179,11 +231,10 @@ def test_the_page_tells_what_became_of_the_records():
     assert "tumbling 1h windows bounded_out_of_orderness 3h allowed lateness 2h" in text
 
 
-def lead_of(*runs, spec=None, **asked):
+def lead_of(*runs, **progress):
     """The page's text about runs, from the sentence about the last one on."""
-    found = replace(tables(), runs=runs)
-    made = build_report(found, spec=spec or a_spec(), made_from="x", **asked)
-    return Page(made.html).text.partition("The last run ")[2]
+    found = replace(tables(), runs=runs, progress=Progress(**progress))
+    return page_of(found).text.partition("The last run ")[2]
 
 
 @pytest.mark.parametrize(
@@ -223,10 +274,12 @@ def test_critical_findings_that_somebody_accepted_are_no_warnings():
 
 
 def test_processed_up_to_is_what_the_pipeline_stands_for_now_whatever_runs_had_reached():
-    text = lead_of(a_run("r-1"), frontier_ms=1_357_344_000_000)
-    assert "Processed up to 2013-01-05 Rules" in text
-    assert "Processed up to – Rules" in lead_of(a_run("r-1"))
-    made = build_report(tables(), spec=a_spec(), made_from="x", frontier_ms=1_357_344_000_000)
+    progress = {"processed_ms": 1_357_344_000_000, "closed_ms": 1_357_336_800_000}
+    text = lead_of(a_run("r-1"), **progress)
+    assert "Processed up to 2013-01-05 Closed up to 2013-01-04 22:00 Rules" in text
+    assert "Processed up to – Closed up to the last slot Rules" in lead_of(a_run("r-1"))
+    found = replace(tables(), progress=Progress(**progress))
+    made = build_report(found, spec=a_spec(), made_from="x")
     assert made.summary["processed_up_to"] == "2013-01-05"
     assert made.summary["runs"] == 1
 
@@ -297,6 +350,22 @@ def test_the_page_refers_to_nothing_else():
     assert page.policy.startswith("default-src 'none';")
 
 
+def brightness(colour):
+    """The relative luminance of a colour such as `#6baed6`, as of WCAG."""
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = (one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
+    return sum(weight * one for weight, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_gap_stands_out_against_closed_slots_in_light_and_dark_and_on_paper():
+    html = build_report(tables(), spec=a_spec(), made_from="").html
+    colours = re.findall(r"--closed: (#\w+);.* --gap: (#\w+);", html)
+    assert len(colours) == 3
+    for pair in colours:
+        darker, lighter = sorted(map(brightness, pair))
+        assert (lighter + 0.05) / (darker + 0.05) > 3
+
+
 def test_each_plot_has_its_figures_as_a_table():
     page = page_of(tables())
     behind = [text for text in page.texts if text.startswith("Figures: ")]
@@ -314,14 +383,20 @@ def test_gaps_are_counted_unless_they_are_allowed(gaps, said):
     )
 
 
+def page_with_watermark(spec):
+    found = tables("EWR")
+    watermark = held_back_by(found.channels, spec)
+    return page_of(replace(found, progress=Progress(watermark=watermark)), spec)
+
+
 def test_a_silent_declared_channel_is_named():
-    page = page_of(tables("EWR"), a_spec(channels=["EWR", "JFK"]))
+    page = page_with_watermark(a_spec(channels=["EWR", "JFK"]))
     assert "No watermark yet from JFK: a declared channel that has not spoken" in page.text
     assert "none; held by channel JFK, which has never offered one" in page.text
 
 
 def test_a_channels_name_is_visible_text_in_the_line_of_the_watermark():
     hostile = "\x1b[31m\u202eJFK"
-    page = page_of(tables("EWR"), a_spec(channels=["EWR", hostile]))
+    page = page_with_watermark(a_spec(channels=["EWR", hostile]))
     assert r"held by channel \x1b[31m\u202eJFK, which has never" in page.text
     assert hostile not in page.text

@@ -50,6 +50,8 @@ def test_a_long_finding_is_cut_in_the_first_line_and_whole_below():
     state = the_state(a_finding(sentence="word " * 60))
     assert len(str(state)) < 150
     assert state.needs_list
+    both = the_state(a_finding(sentence="word " * 60), a_finding())
+    assert str(both).endswith("word … (and 1 more)")
 
 
 def test_before_any_run_it_says_so():
@@ -112,6 +114,7 @@ def test_only_days_that_are_shown_are_drawn_and_unusual_ones_are_named():
     assert found.unusual == (Unusual(MONDAY, 10, UsualVolume(100, 70, 130)),)
     assert found.figure.data["x"] == [0, 7]
     assert found.figure.data["band"] == [[70, 130], [70, 130]]
+    assert [one.name for one in found.figure.series][-1] == "usual"
     assert [one["values"] for one in found.figure.data["series"]] == [[100, 0], [0, 10]]
     assert volume({}, None, None).figure is None
     assert volume(rows, MONDAY + timedelta(1), None).figure is None
@@ -153,6 +156,15 @@ def test_a_column_that_is_one_value_among_the_late_but_not_among_all_stands_out(
     late, malformed = who(rows)
     assert late.sentence == "dest = HNL: 3 of 3"
     assert malformed.group == "malformed"
+
+
+def test_a_column_that_is_only_listed_always_is_no_find():
+    (found,) = who(counted(key={"f": 110, **dict.fromkeys("abcde", 93)}), always=["key"])
+    assert (found.sentence, len(found.columns)) == ("No value stands out", 1)
+    one_of_two = counted(key={"a": 6, "b": 4}, dest={"HNL": 10})
+    others = counted(dest={"LAX": 1}).assign(group="malformed")
+    late, _ = who(pd.concat([one_of_two, others]), always=["key"])
+    assert late.sentence == "dest = HNL: 10 of 10"
 
 
 def test_of_nothing_nobody_stands_out():

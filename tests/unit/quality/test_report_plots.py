@@ -120,6 +120,21 @@ def test_slots_of_days_are_one_row():
     assert (drawn.data["rows"], set(cells_of(drawn))) == (1, {(0, 0), (1, 0), (2, 0)})
 
 
+def test_a_slot_of_a_week_is_a_cell_of_seven_days():
+    week = timedelta(days=7)
+    weeks = the_strip(*(a_slot(NEW_YEAR + number * week, week) for number in range(5))).data
+    assert (weeks["cellDays"], weeks["days"], weeks["day"]) == (7, 35, [0, 7, 14, 21, 28])
+    sliding = the_strip(*(a_slot(NEW_YEAR + timedelta(days=n), week) for n in range(5))).data
+    assert sliding["cellDays"] == 1
+    assert the_strip(a_slot(NEW_YEAR, timedelta(days=3000))).data["cellDays"] == 1
+
+
+def test_it_is_said_if_several_slots_share_a_cell():
+    minutes = [a_slot(NEW_YEAR + number * MINUTE, MINUTE) for number in range(3)]
+    assert calendar(slots(*minutes)).shares_cells
+    assert not calendar(slots(a_slot(NEW_YEAR))).shares_cells
+
+
 def test_more_than_a_year_is_a_strip_a_year_the_newest_first():
     years = calendar(slots(*(a_slot(datetime(year, 7, 1, tzinfo=UTC)) for year in (2011, 2013))))
     assert [name for name, _ in years.strips] == ["2013", "2011"]

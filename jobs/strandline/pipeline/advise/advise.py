@@ -15,7 +15,7 @@ from strandline.engine.history.history import History
 from strandline.engine.loss_curve import Offer, Reached, observe_without_bound, reached
 from strandline.engine.losses_by import DAY, Losses, WorstParts, losses_of
 from strandline.engine.position.axis import Axis
-from strandline.engine.position.grid import WIDEST_MS, Grid
+from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import CellQuery
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
@@ -30,6 +30,7 @@ from strandline.pipeline.request.ask_engine import require_all_expressions
 from strandline.pipeline.request.context import Progress
 from strandline.pipeline.request.failures import failures_recorded
 from strandline.pipeline.request.opened import OpenedLog
+from strandline.quality.advisable import why_not_advisable
 from strandline.spec.pipeline import PipelineSpec
 
 _MOST_PARTS = 20
@@ -37,42 +38,17 @@ _MOST_DAYS = 5
 _AHEAD = "ahead_of_arrival"
 _AHEAD_MS = 3_600_000
 """The default limit for clocks ahead, in ms."""
-_TRY = "try single settings: strandline plan {pipeline} --start … --end …, with the file edited"
 
 
 def require_advisable(spec: PipelineSpec) -> None:
     """Refuse a pipeline whose losses for every setting cannot be counted in one pass.
 
     Raises:
-        InputError: it is one of two sources, of results, of windows that are not on a grid or leave
-            gaps, without a watermark, or of one that is never past a window for good.
+        InputError: it is one of those of `why_not_advisable`.
     """
-    if spec.has_two_sources:
-        place, problem = "sources", "advice is for one source; this pipeline joins two"
-        way_out = "write a pipeline of the same windows over each source, and ask for its advice"
-    elif spec.reads_results_of is not None:
-        place, problem = "source.pipeline", f"its watermark is that of {spec.reads_results_of}"
-        way_out = f"ask there: strandline advise {spec.reads_results_of}"
-    elif spec.window.merging:
-        place, way_out = "window", _TRY.format(pipeline=spec.pipeline)
-        problem = "a late record of a session may be saved by the session itself"
-    elif spec.window.all_time:
-        place, problem = "window", "its windows have no end, so no record is late"
-        way_out = "no record is lost, so no setting has to be chosen"
-    elif spec.window.leaves_gaps:
-        place, way_out = "window", _TRY.format(pipeline=spec.pipeline)
-        problem = "its windows leave gaps, and records in gaps are counted separately"
-    elif spec.watermark.strategy == "none":
-        place, problem = "watermark.strategy", "without a watermark no record is late"
-        way_out = "choose a strategy, such as bounded_out_of_orderness, and ask again"
-    elif spec.total_lateness_ms > WIDEST_MS:
-        place, problem = "allowed_lateness", "so long that no window is ever closed"
-        way_out = (
-            "no record is lost; to see the loss with less, write a smaller setting and ask again"
-        )
-    else:
-        return
-    raise InputError(f"{spec.pipeline}: {place}", problem, way_out)
+    refused = why_not_advisable(spec)
+    if refused is not None:
+        raise refused
 
 
 def advise(

@@ -69,17 +69,15 @@ def _last_arrival(planned: PlannedRun, name: str) -> int | None:
     rows = timeline.channel_days
     if name:
         rows = rows[rows["channel"].astype("string").str.startswith(channel_of(name, ""))]
-    parts = [rows[["arrival_date", "last_arrival_ms"]]]
-    if not name:
-        parts.append(timeline.malformed.dropna(subset=["arrival_date"])[[*parts[0].columns]])
-    last: int | None = None
-    for part in parts:
-        if part.empty:
-            continue
-        day = part["arrival_date"].max()
-        arrivals = part.loc[part["arrival_date"] == day, "last_arrival_ms"]
-        kept = arrivals.max()
-        not_kept = part is parts[0] and arrivals.isna().any()
-        at_ms = midnight_of(day) + DAY_MS - 1 if not_kept or pd.isna(kept) else int(kept)
-        last = at_ms if last is None else max(last, at_ms)
-    return last
+    last_ms = [] if rows.empty else [_last_of(rows)]
+    if not name:  # a row without an arrival has none, however late its day
+        last_ms += map(int, timeline.malformed["last_arrival_ms"].dropna())
+    return max(last_ms, default=None)
+
+
+def _last_of(channel_days: pd.DataFrame) -> int:
+    """The last arrival of the last of some days."""
+    day = channel_days["arrival_date"].max()
+    arrivals = channel_days.loc[channel_days["arrival_date"] == day, "last_arrival_ms"]
+    is_older = arrivals.isna().any()
+    return midnight_of(day) + DAY_MS - 1 if is_older else int(arrivals.max())

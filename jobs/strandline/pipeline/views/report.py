@@ -32,14 +32,16 @@ from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days
 from strandline.pipeline.views.audited_data import rows_by_day
 from strandline.pipeline.views.channels import channel_watermarks
+from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.kept_advice import kept_advice
 from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.pipeline.views.values import frequent_values
+from strandline.pipeline.views.watermark import watermark_by
 from strandline.quality.report.format import instant
 from strandline.quality.report.page import Page, build_report
-from strandline.quality.report.tables import ReportTables, Shown
+from strandline.quality.report.tables import Progress, ReportTables, Shown
 from strandline.spec import PipelineSpec
 
 _SUMMARY = "report.json"
@@ -102,7 +104,6 @@ def write_report(
         shown=shown,
         notice=notice,
         findings=found,
-        frontier_ms=state.frontier_ms,
     )
     return {
         "report": str(_write_page(report, folder)),
@@ -168,6 +169,8 @@ def report_tables(
     depend on.
     """
     watermarks = channel_watermarks(spec, store)
+    watermark = watermark_by(spec, watermarks, state)
+    closed_ms = closed_up_to(spec, state, watermark)
     return ReportTables(
         completeness=_completeness(store, days),
         quarantine=_by_reason(store, days),
@@ -175,7 +178,7 @@ def report_tables(
         channels=channel_days(TimelineTable.open(store, days.rows_of("timeline"))),
         runs=runs_for_report(state),
         latest=watermarks.channels,
-        source=watermarks.source,
+        progress=Progress(state.frontier_ms, closed_ms, watermark),
         records=_records(store, days),
         values=frequent_values(store, days, spec),
     )

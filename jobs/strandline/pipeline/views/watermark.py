@@ -7,7 +7,7 @@ from dataclasses import replace
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of, text_of
-from strandline.pipeline.views.channels import channel_watermarks
+from strandline.pipeline.views.channels import ChannelWatermarks, channel_watermarks
 from strandline.pipeline.views.findings import start_to_come
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
@@ -51,7 +51,14 @@ def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> Held
     clock: the watermark at the last horizon. None: nothing has arrived, it is the
     watermark of another pipeline, or the records of two sources do not decide it (`held_back_by`).
     """
-    watermarks, lag_ms = channel_watermarks(spec, store), spec.watermark.lag_ms
+    return watermark_by(spec, channel_watermarks(spec, store), state)
+
+
+def watermark_by(
+    spec: PipelineSpec, watermarks: ChannelWatermarks, state: PipelineState
+) -> HeldBack | None:
+    """The watermark as of `watermark_of`, by the channels' watermarks after the last day."""
+    lag_ms = spec.watermark.lag_ms
     horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]
     found = watermarks.held_back
     if lag_ms is not None and horizons:

@@ -129,18 +129,19 @@ class Causes:
 
     def _lacking(self, slot: Slot, threshold_ms: int, what: str) -> str:
         """The distance from the watermark to a threshold of a slot, as a text."""
-        if self.watermark is None:
-            return f"the watermark had not reached {what} at the last run"
-        watermark_ms = self.watermark.watermark_ms
-        if watermark_ms is None:
-            return "there is no watermark yet"
-        if is_window_fired(threshold_ms, watermark_ms=watermark_ms):
+        known = self.watermark
+        watermark_ms = None if known is None else known.watermark_ms
+        if watermark_ms is not None and is_window_fired(threshold_ms, watermark_ms=watermark_ms):
             if slot.spec_fingerprint in {None, self.spec.spec_fingerprint}:
                 return f"the watermark has reached {what} since the last run"
             return (
                 f"by the file's rules the watermark has reached {what}; it was published by other "
                 "rules, and the next scheduled run computes it again"
             )
+        if known is None or known.arrived_before is not None:  # that of the last run is not known
+            return f"the watermark had not reached {what} at the last run"
+        if watermark_ms is None:
+            return "there is no watermark yet"
         return f"the watermark is {duration(threshold_ms - watermark_ms)} before {what}"
 
     def _by_landing(self, slot: Slot) -> Iterator[Cause]:

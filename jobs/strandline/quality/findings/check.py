@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any, Literal, TypeAlias
 
 from strandline.visible import number_of
@@ -101,13 +102,17 @@ _STALE = ("fresh_within", "schedule")
 """The names of findings that mean that the data is stale."""
 
 
-def state_line(findings: Iterable[Finding]) -> str:
+def state_line(findings: Iterable[Finding], longest: int | None = None) -> str:
     """The state of the data in one line: `OK`, or the most severe finding and the number of others.
 
     Of findings that are no warning only ranges by other rules are counted.
 
     Examples: `OK: 2 ranges by other rules`,
     `STALE: no arrival since 2026-03-02T23:31:00Z … (and 2 more)`.
+
+    Args:
+        findings: the findings, in any order.
+        longest: the most characters of the finding, without the number of others; None: any.
     """
     every = in_order(findings)
     shown = [finding for finding in every if finding.severity != "info"]
@@ -118,7 +123,10 @@ def state_line(findings: Iterable[Finding]) -> str:
     label = "STALE" if first.name in _STALE else first.severity.upper()
     # the figures of a declared expectation do not say what is expected
     name = f"{first.name} " if _is_declared(first.name) else ""
-    return f"{label}: {name}{first.sentence}" + (f" (and {len(others):,} more)" if others else "")
+    line = f"{label}: {name}{first.sentence}"
+    if longest is not None:
+        line = shorten(line, longest, placeholder=" …")
+    return line + (f" (and {len(others):,} more)" if others else "")
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

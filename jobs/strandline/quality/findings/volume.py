@@ -13,6 +13,9 @@ from strandline.visible import number_of
 
 _WEEKS = 8
 _LEAST_WEEKS = 4
+_NOT_KNOWN = (
+    f"what is usual is not known yet: it takes {_LEAST_WEEKS} earlier days of the same weekday"
+)
 _SIGMAS = 3 * 1.4826
 """Three standard deviations, as a multiple of the median absolute deviation."""
 _LEAST_SHARE = 0.3
@@ -101,6 +104,8 @@ def check_of_volume(
         return None
     found = unusual_days(records, checked)
     sentence = "; ".join(map(str, found[:_SHOWN])) or "as many records as usual"
+    if checked and not any(UsualVolume.of(records, day) for day in checked):
+        sentence = _NOT_KNOWN
     if len(found) > _SHOWN:
         more = number_of(len(found) - _SHOWN, "more day")
         sentence += f"; and {more}, the last {found[-1]}"

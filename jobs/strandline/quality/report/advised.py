@@ -50,7 +50,7 @@ def advised(advice: Mapping[str, Any] | None) -> Advised | None:
         "share of records lost by each sum of bound and allowed lateness",
         [round(row["total_ms"] / _HOUR_MS, 4) for row in rows],
         [(Series("lost", "late"), [round(100 * row["share_lost"], 4) for row in rows])],
-        unit="% lost",
+        unit="% of records",
         table=table,
         x_title="hours",
         logarithmic=True,

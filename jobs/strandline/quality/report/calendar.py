@@ -39,11 +39,19 @@ class Shade:
 
 @dataclass(frozen=True)
 class Calendar:
-    """A calendar: strips of at most a year each, the newest first, and a legend of the colours."""
+    """A calendar: strips of at most a year each, the newest first, and a legend of the colours.
+
+    Attributes:
+        strips: the name and the plot of each strip.
+        shades: the colours.
+        older_years: the number of older strips, which are not shown.
+        shares_cells: whether a cell shows several slots, in the colour of the worst one.
+    """
 
     strips: tuple[tuple[str, Figure], ...]
     shades: tuple[Shade, ...]
     older_years: int
+    shares_cells: bool
 
 
 def calendar(completeness: pd.DataFrame) -> Calendar:
@@ -85,10 +93,10 @@ def _calendar(
     slots: pd.DataFrame, meanings: dict[int, tuple[str, str]], style: str, what: str
 ) -> Calendar:
     """A calendar; `meanings` has the meanings of the shades from 1 on, in order."""
-    row_ms = _row_ms(slots)
+    grid = _Grid(_shortest_ms(slots))
     slots["day"] = slots["start_ms"] // DAY_MS
-    slots["row"] = slots["start_ms"] % DAY_MS // row_ms
-    strips, counts = _strips(slots["day"]), slots["shade"].value_counts()
+    slots["row"] = slots["start_ms"] % DAY_MS // grid.row_ms
+    strips, counts = _strips(slots["day"], grid.cell_days), slots["shade"].value_counts()
     shades = tuple(
         Shade(name, f"{style}{shade}", meaning, int(counts.get(shade, 0)))
         for shade, (name, meaning) in meanings.items()
@@ -97,12 +105,13 @@ def _calendar(
 
     def strip(name: str, first: int, last: int) -> Figure:
         chosen = slots[slots["day"].between(first, last)]
-        return _strip(chosen, first, last, row_ms, series, f"{what} {name}")
+        return _strip(chosen, (first, last), grid, series, f"{what} {name}")
 
     return Calendar(
         tuple((name, strip(name, first, last)) for name, first, last in strips[:_MOST_STRIPS]),
         shades,
         max(len(strips) - _MOST_STRIPS, 0),
+        bool(slots.duplicated(["day", "row"]).any()),
     )
 
 
@@ -126,20 +135,41 @@ def gaps_in(completeness: pd.DataFrame) -> int:
     return int(gaps["slots"].astype("Int64").fillna(1).sum()) if "slots" in gaps else len(gaps)
 
 
-def _row_ms(slots: pd.DataFrame) -> int:
-    """The length of a row in ms: the shortest distance between slots, or a multiple of it."""
+@dataclass(frozen=True)
+class _Grid:
+    """The cells of a calendar.
+
+    Attributes:
+        shortest_ms: the shortest distance between the slots.
+    """
+
+    shortest_ms: int
+
+    @property
+    def row_ms(self) -> int:
+        """The length of a row in ms: the shortest distance between slots, or a multiple of it."""
+        rows = (minutes * _MINUTE_MS for minutes in _ROW_MINUTES)
+        return next((row_ms for row_ms in rows if row_ms >= self.shortest_ms), DAY_MS)
+
+    @property
+    def cell_days(self) -> int:
+        """The number of days of a cell: those of a slot of days; 1 for a window of all time."""
+        days = -(-self.shortest_ms // DAY_MS)
+        return days if 1 < days < _ONE_STRIP_DAYS else 1
+
+
+def _shortest_ms(slots: pd.DataFrame) -> int:
+    """The shortest distance between slots in ms."""
     steps = slots["start_ms"].drop_duplicates().sort_values().diff().dropna()
     sizes = slots["end_ms"] - slots["start_ms"]
-    shortest_ms = min([*steps.nsmallest(1), *sizes.nsmallest(1)], default=DAY_MS)
-    rows = (minutes * _MINUTE_MS for minutes in _ROW_MINUTES)
-    return next((row_ms for row_ms in rows if row_ms >= shortest_ms), DAY_MS)
+    return int(min([*steps.nsmallest(1), *sizes.nsmallest(1)], default=DAY_MS))
 
 
-def _strips(days: pd.Series[int]) -> list[tuple[str, int, int]]:
+def _strips(days: pd.Series[int], cell_days: int) -> list[tuple[str, int, int]]:
     """The name, first and last day of each strip: one strip for all days, or one for each year."""
     if days.empty:
         return []
-    first, last = int(days.min()), int(days.max())
+    first, last = int(days.min()), int(days.max()) + cell_days - 1
     if last - first < _ONE_STRIP_DAYS:
         years = sorted({day_of(day * DAY_MS).year for day in (first, last)})
         padded = min(max(last, first + _LEAST_DAYS - 1), END_OF_INSTANTS_MS // DAY_MS - 1)
@@ -153,17 +183,19 @@ def _day(day: date) -> int:
 
 
 def _strip(
-    slots: pd.DataFrame, first: int, last: int, row_ms: int, series: tuple[Series, ...], label: str
+    slots: pd.DataFrame, ends: tuple[int, int], grid: _Grid, series: tuple[Series, ...], label: str
 ) -> Figure:
+    first, last = ends
     sums: dict[str, Any] = dict.fromkeys([*_COUNTS, *_STATES], "sum")
     extremes = {"shade": "max", "start_ms": "min", "end_ms": "max", "closed_after": "max"}
     cells = slots.groupby(["day", "row"]).agg(sums | extremes).reset_index()
-    rows = DAY_MS // row_ms
+    rows = DAY_MS // grid.row_ms
     data = {
         "first": day_of(first * DAY_MS).isoformat(),
         "days": last - first + 1,
         "rows": rows,
-        "rowMinutes": row_ms // _MINUTE_MS,
+        "rowMinutes": grid.row_ms // _MINUTE_MS,
+        "cellDays": grid.cell_days,
         "day": (cells["day"] - first).tolist(),
         "row": cells["row"].tolist(),
         "shade": (cells["shade"] - 1).tolist(),

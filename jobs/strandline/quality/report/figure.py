@@ -99,9 +99,11 @@ def bars(
         "series": [_drawn(one, values) for one, values in series],
         "unit": unit,
     }
+    legend = [one for one, _ in series]
     if any(band):
+        legend.append(Series("usual", "band"))
         data["band"] = [None if usual is None else list(usual) for usual in band]
-    return Figure("bars", label, 190, data, table, tuple(one for one, _ in series))
+    return Figure("bars", label, 190, data, table, tuple(legend))
 
 
 def lines(
@@ -141,7 +143,8 @@ def lines(
         "end": end,
         "log": logarithmic,
     }
-    return Figure("lines", label, 240, data, table, tuple(one for one, _ in series))
+    legend = tuple(one for one, _ in series)
+    return Figure("lines", label, 254 if x_title else 240, data, table, legend)
 
 
 def _drawn(series: Series, values: Sequence[float | None]) -> dict[str, Any]:

@@ -10,21 +10,21 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from strandline.model.intervals import datetime_of
+from strandline.model.intervals import EVERYTHING, datetime_of
+from strandline.quality.advisable import why_not_advisable
 from strandline.quality.figures import NOTHING, exact_duration, percent
 from strandline.quality.findings.check import Finding
 from strandline.quality.report.advised import advised
 from strandline.quality.report.calendar import calendar, late_calendar
 from strandline.quality.report.figure import Figure
 from strandline.quality.report.format import day_or_instant
-from strandline.quality.report.held_back_by import held_back_by
 from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
 from strandline.quality.report.revisions import revisions_plot
 from strandline.quality.report.runs import MOST_RUNS, RunLine, run_lines, runs_left_out
 from strandline.quality.report.since_before import changes_since, summary_of
 from strandline.quality.report.state import State
 from strandline.quality.report.tables import ReportTables, Shown
-from strandline.quality.report.totals import MEANINGS, totals_of
+from strandline.quality.report.totals import meanings_for, totals_of
 from strandline.quality.report.volume import volume
 from strandline.quality.report.watermarks import watermarks
 from strandline.quality.report.who import who
@@ -55,7 +55,6 @@ def build_report(
     shown: Shown | None = None,
     notice: str | None = None,
     findings: Sequence[Finding] = (),
-    frontier_ms: int | None = None,
 ) -> Page:
     """The report of a pipeline as one self-contained HTML page.
 
@@ -69,11 +68,10 @@ def build_report(
         shown: the days of the tables; None: all days.
         notice: a note at the top of the page; None: there is none.
         findings: the pipeline's findings.
-        frontier_ms: the midnight up to which everything is processed, in ms; None: there is none.
     """
     runs, totals = run_lines(tables.runs), totals_of(tables)
     state = State.of(findings, runs)
-    processed = NOTHING if frontier_ms is None else day_or_instant(datetime_of(frontier_ms))
+    processed = _instant(tables.progress.processed_ms) or NOTHING
     summary = summary_of(
         shown.totals if shown else {},
         made_at=made_at,
@@ -86,6 +84,8 @@ def build_report(
         .get_template("report.html.j2")
         .render(
             spec=spec,
+            is_interval_join=isinstance(spec, JoinedSpec),
+            has_advice=why_not_advisable(spec) is None,
             made_from=made_from,
             made_at=made_at,
             shown=shown,
@@ -93,10 +93,11 @@ def build_report(
             state=state,
             changes=changes_since(tables.before, summary),
             totals=totals,
-            meanings=MEANINGS,
+            meanings=meanings_for(spec),
             percent=percent,
             rules=_rules(spec),
             processed_up_to=processed,
+            closed_up_to=_closed_up_to(tables, shown),
             **_of_runs(tables.runs, runs),
             **_of_records(tables, spec, shown),
             **_of_watermarks(tables, spec),
@@ -158,8 +159,22 @@ def _of_watermarks(tables: ReportTables, spec: PipelineSpec) -> dict[str, Any]:
     latest = tables.channels if tables.latest is None else tables.latest
     return {
         "watermarks": watermarks(tables.channels, spec, latest),
-        "held_back": held_back_by(latest, spec, tables.source),
+        "held_back": tables.progress.watermark,
     }
+
+
+def _closed_up_to(tables: ReportTables, shown: Shown | None) -> str:
+    """The instant before which no window can change any more, in the words of `status`."""
+    closed_ms = tables.progress.closed_ms
+    if closed_ms is None:
+        slots = shown.totals.get("slots", 0) if shown else len(tables.completeness)
+        return "the last slot" if slots else "no slot yet"
+    return "nothing yet" if closed_ms == EVERYTHING.start_ms else _instant(closed_ms)
+
+
+def _instant(ms: int | None) -> str:
+    """An instant in ms as text; empty: there is none."""
+    return "" if ms is None else day_or_instant(datetime_of(ms))
 
 
 def _day(text: str | None) -> date | None:

@@ -78,14 +78,14 @@ def lateness_plot(lateness: pd.DataFrame) -> Figure | None:
     end_ms = found.index[-1] if found.index[-1] < 3 * nearly_all else 1.05 * nearly_all
     unit_ms, unit = next((one for one in _UNITS if end_ms >= 2 * one[0]), _UNITS[-1])
     table = TableBehind.of(
-        ("extra allowed lateness", "late records saved", "share"),
+        ("more by", "late records saved", "share"),
         [(one.extra, one.records, one.share) for one in saved_by(lateness)],
     )
     return lines(
-        "share of the late records that an extra allowed lateness would have saved",
+        "share of the late records that so much more would have saved",
         [0.0, *(round(late_by_ms / unit_ms, 4) for late_by_ms in found.index)],
         [(Series("saved", "late"), [0.0, *saved])],
-        unit="% saved",
+        unit="% of late records",
         table=table,
         x_title=f"{unit} more",
         step=True,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import shorten
 
 from strandline.quality.findings.check import Finding, in_order, state_line
 from strandline.quality.report.runs import RunLine
 
 _LONGEST = 140
-"""The longest first line in characters; the findings follow it in full."""
+"""The longest finding in the first line in characters; they follow it in full."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class State:
 
     def __str__(self) -> str:
         """The first line of the report: `state_line`, truncated if it is long."""
-        return shorten(state_line(self.findings), _LONGEST, placeholder=" …")
+        return state_line(self.findings, _LONGEST)
 
     @property
     def needs_list(self) -> bool:

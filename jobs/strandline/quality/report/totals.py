@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from strandline.quality.report.calendar import gaps_in
 from strandline.quality.report.quarantine import REFUSED
 from strandline.quality.report.tables import ReportTables
+from strandline.spec import PipelineSpec
+from strandline.spec.joined import JoinedSpec
 
 MEANINGS = {
     "late": "arrived after its window had closed",
@@ -24,6 +27,12 @@ MEANINGS = {
     "event_time_out_of_range": "lies outside the years 0001 to 9999",
 }
 """The meaning of each reason of quarantine."""
+
+
+def meanings_for(spec: PipelineSpec) -> Mapping[str, str]:
+    """The meaning of each reason; an interval join has no windows that close."""
+    is_join = isinstance(spec, JoinedSpec)
+    return MEANINGS | {"late": "arrived behind the watermark"} if is_join else MEANINGS
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from strandline.quality.figures import percent
 
 _MOST_COLUMNS = 8
 _MOST_VALUES = 4
+_STANDS_OUT = 0.2
+"""How far above an equal part the share of a value is that stands out."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +26,20 @@ class Culprit:
 
 @dataclass(frozen=True)
 class Culprits:
-    """The most frequent values of a column among late or malformed rows, and how many it has."""
+    """The most frequent values of a column among late or malformed rows.
+
+    Attributes:
+        column: the column.
+        values: its most frequent values, the most frequent first.
+        distinct: the number of its values.
+        stands_out: whether the first value is far more frequent than an equal part, or the only
+            one.
+    """
 
     column: str
     values: tuple[Culprit, ...]
     distinct: int
+    stands_out: bool
 
 
 @dataclass(frozen=True)
@@ -47,8 +58,10 @@ class Who:
 
     @property
     def sentence(self) -> str:
-        """The most frequent value as text: `dest = HNL: 699 of 843`."""
-        first = self.columns[0]
+        """The value that stands out most as text: `dest = HNL: 699 of 843`."""
+        first = next((column for column in self.columns if column.stands_out), None)
+        if first is None:
+            return "No value stands out"
         return (
             f"{first.column} = {first.values[0].value}: {first.values[0].records:,} of "
             f"{self.records:,}"
@@ -82,8 +95,9 @@ def _columns(of_group: pd.DataFrame, always: Collection[str]) -> tuple[Culprits,
         ordered = rows.sort_values("records", ascending=False, kind="stable")
         total, distinct = int(ordered["records"].sum()), len(ordered)
         # how far the first value is above an equal part
-        stands_out = ordered["records"].iloc[0] / total - 1 / distinct
-        if distinct > 1 and stands_out < 0.2 and column not in always:
+        above = ordered["records"].iloc[0] / total - 1 / distinct
+        stands_out = distinct == 1 or above >= _STANDS_OUT
+        if not stands_out and column not in always:
             continue
         culprits = tuple(
             Culprit("(null)" if value is None else str(value), int(many), percent(many, total))
@@ -91,6 +105,6 @@ def _columns(of_group: pd.DataFrame, always: Collection[str]) -> tuple[Culprits,
                 ordered["value"][:_MOST_VALUES], ordered["records"][:_MOST_VALUES], strict=True
             )
         )
-        found.append((stands_out, Culprits(str(column), culprits, distinct)))
+        found.append((above, Culprits(str(column), culprits, distinct, stands_out)))
     found.sort(key=lambda one: -one[0])
     return tuple(culprits for _, culprits in found[:_MOST_COLUMNS])

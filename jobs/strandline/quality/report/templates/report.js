@@ -4,7 +4,9 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
 const DAY_MS = 86400000;
 const MARGIN = { left: 54, right: 10, top: 8, bottom: 26 };
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+const TITLE_HEIGHT = 14, PAPER_WIDTH = 700;
 const fine = new Intl.NumberFormat("en", { maximumFractionDigits: 5 });
+const brief = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 function node(parent, name, attributes, text) {
   const made = document.createElementNS(NAMESPACE, name);
@@ -38,6 +40,11 @@ function rounded(value) {
   return fine.format(Math.round(value * digits) / digits);
 }
 
+// a name whose letters run from right to left leaves the figures behind it where they are
+function apart(name) {
+  return "\u2068" + name + "\u2069";
+}
+
 function share(part, whole) {
   const of = (100 * part) / whole;
   return (of > 0 && of < 0.01 ? "< 0.01" : of < 10 ? of.toFixed(2) : of.toFixed(1)) + " %";
@@ -50,7 +57,7 @@ function niceStep(largest, most) {
 
 // the days that bear a label: months, or every so many days
 function dayTicks(first, days, width) {
-  const room = Math.max(2, Math.floor(width / 62)), ticks = [];
+  const room = Math.max(1, Math.floor(width / 62)), ticks = [];
   if (days > 100) {
     const every = Math.max(1, Math.ceil(days / 30.4 / room));
     for (let at = 0; at < days; at++) {
@@ -64,7 +71,8 @@ function dayTicks(first, days, width) {
   const every = [1, 2, 7, 14, 28].find((step) => days / step <= room) || Math.ceil(days / room);
   for (let at = 0; at < days; at += every) {
     const date = dateOf(first, at);
-    ticks.push([at, date.getUTCDate() + " " + MONTHS[date.getUTCMonth()]]);
+    const year = !at || date.getUTCFullYear() !== dateOf(first, at - every).getUTCFullYear() ? " " + date.getUTCFullYear() : "";
+    ticks.push([at, date.getUTCDate() + " " + MONTHS[date.getUTCMonth()] + year]);
   }
   return ticks;
 }
@@ -103,21 +111,21 @@ function frame(place, figure, width) {
   const svg = node(place, "svg", {
     width, height: figure.height, viewBox: `0 0 ${width} ${figure.height}`, "aria-hidden": "true",
   });
-  const inner = { width: width - MARGIN.left - MARGIN.right, height: figure.height - MARGIN.top - MARGIN.bottom };
+  const inner = { width: width - MARGIN.left - MARGIN.right, height: figure.height - MARGIN.top - MARGIN.bottom - (figure.xTitle ? TITLE_HEIGHT : 0) };
   return [svg, inner];
 }
 
 function drawDays(svg, inner, first, days, x) {
-  for (const [at, label] of dayTicks(first, days, inner.width)) {
+  for (const [at, label] of dayTicks(first, days, Math.min(inner.width, x(days)))) {
     const left = MARGIN.left + x(at), base = MARGIN.top + inner.height;
     node(svg, "line", { class: "tick", x1: left, x2: left, y1: base, y2: base + 4 });
-    const anchor = left > MARGIN.left + inner.width - 24 ? "end" : "start";
+    const anchor = left > MARGIN.left + inner.width - 56 ? "end" : "start";
     node(svg, "text", { class: "label", x: left, y: base + 17, "text-anchor": anchor }, label);
   }
 }
 
-function drawNumbers(svg, inner, largest, y, unit) {
-  const step = niceStep(largest, Math.max(2, inner.height / 45));
+function drawNumbers(svg, inner, largest, y, unit, leastStep = 0) {
+  const step = Math.max(leastStep, niceStep(largest, Math.max(2, inner.height / 45)));
   for (let value = 0; value <= largest * 1.0001; value += step) drawRule(svg, inner, value, y);
   drawUnit(svg, inner, unit);
 }
@@ -125,7 +133,8 @@ function drawNumbers(svg, inner, largest, y, unit) {
 function drawRule(svg, inner, value, y) {
   const top = MARGIN.top + y(value);
   node(svg, "line", { class: "rule", x1: MARGIN.left, x2: MARGIN.left + inner.width, y1: top, y2: top });
-  node(svg, "text", { class: "label", x: MARGIN.left - 6, y: top + 4, "text-anchor": "end" }, rounded(value));
+  node(svg, "text", { class: "label", x: MARGIN.left - 6, y: top + 4, "text-anchor": "end" },
+    value < 1e4 ? rounded(value) : brief.format(value));
 }
 
 function drawUnit(svg, inner, unit) {
@@ -147,18 +156,19 @@ function heat(place, figure, width) {
   const paths = figure.legend.map(() => []), cells = new Map();
   figure.day.forEach((day, cell) => {
     // on whole pixels: a cell of two or three of them would be a blur
-    const [left, right] = [day, day + 1].map((at) => MARGIN.left + Math.round(at * wide));
+    const until = figure.cellDays > 1 ? Math.min(day + figure.cellDays, figure.day[cell + 1] ?? figure.days) : day + 1;
+    const [left, right] = [day, until].map((at) => MARGIN.left + Math.round(at * wide));
     const [top, below] = [0, 1].map((one) => MARGIN.top + Math.round((figure.row[cell] + one) * high));
     paths[figure.shade[cell]].push(
       `M${left} ${top}H${Math.max(right - gap, left + 1)}V${Math.max(below - gapBelow, top + 1)}H${left}z`);
-    cells.set(day * figure.rows + figure.row[cell], cell);
+    for (let at = day; at < until; at++) cells.set(at * figure.rows + figure.row[cell], cell);
   });
   paths.forEach((path, shade) => {
     if (path.length) node(svg, "path", { class: figure.legend[shade].style, d: path.join("") });
   });
   drawDays(svg, inner, figure.first, figure.days, (day) => day * wide);
   const every = [60, 120, 180, 360, 720, 1440].find((m) => (1440 / m) * 14 <= inner.height) || 1440;
-  for (let minutes = 0; minutes < 1440; minutes += every) {
+  for (let minutes = 0; figure.rows > 1 && minutes < 1440; minutes += every) {
     const top = MARGIN.top + (minutes / 1440) * inner.height;
     node(svg, "text", { class: "label", x: MARGIN.left - 6, y: top + 10, "text-anchor": "end" }, clock(minutes));
   }
@@ -172,7 +182,7 @@ function heat(place, figure, width) {
     const many = held.reduce((sum, state) => sum + of(state, cell), 0);
     const after = figure.closedAfter[cell];
     const lines = [
-      `${isoDay(figure.first, day)} ${clock(begin)}, for ${span(of("lengthMinutes", cell))}`,
+      `${isoDay(figure.first, figure.day[cell])} ${clock(begin)}, for ${span(of("lengthMinutes", cell))}`,
       many === 1 ? held[0] + (held[0] === "closed" && after !== null ? `, ${span(after)} after its end` : "")
         : held.map((state) => `${of(state, cell)} ${state}`).join(", "),
     ];
@@ -192,7 +202,7 @@ function bars(place, figure, width) {
   const sums = figure.x.map((_, at) => figure.series.reduce((sum, one) => sum + (one.values[at] || 0), 0));
   const usual = (figure.band || []).map((band) => (band ? band[1] : 0));
   const largest = Math.max(...sums, ...usual, 1), y = (value) => inner.height * (1 - value / largest);
-  drawNumbers(svg, inner, largest, y, figure.unit);
+  drawNumbers(svg, inner, largest, y, figure.unit, 1);
   drawDays(svg, inner, figure.first, days, (day) => day * wide);
   (figure.band || []).forEach((band, at) => {
     if (!band) return;
@@ -214,7 +224,7 @@ function bars(place, figure, width) {
   onHover(svg, (left) => {
     const at = figure.x.indexOf(Math.floor((left - MARGIN.left) / wide));
     if (at < 0) return null;
-    const told = figure.series.filter((one) => one.values[at]).map((one) => `${one.name}: ${rounded(one.values[at])}`);
+    const told = figure.series.filter((one) => one.values[at]).map((one) => `${apart(one.name)}: ${rounded(one.values[at])}`);
     const band = figure.band && figure.band[at];
     if (band) told.push(`usual: ${rounded(band[0])} to ${rounded(band[1])}`);
     return [isoDay(figure.first, figure.x[at]), ...(told.length ? told : ["none"])];
@@ -239,7 +249,7 @@ function lines(place, figure, width) {
       const left = MARGIN.left + x(value);
       node(svg, "text", { class: "label", x: left, y: MARGIN.top + inner.height + 15, "text-anchor": "middle" }, rounded(value));
     }
-    node(svg, "text", { class: "label", x: MARGIN.left + inner.width, y: MARGIN.top + inner.height - 6, "text-anchor": "end" }, figure.xTitle);
+    node(svg, "text", { class: "label", x: MARGIN.left + inner.width, y: MARGIN.top + inner.height + 15 + TITLE_HEIGHT, "text-anchor": "end" }, figure.xTitle);
   }
   for (const one of figure.series) {
     let path = "", before = null;
@@ -270,20 +280,25 @@ function lines(place, figure, width) {
     guide.setAttribute("visibility", "visible");
     const title = figure.first ? isoDay(figure.first, figure.x[at]) : `${rounded(figure.x[at])} ${figure.xTitle}`;
     const found = figure.series.filter((one) => one.values[at] !== null);
-    return [title, ...found.map((one) => `${one.name}: ${rounded(one.values[at])} ${figure.unit}`)];
+    return [title, ...found.map((one) => `${apart(one.name)}: ${rounded(one.values[at])} ${figure.unit}`)];
   });
 }
 
 const DRAWN_BY = { heat, bars, lines };
-for (const place of document.querySelectorAll(".plot")) {
+const plots = [...document.querySelectorAll(".plot")].map((place) => {
   const figure = JSON.parse(place.querySelector("script").textContent);
   let drawn = 0;
-  const draw = () => {
-    const width = Math.floor(place.clientWidth);
+  return [place, (width) => {
     if (!width || width === drawn) return;
     drawn = width;
     DRAWN_BY[figure.kind](place, figure, width);
-  };
-  draw();
-  new ResizeObserver(draw).observe(place);
+  }];
+});
+const fit = ([place, draw]) => draw(Math.floor(place.clientWidth));
+for (const plot of plots) {
+  fit(plot);
+  new ResizeObserver(() => fit(plot)).observe(plot[0]);
 }
+// as wide as paper: a wide plot that is shrunk to it has labels that nobody can read
+addEventListener("beforeprint", () => plots.forEach(([, draw]) => draw(PAPER_WIDTH)));
+addEventListener("afterprint", () => plots.forEach(fit));
