@@ -79,7 +79,10 @@ def prepared_by(context: Context) -> Mapping[str, Any]:
     """
     answer = context["ti"].xcom_pull(task_ids=PREPARE)
     if not (isinstance(answer, Mapping) and {"status", "pipeline", "run_id"} <= answer.keys()):
-        problem = f"the task {PREPARE} has left no result (XCom): clear it, so that it runs again"
+        problem = (
+            f"the task {PREPARE} has left no result (XCom): clear it, so that it runs again; if it "
+            "runs on a cluster, Airflow's workers have to reach the lake, where it leaves it"
+        )
         raise AirflowFailException(problem)
     return answer
 

@@ -26,6 +26,7 @@ from strandline.cli.advise import advise
 from strandline.cli.changes import changes
 from strandline.cli.conformance import conformance
 from strandline.cli.days import Since, Until, asked_days
+from strandline.cli.document import document
 from strandline.cli.erase import erase
 from strandline.cli.groups import (
     PLACES,
@@ -111,6 +112,7 @@ _COMMANDS = (
 for command in _COMMANDS:
     app.command()(with_groups(command))
 app.command(hidden=True)(with_groups(views))
+app.command(hidden=True)(document)
 
 
 def _show_version(asked: bool) -> None:
