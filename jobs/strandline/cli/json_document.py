@@ -33,22 +33,27 @@ def write_document(content: Any) -> None:
             Path(place).write_text(text, encoding="utf-8")
     except OSError as error:
         named = f"{JSON_FILE_VARIABLE}={place}"
-        failed = storage_error(named, error) if is_uri(place) else None
+        of_store = storage_error(named, error) if is_uri(place) else None
         problem = f"cannot be written: {error.strerror or error}"
         way_out = "name a file in a folder that can be written"
-        raise failed or InputError(named, problem, way_out) from None
+        raise of_store or InputError(named, problem, way_out) from None
 
 
 def write_failure(error: StrandlineError) -> None:
     """Write an error as JSON, where that can be written."""
+    with suppress(StrandlineError, OSError):  # that it cannot be written is perhaps this very error
+        write_document(failed(error))
+
+
+def failed(error: StrandlineError) -> dict[str, Any]:
+    """The document of an error: its parts, and its exit code."""
     parts = {
         "kind": type(error).__name__,
         "place": error.place,
         "problem": error.problem,
         "way_out": error.way_out,
     }
-    with suppress(StrandlineError, OSError):  # that it cannot be written is perhaps this very error
-        write_document({"error": parts, "exit_code": error.exit_code})
+    return {"error": parts, "exit_code": error.exit_code}
 
 
 def take_document(uri: str) -> Any:

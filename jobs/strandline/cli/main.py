@@ -38,6 +38,7 @@ from strandline.cli.groups import (
     Provenance,
     Repetition,
     RulesOfRun,
+    command_typed,
     with_groups,
 )
 from strandline.cli.incomplete import incomplete
@@ -236,7 +237,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with nullcontext() if os.environ.get(_TRACE) else native_messages.filtered():
             code = app(args=arguments, prog_name="strandline", standalone_mode=False) or 0
         if code == InterruptedByUserError.exit_code:  # of a Ctrl-C, which is no error to Typer
-            raise InterruptedByUserError(_command_typed(arguments))
+            raise InterruptedByUserError(command_typed(arguments))
         sys.exit(code)
     except UsageError as error:
         error.show()
@@ -246,7 +247,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust, too: a user reads one line
-        _fail(_as_strandline_error(error, _command_typed(arguments)), arguments)
+        _fail(_as_strandline_error(error, command_typed(arguments)), arguments)
 
 
 def _as_strandline_error(error: BaseException, place: str) -> StrandlineError:
@@ -264,10 +265,6 @@ def _as_strandline_error(error: BaseException, place: str) -> StrandlineError:
     )
     failed.__cause__ = error
     return failed
-
-
-def _command_typed(arguments: Sequence[str]) -> str:
-    return " ".join(["strandline", *arguments[:2]])
 
 
 def _command_refused(error: UsageError) -> str:
