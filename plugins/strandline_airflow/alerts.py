@@ -39,6 +39,11 @@ _LONGEST = 500
 _log = logging.getLogger(__name__)
 
 
+def failure_callbacks(own: Any) -> list[Any]:
+    """The callbacks of a task's failure: `alert_failure`, and its own one or ones, if any."""
+    return [alert_failure, *(own if isinstance(own, Sequence) else [own] if own else [])]
+
+
 def alert_failure(context: Any) -> None:
     """Send an alarm for a task that has no retries left: Airflow's `on_failure_callback`."""
     task, error = context["task"], context.get("exception")

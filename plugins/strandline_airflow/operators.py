@@ -17,7 +17,7 @@ from strandline.errors import StrandlineError
 from strandline.spec import find_spec
 from strandline.visible import visible
 from strandline_airflow import settings
-from strandline_airflow.alerts import OF_A_RUN, alert_failure, alert_findings
+from strandline_airflow.alerts import OF_A_RUN, alert_findings, failure_callbacks
 from strandline_airflow.announcing import announce
 from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
@@ -80,8 +80,7 @@ class StrandlineJobOperator(BaseOperator):
         submit: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        own = kwargs.pop("on_failure_callback", None) or []
-        callbacks = [alert_failure, *(own if isinstance(own, Sequence) else [own])]
+        callbacks = failure_callbacks(kwargs.pop("on_failure_callback", None))
         super().__init__(on_failure_callback=callbacks, **kwargs)
         self.command = command
         self.application_args = application_args

@@ -232,6 +232,27 @@ def test_a_task_that_has_failed_for_good_sends_its_alert_in_airflow_itself(
     assert "/dags/strandline_daily_flights/runs/" in said["link"]
 
 
+def test_an_approval_that_nobody_gives_is_an_alert_as_every_task_that_fails(alerting, hook):
+    from types import SimpleNamespace
+
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from strandline_airflow import PreviewApprovalOperator
+
+    prepared = {"pipeline": "flights", "status": "prepared", "run_id": "r-1"}
+    context = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: prepared, log_url="")}
+    task = PreviewApprovalOperator(
+        task_id="approval", pipelines=alerting("{on: failed, to: hook}"), on_failure_callback=print
+    )
+    task.render_template_fields(context)
+    error = AirflowFailException("nobody has answered in time; nothing is published")
+    for callback in task.on_failure_callback:
+        callback({**context, "task": task, "exception": error})
+    ((_, _, said),) = hook.got
+    assert (said["event"], said["pipeline"]) == ("failed", "flights")
+    assert "nobody has answered" in said["finding"]
+
+
 def test_a_day_that_is_not_processed_in_time_is_stale():
     from strandline_airflow.watching import with_unprocessed
 
