@@ -22,6 +22,7 @@ from strandline_airflow.announcing import announce
 from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
 from strandline_airflow.metrics import count_run
+from strandline_airflow.processes import started
 from strandline_airflow.requests import Rendered, options_of, requested_range
 from strandline_airflow.runners import Runner, runner_of
 from strandline_airflow.submit import SubmitSpec
@@ -187,13 +188,15 @@ class StrandlineJobOperator(BaseOperator):
         asked = self._arguments()
         if self.pipeline is None or {"--dry-run", "--force"} & {*asked}:
             return None
-        done = subprocess.run(
-            [str(settings.executable()), *self.command.split(), *asked, "--repeat-only"],
-            env={**os.environ, **self._environment(engine)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        program = str(settings.executable())
+        with started(program):
+            done = subprocess.run(
+                [program, *self.command.split(), *asked, "--repeat-only"],
+                env={**os.environ, **self._environment(engine)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def _name_of_pipeline(self) -> str | None:
