@@ -274,6 +274,13 @@ def file_missing(place: str, pipeline: str, error: Exception | None = None) -> I
     )
 
 
+def error_of(pipeline: str, error: Exception) -> StrandlineError:
+    """The error for any exception over a pipeline's tables; a damaged one raises any class."""
+    if isinstance(error, StrandlineError):
+        return error
+    return storage_error(pipeline, error) or StrandlineError(pipeline, problem_of(error))
+
+
 def problem_of(error: BaseException) -> str:
     """The class and the most informative line of any exception."""
     kind, problem = type(error).__name__, telling_line(str(error))

@@ -29,12 +29,19 @@ _OF_FINDING: Mapping[str, Event] = {
     "upstream": "stale",
 }
 """The event of a finding, by the finding's name; of every other finding it is `warning`."""
+_OF_STATUS = ("schedule", "upstream")
+"""The names of findings that no run has, but `strandline status`."""
 OF_A_RUN: tuple[Event, ...] = ("warning", "silent_channel", "stale")
 """The events that the findings of a run decide."""
 _PUBLISHED = "published"
 _LONGEST = 500
 """The longest text of a finding that is sent, in characters."""
 _log = logging.getLogger(__name__)
+
+
+def failure_callbacks(own: Any) -> list[Any]:
+    """The callbacks of a task's failure: `alert_failure`, and its own one or ones, if any."""
+    return [alert_failure, *(own if isinstance(own, Sequence) else [own] if own else [])]
 
 
 def alert_failure(context: Any) -> None:
@@ -58,8 +65,8 @@ def alert_findings(
     """Send an alarm for each new finding of a command's result, once to each receiver.
 
     An Airflow Variable of the pipeline keeps the alarms sent to each receiver. A finding that a
-    later result lacks is removed from it, so that it is sent again when it comes back; an alarm
-    that could not be delivered is sent with the next result.
+    later result checks and lacks is removed from it, so that it is sent again when it comes back;
+    an alarm that could not be delivered is sent with the next result.
 
     Args:
         context: the task's context.
@@ -78,26 +85,35 @@ def alert_findings(
     before: dict[str, list[str]] = Variable.get(variable, default={}, deserialize_json=True)
     after = dict(before)
     for alert in spec.alerts:
-        checked = {event for event in alert.on if event in events}
+        checked: set[str] = {event for event in alert.on if event in events}
         alerted = {*after.get(alert.to, ())}  # two alerts may name one receiver
-        after[alert.to] = sorted(_alerted(alert.to, alarms, checked, alerted, context))
+        current = [alarm for alarm in alarms if alarm.event in checked]
+        kept = _unchecked(alerted, checked, answer)
+        after[alert.to] = sorted(kept | _alerted(alert.to, current, alerted, context))
     if after != before:
         Variable.set(variable, after, serialize_json=True)
 
 
-def _alerted(
-    to: str, alarms: Sequence[Alarm], checked: set[Event], before: set[str], context: Any
-) -> set[str]:
-    """Send a receiver its new alarms; the keys of all alarms it was sent that are still current.
-
-    `alarms` has all current alarms of the `checked` events; earlier alarms of other events are
-    taken to be current.
-    """
-    current = [alarm for alarm in alarms if alarm.event in checked]
+def _alerted(to: str, current: Sequence[Alarm], before: set[str], context: Any) -> set[str]:
+    """Send a receiver its new alarms; the keys of the current alarms that it was sent."""
     new = [alarm for alarm in current if _key(alarm) not in before]
     sent = {_key(alarm) for alarm in new if _send(to, alarm, context)}
-    unchecked = {key for key in before if key.partition("/")[0] not in checked}
-    return unchecked | before & {_key(alarm) for alarm in current} | sent
+    return before & {_key(alarm) for alarm in current} | sent
+
+
+def _unchecked(before: set[str], checked: set[str], answer: Mapping[str, Any]) -> set[str]:
+    """The keys of alarms whose findings may still be there although an answer lacks them.
+
+    A run by hand checks its own range alone, and no run checks whether the next one is missing.
+    """
+    kind = answer.get("kind")  # a status has none
+    if kind not in {None, "advance"}:
+        return before
+    of_others = _OF_STATUS if kind else ()
+    parts = {key: key.partition("/") for key in before}
+    return {
+        key for key, (event, _, name) in parts.items() if event not in checked or name in of_others
+    }
 
 
 def alarms_in(answer: Mapping[str, Any], pipeline: str, link: str) -> list[Alarm]:

@@ -1,4 +1,7 @@
-"""The JSON document of a command, written to a file; the task's log shows the text for people."""
+"""The JSON document of a command, written to a file; the task's log shows the text for people.
+
+A command on another machine writes it into the lake.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 from strandline.cli.answer_file import JSON_FILE_VARIABLE
 
-NO_FILE = {JSON_FILE_VARIABLE: "/dev/null"}
-"""Environment variables of a command on another machine, whose document is not written."""
+
+class Answer(Protocol):
+    """The place to which a command writes its JSON document."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables that name the place to the command."""
+
+    def read(self) -> Any:
+        """The document; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,14 @@ def answer_file() -> Iterator[AnswerFile]:
     """A temporary file for the document of one command."""
     with TemporaryDirectory(prefix="strandline-") as folder:
         yield AnswerFile(Path(folder, "answer.json"))
+
+
+def exit_code_of(answer: Any) -> int | None:
+    """The exit code in a document about an error; None if it has none."""
+    match answer:
+        case {"error": _, "exit_code": int(code)}:
+            return code
+    return None
 
 
 def error_of(answer: Any) -> Mapping[str, str]:

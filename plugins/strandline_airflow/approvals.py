@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -12,20 +13,37 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strandline.visible import number_of
-from strandline_airflow.requests import prepared_by
+from strandline_airflow.alerts import failure_callbacks
+from strandline_airflow.requests import PREPARE, Rendered, prepared_by
 
 
 class PreviewApprovalOperator(ApprovalOperator):
-    """Airflow's approval operator, whose body is the preview of the task `prepare`.
+    """Airflow's approval operator, whose body is the preview of a prepared run.
 
-    It is skipped if the param `approval` is off, or if there is nothing to publish. A rejection
-    skips the downstream tasks. Without an answer in time the task fails without retries.
+    It is skipped if the DAG has the param `approval` and it is off, or if there is nothing to
+    publish. A rejection skips the downstream tasks. Without an answer in time the task fails
+    without retries, with an alert.
+
+    Args:
+        prepare: the id of the task that has prepared the run; in a task group with the group's.
+        pipelines: the folder of the pipeline files; None: from the connection or the environment.
     """
 
+    template_fields: Sequence[str] = ("pipeline", *ApprovalOperator.template_fields)
     ui_color = "#f2ecd8"
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(subject=subject_to_approve, body=preview_to_approve, **kwargs)
+    def __init__(
+        self, *, prepare: str = PREPARE, pipelines: str | Path | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(
+            subject=subject_to_approve(prepare),
+            body=preview_to_approve(prepare),
+            on_failure_callback=failure_callbacks(kwargs.pop("on_failure_callback", None)),
+            **kwargs,
+        )
+        self.prepare = prepare
+        self.pipeline = pipeline_to_approve(prepare)
+        self.pipelines = None if pipelines is None else str(pipelines)
 
     def execute(self, context: Context) -> Any:
         """Ask, and defer until the answer.
@@ -33,9 +51,9 @@ class PreviewApprovalOperator(ApprovalOperator):
         Raises:
             AirflowSkipException: the param `approval` is off, or nothing is prepared.
         """
-        if not context["params"]["approval"]:
+        if not context["params"].get("approval", True):
             raise AirflowSkipException("the param `approval` is off: nobody is asked")
-        if prepared_by(context)["status"] != "prepared":
+        if prepared_by(context, self.prepare)["status"] != "prepared":
             raise AirflowSkipException("nothing is prepared: nobody is asked")
         return super().execute(context)
 
@@ -49,27 +67,40 @@ class PreviewApprovalOperator(ApprovalOperator):
         raise AirflowFailException(f"{problem}; nothing is published")
 
 
-def subject_to_approve(context: Context, **_: object) -> str:
+def pipeline_to_approve(prepare: str = PREPARE) -> Rendered:
+    """The pipeline's name of the run that a task has prepared."""
+    return lambda context, **_: prepared_by(context, prepare)["pipeline"]
+
+
+def subject_to_approve(prepare: str = PREPARE) -> Rendered:
     """One line to approve: the pipeline, its range, and the rows that change, results first."""
-    prepared = prepared_by(context)
-    within, counts = prepared.get("range") or {}, (prepared.get("diff") or {})
-    changes = [
-        f"{number_of(rows, 'row')} of {table}"
-        for table in sorted(counts, key=lambda table: table not in _RESULTS)
-        if (rows := sum(counts[table].values()))
-    ]
-    range_text = f", {within['start']} to {within['end']}" if within else ""
-    return f"Publish {prepared['pipeline']}{range_text}: {', '.join(changes) or 'nothing changes'}?"
+
+    def subject(context: Context, **_: object) -> str:
+        prepared = prepared_by(context, prepare)
+        within, counts = prepared.get("range") or {}, (prepared.get("diff") or {})
+        changes = [
+            f"{number_of(rows, 'row')} of {table}"
+            for table in sorted(counts, key=lambda table: table not in _RESULTS)
+            if (rows := sum(counts[table].values()))
+        ]
+        of_range = f", {within['start']} to {within['end']}" if within else ""
+        what = ", ".join(changes) or "nothing changes"
+        return f"Publish {prepared['pipeline']}{of_range}: {what}?"
+
+    return subject
 
 
-def preview_to_approve(context: Context, **_: object) -> str:
-    """The preview of the prepared run as a markdown block of code."""
-    prepared = prepared_by(context)
-    text = preview_text(prepared)
-    # a block of code, of which nothing inside is markup: its fence is longer than any within
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text}\n{fence}"
+def preview_to_approve(prepare: str = PREPARE) -> Rendered:
+    """The preview of the run that a task has prepared, as a markdown block of code."""
+
+    def body(context: Context, **_: object) -> str:
+        text = preview_text(prepared_by(context, prepare))
+        # a block of code, of which nothing inside is markup: its fence is longer than any within
+        longest = max(map(len, re.findall("`+", text)), default=0)
+        fence = "`" * max(3, longest + 1)
+        return f"{fence}text\n{text}\n{fence}"
+
+    return body
 
 
 def preview_text(answer: Any) -> str:

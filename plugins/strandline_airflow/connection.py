@@ -8,7 +8,6 @@ from airflow.sdk.log import mask_secret
 
 CONNECTION = "strandline_engine"
 """The connection's id; the connection is optional."""
-CONNECTION_TYPE = "strandline"
 
 
 def connection() -> Connection | None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from hashlib import sha256
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.cncf.kubernetes.operators.spark_kubernetes import SparkKubernetesOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
-from strandline_airflow import settings
+from strandline_airflow.answers import exit_code_of
+from strandline_airflow.answers_in_lake import AnswerInLake
 from strandline_airflow.outcomes import failure_of
-from strandline_airflow.processes import PlainProcess
 from strandline_airflow.submit import SparkOnKubernetes, SubmitSpec, as_spark_kubernetes
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ _EXIT_CODE = re.compile(r"exit_?[cC]ode\W+(\d+)")
 class KubernetesRunner:
     """Runs a command by the Kubernetes provider's operator.
 
-    The JSON document of the command stays in the cluster. The result is read from the pipeline's
-    ledger, so the Airflow worker needs access to the lake.
+    The driver leaves its JSON document in the lake, which the Airflow worker has to reach.
     """
 
     def __init__(self, log: Logger, on: SparkOnKubernetes, submit: Mapping[str, Any]) -> None:
@@ -38,28 +37,22 @@ class KubernetesRunner:
 
     def run(self, spec: SubmitSpec, context: Context) -> Any:
         """See Runner."""
-        arguments = as_spark_kubernetes(self._on.seen_from(spec), self._on)
+        answer = AnswerInLake(spec, self._log)
+        there = replace(spec, environment={**spec.environment, **answer.environment})
+        arguments = as_spark_kubernetes(self._on.seen_from(there), self._on)
         self._operator = SparkKubernetesOperator(task_id="submit", **{**arguments, **self._submit})
         try:
             self._operator.execute(context)
         except AirflowException as error:
-            found = _EXIT_CODE.search(str(error))
-            if found is None:
+            found, document = _EXIT_CODE.search(str(error)), answer.read()
+            exit_code = exit_code_of(document) or (int(found[1]) if found else None)
+            if exit_code is None:
                 raise
-            raise failure_of(spec.title, int(found[1]), str(error).splitlines()) from None
-        return self._answer(spec)
+            output = str(error).splitlines()
+            raise failure_of(spec.title, exit_code, output, document) from None
+        return answer.read()
 
     def end(self) -> None:
         """See Runner."""
         if self._operator is not None:
             self._operator.on_kill()
-
-    def _answer(self, spec: SubmitSpec) -> Any:
-        """The run in the ledger; None if it is not there."""
-        pipeline = spec.arguments[len(spec.title.split()) - 1]
-        asked = [str(settings.executable()), "runs", "list", pipeline, "--json"]
-        done = PlainProcess().run(asked, spec.environment, self._log)
-        shared = sha256(spec.run_id.encode()).hexdigest()[:10]
-        listed = [] if done.exit_code else done.answer
-        runs = [run for run in listed if run["run_id"].startswith(shared)]
-        return {"pipeline": pipeline, **runs[0]} if runs else None

@@ -17,11 +17,12 @@ from strandline.errors import StrandlineError
 from strandline.spec import find_spec
 from strandline.visible import visible
 from strandline_airflow import settings
-from strandline_airflow.alerts import OF_A_RUN, alert_failure, alert_findings
+from strandline_airflow.alerts import OF_A_RUN, alert_findings, failure_callbacks
 from strandline_airflow.announcing import announce
 from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
 from strandline_airflow.metrics import count_run
+from strandline_airflow.processes import started
 from strandline_airflow.requests import Rendered, options_of, requested_range
 from strandline_airflow.runners import Runner, runner_of
 from strandline_airflow.submit import SubmitSpec
@@ -80,8 +81,7 @@ class StrandlineJobOperator(BaseOperator):
         submit: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        own = kwargs.pop("on_failure_callback", None) or []
-        callbacks = [alert_failure, *(own if isinstance(own, Sequence) else [own])]
+        callbacks = failure_callbacks(kwargs.pop("on_failure_callback", None))
         super().__init__(on_failure_callback=callbacks, **kwargs)
         self.command = command
         self.application_args = application_args
@@ -188,13 +188,15 @@ class StrandlineJobOperator(BaseOperator):
         asked = self._arguments()
         if self.pipeline is None or {"--dry-run", "--force"} & {*asked}:
             return None
-        done = subprocess.run(
-            [str(settings.executable()), *self.command.split(), *asked, "--repeat-only"],
-            env={**os.environ, **self._environment(engine)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        program = str(settings.executable())
+        with started(program):
+            done = subprocess.run(
+                [program, *self.command.split(), *asked, "--repeat-only"],
+                env={**os.environ, **self._environment(engine)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def _name_of_pipeline(self) -> str | None:

@@ -6,15 +6,17 @@ import os
 import subprocess
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psutil
+from airflow.sdk.exceptions import AirflowFailException
 
 from strandline.visible import visible
 from strandline_airflow.answers import answer_file
+from strandline_airflow.connection import CONNECTION
 
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger
@@ -22,6 +24,21 @@ if TYPE_CHECKING:
 LINES_KEPT = 200
 """The number of last lines of a process's output that are kept for an error message."""
 _GRACE_SECONDS = 3  # Airflow itself waits 5 s before it kills the task
+
+
+@contextmanager
+def started(program: str) -> Iterator[None]:
+    """Starts a program, which an error names.
+
+    Raises:
+        AirflowFailException: it cannot be started; a retry would not mend it.
+    """
+    try:
+        yield
+    except OSError as error:
+        problem = f"the command {program} cannot be started ({error.strerror})"
+        way_out = f"the connection {CONNECTION!r} may name another one as `executable`"
+        raise AirflowFailException(f"{problem}: {way_out}") from None
 
 
 @dataclass(frozen=True)
@@ -60,6 +77,9 @@ class PlainProcess:
             environment: variables in addition to the task's; the log does not show them.
             log: the task's logger.
             secret: text that the log and the output show as `***`.
+
+        Raises:
+            AirflowFailException: it cannot be started.
         """
         with answer_file() as file:
             exit_code, output = self._logged(
@@ -76,15 +96,16 @@ class PlainProcess:
     ) -> tuple[int, list[str]]:
         """Run a command and log its lines; its exit code and last lines."""
         log.info("Running %s", command)
-        self._running = running = subprocess.Popen(
-            command,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="backslashreplace",
-        )
+        with started(command[0]):
+            self._running = running = subprocess.Popen(
+                command,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="backslashreplace",
+            )
         output: deque[str] = deque(maxlen=LINES_KEPT)
         # no `with`: a task that takes too long is unwound from here and ends the process after
         # that, so nothing may wait for it, nor close what it writes to

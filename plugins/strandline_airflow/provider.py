@@ -1,10 +1,13 @@
-"""The description of this package as a provider of Airflow: a connection type."""
+"""The description of this package as a provider of Airflow: a connection type.
+
+Airflow reads it while it is imported itself, so it imports nothing that imports Airflow.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from strandline_airflow.connection import CONNECTION_TYPE
+CONNECTION_TYPE = "strandline"
 
 
 def get_provider_info() -> dict[str, Any]:

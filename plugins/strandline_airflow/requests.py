@@ -26,7 +26,7 @@ from strandline_airflow.ranges import horizon_of, pipeline_of, range_of
 from strandline_airflow.settings import pipelines_folder
 
 PREPARE, APPROVAL = "prepare", "approval"
-"""The ids of the tasks whose XComs other tasks read."""
+"""The ids of the tasks whose XComs other tasks read, unless an operator names others."""
 _BY_ASSET = {"asset_triggered", "asset_materialization"}
 """The types of DAG runs that an asset event, or a user who materializes an asset, triggers."""
 _PREVIEW_ROWS = 100
@@ -52,34 +52,46 @@ def advance_request(pipeline: str) -> Rendered:
     return argv
 
 
-def publish_request(context: Context, **_: object) -> list[str]:
-    """The arguments of `strandline runs publish` for the run of the task `prepare`.
+def publish_request(prepare: str = PREPARE, approval: str = APPROVAL) -> Rendered:
+    """The arguments of `strandline runs publish` for a prepared run.
 
-    Raises:
-        AirflowSkipException: nothing is prepared, since nothing would change.
+    They raise AirflowSkipException where nothing is prepared, since nothing would change.
+
+    Args:
+        prepare: the id of the task that has prepared it.
+        approval: the id of the task that has asked a person, if one was asked.
     """
-    prepared = prepared_by(context)
-    if prepared["status"] != "prepared":
-        raise AirflowSkipException(f"{PREPARE}: {prepared['status']}, nothing to publish")
-    approved = context["ti"].xcom_pull(task_ids=APPROVAL)
-    by = f", approved by {approved['responded_by_user']['name']}" if approved else ""
-    return [
-        prepared["pipeline"],
-        prepared["run_id"],
-        f"--requested-by={_requester(context)}{by}",
-        "--json",
-    ]
+
+    def argv(context: Context, **_: object) -> list[str]:
+        prepared = prepared_by(context, prepare)
+        if prepared["status"] != "prepared":
+            raise AirflowSkipException(f"{prepare}: {prepared['status']}, nothing to publish")
+        person = approver_of(context, approval)
+        by = f", approved by {person}" if person else ""
+        requester = f"--requested-by={_requester(context)}{by}"
+        return [prepared["pipeline"], prepared["run_id"], requester, "--json"]
+
+    return argv
 
 
-def prepared_by(context: Context) -> Mapping[str, Any]:
-    """The JSON document in the XCom of the task `prepare`.
+def approver_of(context: Context, approval: str = APPROVAL) -> str | None:
+    """The name of the person who has approved, by the XCom of a task; None: nobody was asked."""
+    approved = context["ti"].xcom_pull(task_ids=approval)
+    return str(approved["responded_by_user"]["name"]) if approved else None
+
+
+def prepared_by(context: Context, prepare: str = PREPARE) -> Mapping[str, Any]:
+    """The JSON document of a prepared run, in the XCom of the task that has prepared it.
 
     Raises:
         AirflowFailException: there is no XCom, or it lacks the status, pipeline or run's id.
     """
-    answer = context["ti"].xcom_pull(task_ids=PREPARE)
+    answer = context["ti"].xcom_pull(task_ids=prepare)
     if not (isinstance(answer, Mapping) and {"status", "pipeline", "run_id"} <= answer.keys()):
-        problem = f"the task {PREPARE} has left no result (XCom): clear it, so that it runs again"
+        problem = (
+            f"the task {prepare} has left no result (XCom): clear it, so that it runs again; if it "
+            "runs on a cluster, Airflow's workers have to reach the lake, where it leaves it"
+        )
         raise AirflowFailException(problem)
     return answer
 

@@ -28,7 +28,7 @@ MAX_RETRY_DELAY = timedelta(minutes=10)
 
 
 APPROVAL_TIMEOUT = timedelta(days=1)
-"""The longest wait for an approval, during which no other range is reprocessed."""
+"""The longest wait for an approval; other ranges are reprocessed meanwhile."""
 
 
 def lake(given: str | None = None) -> str:

@@ -20,7 +20,8 @@ from airflow.sdk.exceptions import (
 
 from strandline.lake.local import DRIVERS_PYTHON, cluster_settings, local_settings
 from strandline_airflow import settings
-from strandline_airflow.answers import NO_FILE, AnswerFile, answer_file
+from strandline_airflow.answers import Answer, answer_file, exit_code_of
+from strandline_airflow.answers_in_lake import AnswerInLake
 from strandline_airflow.outcomes import failure_of
 from strandline_airflow.processes import LINES_KEPT, end_tree
 from strandline_airflow.submit import SubmitSpec, as_spark_submit
@@ -47,12 +48,16 @@ class SparkSubmitRunner:
         self.operator = _NestedSparkSubmitOperator(
             task_id="submit", is_short=spec.is_short, **{**arguments, **self._submit}
         )
+        hook = self.operator.build_hook()
+        is_elsewhere = hook._connection["deploy_mode"] == "cluster"
         with answer_file() as file:
-            self._submit_and_wait(self.operator.build_hook(file), file, spec, context)
-            return file.read()
+            answer = AnswerInLake(spec, self._log) if is_elsewhere else file
+            hook._env_vars = {**(hook._env_vars or {}), **answer.environment}
+            self._submit_and_wait(hook, answer, spec, context)
+            return answer.read()
 
     def _submit_and_wait(
-        self, hook: SparkSubmitHook, file: AnswerFile, spec: SubmitSpec, context: Context
+        self, hook: SparkSubmitHook, answer: Answer, spec: SubmitSpec, context: Context
     ) -> None:
         """Submit the application, and wait for its end.
 
@@ -63,12 +68,14 @@ class SparkSubmitRunner:
             # unwrapped as by Airflow's task runner: else Airflow warns of a nested operator
             inspect.unwrap(SparkSubmitOperator.execute)(self.operator, context)
         except AirflowException:
-            exit_code = hook._submit_sp.returncode if hook._submit_sp else None
+            document = answer.read()
+            of_submit = hook._submit_sp.returncode if hook._submit_sp else None
+            exit_code = exit_code_of(document) or of_submit
             if not exit_code:
                 raise
             # From None: the provider's own error repeats all that is in the log already.
             output = list(hook._last_submit_log_lines)
-            raise failure_of(spec.title, exit_code, output, file.read()) from None
+            raise failure_of(spec.title, exit_code, output, document) from None
 
     def end(self) -> None:
         """End the Spark application: the JVM and the driver's Python."""
@@ -100,12 +107,8 @@ class _NestedSparkSubmitOperator(SparkSubmitOperator):
         super().__init__(**kwargs)
         self._is_short = is_short
 
-    def build_hook(self, file: AnswerFile) -> SparkSubmitHook:
-        """The provider's hook with Strandline's defaults; the pipeline and the connection win.
-
-        Args:
-            file: the file for the command's JSON document, if the driver runs on this machine.
-        """
+    def build_hook(self) -> SparkSubmitHook:
+        """The provider's hook with Strandline's defaults; the pipeline and the connection win."""
         self._hook = hook = self._get_hook()
         master = str(hook._connection["master"])
         defaults = local_settings(short=self._is_short) if _is_local(master) else cluster_settings()
@@ -113,10 +116,9 @@ class _NestedSparkSubmitOperator(SparkSubmitOperator):
             python = _driver_python()
             defaults |= {DRIVERS_PYTHON: python}
             hook._env_vars = {**_environment_of_driver(python), **(hook._env_vars or {})}
+        if master == "yarn" and not getattr(hook, "_yarn_track_via_rm_api", False):
+            self.durable = False  # only this API finds the application of an earlier try
         hook._conf = {**defaults, **(hook._conf or {})}
-        is_cluster_mode = hook._connection["deploy_mode"] == "cluster"
-        answer = NO_FILE if is_cluster_mode else file.environment
-        hook._env_vars = {**(hook._env_vars or {}), **answer}
         hook._last_submit_log_lines = deque(maxlen=LINES_KEPT)  # it keeps 20 by itself
         return hook
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from strandline_airflow.answers import NO_FILE
-
 DRIVER_MEMORY = "spark.driver.memory"
 _OF_KUBERNETES = {
     "spark.driver.cores": ("driver", "cores"),
@@ -53,6 +51,11 @@ class SubmitSpec:
     def name(self) -> str:
         """The application's name in Spark's UI, such as `strandline-publish`."""
         return f"strandline-{self._words[-1]}"
+
+    @property
+    def first_argument(self) -> str:
+        """The first argument of the command: the pipeline's name."""
+        return self.arguments[len(self._words)]
 
     @property
     def _words(self) -> tuple[str, ...]:
@@ -124,9 +127,8 @@ def as_spark_application(spec: SubmitSpec, on: SparkOnKubernetes) -> dict[str, A
         if name in spec.conf:
             value = spec.conf[name]
             pods[pod][its_field] = value if its_field == "memory" else int(value)
-    environment = {**spec.environment, **NO_FILE}
     pods["driver"]["env"] = [
-        {"name": name, "value": value} for name, value in sorted(environment.items())
+        {"name": name, "value": value} for name, value in sorted(spec.environment.items())
     ]
     return {
         "apiVersion": "sparkoperator.k8s.io/v1beta2",

@@ -86,7 +86,7 @@ def advance(home, monkeypatch):
         Variable, "set", lambda key, value, **_: kept.__setitem__(key, json.dumps(value))
     )
 
-    def advance(folder, answer=None, error=None, arguments=("--to=2013-01-20",)):
+    def advance(folder, answer=None, error=None, arguments=("--to=2013-01-20",), events=None):
         from types import SimpleNamespace
 
         from strandline_airflow.alerts import OF_A_RUN, alert_failure, alert_findings
@@ -99,14 +99,14 @@ def advance(home, monkeypatch):
         if error is not None:
             alert_failure(context)
         else:
-            alert_findings(context, "flights", task, answer, events=OF_A_RUN)
+            alert_findings(context, "flights", task, answer, events=events or OF_A_RUN)
 
     return advance
 
 
-def answer(*findings):
+def answer(*findings, kind="advance"):
     within = {"start": "2013-01-01T00:00:00Z", "end": "2013-01-03T00:00:00Z"}
-    return {"status": "published", "range": within, "findings": list(findings)}
+    return {"status": "published", "kind": kind, "range": within, "findings": list(findings)}
 
 
 def test_a_warning_is_posted_with_pipeline_range_finding_and_link(advance, alerting, hook):
@@ -131,6 +131,20 @@ def test_nobody_is_told_of_a_finding_twice_until_it_is_gone(advance, alerting, h
         "silent_after",
         "max_malformed_share",
     ]
+
+
+def test_a_run_does_not_end_the_findings_that_it_has_not_checked(advance, alerting, hook):
+    folder = alerting(f"{{on: {EVERY_EVENT}, to: hook}}")
+    late = {"name": "schedule", "severity": "warning", "sentence": "nothing is processed"}
+    for found in (
+        {"findings": [late]},  # of the watch
+        answer(WARNING),
+        answer(kind="backfill"),
+        answer(WARNING),
+        {"findings": [late]},
+    ):
+        advance(folder, found, events=("stale",) if "kind" not in found else None)
+    assert [said["name"] for *_, said in hook.got] == ["schedule", "max_malformed_share"]
 
 
 def test_only_the_events_that_an_alert_names_are_sent_to_it(advance, alerting, hook, mail):
@@ -216,6 +230,27 @@ def test_a_task_that_has_failed_for_good_sends_its_alert_in_airflow_itself(
     assert said["event"] == "rejected"
     assert "mend it" in said["finding"]
     assert "/dags/strandline_daily_flights/runs/" in said["link"]
+
+
+def test_an_approval_that_nobody_gives_is_an_alert_as_every_task_that_fails(alerting, hook):
+    from types import SimpleNamespace
+
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from strandline_airflow import PreviewApprovalOperator
+
+    prepared = {"pipeline": "flights", "status": "prepared", "run_id": "r-1"}
+    context = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: prepared, log_url="")}
+    task = PreviewApprovalOperator(
+        task_id="approval", pipelines=alerting("{on: failed, to: hook}"), on_failure_callback=print
+    )
+    task.render_template_fields(context)
+    error = AirflowFailException("nobody has answered in time; nothing is published")
+    for callback in task.on_failure_callback:
+        callback({**context, "task": task, "exception": error})
+    ((_, _, said),) = hook.got
+    assert (said["event"], said["pipeline"]) == ("failed", "flights")
+    assert "nobody has answered" in said["finding"]
 
 
 def test_a_day_that_is_not_processed_in_time_is_stale():

@@ -17,6 +17,8 @@ STALE = {
     "way_out": "",
 }
 
+APPROVED = {"responded_by_user": {"name": "ann"}}
+
 
 @pytest.fixture(autouse=True)
 def no_report(bag, monkeypatch):
@@ -87,6 +89,32 @@ def a_context(answer):
     return {"ti": SimpleNamespace(xcom_pull=lambda *, task_ids: answer.get(task_ids))}
 
 
+def test_in_a_dag_of_ones_own_the_tasks_have_any_ids_and_no_param_says_who_approves(bag, submit):
+    from airflow.sdk import DAG, TaskGroup
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from strandline_airflow import PreviewApprovalOperator, StrandlinePublishOperator
+
+    with DAG("own"), TaskGroup("fix"):
+        ids = {"prepare": "fix.stage"}
+        asks = PreviewApprovalOperator(task_id="ask", **ids)
+        publishes = StrandlinePublishOperator(
+            task_id="publish", pipeline="flights", approval="fix.ask", again=[], **ids
+        )
+    answers = {"fix.stage": prepared(), "fix.ask": APPROVED}
+    said = SimpleNamespace(triggering_user_name="ann", run_type=None)
+    context = {**a_context(answers), "params": {}, "dag_run": said}
+    for task in (asks, publishes):
+        task.render_template_fields(context)
+    assert asks.subject == "Publish flights: nothing changes?"
+    assert publishes.application_args[:2] == ["flights", "r1-1"]
+    assert "approved by ann" in publishes.application_args[2]
+    submit.will_answer({"error": STALE})
+    submit.will_exit_with(2)
+    with pytest.raises(AirflowFailException, match=r"Clear the task fix\.stage with all after it"):
+        publishes.execute(context)
+
+
 def test_what_was_approved_and_is_stale_is_not_published_and_it_is_said_what_to_clear(
     execute, submit
 ):
@@ -94,7 +122,7 @@ def test_what_was_approved_and_is_stale_is_not_published_and_it_is_said_what_to_
 
     submit.will_answer({"error": STALE})
     submit.will_exit_with(2)
-    said = {"prepare": prepared()}
+    said = {"prepare": prepared(), "approval": APPROVED}
     with pytest.raises(
         AirflowFailException, match=r"is out of date(?s:.*)Clear the task prepare with"
     ):
@@ -157,7 +185,7 @@ def test_the_subject_names_pipeline_range_and_size():
         },
     }
     asked = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: prepared)}
-    assert subject_to_approve(asked) == (
+    assert subject_to_approve()(asked) == (
         "Publish flights, 2013-02-01T00:00:00Z to 2013-02-03T00:00:00Z: "
         "1,202 rows of windows, 1 row of quarantine?"
     )

@@ -69,6 +69,16 @@ def test_reading_the_dags_and_the_plugin_loads_little(home):
     assert done.returncode == 0, done.stderr[-2_000:]
 
 
+def test_a_module_of_the_package_may_be_what_imports_airflow_first(home):
+    done = subprocess.run(
+        [sys.executable, "-c", "import strandline_airflow.settings"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+
+
 def test_a_daily_run_covers_the_interval_between_two_ticks_of_the_schedule(bag):
     from airflow.serialization.encoders import coerce_to_core_timetable
 

@@ -170,6 +170,9 @@ HOSTILE = [
     "/pipelines/flights/slot?start=99999-01-01T00:00:00Z&end=99999-01-02T00:00:00Z",
     "/pipelines/flights/slot?start=99999999999999999999999&end=99999999999999999999999",
     "/pipelines/flights/slot?start=2013-01-01T00:00:00Z&end=2013-01-01T12:00:00.001Z",
+    "/pipelines/flights/slot?start=9999-12-31T23:59:59-23:59&end=9999-12-31T23:59:59-23:59",
+    "/pipelines/flights/slot?start=9999-12-31T23:59:59.999Z&end=9999-12-31T23:59:59.999Z",
+    "/pipelines/flights/slot?start=0001-01-01T00:00:00%2B23:59&end=0001-01-01T00:00:00Z",
     "/pipelines/flights/slot?start=2013-01-01T00:00:00&end=2013-01-01T12:00:00",
     "/pipelines/flights/runs/..%2f..%2fsecret",
     "/pipelines/flights/runs/%00",
@@ -461,6 +464,16 @@ def test_one_that_says_something_else_is_an_error_page(get, lake, command):
     answer = get("/pipelines/flights?until=2013-01-07")
     assert answer.status_code == 503
     assert "try again" in answer.text
+
+
+def test_one_that_cannot_be_started_is_an_error_page_that_says_which(get, lake, monkeypatch):
+    said = '{"conn_type": "strandline", "extra": {"executable": "/opt/nowhere/strandline"}}'
+    monkeypatch.setenv("AIRFLOW_CONN_STRANDLINE_ENGINE", said)
+    for path in ("/pipelines/flights?until=2013-01-09", "/reports/flights?since=2013-01-09"):
+        answer = get(path)
+        assert answer.status_code == 503
+        assert "/opt/nowhere/strandline cannot be started" in answer.text
+        assert "strandline_engine" in answer.text
 
 
 def test_one_that_takes_too_long_is_ended(get, lake, command, monkeypatch):

@@ -127,12 +127,11 @@ def test_sail_and_connect_are_plain_processes_whatever_the_connection_submits_by
 
 @pytest.mark.parametrize("said", [None, "/own/python3"])
 def test_a_driver_keeps_its_python_whatever_the_pipeline_says_of_its_workers(
-    bag, monkeypatch, tmp_path, said
+    bag, monkeypatch, said
 ):
     import sys
     from dataclasses import replace
 
-    from strandline_airflow.answers import AnswerFile
     from strandline_airflow.spark_submit import _NestedSparkSubmitOperator
 
     if said:
@@ -144,9 +143,84 @@ def test_a_driver_keeps_its_python_whatever_the_pipeline_says_of_its_workers(
     operator = _NestedSparkSubmitOperator(
         task_id="submit", is_short=False, **as_spark_submit(of_workers)
     )
-    hook = operator.build_hook(AnswerFile(tmp_path))
+    hook = operator.build_hook()
     command = hook._build_spark_submit_command(SPEC.entry_point)
     python = said or sys.executable
     assert f"spark.pyspark.driver.python={python}" in command
     assert "spark.pyspark.python=./environment/bin/python" in command
     assert hook._env["PYSPARK_DRIVER_PYTHON"] == python  # its script looks for Spark with it
+
+
+ANSWER = {"status": "published", "findings": [{"severity": "warning", "sentence": "x"}]}
+REFUSED = {
+    "error": {"kind": "StaleStagingError", "place": "flights", "problem": "is old", "way_out": ""},
+    "exit_code": 2,
+}
+
+
+@pytest.fixture
+def in_lake(tmp_path):
+    """The command over a lake, and a function by which a driver leaves its document there."""
+    from dataclasses import replace
+
+    from strandline.cli.json_document import write_document
+
+    def leave(environment, document):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("STRANDLINE_JSON_FILE", environment["STRANDLINE_JSON_FILE"])
+            write_document(document)
+
+    return replace(SPEC, environment={"STRANDLINE_LAKE": str(tmp_path / "lake")}), leave
+
+
+@pytest.fixture(params=["kubernetes", "spark-submit"])
+def on_a_cluster(request, bag, in_lake, monkeypatch):
+    """Runs the command on a cluster: a driver that leaves a document, and then fails or not."""
+    import logging
+
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+    from airflow.sdk.exceptions import AirflowException
+
+    from strandline_airflow import kubernetes, spark_submit
+
+    (spec, leave), log = in_lake, logging.getLogger("tests")
+
+    def driver(environment, document, error):
+        leave(environment, document)
+        if error:
+            raise AirflowException(error)
+
+    class Operator:
+        def __init__(self, *, template_spec, **_):
+            environment = template_spec["spark"]["spec"]["driver"]["env"]
+            self.environment = {one["name"]: one["value"] for one in environment}
+
+        def execute(self, context):
+            driver(self.environment, *context["driver"])
+
+    said = '{"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}'
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", said)
+    monkeypatch.setattr(kubernetes, "SparkKubernetesOperator", Operator)
+
+    def run(document, error=None):
+        if request.param == "kubernetes":
+            runner = kubernetes.KubernetesRunner(log, ON, {})
+            return runner.run(spec, {"driver": (document, error)})
+        monkeypatch.setattr(
+            SparkSubmitHook, "submit", lambda hook, _: driver(hook._env_vars, document, error)
+        )
+        return spark_submit.SparkSubmitRunner(log, "spark_default", {}).run(spec, {})
+
+    return run
+
+
+def test_a_command_on_a_cluster_gives_its_whole_document_by_the_lake(on_a_cluster, tmp_path):
+    assert on_a_cluster(ANSWER) == ANSWER
+    assert [one for one in (tmp_path / "lake").rglob("*") if one.is_file()] == []
+
+
+def test_a_command_that_fails_on_a_cluster_fails_its_task_as_it_would_here(on_a_cluster):
+    from strandline_airflow.outcomes import StagingIsStaleError
+
+    with pytest.raises(StagingIsStaleError, match=r"exit code 2(?s:.*)is old"):
+        on_a_cluster(REFUSED, "the pod failed")

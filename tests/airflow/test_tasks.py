@@ -278,6 +278,19 @@ def test_a_missing_connection_is_an_error_and_not_the_master_yarn(execute, submi
     assert submit.calls == []
 
 
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+def test_a_command_that_is_not_there_fails_its_task_for_good_and_says_who_names_it(
+    execute, monkeypatch, engine
+):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    said = '{"conn_type": "strandline", "extra": {"executable": "/opt/nowhere/strandline"}}'
+    monkeypatch.setenv("AIRFLOW_CONN_STRANDLINE_ENGINE", said)
+    problem = "/opt/nowhere/strandline cannot be started .*'strandline_engine'"
+    with pytest.raises(AirflowFailException, match=problem):
+        execute("strandline_daily_flights", "advance", {"to": "2013-03-01", "engine": engine})
+
+
 @pytest.mark.parametrize("landed", [True, False], ids=["few rows", "nothing"])
 def test_a_local_spark_gets_the_settings_of_the_command_and_those_of_the_pipeline_win(
     execute, submit, tmp_path, monkeypatch, landed

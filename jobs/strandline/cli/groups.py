@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -48,6 +49,17 @@ if TYPE_CHECKING:
 
 PLACES: dict[str, str | None] = {"pipelines": None, "lake": None}
 """The places given before the command's name."""
+
+
+def command_typed(arguments: Sequence[str]) -> str:
+    """The command and the word after it, without the places that may stand before it."""
+    words = iter(arguments)
+    for word in words:
+        if word.removeprefix("--") in PLACES:
+            next(words, None)
+        elif not word.startswith("-"):
+            return " ".join(["strandline", word, *islice(words, 1)])
+    return "strandline"
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:

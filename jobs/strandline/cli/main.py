@@ -26,6 +26,7 @@ from strandline.cli.advise import advise
 from strandline.cli.changes import changes
 from strandline.cli.conformance import conformance
 from strandline.cli.days import Since, Until, asked_days
+from strandline.cli.document import document
 from strandline.cli.erase import erase
 from strandline.cli.groups import (
     PLACES,
@@ -37,6 +38,7 @@ from strandline.cli.groups import (
     Provenance,
     Repetition,
     RulesOfRun,
+    command_typed,
     with_groups,
 )
 from strandline.cli.incomplete import incomplete
@@ -111,6 +113,7 @@ _COMMANDS = (
 for command in _COMMANDS:
     app.command()(with_groups(command))
 app.command(hidden=True)(with_groups(views))
+app.command(hidden=True)(document)
 
 
 def _show_version(asked: bool) -> None:
@@ -234,7 +237,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with nullcontext() if os.environ.get(_TRACE) else native_messages.filtered():
             code = app(args=arguments, prog_name="strandline", standalone_mode=False) or 0
         if code == InterruptedByUserError.exit_code:  # of a Ctrl-C, which is no error to Typer
-            raise InterruptedByUserError(_command_typed(arguments))
+            raise InterruptedByUserError(command_typed(arguments))
         sys.exit(code)
     except UsageError as error:
         error.show()
@@ -244,7 +247,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust, too: a user reads one line
-        _fail(_as_strandline_error(error, _command_typed(arguments)), arguments)
+        _fail(_as_strandline_error(error, command_typed(arguments)), arguments)
 
 
 def _as_strandline_error(error: BaseException, place: str) -> StrandlineError:
@@ -262,10 +265,6 @@ def _as_strandline_error(error: BaseException, place: str) -> StrandlineError:
     )
     failed.__cause__ = error
     return failed
-
-
-def _command_typed(arguments: Sequence[str]) -> str:
-    return " ".join(["strandline", *arguments[:2]])
 
 
 def _command_refused(error: UsageError) -> str:

@@ -12,9 +12,10 @@ from rich.table import Table
 from strandline.cli import show
 from strandline.cli.console import escape
 from strandline.cli.groups import Places
+from strandline.cli.json_document import failed
 from strandline.cli.options import AsJson
 from strandline.cli.progress import progress
-from strandline.errors import InputError, StrandlineError
+from strandline.errors import InputError, error_of
 from strandline.visible import number_of
 
 if TYPE_CHECKING:
@@ -74,31 +75,35 @@ def maintain(
         done = _maintained(at.spec(pipeline), at.root, retention, dry_run=dry_run)
         show.document(done, as_json=as_json, human=_measured)
         return
-    results, failed = _all_maintained(at, retention, dry_run=dry_run)
+    results = _all_maintained(at, retention, dry_run=dry_run)
     show.document(results, as_json=as_json, human=_all_measured)
-    if failed:
-        raise typer.Exit(failed[0].exit_code)
+    for found in results:
+        if "error" in found:
+            raise typer.Exit(found["exit_code"])
 
 
-def _all_maintained(
-    at: Places, retention: Retention, *, dry_run: bool
-) -> tuple[list[dict[str, Any]], list[StrandlineError]]:
+def _all_maintained(at: Places, retention: Retention, *, dry_run: bool) -> list[dict[str, Any]]:
     """Maintain all pipelines that have run; the error of one does not stop the others."""
-    from strandline.spec import load_spec, require_folder, spec_files  # noqa: PLC0415
+    from strandline.spec import (  # noqa: PLC0415
+        files_by_name,
+        load_spec,
+        only_one,
+        require_folder,
+    )
 
     folder, root = at.folder, at.root
     require_folder(folder)
     results: list[dict[str, Any]] = []
-    failed: list[StrandlineError] = []
-    for path in spec_files(folder):
+    for name, files in files_by_name(folder).items():
         try:
-            spec = load_spec(path)
+            spec = load_spec(only_one(name, files))
             if root.pipeline(spec.pipeline).table("runs") is not None:
                 results.append(_maintained(spec, root, retention, dry_run=dry_run))
-        except StrandlineError as error:
-            show.failure(error, as_json=False)
-            failed.append(error)
-    return results, failed
+        except Exception as error:  # noqa: BLE001 - one pipeline's trouble is not the others'
+            problem = error_of(name, error)
+            show.failure(problem, as_json=False)
+            results.append({"pipeline": name, **failed(problem)})
+    return results
 
 
 def _maintained(
@@ -120,7 +125,8 @@ def _all_measured(results: Sequence[Mapping[str, Any]]) -> None:
     if not results:
         show.out.print("nothing to maintain: no pipeline has run in this lake")
     for found in results:
-        _measured(found)
+        if "error" not in found:  # an error is on stderr
+            _measured(found)
 
 
 def _planned(found: Mapping[str, Any]) -> None:

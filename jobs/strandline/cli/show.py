@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from strandline.cli import days, findings, preview, run_words
-from strandline.cli.answer_file import json_file
+from strandline.cli.answer_file import json_place
 from strandline.cli.console import TextConsole, escape, table
 from strandline.cli.json_document import write_document, write_failure
 from strandline.errors import StrandlineError
@@ -37,7 +37,7 @@ def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> No
     """Print a result, as a JSON document or as text; as text, too, if the document has a file."""
     if as_json:
         write_document(content)
-    if not as_json or json_file() is not None:
+    if not as_json or json_place() is not None:
         human(content)
 
 

@@ -17,9 +17,7 @@ from strandline.errors import (
     AuditFailedError,
     InputError,
     NoRunsError,
-    StrandlineError,
-    problem_of,
-    storage_error,
+    error_of,
 )
 from strandline.model.intervals import instant_of
 
@@ -75,7 +73,7 @@ def status(
             spec = load_spec(only_one(name, files))
             found = status_of(spec, root, **days, now_ms=now_ms, deep=deep)
         except Exception as error:  # noqa: BLE001 - one pipeline's trouble is not the others'
-            problem = _problem(name, error)
+            problem = error_of(name, error)
             has_not_run = isinstance(problem, NoRunsError)  # a line has no room for the way out
             state = f"{problem.place}: {problem.problem}" if has_not_run else str(problem)
             found = {"pipeline": name, "state": state, "processed_up_to": None}
@@ -106,13 +104,6 @@ def _in_lake(lake: Lake) -> set[str]:
     logs = [] if lake.folder is None else lake.folder.glob("*/runs/_delta_log")
     folders = (log.parents[1] for log in logs)  # a landing table may be called runs, too
     return {folder.name for folder in folders if (folder / "timeline" / "_delta_log").is_dir()}
-
-
-def _problem(name: str, error: Exception) -> StrandlineError:
-    """Why the status of a pipeline cannot be read; a damaged table has raised any error."""
-    if isinstance(error, StrandlineError):
-        return error
-    return storage_error(name, error) or StrandlineError(name, problem_of(error))
 
 
 def _code_of(found: Mapping[str, Any]) -> int:

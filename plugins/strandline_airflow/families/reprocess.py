@@ -17,7 +17,6 @@ from strandline_airflow.requests import (
     APPROVAL,
     PREPARE,
     Requests,
-    publish_request,
     requested_engine,
 )
 from strandline_airflow.settings import APPROVAL_TIMEOUT, dag_defaults
@@ -85,11 +84,11 @@ def reprocess_dag(names: Sequence[str], *, folder: Path, lake: str | None = None
         approval = PreviewApprovalOperator(
             task_id=APPROVAL,
             response_timeout=APPROVAL_TIMEOUT,
+            pipelines=folder,
         )
         publish = StrandlinePublishOperator(
             task_id="publish",
             pipeline=requests.pipeline,
-            application_args=publish_request,
             again=requests.backfill(prepare=False),
             conf=requests.spark_conf,
             engine=requested_engine,

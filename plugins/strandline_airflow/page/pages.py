@@ -10,7 +10,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 
-from strandline.model.intervals import instant_of
+from strandline.model.intervals import EVERYTHING, instant_of
 from strandline.spec import PipelineSpec
 from strandline_airflow.catalogue import read_catalogue
 from strandline_airflow.page.access import ReadablePipeline, may_read
@@ -84,7 +84,10 @@ def slot(request: Request, spec: ReadablePipeline, start: _Instant, end: _Instan
     """A slot: its windows, the watermark's crossings, its late records, and its runs."""
     if start.tzinfo is None or end.tzinfo is None:
         raise HTTPException(422, "An instant needs its zone, such as 2013-01-05T06:00:00Z.")
-    found = view("slot", spec, start_ms=instant_of(start), end_ms=instant_of(end))
+    within = instant_of(start), instant_of(end)
+    if not all(at_ms in EVERYTHING for at_ms in within):
+        raise HTTPException(422, "An instant lies in the years 0001 to 9999, in UTC.")
+    found = view("slot", spec, start_ms=within[0], end_ms=within[1])
     return page(request, "slot.html.j2", spec=spec, found=found)
 
 

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from threading import Timer
 from typing import Any
 
+from airflow.sdk.exceptions import AirflowFailException
+
 from strandline_airflow import settings
+from strandline_airflow.processes import started
 
 TIMEOUT_S = 60.0
 """The longest time for an answer, in seconds."""
@@ -30,7 +33,11 @@ class Worker:
         """The answer to a question: `found`, or an `error`."""
         line = json.dumps(question) + "\n"
         for _ in range(2):
-            is_new, process = self._process is None, self._running()
+            is_new = self._process is None
+            try:
+                process = self._running()
+            except AirflowFailException as error:
+                return {"error": ENDED | {"message": f"{question['pipeline']}: {error}"}}
             timer = Timer(TIMEOUT_S, process.kill)
             timer.start()
             try:
@@ -59,14 +66,15 @@ class Worker:
         if self._process is not None and self._started_for != started_for:
             self.end()
         if self._process is None:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                env={**os.environ, **environment},
-            )
+            with started(command[0]):
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    env={**os.environ, **environment},
+                )
             self._started_for = started_for
         return self._process
 

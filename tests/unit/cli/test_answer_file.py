@@ -58,3 +58,19 @@ def test_a_file_that_cannot_be_written_is_an_error_with_its_name(call, tmp_path,
     assert code == 2
     assert "cannot be written" in said
     assert "answer.json" in said
+
+
+def test_a_document_at_a_uri_is_there_for_another_machine_and_is_read_once(
+    call, tmp_path, monkeypatch
+):
+    there, here = tmp_path / "lake/meter/_reports/answers/1.json", tmp_path / "here.json"
+    monkeypatch.setenv("STRANDLINE_JSON_FILE", there.as_uri())
+    code, page, _ = call("status", "nobody", "--json")
+    assert (code, page) == (2, "")
+    written = json.loads(there.read_text())
+    monkeypatch.setenv("STRANDLINE_JSON_FILE", str(here))
+    assert call("document", there.as_uri())[0] == 0
+    assert json.loads(here.read_text()) == written
+    assert not there.exists()
+    code, _, said = call("document", there.as_uri())
+    assert (code, "no command has left a document" in said) == (2, True)

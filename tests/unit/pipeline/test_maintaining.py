@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from shutil import copytree
 from threading import Thread
 from time import sleep
 
@@ -465,8 +466,28 @@ def test_of_all_pipelines_a_broken_one_hinders_no_other(command, tmp_path):
     (tmp_path / "new.yaml").write_text(FILE.replace("pipeline: meter", "pipeline: new"), "utf-8")
     code, out, err = command("--all", "--json")
     assert code == 2
-    assert [one["pipeline"] for one in json.loads(out)] == ["meter"]
+    broken, maintained = json.loads(out)
+    assert (broken["pipeline"], broken["exit_code"]) == ("broken", 2)
+    assert (maintained["pipeline"], "error" in maintained) == ("meter", False)
     assert "broken.yaml" in err
+
+
+def test_of_all_pipelines_one_with_a_damaged_table_hinders_no_other_and_is_named(
+    command, lake, tmp_path
+):
+    (tmp_path / "early.yaml").write_text(
+        FILE.replace("pipeline: meter", "pipeline: early"), "utf-8"
+    )
+    copytree(lake.folder / "meter", lake.folder / "early")
+    first = lake.folder / "early/completeness/_delta_log/00000000000000000001.json"
+    first.write_text("{bad")
+    code, out, err = command("--all", "--json")
+    damaged, maintained = json.loads(out)
+    assert (code, damaged["exit_code"], damaged["error"]["place"]) == (2, 2, "early")
+    assert maintained["pipeline"] == "meter"
+    assert "error early: a table's log is damaged" in err
+    assert "error strandline maintain early: a table" in command("early")[2]
+    assert "meter: maintained" in command("--all")[1]
 
 
 def test_where_no_pipeline_has_run_it_says_so(command, tmp_path):
