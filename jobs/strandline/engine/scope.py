@@ -27,7 +27,7 @@ from strandline.engine.results.aggregates import (
 )
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_days import emissions
-from strandline.model.intervals import TimeRange, day_of, parts_outside
+from strandline.model.intervals import TimeRange, last_day_before, parts_outside
 from strandline.model.lateness import MIN_WATERMARK
 
 
@@ -144,7 +144,7 @@ class Rebuild(ABC):
         return self._watermark_at(self.history.axis.end - 1)
 
     def _watermark_at(self, instant: int) -> int:
-        axis, day = self.history.axis, day_of(self.clock.horizon_ms - 1)
+        axis, day = self.history.axis, last_day_before(self.clock.horizon_ms)
         row = self._emissions([day]).at(probe_at(instant, day, axis, self.spark)).first()
         return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
 

@@ -89,6 +89,11 @@ def day_of(instant_ms: int) -> date:
     return _EPOCH_DAY + timedelta(days=instant_ms // DAY_MS)
 
 
+def last_day_before(end_ms: int) -> date:
+    """The UTC date of the last instant before another one; the first date if there is none."""
+    return day_of(max(end_ms - 1, LEAST_INSTANT_MS))
+
+
 def midnight_of(day: date) -> int:
     """The first instant of a UTC date, in ms."""
     return (day - _EPOCH_DAY).days * DAY_MS
@@ -121,6 +126,14 @@ def start_text_of(within: TimeRange) -> str:
     Said after `from`: `windows from the first to 2024-03-02T00:00:00Z`.
     """
     return "the first" if within.start_ms == LEAST_INSTANT_MS else text_of(within.start_ms)
+
+
+def known_text_of(known_ms: int) -> str:
+    """The instant up to which results are known as people read it; `no midnight` if none are.
+
+    Said after `up to`.
+    """
+    return "no midnight" if known_ms == LEAST_INSTANT_MS else text_of(known_ms)
 
 
 def text_or_none(instant_ms: int | None) -> str | None:

@@ -259,6 +259,21 @@ def test_hours_that_are_taken_back_take_back_what_the_days_made_of_them(spark, t
     assert_told(chain, rows, "4")
 
 
+def test_over_hours_without_a_midnight_days_have_no_result_and_run_none_the_less(spark, tmp_path):
+    hours, no_limit = a_spec(firings=True, watermark__idleness="2h"), {"max_removed_share": 1.0}
+    chain = Chain(spark, tmp_path, hours, quality=no_limit)
+    land(tmp_path, a_week(days=2))
+    first = chain.hours.advance("3")
+    chain.days.advance("3")
+    assert chain.days.rows("windows")
+    revert_run(chain.hours.spec, chain.hours.lake, first.run_id, spark, reason="a mistake")
+    done = chain.days.advance("3")
+    assert (done.status, done.frontier_ms, chain.days.rows("windows")) == ("published", None, [])
+    assert "so there are no results to count: run strandline advance for that" in done.notes[0]
+    assert any("which has them up to no midnight now" in note for note in done.notes)
+    assert not chain.days.advance("3").changed
+
+
 def test_days_fire_early_or_by_the_order_of_hours_run_after_run(spark, tmp_path):
     rows, window = a_week(days=3), {"tumbling": "6h", "offset": "15m"}
     land(tmp_path, rows)

@@ -16,7 +16,7 @@ from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.watermark.by_steps import StepCrossings
 from strandline.engine.watermark.probe_order import ProbeOrder
-from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 
 HOUR_MS = 3_600_000
@@ -81,6 +81,11 @@ def test_thresholds_are_reached_where_all_steps_together_reach_them(past, halves
 def test_the_watermark_at_an_instant_is_that_of_all_steps(past, hours):
     horizon_ms = hours * HOUR_MS
     assert past.kept.watermark_reached(horizon_ms) == past.whole.before(horizon_ms).watermark_ms
+
+
+@given(pasts())
+def test_there_is_no_watermark_at_the_first_instant(past):
+    assert past.kept.watermark_reached(LEAST_INSTANT_MS) == MIN_WATERMARK
 
 
 @given(pasts(), st.sets(st.integers(0, DAYS - 1), min_size=1))

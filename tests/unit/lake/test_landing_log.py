@@ -12,6 +12,8 @@ from strandline.errors import InputError, RetryableError
 from strandline.lake.landing import open_table as opening
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.open_table import NoTableError
+from strandline.lake.ledger.entry import Entry
+from strandline.model.intervals import LEAST_INSTANT_MS
 
 PLACE = "clicks: source.table"
 
@@ -82,3 +84,10 @@ def test_a_store_that_does_not_answer_or_let_read_has_its_own_exit_code(
     with pytest.raises(kind, match=reason) as found:
         opened("s3://bucket/t")
     assert not isinstance(found.value, NoTableError)
+
+
+def test_a_run_that_has_read_nothing_before_the_first_instant_has_read_what_is_there(table):
+    read = Entry("r-1", 1, "published", "advance", landing_version=2)
+    log = opened(table)
+    assert log.has_rows_read_by(read, None, LEAST_INSTANT_MS)
+    assert log.days_with_other_files(read, "a", LEAST_INSTANT_MS) == []

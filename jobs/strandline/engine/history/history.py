@@ -25,7 +25,14 @@ from strandline.engine.watermark.by_steps import ClockCrossings, StepCrossings
 from strandline.engine.watermark.crossings import Crossings
 from strandline.engine.watermark.probe_order import ProbeOrder, probe_order
 from strandline.engine.watermark.retired import with_ends
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.model.intervals import (
+    DAY_MS,
+    EVERYTHING,
+    TimeRange,
+    day_of,
+    last_day_before,
+    midnight_of,
+)
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -118,7 +125,7 @@ class History:
             if axis.first_of(midnight_of(day)) <= last and axis.end_of(day) >= first
         }
         if clock.closes_now:  # as the channels end one by one, it advances to what the others offer
-            rising.add(day_of(clock.horizon_ms - 1))
+            rising.add(last_day_before(clock.horizon_ms))
         return sorted(rising)
 
     def in_probe_order(self, records: DataFrame) -> History:

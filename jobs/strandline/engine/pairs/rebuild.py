@@ -26,7 +26,7 @@ from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     LEAST_INSTANT_MS,
     TimeRange,
-    day_of,
+    last_day_before,
 )
 from strandline.spec.join import SIDES
 
@@ -131,7 +131,7 @@ class PairRebuild:
 
     def final_watermark(self) -> int:
         """The combined watermark of both inputs at the horizon; MIN_WATERMARK: none yet."""
-        axis, day = self.history.axis, day_of(self.clock.horizon_ms - 1)
+        axis, day = self.history.axis, last_day_before(self.clock.horizon_ms)
         spark = self.history.inputs["left"].records.sparkSession
         now = probe_at(axis.never, day, axis, spark)
         return int(self.emitted([day]).at(now).collect()[0][c.WATERMARK])

@@ -29,6 +29,7 @@ from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,
     day_of,
+    last_day_before,
     midnight_before,
     midnight_of,
 )
@@ -105,7 +106,7 @@ class StepCrossings(ByChannels):
 
     def watermark_reached(self, horizon_ms: int) -> int:
         """See `Crossings.watermark_reached`: the watermark itself."""
-        return self.on_days([day_of(horizon_ms - 1)], horizon_ms).watermark_ms
+        return self.on_days([last_day_before(horizon_ms)], horizon_ms).watermark_ms
 
     def days_of_steps(self, horizon_ms: int) -> set[date]:
         """See `Crossings.days_of_steps`."""

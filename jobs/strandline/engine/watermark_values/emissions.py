@@ -19,7 +19,7 @@ from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.expressions import quoted
 from strandline.engine.watermark_values.between_thresholds import first_reaching
-from strandline.model.intervals import day_of
+from strandline.model.intervals import last_day_before
 from strandline.model.lateness import MIN_WATERMARK
 
 CARRIED = -1
@@ -140,7 +140,7 @@ class Emissions:
         if self.at_end is not None:
             return [*self.at_end]
         axis = self.history.axis
-        last_day = F.lit(day_of(self.clock.horizon_ms - 1))
+        last_day = F.lit(last_day_before(self.clock.horizon_ms))
         ends = (F.col(c.SEEN_FROM) == axis.literal(axis.end)) & (F.col(c.ARRIVAL_DAY) == last_day)
         rows = self.rows.where(ends).select(c.RANK, c.CANDIDATE).collect()
         return sorted((int(row[0]), int(row[1])) for row in rows)

@@ -18,7 +18,7 @@ from strandline.lake.landing.open_table import open_table
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import is_whole
-from strandline.model.intervals import day_of
+from strandline.model.intervals import last_day_before
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -157,7 +157,7 @@ class LandingLog:
             step.landing_version,
             step.landing_id,
             days_by=self.day_partition(arrival_date),
-            last_day=None if known_before_ms is None else day_of(known_before_ms - 1),
+            last_day=None if known_before_ms is None else last_day_before(known_before_ms),
         )
 
     def same_rows_since(
@@ -212,7 +212,7 @@ class LandingLog:
         if then is None:
             return []
         files = then._days_of_files(days_by) ^ self._days_of_files(days_by)
-        last_day = day_of(before_ms - 1)
+        last_day = last_day_before(before_ms)
         return sorted({day for _, day in files if day is not None and day <= last_day})
 
     def _days_of_files(self, days_by: str) -> set[tuple[str, date | None]]:

@@ -26,7 +26,7 @@ from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_facts
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges
 from strandline.model.facts_of_two import content_of, id_of_two
-from strandline.model.intervals import DAY_MS, datetime_of, midnight_of, text_of
+from strandline.model.intervals import DAY_MS, datetime_of, known_text_of, midnight_of
 from strandline.spec.chained import ResultsSpec
 
 
@@ -154,7 +154,7 @@ class ResultsLanding(TableLanding):
         known_ms = self.results.horizon_ms
         if as_of_ms is not None and as_of_ms > known_ms:
             upstream = self.spec.upstream.pipeline
-            problem = f"{upstream} is published up to {text_of(known_ms)} alone"
+            problem = f"{upstream} is published up to {known_text_of(known_ms)} alone"
             raise InputError(
                 "--as-of", problem, f"run {upstream} first, or name an earlier instant"
             )

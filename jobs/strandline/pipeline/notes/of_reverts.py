@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import text_of
+from strandline.model.intervals import known_text_of, text_of
 from strandline.pipeline.plan.plan import Plan
 from strandline.spec.pipeline import PipelineSpec
 
@@ -49,7 +49,7 @@ def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Ite
     if known_ms is not None and used_ms is not None and used_ms > horizon_ms:
         yield (
             f"the last run used results of source.pipeline up to {text_of(used_ms)}, which has "
-            f"them up to {text_of(horizon_ms)} now: changes by later results are withdrawn"
+            f"them up to {known_text_of(horizon_ms)} now: changes by later results are withdrawn"
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from strandline.engine.history.history import History
 from strandline.engine.sessions.reach import whole_within
 from strandline.lake.ledger.in_force import OverriddenRange
-from strandline.model.intervals import TimeRange, day_of
+from strandline.model.intervals import TimeRange, last_day_before
 from strandline.pipeline.observe.earlier_runs import LandedBefore
 from strandline.pipeline.request.context import Context
 from strandline.spec.pipeline import PipelineSpec
@@ -19,7 +19,7 @@ def landed_before(ctx: Context, one: OverriddenRange) -> LandedBefore | None:
     if one.landing_version is None or one.horizon_ms is None or log.is_another(one.landing_id):
         return None
     days_by = log.day_partition(ctx.spec.source.arrival_date)
-    last_day = day_of(one.horizon_ms - 1)
+    last_day = last_day_before(one.horizon_ms)
     if log.same_rows_since(one.landing_version, days_by=days_by, last_day=last_day):
         return LandedBefore(log=None)
     before = log.readable_at(one.landing_version)

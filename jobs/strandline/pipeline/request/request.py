@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from strandline.errors import InputError
 from strandline.model.intervals import (
     DAY_MS,
+    LEAST_INSTANT_MS,
     TimeRange,
     day_of,
     midnight_before,
@@ -164,7 +165,12 @@ class Request:
                 f"the day before {text_of(self.not_ready_ms)} is not ready (source.ready_after): "
                 f"this run goes up to {text_of(self.until_ms)}"
             )
-        if self.not_published_ms is not None:
+        if self.not_published_ms is not None and self.until_ms == LEAST_INSTANT_MS:
+            notes.append(
+                "source.pipeline has not published all up to any midnight, so there are no results "
+                "to count: run strandline advance for that pipeline first"
+            )
+        elif self.not_published_ms is not None:
             notes.append(
                 f"source.pipeline has not published all up to {text_of(self.not_published_ms)}: "
                 f"this run goes up to {text_of(self.until_ms)}"
