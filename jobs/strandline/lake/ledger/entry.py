@@ -151,8 +151,8 @@ class Entry:
         accepted_loss: the reason why a run accepts these missing rows; None: it does not.
         touched_from_ms: the start of the oldest slot that the run updates; null: of its range.
         touched_until_ms: the end of the slots that it updates; gaps are listed again up to it.
-        first_open_ms: the start of the first slot after the publication that is not closed, or
-            that has a session which can still change; before it: only of such sessions.
+        first_open_ms: the start of the first slot that is not closed after the publication, or
+            that has a session which can still change.
         first_accepted_ms: the start (for cumulative windows the end) of the first slot that
             accepted a record, after which empty slots are gaps; None: there is none, or the run
             has overridden rules.
@@ -177,8 +177,7 @@ class Entry:
         dates: (step `published`) the dates with changed rows of each table, as ranges; None:
             written by an earlier version of the program.
         complete_ms: the midnight before which all slots are closed, and no further slot can come.
-        acknowledged: (step `acknowledged`) the findings that a person has acknowledged, by their
-            names, each with one sentence.
+        acknowledged: (step `acknowledged`) the acknowledged findings: a sentence for each name.
     """
 
     run_id: str

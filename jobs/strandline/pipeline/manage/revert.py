@@ -251,8 +251,7 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
             ctx.note(replace(first, step="owed", owed=reverted.days_to_recompute))
         entry = publish(ctx, changes, entry)
         ctx.staging.drop()
-    outcome = outcome_of(ctx.spec.pipeline, entry)
-    return replace(outcome, dry_run=ctx.dry_run, preview=preview)
+    return replace(outcome_of(ctx.spec.pipeline, entry), dry_run=ctx.dry_run, preview=preview)
 
 
 def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
