@@ -133,9 +133,17 @@ def test_the_first_gaps_are_shown_and_many_in_a_row_as_one_with_their_number():
     found = Gaps.of(gaps)
     assert [*found.examples[:2]] == [starts[0], starts[3]]
     assert found.examples[2].endswith("(1,100 slots)")
-    assert (found.count, found.shown, found.last) == (1_103, 1_102, starts[1])
+    assert (found.count, found.shown, found.last) == (1_103, 1_102, ends[1])
     assert Gaps.of(gaps[:0]) == Gaps(0)
     assert Gaps.of(gaps, 5_000).count == 5_000  # not all of them are listed
+
+
+def test_a_last_row_of_many_gaps_counts_to_its_end():
+    """It named where the row begins, three weeks before."""
+    starts = pd.Timestamp("2024-03-01", tz="UTC") + pd.to_timedelta([0, 2, 4, 6], unit="h")
+    ends = starts + pd.to_timedelta([1, 1, 1, 500], unit="h")
+    gaps = pd.DataFrame({"slot_start": starts, "slot_end": ends, "slots": [1, 1, 1, 500]})
+    assert str(Gaps.of(gaps)).endswith("; and 500 more, up to 2024-03-22T02:00:00Z")
 
 
 def test_gaps_whose_slots_touch_or_overlap_are_shown_as_one():
@@ -149,7 +157,7 @@ def test_gaps_whose_slots_touch_or_overlap_are_shown_as_one():
         assert first.endswith("(30 slots)")
         assert second.endswith("(2 slots)")
         assert third == starts[32]
-        assert (found.shown, found.last) == (33, starts[33])
+        assert (found.shown, found.last) == (33, starts[33] + pd.Timedelta(length))
 
 
 def test_a_gap_of_cumulative_slots_ends_with_the_longest_of_each_day():

@@ -25,7 +25,7 @@ class Gaps:
         count: the number of slots, including slots that are not listed.
         examples: the first gaps, each a single slot or several slots in a row.
         shown: the number of slots in the examples.
-        last: the start of the last listed gap; None: none is listed.
+        last: the end of the last listed gap; None: none is listed.
     """
 
     count: int
@@ -61,7 +61,7 @@ class Gaps:
             for start, end, many in first.itertuples(index=False)
         ]
         of_listed = int(slots.sum()) if count is None else count
-        return cls(of_listed, examples, int(first["slots"].sum()), in_order["slot_start"].iloc[-1])
+        return cls(of_listed, examples, int(first["slots"].sum()), in_order["slot_end"].max())
 
     def __str__(self) -> str:
         """The gaps, as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00`."""
