@@ -31,7 +31,7 @@ class ReportTables:
         latest: rows as in `channels` up to the last observed day, with the last row of each
             channel; None: `channels` has them.
         source: the state of the source after the last observed day, if channels can go idle.
-        records: the well-formed records of each shown arrival day.
+        records: the well-formed records of each shown arrival day, and of the eight weeks before.
         values: counts of late and of malformed rows by the values of low-cardinality columns:
             `group`, `column`, `value`, `records`; None: not known.
         advice: the last result of the advisor; None: there is none.
