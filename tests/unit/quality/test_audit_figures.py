@@ -13,6 +13,7 @@ from strandline.quality.audit.wording import (
     Gaps,
     RangeFigures,
     of_exception,
+    of_removals,
     of_result,
     shown,
 )
@@ -88,6 +89,20 @@ def of_range(**counts):
 )
 def test_a_late_share_is_shown_so_that_it_differs_from_its_limit(late, accepted, limit, text):
     assert of_range(late=late, accepted=accepted, max_late_share=limit).of_late_share == text
+
+
+@pytest.mark.parametrize(
+    ("removed", "published", "text"),
+    [
+        (3, 4, "3 of 4 published windows go (0.75) > 0.5"),
+        (1, 2, "1 of 2 published windows go (0.5) ≤ 0.5"),
+        (10_001, 20_000, "10,001 of 20,000 published windows go (0.50005) > 0.5"),
+    ],
+)
+def test_a_share_of_removed_windows_is_shown_so_that_it_differs_from_its_limit(
+    removed, published, text
+):
+    assert of_removals(removed, published, 0.5) == text
 
 
 def test_gaps_that_are_not_listed_count_as_well():
