@@ -127,6 +127,7 @@ _DAMAGED_LOG = re.compile(
     "Kernel error: (?:Json error|Arrow error: Parquet error|No table metadata or protocol|"
     ".*found gap)"
 )
+_NO_COMMIT = re.compile("Missing commit file")
 _NOT_WRITABLE = re.compile(
     "Read-only file system|Permission denied|Operation not permitted|Not a directory|"
     "Is a directory|File exists|File name too long|Too many levels of symbolic links"
@@ -188,6 +189,10 @@ def storage_error(
     if _DAMAGED_LOG.search(text):
         problem = f"a table's log is damaged ({telling_line(text)[:_LONGEST]})"
         return InputError(place, problem, "restore the files of its _delta_log from a copy")
+    if _NO_COMMIT.search(text):  # Sail's words, also for a version before the last checkpoint
+        problem = f"a table lacks a commit ({telling_line(text)[:_LONGEST]})"
+        way_out = "run it again, or with --engine spark; else restore its _delta_log from a copy"
+        return InputError(place, problem, way_out)
     if not (of_a_store or is_of_system):
         return None
     if _NOT_WRITABLE.search(text):

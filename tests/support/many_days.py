@@ -70,12 +70,19 @@ def a_lake_of(days: int, spec: PipelineSpec, folder: Path, *, observed: int | No
     return lake
 
 
-def without_files_of_other_days(lake: Lake, pipeline: str, first: date, last: date) -> int:
-    """Take away every data file of another day, so that whoever opens one fails; how many."""
+def without_files_of_other_days(
+    lake: Lake, pipeline: str, first: date, last: date, *, observed: date | None = None
+) -> int:
+    """Take away every data file of another day, so that whoever opens one fails; how many.
+
+    Of the timeline they are left from the day `observed` on.
+    """
     assert lake.folder is not None
     gone = 0
     for file in (lake.folder / pipeline).glob("*/*_date=*/*.parquet"):
-        if not first <= date.fromisoformat(file.parent.name.partition("=")[2]) <= last:
+        is_observed = observed is not None and file.parent.parent.name == "timeline"
+        left_from = observed if is_observed else first
+        if not left_from <= date.fromisoformat(file.parent.name.partition("=")[2]) <= last:
             file.unlink()
             gone += 1
     return gone

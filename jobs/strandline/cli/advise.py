@@ -150,7 +150,8 @@ def _show(advice: Mapping[str, Any]) -> None:
     out.print(
         "lost: depends only on the sum of bound and allowed lateness; the bound decides when a "
         "window is first emitted.\nfinal after: the time from the end of a window until nothing "
-        "changes it any more: half of the windows take at most this long, 95 % at most the next."
+        "changes it any more: of the windows that are the newest of a record, half take at most "
+        "this long, 95 % at most the next."
     )
     for part in _losses_by_part(advice):
         out.print(part)

@@ -28,7 +28,7 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, LEAST_INS
 from strandline.model.watermarks import Candidate
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import EventTime
-from strandline.spec.window import Tumbling
+from strandline.spec.window import Sliding
 
 MOST_CELLS = 4_000_000
 """The largest number of cells on the driver; for a longer history, a shorter range can be given."""
@@ -59,18 +59,19 @@ class Offer:
     def without_bound(self) -> PipelineSpec:
         """The pipeline with bound 0, with the thresholds of the totals on offer.
 
-        Its windows are one unit long, so that one ends wherever a total may put a threshold; the
-        total in force is its allowed lateness.
+        Its windows begin wherever one of the pipeline's may, and end wherever a total may put a
+        threshold, so that all records of a cell have one newest window; the total in force is its
+        allowed lateness.
         """
-        grid = self.grid
-        offset_ms = (grid.offset_ms + grid.size_ms) % self.unit_ms
+        unit_ms, grid = self.unit_ms, self.grid
+        size_ms, offset_ms = unit_ms + grid.size_ms % unit_ms, grid.offset_ms % unit_ms
         plain: dict[str, Any] = {
             "trigger": EventTime(),
             "evictor": None,
             "process": None,
             "returns": {},
         }
-        window = Tumbling.model_construct(tumbling=self.unit_ms, offset=offset_ms)
+        window = Sliding.model_construct(sliding=size_ms, every=unit_ms, offset=offset_ms)
         lateness = {"allowed_lateness": self.spec.total_lateness_ms}
         return self.spec.without_bound.model_copy(update={"window": window} | lateness | plain)
 

@@ -11,6 +11,7 @@ from strategies import Stream
 
 from strandline.engine.loss_curve import Offer, observe_without_bound, reached
 from strandline.engine.losses_by import losses_of
+from strandline.engine.position.grid import Grid
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.loss_curve import LossCurve
 from strandline.reference import Record
@@ -31,13 +32,17 @@ ROWS = rows(
 
 
 def offer_of(stream: Stream, of_range: str) -> Offer:
-    """Every total in ms up to some steps, for all windows or for those in the middle."""
-    grid = Offer(stream.spec, EVERYTHING, 1, (0,)).grid
-    totals = {0, 1, grid.step_ms, 3 * grid.step_ms, stream.spec.total_lateness_ms}
+    """Totals up to some steps, for all windows or for those in the middle.
+
+    The unit divides the step, and not always the size.
+    """
+    step_ms = Grid.of(stream.spec).step_ms
+    unit_ms = next(ms for ms in range(max(step_ms // 3, 1), step_ms + 1) if step_ms % ms == 0)
+    totals = {0, unit_ms, step_ms, 3 * step_ms, stream.spec.total_lateness_ms}
     within, ts_ms = EVERYTHING, sorted(record.ts_ms for record in stream.records)
     if of_range == "a range" and ts_ms:
         within = TimeRange(ts_ms[len(ts_ms) // 3], ts_ms[2 * len(ts_ms) // 3] + 1)
-    return Offer(stream.spec, within, 1, tuple(sorted(totals)))
+    return Offer(stream.spec, within, unit_ms, tuple(sorted(totals)))
 
 
 def in_range(offer: Offer, record: Record) -> bool:

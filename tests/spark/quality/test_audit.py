@@ -362,7 +362,7 @@ def test_a_late_share_that_equals_the_limit_passes(audited):
         # those that are not listed count as well
         (
             *("fail", "critical", 1_000_001),
-            "1,000,001 gaps: 2013-01-05T02:00:00Z; and 1,000,000 more, up to 2013-01-05T02:00:00Z",
+            "1,000,001 gaps: 2013-01-05T02:00:00Z; and 1,000,000 more, up to 2013-01-05T03:00:00Z",
         ),
     ],
 )

@@ -234,3 +234,10 @@ def test_a_damaged_log_of_a_table_is_an_input_error_with_its_way_out(tmp_path, d
     error = storage_error("lake", raised.value)
     assert isinstance(error, InputError)
     assert "log is damaged" in str(error) and "_delta_log" in str(error)
+
+
+def test_a_commit_that_is_missing_on_sail_is_not_the_fault_of_an_expression():
+    said = "Missing commit file: expected final version 0, replay reached -1"
+    message = str(storage_error("meter", RuntimeError(f"External error: {said}")))
+    assert message.startswith("meter: a table lacks a commit (External error: Missing commit file")
+    assert "--engine spark" in message

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from cells import axis_of, history_by_record, instant_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from meter import a_meter
 from spec_strategies import any_watermarks, cumulative_windows, sliding_windows, windows
 from strategies import Stream, streams
 
 from strandline.engine.loss_curve import Offer, reached
-from strandline.engine.position.grid import WIDEST_MS
+from strandline.engine.position.grid import WIDEST_MS, Grid
 from strandline.model.intervals import EVERYTHING
 from strandline.model.loss_curve import LossCurve, curve_of, totals_on_offer, unit_of
 from strandline.reference import replay
@@ -83,6 +85,17 @@ def test_sets_of_thresholds_lose_just_what_records_one_by_one_do(stream):
     )
     assert axis_of(stream) == history.axis
     assert curve_of(totals, kept_from) == expected
+
+
+@given(st.integers(1, 40), st.integers(0, 100), st.integers(-50, 50), st.integers(-200, 200))
+def test_records_that_are_observed_as_one_have_one_newest_window(units, more_ms, offset_ms, ts_ms):
+    """A size that is no multiple of the unit ends its windows elsewhere than it begins them."""
+    window = {"sliding": f"{7 * units + more_ms}ms", "every": f"{7 * units}ms"}
+    window["offset"] = f"{offset_ms % (7 * units)}ms"
+    offer = Offer(a_meter(window), EVERYTHING, 7, (0,))
+    panes, near = Grid.of(offer.without_bound), np.arange(ts_ms, ts_ms + 8)
+    newest = dict(zip(panes.panes_of(near), offer.grid.newest_starts(near), strict=True))
+    assert [newest[pane] for pane in panes.panes_of(near)] == [*offer.grid.newest_starts(near)]
 
 
 def test_the_smallest_setting_keeps_the_share_and_the_one_below_does_not():

@@ -26,10 +26,13 @@ from strandline.pipeline.views.status import status_of
 
 @pytest.fixture(scope="module")
 def year(tmp_path_factory):
-    """A lake of 400 days of which only the files of the last 90 are left."""
-    lake = a_lake_of(400, SPEC, tmp_path_factory.mktemp("year"))
-    gone = without_files_of_other_days(lake, "meter", day(310), day(399))
-    assert gone == 4 * 310
+    """A lake of 400 days of which only the files of the last 90 are left.
+
+    Of the timeline also those of the eight weeks before, by which a number of records is usual.
+    """
+    lake, compared = a_lake_of(400, SPEC, tmp_path_factory.mktemp("year")), day(310 - 56)
+    gone = without_files_of_other_days(lake, "meter", day(310), day(399), observed=compared)
+    assert gone == 4 * 310 - 56
     return lake
 
 

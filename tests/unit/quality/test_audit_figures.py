@@ -13,6 +13,7 @@ from strandline.quality.audit.wording import (
     Gaps,
     RangeFigures,
     of_exception,
+    of_removals,
     of_result,
     shown,
 )
@@ -90,6 +91,20 @@ def test_a_late_share_is_shown_so_that_it_differs_from_its_limit(late, accepted,
     assert of_range(late=late, accepted=accepted, max_late_share=limit).of_late_share == text
 
 
+@pytest.mark.parametrize(
+    ("removed", "published", "text"),
+    [
+        (3, 4, "3 of 4 published windows go (0.75) > 0.5"),
+        (1, 2, "1 of 2 published windows go (0.5) ≤ 0.5"),
+        (10_001, 20_000, "10,001 of 20,000 published windows go (0.50005) > 0.5"),
+    ],
+)
+def test_a_share_of_removed_windows_is_shown_so_that_it_differs_from_its_limit(
+    removed, published, text
+):
+    assert of_removals(removed, published, 0.5) == text
+
+
 def test_gaps_that_are_not_listed_count_as_well():
     assert str(Gaps(0)) == "no gap"
     assert str(Gaps(1_000_001)) == "1,000,001 gaps"
@@ -133,9 +148,17 @@ def test_the_first_gaps_are_shown_and_many_in_a_row_as_one_with_their_number():
     found = Gaps.of(gaps)
     assert [*found.examples[:2]] == [starts[0], starts[3]]
     assert found.examples[2].endswith("(1,100 slots)")
-    assert (found.count, found.shown, found.last) == (1_103, 1_102, starts[1])
+    assert (found.count, found.shown, found.last) == (1_103, 1_102, ends[1])
     assert Gaps.of(gaps[:0]) == Gaps(0)
     assert Gaps.of(gaps, 5_000).count == 5_000  # not all of them are listed
+
+
+def test_a_last_row_of_many_gaps_counts_to_its_end():
+    """It named where the row begins, three weeks before."""
+    starts = pd.Timestamp("2024-03-01", tz="UTC") + pd.to_timedelta([0, 2, 4, 6], unit="h")
+    ends = starts + pd.to_timedelta([1, 1, 1, 500], unit="h")
+    gaps = pd.DataFrame({"slot_start": starts, "slot_end": ends, "slots": [1, 1, 1, 500]})
+    assert str(Gaps.of(gaps)).endswith("; and 500 more, up to 2024-03-22T02:00:00Z")
 
 
 def test_gaps_whose_slots_touch_or_overlap_are_shown_as_one():
@@ -149,7 +172,7 @@ def test_gaps_whose_slots_touch_or_overlap_are_shown_as_one():
         assert first.endswith("(30 slots)")
         assert second.endswith("(2 slots)")
         assert third == starts[32]
-        assert (found.shown, found.last) == (33, starts[33])
+        assert (found.shown, found.last) == (33, starts[33] + pd.Timedelta(length))
 
 
 def test_a_gap_of_cumulative_slots_ends_with_the_longest_of_each_day():

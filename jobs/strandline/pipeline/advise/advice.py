@@ -82,7 +82,7 @@ class Advice:
         keep: the share that a setting shall keep.
         curve: the loss curve of all records at the totals on offer.
         delays: the delay for each total.
-        windows: the number of windows with a record.
+        windows: the number of windows that are the newest of a record; the delays are theirs.
         channels: the channels that lose most records by the setting in force.
         keys: the keys that lose most records by the setting in force.
         days: the days that lose most records by the smallest setting that keeps the share.

@@ -38,7 +38,8 @@ from strandline.pipeline.views.kept_advice import kept_advice
 from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.pipeline.views.values import frequent_values
-from strandline.pipeline.views.watermark import watermark_by
+from strandline.pipeline.views.watermark import evaluated_watermark, watermark_by
+from strandline.quality.findings.volume import first_compared
 from strandline.quality.report.format import instant
 from strandline.quality.report.page import Page, build_report
 from strandline.quality.report.tables import Progress, ReportTables, Shown
@@ -165,12 +166,12 @@ def report_tables(
 ) -> ReportTables:
     """The tables of the report, read with delta-rs and counted while reading.
 
-    Only files of the shown days are opened, and of older days that the channels' watermarks
-    depend on.
+    Only files of the shown days are opened, and of older days that the channels' watermarks, and
+    the usual numbers of records, depend on.
     """
     watermarks = channel_watermarks(spec, store)
     watermark = watermark_by(spec, watermarks, state)
-    closed_ms = closed_up_to(spec, state, watermark)
+    closed_ms = closed_up_to(spec, state, evaluated_watermark(spec, store, state))
     return ReportTables(
         completeness=_completeness(store, days),
         quarantine=_by_reason(store, days),
@@ -194,8 +195,10 @@ def _read(summary: Path) -> dict[str, Any] | None:
 
 
 def _records(store: Store, days: Days) -> dict[date, int]:
-    """The number of well-formed records of each shown arrival day."""
-    found = rows_by_day(TimelineTable.open(store, days.rows_of("timeline")))
+    """The number of well-formed records of each shown arrival day, and of the compared ones."""
+    compared = None if days.since is None else first_compared(days.since)
+    rows = replace(days, since=compared).rows_of("timeline")
+    found = rows_by_day(TimelineTable.open(store, rows))
     return {day: of_day.well_formed for day, of_day in found.items()}
 
 

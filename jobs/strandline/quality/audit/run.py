@@ -130,15 +130,13 @@ def audit_removals(
         run_id: the run's id, which names the validation result.
         audited_at: the time of the validation result; None: now.
     """
-    share = removed / published
-    figures_of_share = f"{removed:,} of {published:,} published windows go ({share:.3g})"
-    limit = f"{'>' if share > max_share else '≤'} {max_share:.3g}"
+    figures = wording.of_removals(removed, published, max_share)
     table = _Table(
         "range",
-        pd.DataFrame([{"removed_share": share}]),
+        pd.DataFrame([{"removed_share": removed / published}]),
         (),
         [own.ExpectRemovedShareToBeAtMost(max_value=max_share)],
-        figures={own.ExpectRemovedShareToBeAtMost: f"{figures_of_share} {limit}"},
+        figures={own.ExpectRemovedShareToBeAtMost: figures},
     )
     return _evaluated([table], run_id, audited_at)[0]
 

@@ -25,7 +25,7 @@ class Gaps:
         count: the number of slots, including slots that are not listed.
         examples: the first gaps, each a single slot or several slots in a row.
         shown: the number of slots in the examples.
-        last: the start of the last listed gap; None: none is listed.
+        last: the end of the last listed gap; None: none is listed.
     """
 
     count: int
@@ -61,7 +61,7 @@ class Gaps:
             for start, end, many in first.itertuples(index=False)
         ]
         of_listed = int(slots.sum()) if count is None else count
-        return cls(of_listed, examples, int(first["slots"].sum()), in_order["slot_start"].iloc[-1])
+        return cls(of_listed, examples, int(first["slots"].sum()), in_order["slot_end"].max())
 
     def __str__(self) -> str:
         """The gaps, as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00`."""
@@ -106,13 +106,9 @@ class RangeFigures:
         share, limit = self.late_share, self.max_late_share
         if share is None or limit is None:
             return "no record in the range"
-        over = share > limit
-        # three digits, or all of them where three would hide which of the two is larger
-        shown, allowed = f"{share:.3g}", f"{limit:.3g}"
-        if over and float(shown) <= float(allowed):
-            shown, allowed = repr(share), repr(limit)
+        of_records, compared = beside_limit(share, limit)
         counts = f"{self.late:,} of {self.accepted + self.late:,}"
-        return f"late share {shown} ({counts}) {'>' if over else '≤'} {allowed}"
+        return f"late share {of_records} ({counts}) {compared}"
 
     @property
     def of_slots(self) -> str:
@@ -121,6 +117,24 @@ class RangeFigures:
         counts = f"{found:,} of {self.slots_expected:,} slots that the day map names"
         missing = [text_of(start_ms) for start_ms in self.slots_missing[:_EXAMPLES]]
         return f"{counts}; missing: {', '.join(missing)}" if missing else counts
+
+
+def beside_limit(share: float, limit: float) -> tuple[str, str]:
+    """A share, and how it compares with a limit: `0.031` and `> 0.02`.
+
+    With three digits, or all of them where three would hide which of the two is larger.
+    """
+    over = share > limit
+    text, allowed = f"{share:.3g}", f"{limit:.3g}"
+    if over and float(text) <= float(allowed):
+        text, allowed = repr(share), repr(limit)
+    return text, f"{'>' if over else '≤'} {allowed}"
+
+
+def of_removals(removed: int, published: int, max_share: float) -> str:
+    """The share of removed windows and its limit, as `3 of 4 published windows go (0.75) > 0.5`."""
+    share, compared = beside_limit(removed / published, max_share)
+    return f"{removed:,} of {published:,} published windows go ({share}) {compared}"
 
 
 def of_books(books: Sequence[Book]) -> str:

@@ -47,7 +47,7 @@ class ReportTables:
         latest: rows as in `channels` up to the last observed day, with the last row of each
             channel; None: `channels` has them.
         progress: how far the pipeline is.
-        records: the well-formed records of each shown arrival day.
+        records: the well-formed records of each shown arrival day, and of the eight weeks before.
         values: counts of late and of malformed rows by the values of low-cardinality columns:
             `group`, `column`, `value`, `records`; None: not known.
         advice: the last result of the advisor; None: there is none.
