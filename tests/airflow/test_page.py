@@ -249,6 +249,7 @@ def test_from_all_pipelines_links_lead_to_a_calendar_a_day_a_slot_and_a_run(get,
     assert "1 of 11 records came too late (9.09 %)" in day
     slot = follow(day, "/slot")
     assert "Runs that touched it" in slot and "1 of 1 in quarantine as late" in slot
+    assert re.search(r'<th scope="col" class="number">(records|late_by_ms)</th>', slot)
     listed = follow(calendar, "/incomplete")
     assert "13 of 20 windows incomplete" in listed
     assert "Steps" in follow(every, "/runs/r-2")

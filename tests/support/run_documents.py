@@ -9,7 +9,7 @@ NOTHING_KNOWN = dict.fromkeys(
         *("started", "start", "end", "horizon", "violations", "diff", "diff_published", "message"),
         *("host", "pid", "program_version", "engine", "engine_version", "books", "audit", "gaps"),
         *("versions", "landing_version", "landing_id", "overrides", "acknowledged"),
-        *("accepted_loss", "requested_by", "reason"),
+        *("accepted_loss", "requested_by", "reason", "reverted_by"),
     )
 )
 

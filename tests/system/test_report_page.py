@@ -244,8 +244,16 @@ def test_on_paper_no_column_is_cut_and_the_plots_are_drawn_for_its_width(shown):
         assert set(paper.script(PLOTS)) == {width - 718}
 
 
-def test_a_year_of_slots_is_a_page_of_less_than_two_megabytes():
-    assert len(the_page("null_arrival").encode()) < 2_000_000
+def test_years_of_slots_are_a_page_of_less_than_two_megabytes():
+    year = a_year("null_arrival").completeness
+    edges = ["slot_start", "slot_end", "closed_at"]
+    years = [
+        year.assign(**{name: year[name] + timedelta(days=366 * number) for name in edges})
+        for number in range(4)
+    ]
+    page = the_page("null_arrival", completeness=pd.concat(years))
+    assert len(page.encode()) < 2_000_000
+    assert "older years are not shown" in page
 
 
 def test_pointing_at_a_slot_shows_its_figures(opened):

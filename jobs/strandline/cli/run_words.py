@@ -35,7 +35,7 @@ def changes(run: Mapping[str, Any]) -> str:
 def state(run: Mapping[str, Any]) -> str:
     """The state of a run; an unfinished run of another host may still be running."""
     if run["status"] != "unknown":
-        return str(run["status"])
+        return str(run["status"]) + (", reverted" if run["reverted_by"] else "")
     return f"running or dead on {escape(run['host'] or 'a host not noted')} since {run['started']}"
 
 

@@ -295,7 +295,8 @@ def test_slots_that_are_missing_or_there_as_a_gap_only_block_and_are_named(audit
     failure = only_failure(audited(slots=slots, slots_expected=named))
     assert failure.expectation == "expect_slots_of_the_range_to_be_present"
     assert failure.figures == (
-        "2 of 4 slots that the day map names; missing: 2013-01-05T02:00:00Z, 2013-01-05T03:00:00Z"
+        "2 of 4 slots in which records were seen; missing: "
+        "2013-01-05T02:00:00Z, 2013-01-05T03:00:00Z"
     )
 
 
@@ -311,7 +312,7 @@ def test_a_run_that_loses_a_slot_on_its_way_publishes_nothing(spark, tmp_path, w
     with (
         patch("strandline.pipeline.rebuild.piece.completeness", all_but_the_first),
         pytest.raises(
-            AuditFailedError, match="slots that the day map names; missing: 2024-03-01T0"
+            AuditFailedError, match="slots in which records were seen; missing: 2024-03-01T0"
         ),
     ):
         line.advance("3")

@@ -51,6 +51,7 @@ def test_the_list_of_runs_says_what_has_changed_and_over_which_windows(
         "end": "2024-03-02T00:00:00Z",
         "diff": {"windows": {"insert": 3, "update": 2, "delete": 0}},
         "diff_published": True,
+        "reverted_by": None,
     }
     show.runs([line | changes])
     assert " ".join(capsys.readouterr().out.split()).endswith(end_of_line)

@@ -13,6 +13,7 @@ from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 from run_documents import a_run
 
+from strandline.cli import show
 from strandline.cli.main import main
 from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.ledger.ledger import Ledger
@@ -91,6 +92,18 @@ def test_the_report_has_the_documents_that_the_commands_print(lake):
     assert {*whole} == {*a_run()}  # the made ones of other tests have the same keys
     assert (found[0]["accepted_loss"], found[0]["closed"]) == ("the sensor is new", True)
     assert status_of(SPEC, lake)["last_run"] == lines[0]
+
+
+def test_a_run_that_was_reverted_says_so_until_the_revert_is(lake, capsys):
+    note(lake, *steps_of("r-3", "published", kind="revert", reverts="r-1"))
+    note(lake, *steps_of("r-2", "published"))
+    by = {one["run_id"]: one["reverted_by"] for one in runs_of(SPEC, lake)}
+    assert by == {"r-1": "r-3", "r-2": None, "r-3": None}
+    assert run_of(SPEC, lake, "r-1")["reverted_by"] == "r-3"
+    show.runs(runs_of(SPEC, lake))
+    assert "published, reverted" in " ".join(capsys.readouterr().out.split())
+    note(lake, *steps_of("r-4", "published", kind="revert", reverts="r-3"))
+    assert run_of(SPEC, lake, "r-1")["reverted_by"] is None
 
 
 def test_a_run_of_several_attempts_is_one_line_and_upkeep_none():

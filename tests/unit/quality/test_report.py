@@ -133,13 +133,24 @@ def page_of(found, spec=None):
     return Page(made.html)
 
 
+def test_a_value_stands_for_itself_whichever_way_it_is_read_and_each_head_names_its_column():
+    found = pd.DataFrame([("late", "city", "القاهرة", 90), ("late", "city", "Oslo", 10)],
+                         columns=["group", "column", "value", "records"])  # fmt: skip
+    made = build_report(replace(tables(), values=found), spec=a_spec(), made_from="").html
+    assert "city = <bdi>القاهرة</bdi>: 90 of 100.</b>" in made
+    assert "<bdi>late</bdi></th>" in made
+    assert re.search(r"<th\b(?! scope)", made) is None
+
+
 def test_of_one_row_it_says_one():
     totals = {"slots": 1, "windows": 1, "quarantine": 1}
     days = {"first_day": "2013-01-05", "last_day": "2013-01-05"}
     made = build_report(
         tables(), spec=a_spec(), made_from="", shown=Shown("2013-01-05", None, totals | days)
     )
-    assert "1 slot, 1 window, 1 record in quarantine." in Page(made.html).text
+    assert (
+        "In all, of 2013-01-05: 1 slot, 1 window, 1 record in quarantine." in Page(made.html).text
+    )
 
 
 def test_the_command_for_other_days_is_one_that_can_be_typed():
@@ -391,7 +402,7 @@ def page_with_watermark(spec):
 
 def test_a_silent_declared_channel_is_named():
     page = page_with_watermark(a_spec(channels=["EWR", "JFK"]))
-    assert "No watermark yet from JFK: a declared channel that has not spoken" in page.text
+    assert "No watermark yet from JFK : a declared channel that has not spoken" in page.text
     assert "none; held by channel JFK, which has never offered one" in page.text
 
 

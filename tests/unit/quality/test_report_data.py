@@ -143,7 +143,7 @@ def test_the_value_that_stands_out_most_comes_first():
         ),
         always=["origin"],
     )
-    assert found.sentence == "dest = HNL: 699 of 843"
+    assert (found.found.column, found.found.values[0].value, found.records) == ("dest", "HNL", 843)
     # all rows have one year, and no letter stands out
     assert [column.column for column in found.columns] == ["dest", "origin"]
     first = found.columns[0]
@@ -154,17 +154,17 @@ def test_the_value_that_stands_out_most_comes_first():
 def test_a_column_that_is_one_value_among_the_late_but_not_among_all_stands_out():
     rows = pd.concat([counted(dest={"HNL": 3}), counted(dest={"LAX": 5}).assign(group="malformed")])
     late, malformed = who(rows)
-    assert late.sentence == "dest = HNL: 3 of 3"
+    assert late.found.values[0].value == "HNL"
     assert malformed.group == "malformed"
 
 
 def test_a_column_that_is_only_listed_always_is_no_find():
     (found,) = who(counted(key={"f": 110, **dict.fromkeys("abcde", 93)}), always=["key"])
-    assert (found.sentence, len(found.columns)) == ("No value stands out", 1)
+    assert (found.found, len(found.columns)) == (None, 1)
     one_of_two = counted(key={"a": 6, "b": 4}, dest={"HNL": 10})
     others = counted(dest={"LAX": 1}).assign(group="malformed")
     late, _ = who(pd.concat([one_of_two, others]), always=["key"])
-    assert late.sentence == "dest = HNL: 10 of 10"
+    assert late.found.values[0].value == "HNL"
 
 
 def test_of_nothing_nobody_stands_out():

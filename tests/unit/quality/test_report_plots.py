@@ -301,6 +301,12 @@ def test_of_many_channels_the_ones_furthest_behind_are_drawn():
     assert found.left_out == 12
 
 
+def test_a_channel_without_a_name_is_told_from_all_records():
+    rows = [("", 0, NEW_YEAR_MS, None), ("EWR", 0, NEW_YEAR_MS, None)]
+    names = list(drawn_lines(rows, "discovered"))
+    assert names == ["(empty)", "EWR", "combined"]
+
+
 def test_no_watermark_at_all_is_no_plot():
     assert watermarks(settled(), a_spec(["EWR", "JFK"])).figure is None
     assert watermarks(settled(("EWR", 0, None, None)), a_spec(["EWR"])).figure is None

@@ -120,6 +120,11 @@ def test_nobody_has_accepted_the_findings_of_a_rejected_run():
     assert line.verdict == "1 critical finding"
 
 
+def test_a_reverted_run_is_not_green():
+    (line,) = run_lines([a_run(reverted_by="later")])
+    assert (line.outcome, line.reverted, line.tone) == ("published", True, "open")
+
+
 def test_a_run_says_on_which_engine_it_was_computed_and_an_old_one_nothing():
     new, old = run_lines([a_run("new", engine="sail", engine_version="0.7.2"), a_run("old")])
     assert (new.engine, old.engine) == ("sail 0.7.2", "")

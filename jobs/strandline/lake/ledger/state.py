@@ -131,6 +131,11 @@ class PipelineState:
         return pairs_taken_back(self.published)
 
     @cached_property
+    def reverted_by(self) -> Mapping[str, str]:
+        """The run of the revert of each reverted run."""
+        return {pair.run.run_id: pair.by.run_id for pair in self.taken_back}
+
+    @cached_property
     def in_force(self) -> Sequence[Entry]:
         """The published steps of runs that were not reverted, without the steps of reverts."""
         taken_back = {pair.run.position for pair in self.taken_back}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from strandline.lake.store.days import Days
@@ -148,7 +149,20 @@ def _by_reason(found: Mapping[str, Rows]) -> dict[str, Any]:
 
 def _rows(found: Rows) -> dict[str, Any]:
     values = [[_value(value) for value in row] for row in found.rows]
-    return {"columns": list(found.columns), "values": values, "total": found.total}
+    numbers = [
+        any(map(_is_number, column)) and all(one is None or _is_number(one) for one in column)
+        for column in zip(*found.rows, strict=True)
+    ]
+    return {
+        "columns": list(found.columns),
+        "numbers": numbers or [False] * len(found.columns),
+        "values": values,
+        "total": found.total,
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def _value(value: Any) -> str | None:

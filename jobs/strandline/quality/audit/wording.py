@@ -112,9 +112,9 @@ class RangeFigures:
 
     @property
     def of_slots(self) -> str:
-        """The slots with a row, as `399 of 400 slots that the day map names; missing: …`."""
+        """The slots with a row, as `399 of 400 slots in which records were seen; missing: …`."""
         found = self.slots_expected - len(self.slots_missing)
-        counts = f"{found:,} of {self.slots_expected:,} slots that the day map names"
+        counts = f"{found:,} of {self.slots_expected:,} slots in which records were seen"
         missing = [text_of(start_ms) for start_ms in self.slots_missing[:_EXAMPLES]]
         return f"{counts}; missing: {', '.join(missing)}" if missing else counts
 

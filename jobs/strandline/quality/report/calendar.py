@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from itertools import accumulate
 from typing import Any
 
 import pandas as pd
@@ -17,6 +18,8 @@ _ROW_MINUTES = (15, 30, 60, 120, 180, 240, 360, 720, 1440)
 _ONE_STRIP_DAYS = 400
 _LEAST_DAYS = 28
 _MOST_STRIPS = 12
+_MOST_CELLS = 21_000
+"""The largest number of cells of a calendar of several strips, to keep the page small."""
 _COUNTS = ("on_time", "late_accepted", "late", "no_window")
 _STATES = ("open", "fired", "closed", "gap")
 
@@ -107,10 +110,13 @@ def _calendar(
         chosen = slots[slots["day"].between(first, last)]
         return _strip(chosen, (first, last), grid, series, f"{what} {name}")
 
+    drawn = [(name, strip(name, *ends)) for name, *ends in strips[:_MOST_STRIPS]]
+    cells = accumulate(len(figure.data["day"]) for _, figure in drawn)
+    fitting = max(sum(many <= _MOST_CELLS for many in cells), 1)
     return Calendar(
-        tuple((name, strip(name, first, last)) for name, first, last in strips[:_MOST_STRIPS]),
+        tuple(drawn[:fitting]),
         shades,
-        max(len(strips) - _MOST_STRIPS, 0),
+        max(len(strips) - fitting, 0),
         bool(slots.duplicated(["day", "row"]).any()),
     )
 

@@ -36,7 +36,8 @@ class RunLine:
 
     Attributes:
         outcome: its state.
-        tone: `good`, `bad`, or `open` while it is neither published, rejected nor failed.
+        tone: `good`, `bad`, or `open` if it is neither published, rejected nor failed, or reverted.
+        reverted: whether another run has reverted it.
         engine: its engine with the version; empty for runs of earlier versions.
         rebuilt: the start and end of its range; empty if it has no window.
         changes: the changed rows of each table; empty if there was no diff.
@@ -47,6 +48,7 @@ class RunLine:
     run_id: str
     outcome: str
     tone: str
+    reverted: bool
     at: str
     kind: str
     rebuilt: tuple[str, ...]
@@ -104,7 +106,8 @@ def _line(run: Mapping[str, Any]) -> RunLine:
     return RunLine(
         run_id=run["run_id"],
         outcome=run["status"],
-        tone=_OUTCOMES.get(run["status"], "open"),
+        tone="open" if run["reverted_by"] else _OUTCOMES.get(run["status"], "open"),
+        reverted=run["reverted_by"] is not None,
         at=instant(_parsed(run["ended"])),
         kind=run["kind"],
         rebuilt=_rebuilt(run["start"], run["end"]),

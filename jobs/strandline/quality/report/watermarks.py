@@ -49,8 +49,9 @@ def watermarks(
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)
     furthest = behind.iloc[-1].sort_values(ascending=False, kind="stable").index[:_MOST_CHANNELS]
+    nameless = "all records" if spec.source.channel is None else "(empty)"
     drawn = [
-        (Series(name_of(str(name), spec) or "all records", f"colour-{number}"), behind[name])
+        (Series(name_of(str(name), spec) or nameless, f"colour-{number}"), behind[name])
         for number, name in enumerate(sorted(furthest, key=str))
     ]
     left_out = len(behind.columns) - len(furthest)

@@ -57,15 +57,9 @@ class Who:
     columns: tuple[Culprits, ...]
 
     @property
-    def sentence(self) -> str:
-        """The value that stands out most as text: `dest = HNL: 699 of 843`."""
-        first = next((column for column in self.columns if column.stands_out), None)
-        if first is None:
-            return "No value stands out"
-        return (
-            f"{first.column} = {first.values[0].value}: {first.values[0].records:,} of "
-            f"{self.records:,}"
-        )
+    def found(self) -> Culprits | None:
+        """The column whose first value stands out most; None: no value stands out."""
+        return next((column for column in self.columns if column.stands_out), None)
 
 
 def who(values: pd.DataFrame, always: Collection[str] = ()) -> tuple[Who, ...]:
