@@ -10,8 +10,7 @@ import typer
 from strandline.cli import findings, show
 from strandline.cli.console import escape
 from strandline.cli.groups import Places
-from strandline.cli.options import AsJson, Pipeline, RequestedBy
-from strandline.errors import InputError
+from strandline.cli.options import AsJson, Pipeline, RequestedBy, require_reason
 from strandline.visible import number_of
 
 
@@ -39,8 +38,7 @@ def acknowledge(
     """
     from strandline.pipeline.manage.acknowledge import acknowledge as write_step  # noqa: PLC0415
 
-    if not reason.strip():
-        raise InputError("--reason", "empty", "give the reason why the data stays as it is")
+    require_reason(reason, "why the data stays as it is")
     found = write_step(
         at.spec(pipeline),
         at.root,

@@ -14,6 +14,7 @@ from strandline.cli.groups import EngineOptions
 from strandline.cli.options import AsJson, Remote, TrustThisMachine
 from strandline.cli.progress import progress
 from strandline.cli.running import SHOWN_AS
+from strandline.errors import InputError
 
 if TYPE_CHECKING:
     from strandline.conformance.run import ConformanceResult
@@ -34,6 +35,10 @@ def conformance(
 ) -> None:
     """Compare an engine with recorded answers of Apache Flink."""
     if engine == "reference":
+        if remote is not None or trust_this_machine:
+            problem = "is no option of the reference, which computes in this process"
+            option = "--trust-this-machine" if remote is None else "--remote"
+            raise InputError(option, problem, "leave it out")
         from strandline.conformance import answer_by_reference, run_conformance  # noqa: PLC0415
 
         result = run_conformance(files, answer_by_reference)

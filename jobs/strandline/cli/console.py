@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import isfinite, isnan
 from typing import Any
 
@@ -27,9 +30,27 @@ _EMPTY_TAG = "[none][/none]"
 class TextConsole(Console):
     """A console that prints no control or format characters but line breaks and its own styles."""
 
+    def on_broken_pipe(self) -> None:
+        """Raise the BrokenPipeError again: rich would end the command, whatever its exit code."""
+        raise  # noqa: PLE0704 - rich calls it in its handler
+
     def render_str(self, text: str, **more: Any) -> Text:
         """A text as it is printed, in a line or in a cell of a table."""
         return super().render_str(visible(text, keep="\n"), **more | {"emoji": False})
+
+
+@contextmanager
+def dropping_unread() -> Iterator[None]:
+    """Drops what is printed once nobody reads it any more, as with `| head -1`.
+
+    A command then ends as it would have, with its own exit code.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # else Python fails as it flushes at its end
 
 
 def escape(text: str, keep: str = "") -> str:

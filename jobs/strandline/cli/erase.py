@@ -10,7 +10,7 @@ import typer
 from strandline.cli import show
 from strandline.cli.console import escape
 from strandline.cli.groups import Places
-from strandline.cli.options import AsJson, Pipeline, RequestedBy
+from strandline.cli.options import AsJson, Pipeline, RequestedBy, require_reason
 from strandline.errors import InputError
 from strandline.visible import number_of
 
@@ -47,8 +47,7 @@ def erase(
     from strandline.pipeline.manage.erase import erase as erase_rows  # noqa: PLC0415
     from strandline.pipeline.manage.erase import erasure_of  # noqa: PLC0415
 
-    if not reason.strip():
-        raise InputError("--reason", "empty", "give the reason for the erasure")
+    require_reason(reason, "for the erasure")
     spec, root = at.spec(pipeline), at.root
     others = _notes_on_other_pipelines(spec, at)
     if dry_run:

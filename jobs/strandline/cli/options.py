@@ -146,6 +146,16 @@ def not_empty(option: str, text: str) -> str:
     return text
 
 
+def require_reason(reason: str, what: str) -> None:
+    """Check that the reason of a command is not blank.
+
+    Raises:
+        InputError: it is; `what` completes "give the reason".
+    """
+    if not reason.strip():
+        raise InputError("--reason", "empty", f"give the reason {what}")
+
+
 def range_of(start: str | None, end: str | None) -> TimeRange:
     """The range of --start and --end, open at an end that is not given.
 

@@ -10,7 +10,14 @@ import typer
 from strandline.cli import show
 from strandline.cli.console import escape
 from strandline.cli.groups import EngineOptions, Places
-from strandline.cli.options import AsJson, DryRun, Pipeline, Reason, RequestedBy
+from strandline.cli.options import (
+    AsJson,
+    DryRun,
+    Pipeline,
+    Reason,
+    RequestedBy,
+    require_reason,
+)
 from strandline.cli.running import application
 from strandline.errors import InputError
 
@@ -81,6 +88,7 @@ def runs_revert(
     at: Places,
 ) -> None:
     """Undo a published run: publish the rows from before it."""
+    require_reason(reason, "for the revert")
     spec, root = at.spec(pipeline), at.root
     from strandline.pipeline.manage.revert import require_revertible, revert_run  # noqa: PLC0415
     from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
@@ -132,6 +140,7 @@ def runs_drop(
     at: Places,
 ) -> None:
     """Abandon an unpublished run; take back what it wrote."""
+    require_reason(reason, "for the drop")
     from strandline.pipeline.publish.abandon import drop_run  # noqa: PLC0415
 
     spec = at.spec(pipeline)

@@ -17,7 +17,7 @@ class _ListedByDefault(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert `list` if no command is given."""
-        if args and args[0] not in {*self.commands, "--help"}:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
             args = ["list", *args]
         return list(super().parse_args(ctx, args))
 

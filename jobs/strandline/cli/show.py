@@ -10,7 +10,7 @@ from rich.table import Table
 
 from strandline.cli import days, findings, preview, run_words
 from strandline.cli.answer_file import json_place
-from strandline.cli.console import TextConsole, escape, table
+from strandline.cli.console import TextConsole, dropping_unread, escape, table
 from strandline.cli.json_document import write_document, write_failure
 from strandline.errors import StrandlineError
 from strandline.model.intervals import EVERYTHING, days_named, text_of
@@ -35,10 +35,11 @@ out, err = _console(stderr=False), _console(stderr=True)
 
 def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> None:
     """Print a result, as a JSON document or as text; as text, too, if the document has a file."""
-    if as_json:
-        write_document(content)
-    if not as_json or json_place() is not None:
-        human(content)
+    with dropping_unread():
+        if as_json:
+            write_document(content)
+        if not as_json or json_place() is not None:
+            human(content)
 
 
 def failure(error: StrandlineError, *, as_json: bool) -> None:
@@ -50,9 +51,8 @@ def failure(error: StrandlineError, *, as_json: bool) -> None:
 
 def outcome(run: Mapping[str, Any]) -> None:
     """Print a run: rows read, records by outcome, changes, and the audit's result."""
-    verb = run["status"].replace("_", " ")
+    verb, facts = run["status"].replace("_", " "), facts_table()
     out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
-    facts = facts_table()
     if within := run["range"]:
         facts.add_row(*run_words.windows(within["start"], within["end"]))
     facts.add_row("data cut-off", str(run["horizon"]))

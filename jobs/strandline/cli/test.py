@@ -53,7 +53,9 @@ def test(
     result = run_test(load_spec(of_pipeline), given)
     if update:
         place.write_text(updated(place, result.windows, result.quarantine), encoding="utf-8")
-        typer.echo(f"written: {escape(str(place))}; read it before you commit it")
+        show.document(
+            {"pipeline": pipeline, "written": str(place)}, as_json=as_json, human=_written
+        )
         return
     found = {
         "pipeline": pipeline,
@@ -66,6 +68,11 @@ def test(
     show.document(found, as_json=as_json, human=lambda _: _show(pipeline, len(given.rows), result))
     if result.differences:
         raise typer.Exit(_FAILED)
+
+
+def _written(found: Mapping[str, Any]) -> None:
+    """Print the place of an updated test file."""
+    show.out.print(f"written: {escape(found['written'])}; read it before you commit it")
 
 
 def _show(pipeline: str, rows: int, result: Result) -> None:

@@ -59,7 +59,7 @@ class Proposal:
                 text, 98, subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
             )
         yield ""
-        yield f"pipeline: {self.name}"
+        yield f"pipeline: {scalar(self.name)}"
         yield ""
 
     def _source(self) -> Iterator[str]:
@@ -137,4 +137,4 @@ def _map(name: str, values: Mapping[str, str], comment: str) -> Iterator[str]:
         return
     yield _line(f"{name}:", comment) if comment else f"{name}:"
     indent = " " * (len(name) - len(name.lstrip()) + 2)
-    yield from (f"{indent}{key}: {scalar(value)}" for key, value in values.items())
+    yield from (f"{indent}{scalar(key)}: {scalar(value)}" for key, value in values.items())

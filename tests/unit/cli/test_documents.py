@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -52,3 +55,27 @@ def test_help_is_no_error(typed, capsys):
         main(typed.split())
     assert not ended.value.code
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("machine", [True, False])
+def test_a_result_that_nobody_reads_to_its_end_is_no_failure(machine):
+    script = (
+        "from strandline.cli import show\n"
+        f"show.document('a', as_json={machine}, human=lambda _: show.out.print('a'))\n"
+        "raise SystemExit(3)"
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (3, b"")
+
+
+@pytest.mark.parametrize("option", ["--remote=sc://x", "--trust-this-machine"])
+def test_the_reference_takes_no_option_of_an_engine(capsys, tmp_path, option):
+    with pytest.raises(SystemExit) as ended:
+        main(["conformance", str(tmp_path), "--engine=reference", option])
+    assert ended.value.code == 2
+    assert f"{option.partition('=')[0]}: is no option of the reference" in capsys.readouterr().err

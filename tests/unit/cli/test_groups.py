@@ -10,6 +10,8 @@ import typer
 from typer.testing import CliRunner
 
 from strandline.cli.groups import with_groups
+from strandline.cli.main import app as strandline
+from strandline.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,19 @@ def test_an_option_of_a_group_without_a_default_is_required(cut):
     assert result.exit_code == 2
     assert "--before" in result.output
     assert calls == []
+
+
+def test_the_help_of_the_runs_names_all_their_commands():
+    for option in ("-h", "--help"):
+        shown = CliRunner().invoke(strandline, ["runs", option]).output
+        assert all(name in shown for name in ("list", "show", "publish", "revert", "drop"))
+
+
+@pytest.mark.parametrize("named", ["runs revert", "runs drop", "erase --where x", "acknowledge"])
+def test_a_reason_that_must_be_given_is_not_blank(named, tmp_path):
+    command, run = named.split(), [] if named.startswith(("erase", "ack")) else ["r-1"]
+    (tmp_path / "flights.yaml").touch()
+    places = [f"--pipelines={tmp_path}", f"--lake={tmp_path}"]
+    words = [*places, *command, "flights", *run, "--reason", " "]
+    with pytest.raises(InputError, match="--reason: empty; give the reason"):
+        CliRunner().invoke(strandline, words, catch_exceptions=False)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from strandline.cli.main import app
 from strandline.errors import InputError
+from strandline.spec import find_spec
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +98,15 @@ def test_two_dates_without_a_name_of_arrival_are_no_arrival():
     text = Path("sales.csv").read_text("utf-8").replace("Exportiert", "Geliefert")
     Path("sales.csv").write_text(text, "utf-8")
     assert init("--from", "sales.csv")["source.arrival_time"]["certainty"] == "TODO"
+
+
+def test_names_that_yaml_reads_as_words_are_written_as_texts():
+    write_months("utf-8")
+    text = Path("sales.csv").read_text("utf-8").replace("Filiale", "no")
+    Path("on.csv").write_text(text, "utf-8")
+    assert init("--from", "on.csv", "--land")["source.key"]["value"] == "no"
+    spec = find_spec(Path("pipelines"), "on")
+    assert [*spec.source.key] == ["no"]
 
 
 def test_a_partition_of_texts_may_be_the_key():

@@ -112,6 +112,15 @@ def test_an_update_writes_what_came_and_then_it_passes(tested):
     assert "reason: late" in written
 
 
+def test_an_update_says_what_it_has_written_as_json_and_literally(tested, tmp_path):
+    other = tmp_path / "p[x]y.yaml"
+    other.write_text(ROWS + EXPECT)
+    code, said, folder = tested(ROWS + EXPECT, "--update", "--json")
+    written = str(folder / "flights.test.yaml")
+    assert (code, json.loads(said)) == (0, {"pipeline": "flights", "written": written})
+    assert f"written: {other}; read it" in tested(ROWS, "--update", "--file", str(other))[1]
+
+
 def test_an_update_loses_no_comment_behind_what_is_expected(tested):
     code, said, folder = tested(ROWS.replace("as_of", EXPECT + "as_of"), "--update")
     assert code == 2
