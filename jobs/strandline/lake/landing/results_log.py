@@ -93,7 +93,7 @@ class ResultsLog(LandingLog):
     def horizon_ms(self) -> int:
         """The instant up to which all results are known.
 
-        It is the midnight `known_until_ms`, or the horizon of a run over all results. A run over a
+        It is the midnight `known_until_ms`, or the horizon of a run over all records. A run over a
         part of them may have a later horizon, which counts for this part only.
         """
         dates = sorted(str(day)[:10] for day in self.files.get("partition.window_date", ()))
@@ -149,8 +149,9 @@ class ResultsLog(LandingLog):
 def known_over(state: PipelineState, results: TimeRange) -> int | None:
     """The horizon as of which all results of a range are published; None if there is none.
 
-    It is the horizon of the newest run over the whole range, or of a later run over a part of it if
-    that is earlier. Reverted runs do not count.
+    It is the horizon of the newest run over all records that is over the whole range, or of a later
+    run over a part of it if that is earlier. A run that leaves windows out does not tell what has
+    fired by its horizon. Reverted runs do not count.
     """
     known_ms = END_OF_INSTANTS_MS
     for run in reversed(state.published_into(results)):
@@ -158,6 +159,7 @@ def known_over(state: PipelineState, results: TimeRange) -> int | None:
         if within is None or run.horizon_ms is None:
             continue
         known_ms = min(known_ms, run.horizon_ms)
-        if within.start_ms <= results.start_ms and results.end_ms <= within.end_ms:
+        is_whole = within.start_ms <= results.start_ms and results.end_ms <= within.end_ms
+        if is_whole and run.completes_ms is not None:
             return known_ms
     return None
