@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from lakes import Line, a_record, a_spec, a_week, at, few_at_once, land
+from lakes import Line, a_record, a_spec, a_week, at, few_at_once, instant, land, ms
 from replayed import (
     assert_books_balance,
     assert_nothing_written,
@@ -78,6 +78,24 @@ def test_only_all_windows_that_share_records_can_be_closed(day_by_day, tmp_path)
     line.backfill("5 15:00", "6", as_of="6", close=True)
     assert {row["state"] for row in line.rows("windows")} == {"closed"}
     assert_books_balance(line)
+
+
+def test_windows_that_would_be_open_longer_now_close_with_those_that_were_closed(spark, tmp_path):
+    """Rows of a channel have gone: to older windows, which share records, the watermark is late."""
+    line = Line(spark, tmp_path, a_spec(window={"sliding": "12h", "every": "4h"}))
+    hours = ("1 12:00", "2 06:00", "2 22:00", "3 12:00")
+    rows = [a_record(hour, hour, channel) for hour in hours for channel in "ab"]
+    land(tmp_path, rows)
+    line.advance("3")
+    line.backfill("2 12:00", "3", as_of="3", close=True)
+    gone = [row for row in rows if (row["source"], row["happened_at"].hour) != ("b", 22)]
+    land(tmp_path, [*gone, a_record("3 00:10", "2 18:00", "a", position=1)])
+    done = line.advance("4", accept_loss="the device was never there", allow_removals=True)
+    assert done.status == "published"
+    (late,) = line.rows("quarantine")
+    assert (late["reason"], late["happened_at"].hour) == ("late", 18)
+    closed_at = {ms(slot["slot_start"]): slot["closed_at"] for slot in line.rows("completeness")}
+    assert closed_at[instant("2 08:00")] == closed_at[instant("2 12:00")]
 
 
 def test_a_late_record_whose_older_windows_begin_before_the_range_has_slots_for_them(

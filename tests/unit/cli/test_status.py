@@ -12,6 +12,7 @@ from socket import gethostname
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from joined import COGROUP, JOIN
 from many_days import a_lake_of
 from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
@@ -19,9 +20,12 @@ from meter import HALF_DAYS_FILE as FILE
 from strandline.cli.main import main
 from strandline.errors import RetryableError
 from strandline.lake.ledger.ledger import Driver, Entry, Ledger
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.request.driver import INTERRUPTED
+from strandline.pipeline.views.findings import start_to_come
+from strandline.spec import parse_spec
 
 
 @pytest.fixture
@@ -200,6 +204,27 @@ def test_a_clock_that_starts_behind_all_that_is_processed_is_no_ok_and_no_waterm
     assert "watermark        none" in "\n".join(rest)
     note(lake, "r-3", "published", horizon_ms=start_ms + 1)
     assert "the job's clock" not in status("meter")[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "emits", "waits"),
+    [
+        (COGROUP, ({"every": "1m"}, {"every": "5m"}), True),
+        (COGROUP, ({"every": "1m"}, "per_record"), False),
+        (JOIN, ({"every": "1m"}, "per_record"), True),
+        (JOIN, ("per_record", "per_record"), False),
+    ],
+    ids=["cogroup by ticks", "cogroup by records", "join by ticks", "join by records"],
+)
+def test_the_watermark_of_two_sources_waits_for_the_clock_too(content, emits, waits):
+    by_records = {"strategy": "bounded_out_of_orderness", "bound": "1h"}
+    sources = {
+        name: side | {"watermark": by_records | {"emit": emit}}
+        for (name, side), emit in zip(content["sources"].items(), emits, strict=True)
+    }
+    spec = parse_spec(content | {"sources": sources}, origin="both.yaml")
+    run = Entry("r-1", 1, "published", "advance", horizon_ms=5, clock_start_ms=9)
+    assert start_to_come(spec, PipelineState.of([run])) == (9 if waits else None)
 
 
 def test_a_day_to_recompute_is_left_to_the_next_run_only_where_no_rows_are_missing(lake, status):

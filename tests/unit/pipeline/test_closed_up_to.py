@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from joined import JOIN
 from meter import a_meter
 
 from strandline.lake.ledger.ledger import Entry
@@ -15,7 +16,7 @@ from strandline.model.intervals import HOUR_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import is_window_late
 from strandline.pipeline.views.closed import closed_up_to, first_accepting
 from strandline.quality.report.held_back_by import HeldBack
-from strandline.spec import PipelineSpec
+from strandline.spec import PipelineSpec, parse_spec
 
 
 def with_lateness(spec: PipelineSpec, lateness_ms: int) -> PipelineSpec:
@@ -70,6 +71,14 @@ def test_a_range_closed_by_hand_is_closed_whatever_the_watermark():
 def test_without_a_watermark_of_its_own_or_with_all_slots_closed_it_goes_by_the_published_slots():
     assert closed_up_to(HOURS, state_of(TEN), None) == TEN
     assert closed_up_to(HOURS, state_of(None), watermark_at(TEN)) is None
+
+
+@pytest.mark.parametrize(("ahead_ms", "closed"), [(-1, TEN - HOUR_MS), (0, TEN), (1, TEN)])
+def test_of_an_interval_join_it_is_the_slot_of_the_watermark(ahead_ms, closed):
+    """A record at the watermark itself is not late."""
+    pairs = parse_spec(JOIN, origin="near.yaml")
+    assert pairs.quality.session_slot == HOUR_MS
+    assert closed_up_to(pairs, state_of(TEN), watermark_at(TEN + ahead_ms)) == closed
 
 
 @pytest.mark.parametrize("kind", WINDOWS)

@@ -122,6 +122,19 @@ def test_windows_that_have_no_record_yet_are_not_open_longer_than_newer_ones_eit
         planned(50, 70, 200, entries, reopen=True)
 
 
+def test_windows_that_are_open_longer_by_now_close_with_the_newer_ones_that_were_closed():
+    """A rebuild refuses nothing: rows have gone since, or rules were edited."""
+    closed_once = [of_ms(20, 40, 150, closed=True)]
+    by_now = (Closure(TimeRange(0, 40), 150),)
+    assert planned(10, 40, 200, closed_once, keeps_closed=True).clock.closures == by_now
+    assert planned(-20, 0, 200, closed_once, keeps_closed=True).clock.closures == by_now
+    before = of_ms(-20, 10, 120, closed=True)
+    found = planned(10, 40, 200, [before, *closed_once], keeps_closed=True).clock.closures
+    assert found == (Closure(TimeRange(-20, 10), 120), Closure(TimeRange(10, 40), 150))
+    at_once = [of_ms(0, 40, 150, closed=True)]
+    assert planned(10, 40, 200, at_once, keeps_closed=True).clock.closures == by_now
+
+
 def test_where_no_older_window_has_a_record_all_of_them_are_closed_too():
     whole = TimeRange(LEAST_INSTANT_MS, 40)
     assert planned(-20, 40, 150, close=True).scope.windows == whole

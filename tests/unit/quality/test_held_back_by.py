@@ -6,7 +6,7 @@ from datetime import date
 
 import pandas as pd
 import pytest
-from joined import COGROUP
+from joined import COGROUP, JOIN
 from meter import a_meter
 
 from strandline.engine.idleness.state import Channel, SourceState
@@ -58,14 +58,14 @@ def test_a_declared_channel_that_has_never_spoken_holds_everything():
     assert held_back_by(days(("a", 5, DAY, None)), spec(channels="discovered")).held_by == "a"
 
 
-def a_join(**sides):
+def a_join(content=COGROUP, **sides):
     """Two sources by their channels: a tuple of them, or how they are told otherwise."""
     bounded = {"strategy": "bounded_out_of_orderness", "bound": "1h", "emit": "per_record"}
     sources = {
-        name: COGROUP["sources"][name] | {"watermark": bounded} | changed
+        name: content["sources"][name] | {"watermark": bounded} | changed
         for name, changed in sides.items()
     }
-    return parse_spec(COGROUP | {"sources": sources}, origin="both.yaml")
+    return parse_spec(content | {"sources": sources}, origin="both.yaml")
 
 
 def test_of_two_sources_each_waits_for_its_own_channels():
@@ -76,11 +76,13 @@ def test_of_two_sources_each_waits_for_its_own_channels():
     assert held_back_by(days(("left/1", 5, DAY, None)), mixed).watermark_ms is None
 
 
-def test_a_source_that_discovers_its_channels_and_has_none_holds_everything():
-    discovered = a_join(left={"channels": "discovered"}, right={"channels": "discovered"})
-    assert held_back_by(days(("left/1", 5, DAY, None)), discovered).held_by == "right"
+def test_a_source_that_discovers_its_channels_and_has_none_holds_an_interval_join_alone():
+    discovered = {"left": {"channels": "discovered"}, "right": {"channels": "discovered"}}
+    only_left = days(("left/1", 5, DAY, None))
+    assert held_back_by(only_left, a_join(JOIN, **discovered)).held_by == "right"
+    assert held_back_by(only_left, a_join(COGROUP, **discovered)).watermark_ms == DAY
     both = days(("left/1", 5, DAY, None), ("right/9", 5, DAY - HOUR_MS, None))
-    assert held_back_by(both, discovered).held_by == "right/9"
+    assert held_back_by(both, a_join(JOIN, **discovered)).held_by == "right/9"
 
 
 def test_a_side_without_channels_is_named_as_a_side():

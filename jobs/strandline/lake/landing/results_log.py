@@ -150,8 +150,8 @@ def known_over(state: PipelineState, results: TimeRange) -> int | None:
     """The horizon as of which all results of a range are published; None if there is none.
 
     It is the horizon of the newest run over all records that is over the whole range, or of a later
-    run over a part of it if that is earlier. Windows outside the range of another run may fire before
-    its horizon, and are not published. Reverted runs do not count.
+    run over a part of it if that is earlier. A run that leaves windows out does not tell what has
+    fired by its horizon. Reverted runs do not count.
     """
     known_ms = END_OF_INSTANTS_MS
     for run in reversed(state.published_into(results)):

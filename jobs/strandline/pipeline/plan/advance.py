@@ -23,7 +23,7 @@ from strandline.model.intervals import (
 )
 from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.plan.closures import closures_around, stay_closed
+from strandline.pipeline.plan.closures import closed_in_order, stay_closed
 from strandline.pipeline.plan.kept import Kept, Reached, reached_by
 from strandline.pipeline.plan.plan import Plan, outside_by_other_rules
 from strandline.pipeline.request.request import Request
@@ -143,7 +143,8 @@ def _clock(earlier: EarlierRuns, history: History, mended: TimeRange, until_ms: 
         until_ms: M.
     """
     horizon_ms = earlier.horizon_over(mended, until_ms)
-    return Clock(horizon_ms, tuple(closures_around(earlier.state, history, mended)))
+    closures = closed_in_order(earlier.state, history, mended, horizon_ms)
+    return Clock(horizon_ms, tuple(closures))
 
 
 def _slots_of_published_late(

@@ -24,7 +24,7 @@ from strandline.model.intervals import (
 )
 from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.plan.closures import closures_around, stay_closed
+from strandline.pipeline.plan.closures import closed_in_order, closures_around, stay_closed
 from strandline.pipeline.plan.plan import Plan, asked_of, outside_by_other_rules
 from strandline.pipeline.request.request import Request
 
@@ -45,7 +45,10 @@ def plan_backfill(
     within = asked_of(request, history.spec)
     if request.close:
         within = _with_windows_before(within, history)
-    in_force = closures_around(earlier.state, history, within)
+    if request.keeps_closed:
+        in_force = closed_in_order(earlier.state, history, within, horizon_ms)
+    else:
+        in_force = closures_around(earlier.state, history, within)
     closures = [closure for closure in in_force if closure.windows.overlaps(within)]
     if not (request.reopen or request.keeps_closed):
         _require_closed_at(horizon_ms, closures)

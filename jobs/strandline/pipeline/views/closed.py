@@ -8,6 +8,7 @@ from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import PAIRS
 from strandline.spec.window import Session
 
 _SHORTEST_GAP_MS = 1
@@ -45,6 +46,8 @@ def first_accepting(spec: PipelineSpec, watermark_ms: int) -> int:
     longest_ms = grid.size_ms
     if isinstance(spec.window, Session):
         longest_ms = gap_of(spec) or _SHORTEST_GAP_MS
+    if spec.result == PAIRS:  # a record is late by itself
+        longest_ms = _SHORTEST_GAP_MS
     first_ms = watermark_ms - spec.allowed_lateness - longest_ms + 2
     behind_ms = (first_ms - grid.offset_ms) % grid.span_ms
     if isinstance(spec.window, Session):  # one can begin in the middle of a slot

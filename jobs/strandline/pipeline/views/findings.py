@@ -15,6 +15,7 @@ from strandline.pipeline.views.audited import findings_of_audits
 from strandline.quality.findings.check import Finding, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import PAIRS
 from strandline.visible import number_of
 
 _DID_NOT_END = {
@@ -100,17 +101,22 @@ def _rejected_last(state: PipelineState) -> Entry | None:
 def start_to_come(spec: PipelineSpec, state: PipelineState) -> int | None:
     """The start of the job's clock, if it lies after the last published horizon; None: it does not.
 
-    No watermark is emitted before it, whatever has arrived. Two inputs, and results, have clocks of
-    their own.
+    No watermark is emitted before it, whatever has arrived. Results have the clock of the other
+    pipeline.
     """
-    has_own_clock = not spec.has_two_sources and spec.reads_results_of is None
-    if not (has_own_clock and spec.watermark.emission_interval_ms):
+    if spec.reads_results_of is not None or not _emits_by_ticks_alone(spec):
         return None
     start_ms, published = state.clock_start_ms, state.published
     horizon_ms = published[-1].horizon_ms if published else None
     if start_ms is None or horizon_ms is None or start_ms < horizon_ms:
         return None
     return start_ms
+
+
+def _emits_by_ticks_alone(spec: PipelineSpec) -> bool:
+    """Whether no watermark is emitted before the first tick; an interval join waits for both."""
+    by_ticks = [bool(side.watermark.emission_interval_ms) for side in spec.sides.values()]
+    return any(by_ticks) if spec.result == PAIRS else all(by_ticks)
 
 
 def _of_refusals(refused: Sequence[str]) -> Iterator[Finding]:

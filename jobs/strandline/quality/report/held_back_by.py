@@ -12,6 +12,7 @@ from strandline.model.intervals import DAY_MS, midnight_of, text_of, text_or_non
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.figures import duration
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import PAIRS
 from strandline.spec.pipeline import channel_of
 
 
@@ -107,7 +108,8 @@ def _of_one_channel(rows: pd.DataFrame) -> HeldBack:
 def silent_channels(spec: PipelineSpec, with_watermark: Collection[str]) -> tuple[str, ...]:
     """The channels that hold the watermark back because they have no watermark yet.
 
-    Of two sources, a side that discovers its channels and has none is listed by the side's name.
+    Of an interval join, a side that discovers its channels and has none is listed by the side's
+    name; behind one valve for both sides, channels that nobody knows hold nothing back.
 
     Args:
         spec: the pipeline.
@@ -119,8 +121,8 @@ def silent_channels(spec: PipelineSpec, with_watermark: Collection[str]) -> tupl
             continue
         if side.source.declared_channels is None:
             prefix = channel_of(name, "")
-            is_silent = name and not any(one.startswith(prefix) for one in with_watermark)
-            silent += [name] * bool(is_silent)
+            if spec.result == PAIRS and not any(one.startswith(prefix) for one in with_watermark):
+                silent.append(name)
         else:
             of_side = (channel_of(name, one) for one in side.source.declared_channels)
             silent += [one for one in of_side if one not in with_watermark]
