@@ -145,7 +145,7 @@ def result_of(
         return {name: _column(name, row[name], kind) for name, kind in returns.items()}
     except ProcessError as error:
         raise ProcessError(_in_one_line(f"{place}{error}")) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"{place}{type(error).__name__}: {error}{_line_of(error)}"
         raise ProcessError(_in_one_line(message)) from error
 
@@ -258,7 +258,7 @@ def function_of(files: Mapping[str, str], name: str) -> Function:
         sys.meta_path[:] = [_Files(top, files, digest), *others]
     try:
         function: Function = getattr(importlib.import_module(module_name), function_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"{RAISED_BY}{module_name} cannot be imported: {type(error).__name__}: {error}"
         raise ProcessError(_in_one_line(message + _line_of(error))) from error
     return function

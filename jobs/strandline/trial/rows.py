@@ -9,15 +9,17 @@ from typing import Any
 
 from strandline.errors import InputError
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, day_of
+from strandline.model.windows import TimeWindow, TumblingWindows
 from strandline.reference.duplicates import without_duplicates
 from strandline.reference.records import Record
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Delta
 from strandline.spec.watermark import CandidateExpression, Punctuated
+from strandline.spec.window import GridWindow, Session
 from strandline.trial.conditions import Row
 from strandline.trial.expressions import evaluator
-from strandline.trial.values import EPOCH, MS, ThrownError, as_time, to_time
+from strandline.trial.values import EPOCH, MS, ThrownError, as_time, kind_of, to_time
 
 _DUPLICATE = "duplicate"
 
@@ -73,7 +75,7 @@ class _Reader:
         self._spec = spec
         source, watermark = spec.source, spec.watermark
         trigger, evictor = spec.fires_by, spec.evicts_by
-        texts: dict[str, str | None] = {
+        texts = {
             "source.arrival_time": source.arrival_time,
             "source.event_time": source.event_time,
             "source.channel": source.channel,
@@ -89,10 +91,10 @@ class _Reader:
             "evictor.of": evictor.of if isinstance(evictor, DeltaEvictor) else None,
             **{f"source.key.{name}": text for name, text in source.key.items()},
         }
+        self._texts = {place: text for place, text in texts.items() if text is not None}
         self._evaluators = {
             place: evaluator(text, f"{spec.pipeline}: {place}")
-            for place, text in texts.items()
-            if text is not None
+            for place, text in self._texts.items()
         }
 
     def _value(self, place: str, row: Row) -> Any:
@@ -100,9 +102,28 @@ class _Reader:
         evaluate = self._evaluators.get(place)
         return None if evaluate is None else evaluate(row)
 
-    def _number(self, place: str, row: Row) -> float | None:
+    def _compared(self, place: str, row: Row) -> float | None:
+        """The number that a trigger or an evictor compares; None: it compares none."""
+        if place not in self._evaluators:
+            return None
         value = self._value(place, row)
-        return None if value is None else float(value)
+        if value is None:
+            problem = f"{self._texts[place]} is null for a record"
+            raise self._error(place, problem, "leave such records out, or give a default")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._error(place, f"is {kind_of(value)}", "give a number")
+        return float(value)
+
+    def _gap_ms(self, row: Row) -> int | None:
+        """The gap after a record, in ms; None: null, or there is none."""
+        place = "window.session"
+        value = self._value(place, row)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise self._error(place, f"is {kind_of(value)}", "give a whole number of milliseconds")
+        return value
+
+    def _error(self, place: str, problem: str, way_out: str) -> InputError:
+        return InputError(f"{self._spec.pipeline}: {place}", problem, way_out)
 
     def read(self, number: int, row: Row) -> Record | str | None:
         """A row as a record; the reason if it is malformed; None if it does not meet `where`."""
@@ -116,7 +137,7 @@ class _Reader:
             "channel": value("source.channel", row),
             "key": tuple(value(f"source.key.{name}", row) for name in spec.source.key),
             "sequence": value("source.sequence", row),
-            "gap_ms": value("window.session", row),
+            "gap_ms": self._gap_ms(row),
         }
         is_given = spec.arrival_is_event_time or given is not None
         reason = next(self._reasons(row, arrival, ts, fields, is_given=is_given), None)
@@ -130,8 +151,8 @@ class _Reader:
             channel="" if channel is None else str(channel),
             marker=value("watermark.marker", row) is True,
             candidate_ms=self._time_ms("watermark.candidate", row),
-            trigger_value=self._number("trigger.of", row),
-            evictor_value=self._number("evictor.of", row),
+            trigger_value=self._compared("trigger.of", row),
+            evictor_value=self._compared("evictor.of", row),
             payload=row,
             **fields,
         )
@@ -140,11 +161,9 @@ class _Reader:
         """A time in whole ms; None for null, or for a text that is not a time."""
         found = self._value(place, row)
         if isinstance(found, bool | int | float):
-            raise InputError(
-                f"{self._spec.pipeline}: {place}",
-                f"{found!r} is a number, and a time belongs there",
-                "write timestamp_millis(column), timestamp_seconds(column) or …micros(column)",
-            )
+            problem = f"{found!r} is a number, and a time belongs there"
+            way_out = "write timestamp_millis(column), timestamp_seconds(column) or …micros(column)"
+            raise self._error(place, problem, way_out)
         if isinstance(found, str):
             try:
                 found = to_time(found)
@@ -185,8 +204,19 @@ class _Reader:
         gap = fields["gap_ms"]
         if self._spec.window.gap_of_record is not None and (gap is None or gap <= 0):
             yield "invalid"
-        if not LEAST_INSTANT_MS <= ts < END_OF_INSTANTS_MS:
+        if not self._lies_in_the_years(ts, gap):
             yield "event_time_out_of_range"
+
+    def _lies_in_the_years(self, ts: int, gap_ms: int | None) -> bool:
+        """Whether an event time and all of its windows lie in the years 0001 to 9999."""
+        window, windows = self._spec.window, [TimeWindow(ts, ts)]
+        if isinstance(window, Session):
+            windows.append(TimeWindow(ts, ts + (window.gap_ms or gap_ms or 0)))
+            windows += TumblingWindows(self._spec.quality.session_slot).windows_of(ts)
+        elif isinstance(window, GridWindow):
+            windows += window.assigner.windows_of(ts)
+        starts, ends = (one.start_ms for one in windows), (one.end_ms for one in windows)
+        return min(starts) >= LEAST_INSTANT_MS and max(ends) < END_OF_INSTANTS_MS
 
     def _reasons_of_channel(self, channel: Any, arrival: int) -> Iterator[str]:
         source = self._spec.source

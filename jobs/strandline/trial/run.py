@@ -9,7 +9,12 @@ from datetime import date, datetime
 from typing import Any
 
 from strandline.errors import InputError
-from strandline.model.intervals import datetime_of, midnight_before
+from strandline.model.intervals import (
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    datetime_of,
+    midnight_before,
+)
 from strandline.reference.replay import replay
 from strandline.reference.tables import Tables, WindowRow
 from strandline.spec.pipeline import PipelineSpec
@@ -112,8 +117,8 @@ def _window(
 ) -> dict[str, Any]:
     members = [record.payload for record in row.members]
     found: dict[str, Any] = {
-        "window_start": datetime_of(row.window.start_ms),
-        "window_end": datetime_of(row.window.end_ms),
+        "window_start": datetime_of(max(row.window.start_ms, LEAST_INSTANT_MS)),
+        "window_end": datetime_of(min(row.window.end_ms, END_OF_INSTANTS_MS - 1)),
         **dict(zip(spec.source.key, row.key, strict=True)),
     }
     for name, of in contents.items():

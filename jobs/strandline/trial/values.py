@@ -31,16 +31,22 @@ def _of_one_type(a: Any, b: Any) -> tuple[Any, Any]:
     """Two values as Spark compares them: a text is cast to a time or a number."""
     if isinstance(a, str) != isinstance(b, str):
         text, other = (a, b) if isinstance(a, str) else (b, a)
-        read = cast_to(text, _kind_of(other), is_try=False)
+        read = cast_to(text, kind_of(other), is_try=False)
         return (read, other) if isinstance(a, str) else (other, read)
     if isinstance(a, datetime) != isinstance(b, datetime):
         return as_time(a), as_time(b)
     return a, b
 
 
-def _kind_of(value: Any) -> str:
-    kinds = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", datetime: "TIMESTAMP", date: "DATE"}
-    return kinds[type(value)]
+_KINDS = {
+    **{bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "STRING"},
+    **{datetime: "TIMESTAMP", date: "DATE", timedelta: "INTERVAL"},
+}
+
+
+def kind_of(value: Any) -> str:
+    """The SQL type of a value."""
+    return _KINDS[type(value)]
 
 
 def as_time(value: Any) -> datetime:

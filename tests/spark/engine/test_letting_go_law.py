@@ -12,6 +12,7 @@ from edge_streams import a_stream
 from engine_under_test import Engine, each, firings_of, windows_of
 from law_streams import ON_A_GRID, SESSIONS, drawn_stream, rows
 
+from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, TimeRange
@@ -150,6 +151,15 @@ def test_windows_of_all_time_that_would_fire_ever_so_often_are_refused_unless_pu
     answer = Engine.on(session, stream).answer()
     assert [row["ids"] for row in answer.firings] == [[0, 1], [2]]
     agree(stream, answer, reference(stream))
+
+
+def test_a_window_of_all_time_that_an_earlier_run_has_ended_fires_at_times_once_reopened(session):
+    stream = fires_often(purging=True)
+    engine, ended = Engine.on(session, stream), Closure(EVERYTHING, stream.horizon_ms)
+    with pytest.raises(InputError, match="let the input go on"):
+        engine.rebuild(clock=Clock(ended.at_ms, (ended,))).windows()
+    with pytest.raises(InputError, match="earlier run has ended the input; give backfill --reopen"):
+        engine.rebuild(clock=Clock(ended.at_ms + 1, (ended,))).windows()
 
 
 IN_CELLS = rows(window=ON_A_GRID, how=("early", "early, purging"), emit=("per_record", "7ms"))[::2]

@@ -118,6 +118,7 @@ def test_several_rows_are_told_as_an_array_of_structs():
         ("return 7", "returned int, and not a list of dicts or a pyarrow Table"),
         ("return records['y']", "KeyError: "),
         ("raise ValueError('no\\nway')", "ValueError: no way (speeds.py, line 2)"),
+        ("raise SystemExit(3)", "SystemExit: 3 (speeds.py, line 2)"),
     ],
 )
 def test_what_goes_wrong_in_a_function_names_key_and_window_in_one_line(body, told):
@@ -149,6 +150,8 @@ def test_a_module_that_fails_as_it_is_imported_is_told():
         called({"speeds.py": "import nothing_of_this_name"})
     with pytest.raises(ProcessError, match=r"cannot be imported: AttributeError"):
         called({"speeds.py": "x = 1"})
+    with pytest.raises(ProcessError, match=r"cannot be imported: SystemExit: 3"):
+        called({"speeds.py": "raise SystemExit(3)"})
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,61 @@ def test_without_a_cut_off_all_counts_and_closing_fires_the_last_window(tested):
     assert code == 0, said
 
 
+TIMES = "2024-03-01T10:05:00Z, 2024-03-01T10:10:00Z, a, UA"
+LAST = "9999-12-31T23:30:00Z, 2024-03-01T10:10:00Z, a, UA, 1, 1"
+OF_ALL_TIME = ["{global: {}}\ntrigger: {end_of_input: {}}", "{count: 2}\nfirings: true"]
+HEAD = "rows: |\n  at, arrived, origin, carrier, miles, n\n"
+NONE = "close: true\nexpect: {windows: [], quarantine: [{row: 1, reason: event_time_out_of_range}]}"
+
+
+@pytest.mark.parametrize("window", OF_ALL_TIME)
+def test_a_window_of_all_time_has_the_first_and_the_last_time_as_its_edges(tested, window):
+    row = "{window_start: 0001-01-01T00:00:00Z, window_end: 9999-12-31T23:59:59.999Z, carrier: UA}"
+    rows = f"{HEAD}  {TIMES}, 1, 1\n  {TIMES}, 1, 1\nclose: true\n"
+    pipeline = FLIGHTS.replace("{tumbling: 1h}", window).replace("allowed_lateness: 1h\n", "")
+    code, said, _ = tested(f"{rows}expect: {{windows: [{row}]}}", pipeline=pipeline)
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("rules", "last", "says"),
+    [
+        ("trigger: {delta: 5, of: miles}", ", 1", "trigger.of: miles is null for a record; leave"),
+        ("evictor: {delta: 5, of: miles}", ", 1", "evictor.of: miles is null for a record; leave"),
+        ("evictor: {delta: 5, of: origin}", "1, 1", "evictor.of: is STRING; give a number"),
+        ("evictor: {delta: 5, of: n > 0}", "1, 1", "evictor.of: is BOOLEAN; give a number"),
+    ],
+)
+def test_a_value_that_is_no_number_to_compare_is_refused_as_in_a_run(tested, rules, last, says):
+    code, said, _ = tested(
+        f"{HEAD}  {TIMES}, {last}\n{NONE}", pipeline=f"{FLIGHTS}firings: true\n{rules}\n"
+    )
+    assert code == 2, said
+    assert says in " ".join(said.split())
+
+
+@pytest.mark.parametrize(("gap", "kind"), [("origin", "STRING"), ("miles", "DOUBLE")])
+def test_a_gap_that_is_no_whole_number_is_refused_as_in_a_run(tested, gap, kind):
+    pipeline = FLIGHTS.replace("tumbling: 1h", f"session: {gap}")
+    code, said, _ = tested(f"{HEAD}  {TIMES}, 1.5, 1\n{NONE}", pipeline=pipeline)
+    assert code == 2, said
+    assert f"window.session: is {kind}; give a whole number of" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("window", "row"),
+    [
+        ("tumbling: 1h, offset: 15m", LAST),
+        ("session: 1h", LAST),
+        ("session: miles", f"{TIMES}, 999999999999999, 1"),
+    ],
+)
+def test_a_row_with_a_window_outside_the_years_is_out_of_range_as_in_a_run(tested, window, row):
+    pipeline = FLIGHTS.replace("tumbling: 1h", window)
+    code, said, _ = tested(f"{HEAD}  {row}\n{NONE}", pipeline=pipeline)
+    assert code == 0, said
+
+
 @pytest.mark.parametrize(
     ("test", "problem"),
     [

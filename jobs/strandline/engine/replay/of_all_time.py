@@ -23,10 +23,13 @@ class ReplayedOfAllTime(ReplayedWindows):
                 fired too often by now, each time with all of their records.
         """
         if self.clock.closures:
+            ends, way_out = ", as in Flink", "let the input go on"
+            if not self.clock.closes_now:
+                ends, way_out = ", as an earlier run has ended the input", "give backfill --reopen"
             raise InputError(
                 f"{self._spec.pipeline}: trigger.continuous",
-                "a global window would fire at every multiple up to the end of time, as in Flink",
-                "let the input go on, or choose another trigger",
+                f"a global window would fire at every multiple up to the end of time{ends}",
+                f"{way_out}, or choose another trigger",
             )
         until_ms = super()._until_ms
         self._refuse_too_many_times(until_ms)
