@@ -127,7 +127,6 @@ _DAMAGED_LOG = re.compile(
     "Kernel error: (?:Json error|Arrow error: Parquet error|No table metadata or protocol|"
     ".*found gap)"
 )
-_NO_COMMIT = re.compile("Missing commit file")
 _NOT_WRITABLE = re.compile(
     "Read-only file system|Permission denied|Operation not permitted|Not a directory|"
     "Is a directory|File exists|File name too long|Too many levels of symbolic links"
@@ -186,13 +185,12 @@ def storage_error(
     if _CUT.search(text):
         way_out = "it was not stored when the power was cut: see 'A power cut' in the guide"
         return InputError(place, f"a file is not whole ({telling_line(text)})", way_out)
+    telling, restore = telling_line(text)[:_LONGEST], "restore the files of its _delta_log"
     if _DAMAGED_LOG.search(text):
-        problem = f"a table's log is damaged ({telling_line(text)[:_LONGEST]})"
-        return InputError(place, problem, "restore the files of its _delta_log from a copy")
-    if _NO_COMMIT.search(text):  # Sail's words, also for a version before the last checkpoint
-        problem = f"a table lacks a commit ({telling_line(text)[:_LONGEST]})"
-        way_out = "run it again, or with --engine spark; else restore its _delta_log from a copy"
-        return InputError(place, problem, way_out)
+        return InputError(place, f"a table's log is damaged ({telling})", f"{restore} from a copy")
+    if "Missing commit file" in text:  # of Sail, also for a version before the last checkpoint
+        way_out = f"run it again, or with --engine spark; else {restore} from a copy"
+        return InputError(place, f"a table lacks a commit ({telling})", way_out)
     if not (of_a_store or is_of_system):
         return None
     if _NOT_WRITABLE.search(text):
@@ -241,8 +239,7 @@ def _refused(place: str, error: BaseException) -> StrandlineError:
     file = getattr(error, "filename", None)
     if file is None or str(file) in place:
         return not_writable(place, error)
-    problem = f"{file} cannot be used ({_of_the_system(error)})"
-    return InputError(place, problem, _OTHER_PATH)
+    return InputError(place, f"{file} cannot be used ({_of_the_system(error)})", _OTHER_PATH)
 
 
 def _cannot_be_read(place: str, error: BaseException) -> InputError:
@@ -257,8 +254,6 @@ def _of_the_system(error: BaseException) -> str:
 
 
 _OTHER_PATH = "check the path and its rights, or name another"
-
-
 _OF_THE_GATEWAY = "An error occurred while calling"
 """The first words of errors of the JVM gateway, whose next line has the cause."""
 _CHAINED = re.compile("^\\s*(?:\x1b\\[\\d+m)?↳(?:\x1b\\[0m)? (.*)$", re.MULTILINE)
@@ -281,9 +276,8 @@ def file_missing(place: str, pipeline: str, error: Exception | None = None) -> I
 
 def error_of(pipeline: str, error: Exception) -> StrandlineError:
     """The error for any exception over a pipeline's tables; a damaged one raises any class."""
-    if isinstance(error, StrandlineError):
-        return error
-    return storage_error(pipeline, error) or StrandlineError(pipeline, problem_of(error))
+    known = error if isinstance(error, StrandlineError) else storage_error(pipeline, error)
+    return known or StrandlineError(pipeline, problem_of(error))
 
 
 def problem_of(error: BaseException) -> str:
