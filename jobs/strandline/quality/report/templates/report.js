@@ -116,11 +116,15 @@ function frame(place, figure, width) {
 }
 
 function drawDays(svg, inner, first, days, x) {
+  const edge = MARGIN.left + inner.width + MARGIN.right;
+  let free = 0;
   for (const [at, label] of dayTicks(first, days, Math.min(inner.width, x(days)))) {
     const left = MARGIN.left + x(at), base = MARGIN.top + inner.height;
     node(svg, "line", { class: "tick", x1: left, x2: left, y1: base, y2: base + 4 });
-    const anchor = left > MARGIN.left + inner.width - 56 ? "end" : "start";
-    node(svg, "text", { class: "label", x: left, y: base + 17, "text-anchor": anchor }, label);
+    const text = node(svg, "text", { class: "label", y: base + 17 }, label);
+    const wide = text.getComputedTextLength(), start = Math.min(left, edge - wide);
+    text.setAttribute("x", start);
+    if (start < free) text.remove(); else free = start + wide + 6;
   }
 }
 
