@@ -224,15 +224,16 @@ def test_on_any_screen_a_plot_is_as_wide_as_its_place_and_nothing_sticks_out(sho
 
 
 def test_a_few_days_have_a_few_labels_with_the_year_and_whole_numbers_of_records(shown):
-    few = a_year("late").quarantine.iloc[:6].assign(records=1)
-    page = the_page("late", quarantine=few, completeness=a_year("late").completeness[:60])
-    for width in (390, 1280):
+    year = a_year("late")
+    few = {"quarantine": year.quarantine[:6].assign(records=1), "channels": year.channels[:34]}
+    page = the_page("late", completeness=year.completeness[:60], **few)
+    for width in (390, 700, 1280):
         seen = shown(page, width=width)
         assert seen.script(TOUCHING) == 0
         labels = seen.script(
             "[...document.querySelectorAll('.plot text')].map((one) => one.innerHTML)"
         )
-        assert labels.count("1 Jan 2013") == 3
+        assert labels.count("1 Jan 2013") == 4
         assert "0.5" not in labels
 
 

@@ -16,13 +16,8 @@ function node(parent, name, attributes, text) {
   return made;
 }
 
-function dateOf(first, days) {
-  return new Date(Date.parse(first + "T00:00:00Z") + days * DAY_MS);
-}
-
-function isoDay(first, days) {
-  return dateOf(first, days).toISOString().slice(0, 10);
-}
+const dateOf = (first, days) => new Date(Date.parse(first + "T00:00:00Z") + days * DAY_MS);
+const isoDay = (first, days) => dateOf(first, days).toISOString().slice(0, 10);
 
 function clock(minutes) {
   const two = (number) => String(Math.floor(number)).padStart(2, "0");
@@ -41,9 +36,7 @@ function rounded(value) {
 }
 
 // a name whose letters run from right to left leaves the figures behind it where they are
-function apart(name) {
-  return "\u2068" + name + "\u2069";
-}
+const apart = (name) => "\u2068" + name + "\u2069";
 
 function share(part, whole) {
   const of = (100 * part) / whole;
@@ -116,11 +109,15 @@ function frame(place, figure, width) {
 }
 
 function drawDays(svg, inner, first, days, x) {
+  const edge = MARGIN.left + inner.width + MARGIN.right;
+  let free = 0;
   for (const [at, label] of dayTicks(first, days, Math.min(inner.width, x(days)))) {
     const left = MARGIN.left + x(at), base = MARGIN.top + inner.height;
     node(svg, "line", { class: "tick", x1: left, x2: left, y1: base, y2: base + 4 });
-    const anchor = left > MARGIN.left + inner.width - 56 ? "end" : "start";
-    node(svg, "text", { class: "label", x: left, y: base + 17, "text-anchor": anchor }, label);
+    const text = node(svg, "text", { class: "label", y: base + 17 }, label);
+    const wide = text.getComputedTextLength(), start = Math.min(left, edge - wide);
+    text.setAttribute("x", start);
+    if (start < free) text.remove(); else free = start + wide + 6;
   }
 }
 
@@ -289,9 +286,7 @@ const plots = [...document.querySelectorAll(".plot")].map((place) => {
   const figure = JSON.parse(place.querySelector("script").textContent);
   let drawn = 0;
   return [place, (width) => {
-    if (!width || width === drawn) return;
-    drawn = width;
-    DRAWN_BY[figure.kind](place, figure, width);
+    if (width && width !== drawn) DRAWN_BY[figure.kind](place, figure, drawn = width);
   }];
 });
 const fit = ([place, draw]) => draw(Math.floor(place.clientWidth));
