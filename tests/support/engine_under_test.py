@@ -109,7 +109,7 @@ class Engine:
     @property
     def clock(self) -> Clock:
         ended = (Closure(EVERYTHING, self.stream.horizon_ms),) if self.stream.end_of_input else ()
-        return Clock(self.stream.horizon_ms, ended)
+        return Clock(self.stream.horizon_ms, ended, by_channel=True)
 
     def marked(self, *days: date) -> DataFrame:
         """The rows of some arrival days (none named: of all), duplicates marked."""

@@ -126,7 +126,7 @@ def rebuild_of_records(rebuild: Rebuild, spec: WindowJoinSpec) -> Rebuild:
 def clock_of(scenario: Scenario) -> Clock:
     """The clock of a scenario: its horizon, and whether the input ends."""
     ended = (Closure(EVERYTHING, scenario.horizon_ms),) if scenario.end_of_input else ()
-    return Clock(scenario.horizon_ms, ended)
+    return Clock(scenario.horizon_ms, ended, by_channel=True)
 
 
 def _input(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame, name: str) -> Input:

@@ -24,7 +24,7 @@ from strandline.engine.replay.calls import Calls, call_partition
 from strandline.engine.replay.dataframe import FIRST, UNTIL, position_of
 from strandline.engine.replay.outcome import IS_SHOWN, NUMBER
 from strandline.engine.replay.rebuild import OverReplay
-from strandline.engine.results.rows import POSITION, fired_with, window_key
+from strandline.engine.results.rows import fired_with, window_key
 from strandline.errors import InputError
 from strandline.spec import functions
 from strandline.spec.pipeline import PipelineSpec
@@ -97,13 +97,12 @@ class ProcessFunctionRebuild(OverReplay):
 
 def _firing_struct() -> Column:
     """A firing of `ReplayedRebuild.reported` as `Calls.firing`, with its number in its window."""
-    place = F.col(POSITION)
     return F.struct(
         F.col(c.FIRING).alias("number"),
         F.col(NUMBER).alias("nth"),
         F.col(c.START).alias("start_ms"),
         F.col(c.END).alias("end_ms"),
-        fired_with(place["ts_ms"].isNull(), place["window_ms"] - 1),
+        fired_with(),
     )
 
 

@@ -81,7 +81,7 @@ def engine(spark: SparkSession, join: TwoInputs, within: TimeRange = EVERYTHING)
     observed = CombinedTimeline(*(one.history.timeline for one in inputs.values()))
     history = HistoryOfTwo.of(observed, JoinedSpec.of(join.spec), inputs)
     ended = (Closure(EVERYTHING, join.horizon_ms),) if join.end_of_input else ()
-    return PairRebuild(history, Clock(join.horizon_ms, ended), within)
+    return PairRebuild(history, Clock(join.horizon_ms, ended, by_channel=True), within)
 
 
 def _input(spark: SparkSession, stream: Stream, spec: Any) -> Input:

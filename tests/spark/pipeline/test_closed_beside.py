@@ -1,12 +1,16 @@
-"""A range beside one that `--close` has closed: a run by hand over it leaves what there is."""
+"""Ranges that `--close` has closed, and ranges beside them: later runs leave what there is."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from joined import JOIN, SIDE
 from lakes import Line, a_spec, land, of_one
 
+from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec import parse_spec
+from strandline.spec.process import Process
 
 pytestmark = pytest.mark.spark
 
@@ -73,3 +77,41 @@ def test_a_pair_after_it_has_no_record_that_is_late_for_what_is_closed(spark, tm
     pairs = line.rows("pairs")
     assert_unchanged(line, "2", "3", "3")
     assert line.rows("pairs") == pairs
+
+
+TOLD = "def told(key, window, records, watermark):\n    return [{'at_watermark': watermark}]\n"
+CALLED: dict[str, Any] = {
+    "process": Process(name="told:told", files={"told.py": TOLD}),
+    "returns": {"at_watermark": "bigint"},
+}
+SHORT = {"window": {"session": "20m"}, "allowed_lateness": "0s"}
+HOURLY = {"watermark__emit": {"every": "1h"}}
+FIRED: dict[str, dict[str, Any]] = {
+    "windows fire at their end": {},
+    "windows fire early": {"trigger": {"continuous": "20m"}},
+    "sessions fire": SHORT,
+    "a tick comes at that instant": HOURLY,
+    "a tick comes at that instant for sessions": SHORT | HOURLY,
+    "a channel goes idle at that instant": {
+        "watermark": {
+            **{"strategy": "punctuated", "marker": "true", "emit": {"every": "15m"}},
+            "idleness": "15m",
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("kind", FIRED)
+def test_what_an_end_of_input_has_fired_stays_in_later_runs_where(kind, spark, tmp_path):
+    whole = {"window": {"tumbling": "1h"}, "firings": True, "quality__gaps": "allow"}
+    line = Line(spark, tmp_path, a_spec(**whole | FIRED[kind]).model_copy(update=CALLED))
+    of_a = of_one("1 09:10, 1 09:05", "1 11:20, 1 11:15", "1 11:30, 1 10:20")
+    land(tmp_path, [*of_a, *of_one("1 10:11, 1 10:05", "1 11:45, 1 11:40", source="b")])
+    line.backfill("1", "2", as_of="1 12:00", close=True)
+    left = line.rows("firings"), line.rows("windows")
+    assert MAX_WATERMARK in {row["watermark_ms"] for row in left[0]}
+    later = [*of_one("2 09:10"), *of_one("2 09:11", source="b")]
+    land(tmp_path, later, mode="append")
+    line.advance("3")
+    for before, name in zip(left, ("firings", "windows"), strict=True):
+        assert [row for row in line.rows(name) if row["window_start"].day == 1] == before

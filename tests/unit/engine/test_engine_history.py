@@ -55,7 +55,7 @@ GRIDS = windows() | sliding_windows() | cumulative_windows()
 
 def clock_of(stream: Stream) -> Clock:
     ended = (Closure(EVERYTHING, stream.horizon_ms),) if stream.end_of_input else ()
-    return Clock(stream.horizon_ms, ended)
+    return Clock(stream.horizon_ms, ended, by_channel=True)
 
 
 def starts_around(stream: Stream) -> list[int]:
@@ -300,6 +300,8 @@ def test_after_an_end_of_input_windows_stay_as_the_end_left_them(stream, ahead_m
     size_ms = stream.spec.window.tumbling
     assert states(placed) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
     assert placed["ended_at_ms"].tolist() == [at_ms] * len(starts)
+    closing = replace(clock, horizon_ms=at_ms)
+    assert placed_at(history_of(replace(later, horizon_ms=at_ms)), starts, closing).equals(placed)
     # whoever comes afterwards is late, also where nothing is ever cleaned
     assert (placed["close_from"] <= axis_of(stream).first_of(at_ms)).all()
 
@@ -329,6 +331,8 @@ def test_only_an_end_of_input_at_the_horizon_itself_closes_now():
     assert Clock(7, (Closure(EVERYTHING, 7),)).closes_now
     assert not Clock(7, (Closure(EVERYTHING, 6),)).closes_now
     assert not Clock(7).closes_now
+    assert not Clock(7, (Closure(EVERYTHING, 7),)).ends_by_channel
+    assert Clock(7, (Closure(EVERYTHING, 7),), by_channel=True).ends_by_channel
 
 
 # ---------------------------------------------------------------------------------------- channels

@@ -28,7 +28,7 @@ COUNTED = [one for one in BY_RECORDS if one not in {"punctuated", "none"}]
 
 def clock_of(stream: Stream) -> Clock:
     ended = (Closure(EVERYTHING, stream.horizon_ms),) if stream.end_of_input else ()
-    return Clock(stream.horizon_ms, ended)
+    return Clock(stream.horizon_ms, ended, by_channel=True)
 
 
 def states(placed) -> list[SlotState]:

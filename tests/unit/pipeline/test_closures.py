@@ -182,11 +182,13 @@ def test_the_end_of_an_idle_source_closes_nothing_and_the_plan_says_so():
     )
 
 
-def test_the_day_in_which_the_input_ends_raises_the_watermark_though_none_before_it_did():
+def test_the_day_in_which_channels_end_raises_the_watermark_though_none_before_it_did():
     stream = a_stream((1, 4, "a"), (2, 27, "c"), channels=["a", "b", "c"])
     history = history_of(replace(stream, horizon_ms=3 * DAY_MS))
     whole = Closure(EVERYTHING, 3 * DAY_MS)
     assert history.advance_days(EVERYTHING, Clock(3 * DAY_MS)) == []
-    assert history.advance_days(EVERYTHING, Clock(3 * DAY_MS, (whole,))) == [day_of(2 * DAY_MS)]
-    earlier = replace(whole, at_ms=DAY_MS)
-    assert history.advance_days(EVERYTHING, Clock(3 * DAY_MS, (earlier,))) == []
+    assert history.advance_days(EVERYTHING, Clock(3 * DAY_MS, (whole,))) == []
+    ended = Clock(3 * DAY_MS, (whole,), by_channel=True)
+    assert history.advance_days(EVERYTHING, ended) == [day_of(2 * DAY_MS)]
+    earlier = replace(ended, closures=(replace(whole, at_ms=DAY_MS),))
+    assert history.advance_days(EVERYTHING, earlier) == []

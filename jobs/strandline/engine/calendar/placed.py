@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.position.axis import Axis
+from strandline.engine.position.axis import END_RANK, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
@@ -23,26 +23,26 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _EndOfInput:
-    """The windows whose input ends at the horizon, and when other windows' input ended before."""
+    """The windows whose input ends by channel at the horizon, and when that of others ended."""
 
     now: Mask
-    before_ms: Longs
+    at_ms: Longs
 
     @classmethod
     def of(cls, starts: Longs, clock: Clock) -> _EndOfInput:
         now = np.zeros(len(starts), dtype=bool)
-        before_ms = np.full(len(starts), _NEVER_ENDED, dtype=np.int64)
+        at_ms = np.full(len(starts), _NEVER_ENDED, dtype=np.int64)
         for closure in clock.closures:
             inside = (starts >= closure.windows.start_ms) & (starts < closure.windows.end_ms)
-            if closure.at_ms == clock.horizon_ms:
+            if closure.at_ms == clock.horizon_ms and clock.by_channel:
                 now |= inside
-            elif closure.at_ms < clock.horizon_ms:
-                before_ms[inside] = closure.at_ms
-        return cls(now, before_ms)
+            elif closure.at_ms <= clock.horizon_ms:
+                at_ms[inside] = closure.at_ms
+        return cls(now, at_ms)
 
     @property
-    def had_ended(self) -> Mask:
-        return np.asarray(self.before_ms != _NEVER_ENDED)
+    def has_ended(self) -> Mask:
+        return np.asarray(self.at_ms != _NEVER_ENDED)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Turn:
 
     Attributes:
         seen_from: the first instant whose records see the threshold reached.
-        rank: the rank of the watermark advance at that instant.
+        rank: the rank of the watermark advance at that instant; END_RANK: the input had ended.
         at_ms: the millisecond of the advance; masked: not before the horizon.
     """
 
@@ -67,8 +67,8 @@ def placed(
 
     Returns:
         A row for each: `slot_end_ms`; `fire_from`, `close_from` (instants); `fire_rank` (the number
-        of the channel that fires it); `fire_at_ms`, `close_at_ms` (null: not yet); `ended_at_ms`
-        (where the input had ended before the horizon); `state`.
+        of the channel that fires it, or END_RANK); `fire_at_ms`, `close_at_ms` (null: not yet);
+        `ended_at_ms` (where the input has ended); `state`.
     """
     windows = np.asarray(ids, dtype=np.int64)
     ended = _EndOfInput.of(grid.starts_of(windows), clock)
@@ -87,7 +87,7 @@ def placed(
             "fire_rank": fires.rank,
             "fire_at_ms": fires.at_ms,
             "close_at_ms": closed_at,
-            "ended_at_ms": pd.Series(ended.before_ms, dtype="Int64").mask(~ended.had_ended),
+            "ended_at_ms": pd.Series(ended.at_ms, dtype="Int64").mask(~ended.has_ended),
             "state": state.astype(object),
         }
     )
@@ -115,8 +115,8 @@ def _turn(
         seen[never] = axis.never
     at = np.where(seen < axis.end, axis.all_event_ms(seen, rank), clock.horizon_ms - 1)
     at_ms = pd.Series(at.astype(np.int64), dtype="Int64").mask(seen == axis.never)
-    for ended_ms in np.unique(ended.before_ms[ended.had_ended]).tolist():
-        at_its_end = (ended.before_ms == ended_ms) & (seen >= axis.known_below(ended_ms))
-        seen[at_its_end] = axis.first_of(ended_ms)
+    for ended_ms in np.unique(ended.at_ms[ended.has_ended]).tolist():
+        at_its_end = (ended.at_ms == ended_ms) & ~axis.happened_before(ended_ms, seen, rank)
+        seen[at_its_end], rank[at_its_end] = axis.first_of(ended_ms), END_RANK
         at_ms[at_its_end] = ended_ms - 1
     return Turn(seen, rank, at_ms)

@@ -124,7 +124,7 @@ class History:
             for day in days
             if axis.first_of(midnight_of(day)) <= last and axis.end_of(day) >= first
         }
-        if clock.closes_now:  # as the channels end one by one, it advances to what the others offer
+        if clock.ends_by_channel:  # it advances to what the channels that have not ended offer
             rising.add(last_day_before(clock.horizon_ms))
         return sorted(rising)
 

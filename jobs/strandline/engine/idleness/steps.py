@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.position.axis import TICK_RANK, Axis
+from strandline.engine.position.axis import Axis
 from strandline.model.lateness import MIN_WATERMARK
 
 STEP_COLUMNS = ("arrival_date", "seen_from", "until", "rank", "watermark_ms")
@@ -40,12 +40,9 @@ class Steps:
 
     def before(self, horizon_ms: int) -> Steps:
         """The steps that happened before a horizon, none of them by the end of the input there."""
-        first = self.axis.first_of(horizon_ms)
-        table = self.table
-        only_ticks = self.axis.interval_ms is not None
-        on_ticks = only_ticks | (table["rank"] >= TICK_RANK).to_numpy(dtype=bool)
-        happened = np.where(on_ticks, table["seen_from"] < first, table["seen_from"] <= first)
-        known = table[happened.astype(bool)]
+        first, table = self.axis.first_of(horizon_ms), self.table
+        seen, ranks = table["seen_from"].to_numpy(), table["rank"].to_numpy(dtype=np.int64)
+        known = table[self.axis.happened_before(horizon_ms, seen, ranks)]
         runs_on = (known["until"] > known["seen_from"]) & (known["until"] >= first)
         if runs_on.any():
             last = self.axis.last_tick_before(horizon_ms)

@@ -29,6 +29,8 @@ from strandline.spec.pipeline import PipelineSpec
 SEQUENCE_SPAN = 2**64
 AFTER_CHANNELS = 2**31
 """The rank of a record at its instant: after the offers of all channels that it sees."""
+END_RANK = AFTER_CHANNELS + 1
+"""The rank of the end of the input of a range: its watermark is MAX_WATERMARK."""
 TICK_RANK = 2**30
 """Where channels can go idle: the rank of the first channel's probe on a tick, after all offers of
 records before the tick."""
@@ -158,6 +160,14 @@ class Axis:
     def known_below(self, horizon_ms: int) -> int:
         """The end of the `seen_from` that belong to events before a horizon; exclusive."""
         return self.first_of(horizon_ms) + (1 if self.interval_ms is None else 0)
+
+    def happened_before(
+        self, instant_ms: int, seen_from: npt.NDArray[Any], ranks: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Whether advances of the watermark, by what sees them first, come before an instant."""
+        first = self.first_of(instant_ms)
+        on_tick = (ranks >= TICK_RANK) | (self.interval_ms is not None)
+        return np.where(on_tick, seen_from < first, seen_from <= first).astype(bool)
 
     def last_tick_before(self, instant_ms: int) -> int:
         """The last tick strictly before an instant; before every arrival if there is none yet."""

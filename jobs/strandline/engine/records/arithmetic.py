@@ -100,6 +100,14 @@ def event_ms(axis: Axis, seen_from: Column, rank: Column) -> Column:
     return F.call_function("div", happened - F.pmod(happened, scale), scale)
 
 
+def happened_before(axis: Axis, instant: Column, seen_from: Column, rank: Column) -> Column:
+    """The column form of `Axis.happened_before`; `instant`: the first one of a millisecond."""
+    if axis.interval_ms is not None:
+        return seen_from < instant
+    on_tick = F.coalesce(rank >= TICK_RANK, F.lit(False))
+    return (seen_from < instant) | ((seen_from == instant) & ~on_tick)
+
+
 def tick_after(arrival: Column, ticks: Ticks) -> Column:
     """The tick at which a record becomes visible; the column form of `Ticks.after`."""
     interval = F.lit(ticks.interval_ms)

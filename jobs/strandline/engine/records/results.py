@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.position.axis import AFTER_CHANNELS, Axis
+from strandline.engine.frames import long
+from strandline.engine.position.axis import AFTER_CHANNELS, END_RANK, TICK_RANK, Axis
 from strandline.engine.records.arithmetic import first_of
 from strandline.engine.records.expressions import quoted
 from strandline.spec.chained import ResultsSpec
@@ -56,7 +57,9 @@ def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
     at_once = Window.partitionBy(c.ARRIVAL_DAY, c.ARRIVAL, alone)
     at_once = at_once.orderBy("order_instant", *_IN_ORDER)
     by_time = F.least("order_window_ms", F.lit(_BEHIND_LATE)) + _BEHIND_LATE
-    rank, number = F.col("order_rank").cast("bigint"), F.row_number().over(at_once)
+    of_end = long(TICK_RANK if axis.interval_ms is None else 0)  # before ticks of its instant
+    rank = F.col("order_rank").cast("bigint")
+    rank, number = F.when(rank == END_RANK, of_end).otherwise(rank), F.row_number().over(at_once)
     # a tick comes before all records of its millisecond, and behind those of the one before
     on_tick = by_result & (seen_from <= first_of(axis, F.col(c.ARRIVAL)))
     in_place = number + F.when(on_tick, F.lit(_BEHIND_RECORDS)).otherwise(0)

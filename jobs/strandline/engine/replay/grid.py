@@ -13,7 +13,8 @@ from strandline.engine.calendar.tables import end_columns, window_table
 from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long
 from strandline.engine.history.history import History
-from strandline.engine.records.arithmetic import event_ms
+from strandline.engine.position.axis import END_RANK
+from strandline.engine.records.arithmetic import event_ms, happened_before
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.replay.dataframe import (
@@ -220,14 +221,17 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         fired = computed(fired)
         asked = fired.select(F.col(REACHES).alias(c.THRESHOLD)).where(F.col(REACHES).isNotNull())
         reached = self._emitted.crossings(asked).withColumnRenamed(c.SEEN_FROM, c.FIRE_FROM)
-        ends = F.broadcast(self._windows.select(c.WINDOW, c.ENDS_FROM, c.ENDS_AT))
+        ends = F.broadcast(self._windows.select(c.WINDOW, c.ENDS_FROM, c.ENDS_RANK, c.ENDS_AT))
         timed = fired.withColumn(c.THRESHOLD, F.col(REACHES)).join(reached, c.THRESHOLD, "left")
+        axis, place = self.history.axis, (F.col(c.FIRE_FROM), F.col(c.RANK))
         at_end = F.col(c.FIRE_FROM) >= F.col(c.ENDS_FROM)
-        at_ms = event_ms(self.history.axis, F.col(c.FIRE_FROM), F.col(c.RANK))
+        is_after = ~happened_before(axis, F.col(c.ENDS_FROM), *place)
+        of_end = is_after & (F.col(c.ENDS_RANK) == END_RANK)
         return timed.join(ends, c.WINDOW).withColumns(
             {
-                _AT_MS: F.when(at_end, F.col(c.ENDS_AT)).otherwise(at_ms),
+                _AT_MS: F.when(at_end, F.col(c.ENDS_AT)).otherwise(event_ms(axis, *place)),
                 c.FIRE_FROM: F.least(c.FIRE_FROM, c.ENDS_FROM),
+                c.RANK: F.when(of_end, long(END_RANK)).otherwise(F.col(c.RANK)),
             }
         )
 

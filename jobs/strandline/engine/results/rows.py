@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import up_to_here
+from strandline.engine.position.axis import END_RANK
 from strandline.engine.records.arithmetic import date_of
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
@@ -59,19 +60,14 @@ def last_firings(firings: DataFrame, spec: PipelineSpec) -> DataFrame:
     return firings.withColumn(_LAST, last).where(F.col("firing") == F.col(_LAST)).drop(_LAST)
 
 
-def fired_with(by_watermark: Column, time_ms: Column) -> Column:
-    """The `watermark_ms` of firings, from the WATERMARK looked up at each; null: none yet.
+def fired_with() -> Column:
+    """The `watermark_ms` of firings, from POSITION and the WATERMARK looked up there; null: none.
 
-    A watermark that fires a window has reached the window's time. If WATERMARK has not, the input
-    had ended, and the firing has MAX_WATERMARK.
-
-    Args:
-        by_watermark: whether the watermark causes a firing, instead of a record.
-        time_ms: the time of the window that the watermark has reached.
+    What the end of the input of a range causes has MAX_WATERMARK.
     """
-    had_ended = by_watermark & (F.col(c.WATERMARK) < time_ms)
-    at_arrival = F.when(had_ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
-    return F.nullif(at_arrival, F.lit(MIN_WATERMARK)).alias("watermark_ms")
+    is_at_end = F.col(POSITION)["rank"] == END_RANK
+    watermark = F.when(is_at_end, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
+    return F.nullif(watermark, F.lit(MIN_WATERMARK)).alias("watermark_ms")
 
 
 def window_rows(
@@ -155,7 +151,7 @@ def firing_columns(timing: Column, spec: PipelineSpec) -> list[Column]:
         timing.alias("timing"),
         F.timestamp_millis(FIRED_AT).alias("fired_at"),
         F.col(c.RECORD_ID).alias("fired_by"),
-        fired_with(order["ts_ms"].isNull(), order["window_ms"] - 1),
+        fired_with(),
         order["instant"].cast("decimal(38,0)").alias("order_instant"),
         *(order[name].alias(f"order_{name}") for name in names),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),

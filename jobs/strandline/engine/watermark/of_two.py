@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strandline.engine.position.axis import TICK_RANK, Axis
+from strandline.engine.position.axis import Axis
 from strandline.engine.position.of_two import InputAxis
 from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
 
@@ -135,9 +135,8 @@ class CrossingsOfTwo(Crossings):
         one_idle = np.minimum(self.left.idle_from(right), self.right.idle_from(left))
         places = np.minimum(both, one_idle)
         seen, ranks = places // _RANKS, (places % _RANKS).astype(np.int64)
-        first = self.axis.first_of(horizon_ms)
-        too_late = np.where(ranks < TICK_RANK, seen > first, seen >= first) & (seen < self.axis.end)
-        seen[too_late.astype(bool)] = self.axis.never
+        too_late = ~self.axis.happened_before(horizon_ms, seen, ranks)
+        seen[too_late & (seen < self.axis.end).astype(bool)] = self.axis.never
         return seen if self.axis.sequenced else seen.astype(np.int64), ranks
 
 

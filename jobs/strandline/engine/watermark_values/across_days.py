@@ -25,7 +25,7 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
     axis, channels = history.axis, history.crossings.channels
     offers = _offers_across_days(history, clock)
     parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
-    if clock.closes_now:
+    if clock.ends_by_channel:
         parts += [_at_end(day, history).assign(seen_from=axis.end, day=day) for day in days]
     rows = concatenated(offers.assign(day=None)[:0], *parts)
     names = [channels[number] for number in rows["number"]]

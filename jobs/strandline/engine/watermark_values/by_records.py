@@ -148,7 +148,7 @@ def record_emissions(
 ) -> Emissions:
     """The emissions of some arrival days: see `emissions`."""
     is_of_splits = history.spec.watermark.combine == "splits"
-    if clock.closes_now and is_of_splits and not history.crossings.channels:
+    if clock.ends_by_channel and is_of_splits and not history.crossings.channels:
         # a source of splits ends by itself; a valve needs a channel that the end comes through
         return Emissions(_end_of_source(records.sparkSession, history, days), history, clock)
     offers = _own_and_carried(records, history, clock, days)

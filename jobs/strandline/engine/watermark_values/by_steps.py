@@ -37,7 +37,7 @@ def step_emissions(
         earlier = np.flatnonzero(until < start)
         chosen[earlier[-1:]] = True
         parts.append(steps.table[chosen].assign(day=day))
-        if clock.closes_now:
+        if clock.ends_by_channel:
             parts.append(
                 pd.DataFrame(steps.at_end, columns=["rank", "watermark_ms"]).assign(
                     day=day, seen_from=axis.end, until=axis.end

@@ -92,7 +92,7 @@ class Emissions:
         """`at` for a few runs of ticks: the probes need no sort."""
         columns = ("seen_from", "until", "rank", "watermark_ms")
         steps = [*zip(*(runs[name].tolist() for name in columns), strict=True)]
-        if self.clock.closes_now:
+        if self.clock.ends_by_channel:
             end = self.history.axis.end
             steps += [(end, end, rank, value) for rank, value in self._at_end()]
         seen_from, rank = F.col(c.SEEN_FROM), F.col(c.RANK)
@@ -128,7 +128,7 @@ class Emissions:
                 c.SEEN_FROM, c.RANK, F.col(c.CANDIDATE).alias(c.WATERMARK)
             )
             crossed = first_reaching(thresholds, advances.distinct(), self.history, self.clock)
-        if not self.clock.closes_now:
+        if not self.clock.ends_by_channel:
             return crossed
         cases = ((F.col(c.THRESHOLD) <= reached, long(rank)) for rank, reached in self._at_end())
         at_end = first_of_cases(cases, F.lit(None).cast("bigint"))

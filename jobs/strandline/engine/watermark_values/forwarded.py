@@ -142,7 +142,7 @@ class ForwardedCrossings(Crossings):
     ) -> dict[int, tuple[int, int]]:
         history = self.upstream.history
         ended = (Closure(EVERYTHING, horizon_ms),) if closes else ()
-        clock = Clock(horizon_ms, ended)
+        clock = Clock(horizon_ms, ended, by_channel=True)
         days: set[date] = set()
         for within in ranges_around(thresholds):
             days.update(history.advance_days(within, clock))
