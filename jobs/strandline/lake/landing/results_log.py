@@ -150,7 +150,7 @@ def known_over(state: PipelineState, results: TimeRange) -> int | None:
     """The horizon as of which all results of a range are published; None if there is none.
 
     It is the horizon of the newest run over all records that is over the whole range, or of a later
-    run over a part of it if that is earlier. A run that leaves windows out does not tell what has
+    run over a part of it if that is earlier. A run that leaves windows out does not show what has
     fired by its horizon. Reverted runs do not count.
     """
     known_ms = END_OF_INSTANTS_MS

@@ -107,7 +107,7 @@ def _raised_by(
     """The record that first offered the watermark, or the next higher one that was offered.
 
     One record for each of two sources; for a source that has offered less, its largest offer ahead
-    of an instant. A cell does not tell which of its records it was, so that they are read.
+    of an instant. A cell does not say which of its records it was, so they are read.
     """
     timeline, found = planned.observation.history.timeline, []
     for side, spec in ctx.spec.sides.items():

@@ -185,10 +185,8 @@ class _InForce:
                 stands = bool(parts_outside([self._windows_of(audit)], evaluated))
             else:
                 stands = is_latest
-            if stands and is_published and one.severity == "critical" and audit.reason:
-                one = replace(one, sentence=f"{one.sentence} (accepted: {audit.reason})")  # noqa: PLW2901
             if stands:
-                yield one
+                yield _with_reason(one, audit) if is_published else one
 
     def _found_at(self, audit: Entry) -> int:
         """The position of the step from which on the findings of a run are shown.
@@ -227,6 +225,13 @@ class _InForce:
             if step.step == "acknowledged"
             for name in step.acknowledged or ()
         }
+
+
+def _with_reason(found: Finding, published: Entry) -> Finding:
+    """A finding of a published run; a critical one with the reason why it was accepted."""
+    if found.severity != "critical" or not published.reason:
+        return found
+    return replace(found, sentence=f"{found.sentence} (accepted: {published.reason})")
 
 
 def _audited(steps: Sequence[Entry]) -> Entry | None:

@@ -94,8 +94,9 @@ def _rejected_last(state: PipelineState) -> Entry | None:
     )
     newest_first = sorted(over_all, key=lambda steps: steps[-1].position, reverse=True)
     last = next((steps for steps in newest_first if state_of(steps) in _DECIDED), None)
-    is_rejected = last is not None and state_of(last) == "rejected"
-    return last[-1] if last is not None and is_rejected and last[-1].kind == "advance" else None
+    if last is None or last[-1].kind != "advance" or state_of(last) != "rejected":
+        return None
+    return last[-1]
 
 
 def start_to_come(spec: PipelineSpec, state: PipelineState) -> int | None:

@@ -91,7 +91,8 @@ def write_report(
     days = shown_days(store, since, until)
     folder = _writable(folder, lake, spec)
     state = ledger.state()
-    found = findings_of(spec, store, state, unfinished_work(spec, store, state), now_ms)
+    unfinished = unfinished_work(spec, store, state, evaluated_watermark(spec, store, state))
+    found = findings_of(spec, store, state, unfinished, now_ms)
     shown = Shown(**days.named, totals=totals(store, spec.result))
     report = build_report(
         replace(

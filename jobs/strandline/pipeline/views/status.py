@@ -65,9 +65,10 @@ def status_of(
     days = shown_days(store, since, until)
     newest = next(step for step in reversed(state.steps) if step.kind not in UPKEEP)
     last = run_line(state.runs[newest.run_id])
-    of_ledger = unfinished_work(spec, store, state)
+    evaluated = evaluated_watermark(spec, store, state)
+    of_ledger = unfinished_work(spec, store, state, evaluated)
     watermark = watermark_of(spec, store, state)
-    closed = text_or_none(closed_up_to(spec, state, evaluated_watermark(spec, store, state)))
+    closed = text_or_none(closed_up_to(spec, state, evaluated))
     books = books_of_all(spec, store, state) if deep else None
     findings = in_order(
         [*findings_of_books(books or ()), *findings_of(spec, store, state, of_ledger, now_ms)]

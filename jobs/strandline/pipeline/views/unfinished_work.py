@@ -33,7 +33,7 @@ from strandline.model.intervals import (
     text_or_none,
 )
 from strandline.pipeline.request.layout import require_same_layout
-from strandline.pipeline.views.watermark import evaluated_watermark
+from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.expressions import problems_of
@@ -55,8 +55,16 @@ class RulesRange:
     slots: int
 
 
-def unfinished_work(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any]:
+def unfinished_work(
+    spec: PipelineSpec, store: Store, state: PipelineState, evaluated: HeldBack | None
+) -> dict[str, Any]:
     """The work that earlier runs have left for later ones.
+
+    Args:
+        spec: the pipeline.
+        store: its tables.
+        state: the pipeline's state, by its ledger.
+        evaluated: the watermark by the evaluated arrivals (`evaluated_watermark`).
 
     Returns:
         `owed`: the arrival days still to recompute; `lost`: the days that were observed with more
@@ -71,7 +79,7 @@ def unfinished_work(spec: PipelineSpec, store: Store, state: PipelineState) -> d
         it reads is missing, or has other columns.
     """
     ranges = _ranges_by_rules(store)
-    behind, by_other_rules = _open_behind_watermark(spec, store, state)
+    behind, by_other_rules = _open_behind_watermark(spec, store, state, evaluated)
     return {
         "owed": [day.isoformat() for day in state.days_to_recompute],
         "lost": [day.isoformat() for day in state.missing_days],
@@ -190,7 +198,7 @@ def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
 
 
 def _open_behind_watermark(
-    spec: PipelineSpec, store: Store, state: PipelineState
+    spec: PipelineSpec, store: Store, state: PipelineState, evaluated: HeldBack | None
 ) -> tuple[int, int]:
     """The numbers of open slots that the watermark by evaluated arrivals has passed.
 
@@ -199,10 +207,9 @@ def _open_behind_watermark(
     table = store.table("completeness")
     if table is None or state.frontier_ms is None or spec.watermark.lag_ms is not None:
         return 0, 0
-    found = evaluated_watermark(spec, store, state)
-    if found is None or found.watermark_ms is None:
+    if evaluated is None or evaluated.watermark_ms is None:
         return 0, 0
-    passed = in_arrow(found.watermark_ms + 1)
+    passed = in_arrow(evaluated.watermark_ms + 1)
     behind = (ds.field("state") == "open") & (ds.field("slot_end") <= passed)
     slots = dataset_of(table, "state = 'open'")
     by_other_rules = behind & (ds.field("spec_fingerprint") != spec.spec_fingerprint)

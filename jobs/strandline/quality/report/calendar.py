@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
@@ -111,14 +112,19 @@ def _calendar(
         return _strip(chosen, (first, last), grid, series, f"{what} {name}")
 
     drawn = [(name, strip(name, *ends)) for name, *ends in strips[:_MOST_STRIPS]]
-    cells = accumulate(len(figure.data["day"]) for _, figure in drawn)
-    fitting = max(sum(many <= _MOST_CELLS for many in cells), 1)
+    fitting = _number_that_fits([figure for _, figure in drawn])
     return Calendar(
         tuple(drawn[:fitting]),
         shades,
         max(len(strips) - fitting, 0),
         bool(slots.duplicated(["day", "row"]).any()),
     )
+
+
+def _number_that_fits(figures: Sequence[Figure]) -> int:
+    """The number of figures that have at most `_MOST_CELLS` cells together; at least one."""
+    totals = accumulate(len(figure.data["day"]) for figure in figures)
+    return max(sum(cells <= _MOST_CELLS for cells in totals), 1)
 
 
 def _measured(completeness: pd.DataFrame) -> pd.DataFrame:
