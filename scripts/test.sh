@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All tests, three pieces side by side: one alone waits for its engine half of the time. What asks
+# All tests, four pieces side by side: one alone waits for its engine half of the time. What asks
 # about rules, diffs, the ledger and the memory runs on Sail; on Apache Spark what proves it: a story
 # for each kind of pipeline, a sample of the goldens, and what only it runs. The last piece has two
 # processes, as no other is left beside it at the end. What a piece says is shown when it has ended.
@@ -54,7 +54,7 @@ export -f run_piece
 
 begun=$SECONDS
 set -m # a process group of its own, so that it can be ended whole
-xargs -d '\n' -P 3 -I {} bash -c 'run_piece "$1"' _ {} < <(pieces) &
+xargs -d '\n' -P 4 -I {} bash -c 'run_piece "$1"' _ {} < <(pieces) &
 group=$!
 set +m
 trap 'kill -- "-$group" 2>/dev/null || true; rm -rf "$FAILED" "${files_in_memory:-}"' EXIT

@@ -24,7 +24,7 @@ from great_expectations.render.view.view import DefaultJinjaPageView
 
 from strandline.quality.audit import checks as _registered_too  # noqa: F401 - to render them
 from strandline.quality.audit import expectations as _registered  # noqa: F401 - to render them
-from strandline.quality.audit.checkpoint import (
+from strandline.quality.audit.validation import (
     context,
     in_configuration,
     logged_errors,

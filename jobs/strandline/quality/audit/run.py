@@ -20,8 +20,8 @@ from great_expectations.data_context.data_context.abstract_data_context import (
 from great_expectations.expectations.expectation import Expectation
 
 from strandline.model.books import Book
-from strandline.quality.audit import checkpoint, wording
 from strandline.quality.audit import expectations as own
+from strandline.quality.audit import validation, wording
 from strandline.quality.audit.checks import expectations_of, results_of_passed
 from strandline.quality.audit.declared import declared_expectations
 from strandline.quality.audit.result import Audit, AuditResult
@@ -108,7 +108,7 @@ def audit(
     """
     tables = [
         _books(staged.books),
-        # those that hold need no checkpoint: each expectation takes some 20 ms
+        # those that hold need no validation: each expectation takes some 20 ms
         _range(spec, _range_figures(spec, staged), [c for c in staged.checks if not c.success]),
         _completeness(spec, staged.completeness),
         _results(spec, staged.results),
@@ -152,7 +152,7 @@ def audit_tables(books: Sequence[Book], *, run_id: str, audited_at: datetime | N
         audited_at: the time of the validation result; None: now.
     """
     kind, figures = own.ExpectTablesToShareNoRecord, wording.of_books(books)
-    if all(book.balanced for book in books):  # nearly always: a checkpoint would take longer
+    if all(book.balanced for book in books):  # nearly always: a validation would take longer
         return AuditResult(kind.expectation_type, "quarantine", "critical", True, figures)
     return _evaluated([_books(books, "quarantine", kind)], run_id, audited_at)[0]
 
@@ -162,8 +162,8 @@ def _evaluated(
 ) -> list[AuditResult]:
     """The results of the expectations of some tables; `folder`: where they are kept."""
     run = RunIdentifier(run_name=run_id, run_time=audited_at)
-    with checkpoint.without_chatter():
-        gx_context = checkpoint.context(folder)
+    with validation.without_chatter():
+        gx_context = validation.context(folder)
         return [one for table in tables for one in _validated(gx_context, table, run)]
 
 
@@ -270,7 +270,7 @@ def _validated(
     gx_context: AbstractDataContext, table: _Table, run: RunIdentifier
 ) -> Iterator[AuditResult]:
     asked = [*table.own, *table.declared]
-    found = checkpoint.validate(
+    found = validation.validate(
         gx_context, table.name, table.frame, asked, row_id=table.row_id, run=run
     )
     for expectation, result in zip(asked, found, strict=True):
@@ -284,7 +284,7 @@ def _validated(
 
 
 def _figures(table: _Table, expectation: Expectation, result: ExpectationValidationResult) -> str:
-    exception = checkpoint.exception_of(result)
+    exception = validation.exception_of(result)
     if exception is not None:
         return wording.of_exception(exception)
     if type(expectation) in table.figures:
