@@ -71,7 +71,7 @@ def build_report(
     """
     runs, totals = run_lines(tables.runs), totals_of(tables)
     state = State.of(findings, runs)
-    processed = _instant(tables.progress.processed_ms) or NOTHING
+    processed = _instant(tables.processed_ms) or NOTHING
     summary = summary_of(
         shown.totals if shown else {},
         made_at=made_at,
@@ -159,13 +159,13 @@ def _of_watermarks(tables: ReportTables, spec: PipelineSpec) -> dict[str, Any]:
     latest = tables.channels if tables.latest is None else tables.latest
     return {
         "watermarks": watermarks(tables.channels, spec, latest),
-        "held_back": tables.progress.watermark,
+        "held_back": tables.watermark,
     }
 
 
 def _closed_up_to(tables: ReportTables, shown: Shown | None) -> str:
     """The instant before which no window can change any more, in the words of `status`."""
-    closed_ms = tables.progress.closed_ms
+    closed_ms = tables.closed_ms
     if closed_ms is None:
         slots = shown.totals.get("slots", 0) if shown else len(tables.completeness)
         return "the last slot" if slots else "no slot yet"
