@@ -168,7 +168,7 @@ class IdlenessTimer:
         self._quiet_since_ms: int | None = None
 
     def activity(self) -> None:
-        """Note that a record has come."""
+        """Note that a record has come: at the next tick the partition is active."""
         self._active = True
 
     def check_if_idle(self, now_ms: int) -> bool:

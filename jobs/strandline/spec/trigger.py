@@ -62,7 +62,7 @@ class Delta(_AnyTrigger):
 
 
 class Never(_AnyTrigger):
-    """`{never: {}}`: the default of a global window."""
+    """`{never: {}}`: fires no window; the default of a global window, as in Flink."""
 
     fires_at_end: ClassVar[bool] = False
 
