@@ -20,7 +20,7 @@ from strandline.quality.report.figure import Figure
 from strandline.quality.report.format import day_or_instant
 from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
 from strandline.quality.report.revisions import revisions_plot
-from strandline.quality.report.runs import MOST_RUNS, RunLine, run_lines, runs_left_out
+from strandline.quality.report.runs import MOST_RUNS, run_lines, runs_left_out
 from strandline.quality.report.since_before import changes_since, summary_of
 from strandline.quality.report.state import State
 from strandline.quality.report.tables import ReportTables, Shown
@@ -124,15 +124,17 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else visible(str(value), keep="\n")
 
 
-def _of_runs(every: Sequence[Mapping[str, Any]], runs: list[RunLine]) -> dict[str, Any]:
+def _of_runs(
+    every: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """The template's variables about runs."""
     return {
         "runs": runs,
         "last": runs[0] if runs else None,
-        "published": next((run for run in runs if run.outcome == "published"), None),
+        "published": next((run for run in runs if run["status"] == "published"), None),
         "most_runs": MOST_RUNS,
         "older_runs": runs_left_out(every),
-        "audited": [run for run in runs if run.audit],
+        "audited": [run for run in runs if run["audit"]],
         "revisions": revisions_plot(every),
     }
 
