@@ -94,7 +94,7 @@ def _one_slot(shown: Shown, asked: Asked) -> dict[str, Any]:
         "why": _why(causes.why(slot)),
         "fires_ms": fires_ms,
         "closes_ms": closes_ms,
-        "channels": [asdict(one) for one in channels],
+        "channels": channels,
         "channels_in_all": many,
         "watermark": None if watermark is None else str(watermark),
         "held_by": None if watermark is None else watermark.held_by,
