@@ -128,7 +128,7 @@ def _is_local(master: str) -> bool:
 
 
 def _environment_of_driver(python: str) -> dict[str, str]:
-    """PATH, with this environment's `spark-submit` last, and the Python that it finds Spark by."""
+    """PATH, with this environment's `spark-submit` last, and the Python that starts the driver."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(_bin_folder())])
     return {"PATH": path, _PYTHON: python}
 

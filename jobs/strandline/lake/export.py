@@ -53,7 +53,7 @@ def export(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
         RetryableError: the disk is full.
     """
     require_suffix(path)
-    as_written = _without_nesting if path.suffix == ".csv" else _as_is
+    as_written = _without_nesting if path.suffix == ".csv" else lambda rows: rows
     count, unfinished = 0, path.with_name(f".{path.name}.unfinished")
     try:
         unfinished.parent.mkdir(parents=True, exist_ok=True)
@@ -70,10 +70,6 @@ def export(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
     return count
-
-
-def _as_is(rows: pa.Table) -> pa.Table:
-    return rows
 
 
 def _without_nesting(rows: pa.Table) -> pa.Table:

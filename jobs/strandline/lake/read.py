@@ -213,7 +213,7 @@ def _whole_of(state: PipelineState, run: str | None) -> Entry | None:
 def tables_shown(ledger: Ledger) -> tuple[Store, str | None]:
     """The current tables without the rows of an unfinished publication.
 
-    Other than `published_tables` they include malformed rows that were observed later.
+    Unlike those of `published_tables` they have malformed rows that were observed later.
 
     Returns:
         The tables; and the notice of an unfinished publication, or None.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 
@@ -34,10 +34,13 @@ GLOBAL_WINDOW = TimeWindow(MIN_WATERMARK, MAX_WATERMARK + 1)
 """All of time: its last millisecond is the end of the input. Flink: `GlobalWindow`."""
 
 
-class WindowAssigner(Protocol):
-    """Windows whose starts lie on a grid: all except sessions."""
+class WindowAssigner(ABC):
+    """Windows whose starts lie on a grid, from `offset_ms` on: all except sessions."""
+
+    offset_ms: int
 
     @property
+    @abstractmethod
     def step_ms(self) -> int:
         """The distance between the starts of two neighbouring windows."""
 
@@ -46,31 +49,15 @@ class WindowAssigner(Protocol):
 
         Flink: `TimeWindow#getWindowStartWithOffset`; a floor, so negative times need no care.
         """
+        return ts_ms - (ts_ms - self.offset_ms) % self.step_ms
 
+    @abstractmethod
     def windows_of(self, ts_ms: int) -> Sequence[TimeWindow]:
         """Every window of an event time, newest first; none for one in a gap."""
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalWindows:
-    """One window that holds everything. Flink: `GlobalWindows`."""
-
-    @property
-    def step_ms(self) -> int:
-        """The length of the window: there is no neighbour."""
-        return GLOBAL_WINDOW.end_ms - GLOBAL_WINDOW.start_ms
-
-    def newest_start(self, ts_ms: int) -> int:
-        """The start of all time, whatever the event time."""
-        return GLOBAL_WINDOW.start_ms
-
-    def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
-        """The one window."""
-        return (GLOBAL_WINDOW,)
-
-
-@dataclass(frozen=True, slots=True)
-class TumblingWindows:
+@dataclass(frozen=True)
+class TumblingWindows(WindowAssigner):
     """Windows of one size, side by side, from `offset_ms` on in both directions.
 
     Flink: `TumblingEventTimeWindows`.
@@ -84,18 +71,20 @@ class TumblingWindows:
         """The size: the windows lie side by side."""
         return self.size_ms
 
-    def newest_start(self, ts_ms: int) -> int:
-        """The start of the one window that holds an event time."""
-        return _floor(ts_ms, self.step_ms, self.offset_ms)
-
     def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
         """The window of an event time."""
         start = self.newest_start(ts_ms)
         return (TimeWindow(start, start + self.size_ms),)
 
 
-@dataclass(frozen=True, slots=True)
-class SlidingWindows:
+GLOBAL_WINDOWS = TumblingWindows(
+    GLOBAL_WINDOW.end_ms - GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.start_ms
+)
+"""The one window that holds everything. Flink: `GlobalWindows`."""
+
+
+@dataclass(frozen=True)
+class SlidingWindows(WindowAssigner):
     """Windows of one size that start every `slide_ms`; a slide beyond the size leaves gaps.
 
     Flink: `SlidingEventTimeWindows`; the size need not be a multiple of the slide.
@@ -110,18 +99,14 @@ class SlidingWindows:
         """The slide."""
         return self.slide_ms
 
-    def newest_start(self, ts_ms: int) -> int:
-        """The last start at or before an event time."""
-        return _floor(ts_ms, self.step_ms, self.offset_ms)
-
     def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
         """Every window of an event time, newest first; none where it lies in a gap."""
         starts = range(self.newest_start(ts_ms), ts_ms - self.size_ms, -self.slide_ms)
         return tuple(TimeWindow(start, start + self.size_ms) for start in starts)
 
 
-@dataclass(frozen=True, slots=True)
-class CumulativeWindows:
+@dataclass(frozen=True)
+class CumulativeWindows(WindowAssigner):
     """Windows that start every `max_size_ms` and end a step after each other, up to that size.
 
     Flink SQL: `CUMULATE`, under the default trigger. Of an event time the longest is the newest.
@@ -136,16 +121,8 @@ class CumulativeWindows:
         """The largest size: at each of its multiples the windows begin again."""
         return self.max_size_ms
 
-    def newest_start(self, ts_ms: int) -> int:
-        """The start of all windows of an event time."""
-        return _floor(ts_ms, self.step_ms, self.offset_ms)
-
     def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
         """The windows of its start that end after an event time, longest first."""
         start = self.newest_start(ts_ms)
         ends = range(start + self.max_size_ms, ts_ms, -self.cumulate_step_ms)
         return tuple(TimeWindow(start, end) for end in ends)
-
-
-def _floor(ts_ms: int, step_ms: int, offset_ms: int) -> int:
-    return ts_ms - (ts_ms - offset_ms) % step_ms

@@ -206,7 +206,7 @@ class ChannelsBehindValve:
 
     @property
     def violations(self) -> int:
-        """The number of records behind an earlier one of their channel, if counted."""
+        """See `Combiner`; of all partitions."""
         return sum(partition.violations for partition in self._partitions.values())
 
     @property

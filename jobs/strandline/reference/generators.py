@@ -12,7 +12,6 @@ from strandline.spec.watermark import (
     CandidateExpression,
     Ingestion,
     LegacyAscending,
-    NoWatermarks,
     Punctuated,
     TimeLag,
     Watermark,
@@ -142,11 +141,11 @@ def generator_of(watermark: Watermark) -> Generator:
         return ProcessingTimeLag(watermark.lag)
     if isinstance(watermark, Ingestion):
         return ProcessingTimeLag(1)
-    if isinstance(watermark, NoWatermarks):
-        return NoWatermarksGenerator()
     if isinstance(watermark, CandidateExpression):
         return MaxBased(lambda record: record.candidate_ms)
     rule = watermark.candidate
+    if rule is None:  # the strategy `none`
+        return NoWatermarksGenerator()
     if isinstance(watermark, LegacyAscending):
         fail = watermark.on_violation == "fail"
         return AscendingExtractor(lambda record: rule.of(record.ts_ms), fail=fail)
@@ -168,7 +167,7 @@ class IdlenessTimer:
         self._quiet_since_ms: int | None = None
 
     def activity(self) -> None:
-        """Note that a record has come."""
+        """Note that a record has come: at the next tick the partition is active."""
         self._active = True
 
     def check_if_idle(self, now_ms: int) -> bool:

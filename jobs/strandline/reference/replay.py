@@ -63,7 +63,7 @@ def refuse_endless_firing(spec: WindowedSpec, *, end_of_input: bool) -> None:
 
 
 def input_of(spec: PipelineSpec, start_ms: int) -> Input:
-    """The one input of a pipeline, its clock started."""
+    """The single source of a pipeline as the input of its job, whose clock starts at an instant."""
     watermark, declared = spec.watermark, spec.source.declared_channels
     combiner = SplitsOfOneSource if watermark.combine == "splits" else ChannelsBehindValve
     return Input(

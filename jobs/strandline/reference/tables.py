@@ -9,7 +9,7 @@ from typing import Any
 
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange, midnight_before
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, late_by
-from strandline.model.windows import GlobalWindows, TimeWindow, TumblingWindows, WindowAssigner
+from strandline.model.windows import GLOBAL_WINDOWS, TimeWindow, TumblingWindows, WindowAssigner
 from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay
 from strandline.reference.panes import Outcome, Pane
 from strandline.reference.records import Record
@@ -82,7 +82,7 @@ class Tables:
             if isinstance(window, GridWindow)
             else TumblingWindows(spec.quality.session_slot)
             if self._gap
-            else GlobalWindows()
+            else GLOBAL_WINDOWS
         )
         self._allowed_lateness_ms = spec.allowed_lateness
         self._replayed = replayed

@@ -42,7 +42,10 @@ class StatusWatermarkValve:
         self._inputs[channel] = _Input()
 
     def take(self, channel: str, signal: Signal) -> Iterator[Signal]:
-        """The valve's signals in reaction to a signal of a channel; consume them at once."""
+        """The valve's signals in reaction to a signal of a channel.
+
+        The channel changes while they are consumed: consume all of them before the next call.
+        """
         was_idle = self.idle
         if signal == "idle":
             combined_ms = self.input_idle(channel)

@@ -211,7 +211,7 @@ class WindowOperator(ABC):
 
 
 class GridWindowOperator(WindowOperator):
-    """Windows on a grid; each decides on its own."""
+    """Windows on a grid, of which each accepts, fires and is cleaned up by itself: none merge."""
 
     def __init__(self, assigner: WindowAssigner, **how: Any) -> None:
         """Assign records by a rule; for all other arguments, see `WindowOperator`."""

@@ -5,7 +5,7 @@ Each is a map whose first key is its kind.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema
 
@@ -18,12 +18,10 @@ _KINDS = ("count", "time", "delta")
 
 
 class _AnyEvictor(SpecModel):
-    after: bool = False
+    goes_by_order: ClassVar[bool] = True
+    """Whether the evicted records depend on the order of the records in the window."""
 
-    @property
-    def goes_by_order(self) -> bool:
-        """Whether the evicted records depend on the order of the records in the window."""
-        return True
+    after: bool = False
 
 
 class CountEvictor(_AnyEvictor):
@@ -35,12 +33,9 @@ class CountEvictor(_AnyEvictor):
 class TimeEvictor(_AnyEvictor):
     """`{time: 5m}`: evicts records at least this much older than the newest event time."""
 
-    time: Lateness
+    goes_by_order: ClassVar[bool] = False
 
-    @property
-    def goes_by_order(self) -> bool:
-        """False: it depends on event times only."""
-        return False
+    time: Lateness
 
     @property
     def reach_ms(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar
 
 from strandline.spec.join import SIDES, Interval, IntervalJoinSpec, WindowJoinSpec, side_of
 from strandline.spec.pipeline import PipelineSpec
@@ -65,17 +65,14 @@ class JoinedSpec(TwoSourcesSpec):
         join: the interval between the event times of a pair.
     """
 
+    result: ClassVar[str] = PAIRS
+
     join: Interval
 
     @classmethod
     def of(cls, spec: IntervalJoinSpec) -> JoinedSpec:
         """The runnable pipeline of a file with an interval join."""
         return cls.model_construct(**_of_both(spec), join=spec.join)
-
-    @property
-    def result(self) -> str:
-        """See `PipelineSpec`."""
-        return PAIRS
 
     @property
     def days_follow_each_other(self) -> bool:
@@ -131,10 +128,7 @@ class WindowPairsSpec(CogroupSpec):
     columns as `left.COLUMN` and `right.COLUMN`; a window without a pair has no result.
     """
 
-    @property
-    def has_pairs_of_windows(self) -> bool:
-        """See `PipelineSpec`."""
-        return True
+    has_pairs_of_windows: ClassVar[bool] = True
 
     @property
     def hands_over_records(self) -> bool:

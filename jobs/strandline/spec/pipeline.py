@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import model_validator
 
@@ -30,6 +30,11 @@ RESULT_COLUMNS = frozenset({*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_window
 
 class PipelineSpec(WindowedSpec):
     """A pipeline of a YAML file; all times are whole milliseconds."""
+
+    result: ClassVar[str] = "windows"
+    """The name of the table with its results: `windows` or `pairs`."""
+    has_pairs_of_windows: ClassVar[bool] = False
+    """Whether it publishes pairs of records in addition to its windows."""
 
     source: Source
     watermark: Watermark
@@ -153,16 +158,6 @@ class PipelineSpec(WindowedSpec):
             for channel, retired_ms in side.source.retired.items()
             if retired_ms <= at_ms
         }
-
-    @property
-    def result(self) -> str:
-        """The name of the table with its results: `windows` or `pairs`."""
-        return "windows"
-
-    @property
-    def has_pairs_of_windows(self) -> bool:
-        """Whether it publishes pairs of records in addition to its windows."""
-        return False
 
     @property
     def ids_of_sides(self) -> dict[str, tuple[str, ...]]:

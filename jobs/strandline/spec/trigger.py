@@ -5,7 +5,7 @@ Each is a map whose first key is its kind.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Discriminator, Tag
 
@@ -17,17 +17,12 @@ _KINDS = ("event_time", "continuous", "count", "delta", "never", "end_of_input")
 
 
 class _AnyTrigger(SpecModel):
+    fires_early: ClassVar[bool] = False
+    """Whether a window may fire before the watermark has reached its end."""
+    fires_at_end: ClassVar[bool] = True
+    """Whether a window fires with all its records when the watermark reaches its end."""
+
     purging: bool = False
-
-    @property
-    def fires_early(self) -> bool:
-        """Whether a window may fire before the watermark has reached its end."""
-        return False
-
-    @property
-    def fires_at_end(self) -> bool:
-        """Whether a window fires with all its records when the watermark reaches its end."""
-        return True
 
 
 class EventTime(_AnyTrigger):
@@ -36,51 +31,42 @@ class EventTime(_AnyTrigger):
     event_time: Empty = Empty()
 
 
-class _Early(_AnyTrigger):
-    @property
-    def fires_early(self) -> bool:
-        """True."""
-        return True
-
-
-class Continuous(_Early):
+class Continuous(_AnyTrigger):
     """`{continuous: 10m}`: fires at every multiple of an interval, and at the window's end."""
+
+    fires_early: ClassVar[bool] = True
 
     continuous: Length
 
 
-class _ByRecords(_Early):
-    @property
-    def fires_at_end(self) -> bool:
-        """False: only records fire it."""
-        return False
-
-
-class Count(_ByRecords):
+class Count(_AnyTrigger):
     """`{count: 100}`: fires at every hundredth record, and never at the window's end."""
+
+    fires_early: ClassVar[bool] = True
+    fires_at_end: ClassVar[bool] = False
 
     count: AtLeastOne
 
 
-class Delta(_ByRecords):
+class Delta(_AnyTrigger):
     """`{delta: 5.0, of: EXPRESSION}`: fires at a value further than this from the last that fired.
 
     It compares with the window's first record until one has fired. It never fires at the end.
     """
+
+    fires_early: ClassVar[bool] = True
+    fires_at_end: ClassVar[bool] = False
 
     delta: Distance
     of: Expression
 
 
 class Never(_AnyTrigger):
-    """`{never: {}}`: the default of a global window."""
+    """`{never: {}}`: fires no window; the default of a global window, as in Flink."""
+
+    fires_at_end: ClassVar[bool] = False
 
     never: Empty = Empty()
-
-    @property
-    def fires_at_end(self) -> bool:
-        """False."""
-        return False
 
 
 class EndOfInput(_AnyTrigger):

@@ -51,6 +51,8 @@ class _Generator(SpecModel):
 
     bound_field: ClassVar[str | None] = None
     """The name of the field with the bound or lag; None if the strategy has neither."""
+    behind_ms: ClassVar[int | None] = None
+    """Its distance to the largest event time, without the bound; None: it does not follow it."""
 
     emit: Annotated[_Emission, BeforeValidator(_emit)] = Field(
         default_factory=lambda: Periodic.model_validate({"every": "200ms"})
@@ -82,8 +84,11 @@ class _Generator(SpecModel):
 
     @property
     def candidate(self) -> Candidate | None:
-        """The watermark as a function of the largest event time; None for other generators."""
-        return None
+        """The watermark as a function of the largest event time; None for other generators.
+
+        With a distance of 1 ms a record whose time equals the largest one is not late.
+        """
+        return None if self.behind_ms is None else Candidate((self.bound_ms or 0) + self.behind_ms)
 
     @property
     def lag_ms(self) -> int | None:
@@ -110,51 +115,40 @@ class BoundedOutOfOrderness(_Generator):
     """Max event time − bound − 1. Flink: `BoundedOutOfOrdernessWatermarks`."""
 
     bound_field: ClassVar[str | None] = "bound"
+    behind_ms: ClassVar[int | None] = 1
 
     strategy: Literal["bounded_out_of_orderness"]
     bound: Lateness
-
-    @property
-    def candidate(self) -> Candidate:
-        """The largest event time minus the bound minus one millisecond."""
-        return Candidate(self.bound + 1)
 
 
 class LegacyBoundedOutOfOrderness(_Generator):
     """Max event time − bound. Flink: `BoundedOutOfOrdernessTimestampExtractor`."""
 
     bound_field: ClassVar[str | None] = "bound"
+    behind_ms: ClassVar[int | None] = 0
 
     strategy: Literal["legacy_bounded_out_of_orderness"]
     bound: Lateness
-
-    @property
-    def candidate(self) -> Candidate:
-        """The largest event time minus the bound."""
-        return Candidate(self.bound)
 
 
 class Ascending(_Generator):
     """Max event time − 1. Flink: `AscendingTimestampsWatermarks`."""
 
-    strategy: Literal["ascending"]
+    behind_ms: ClassVar[int | None] = 1
 
-    @property
-    def candidate(self) -> Candidate:
-        """The largest event time minus one millisecond: a record with an equal time is not late."""
-        return Candidate(1)
+    strategy: Literal["ascending"]
 
 
 class LegacyAscending(_Generator):
-    """Max event time − 1, with a handler for violations. Flink: `AscendingTimestampExtractor`."""
+    """Max event time − 1, with a handler for violations. Flink: `AscendingTimestampExtractor`.
+
+    A violation does not change the watermark.
+    """
+
+    behind_ms: ClassVar[int | None] = 1
 
     strategy: Literal["legacy_ascending"]
     on_violation: Literal["warn", "fail", "ignore"] = "warn"
-
-    @property
-    def candidate(self) -> Candidate:
-        """As for ascending; a violation does not change the watermark."""
-        return Candidate(1)
 
     @property
     def violation_handler(self) -> Literal["warn", "fail"] | None:

@@ -52,7 +52,10 @@ class Call:
         )
 
     def is_of(self, functions: frozenset[str]) -> bool:
-        """Whether it calls one of some functions."""
+        """Whether it calls one of some functions, such as those that read the clock.
+
+        `unix_timestamp` reads it only without an argument: see `CHANGED_BY_ARGUMENTS`.
+        """
         by_arguments = known.CHANGED_BY_ARGUMENTS.get((self.name, self.arguments))
         return self.name in functions if by_arguments is None else by_arguments is functions
 

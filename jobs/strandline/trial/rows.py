@@ -1,4 +1,4 @@
-"""Sample rows of a test, read as records by the pipeline's expressions; malformed rows."""
+"""Reads the sample rows of a test as a pipeline's records, and finds the malformed ones."""
 
 from __future__ import annotations
 

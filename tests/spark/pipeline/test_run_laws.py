@@ -245,8 +245,8 @@ def test_the_last_channel_to_pass_a_window_is_the_one_that_fires_and_closes_it(s
         channels, many = channels_passed(shown, shown.causes.fires_at_ms(slot), closes_ms)
         assert many == 2
         for of_slot, by_channel in (
-            (slot.fired_at_ms, [one.fired_ms for one in channels]),
-            (slot.closed_at_ms, [one.closed_ms for one in channels]),
+            (slot.fired_at_ms, [one["fired_ms"] for one in channels]),
+            (slot.closed_at_ms, [one["closed_ms"] for one in channels]),
         ):
             assert of_slot == (None if None in by_channel else max(by_channel))
         judged += slot.state == "closed"

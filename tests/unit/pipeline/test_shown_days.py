@@ -88,7 +88,9 @@ def test_files_of_days_that_are_shown_are_opened(year, tmp_path):
 )
 def test_the_first_and_the_last_day_are_shown(few, since, until, first, last):
     store = few.pipeline("meter")
-    tables = report_tables(SPEC, store, Ledger(store).state(), shown_days(store, since, until))
+    tables = report_tables(
+        SPEC, store, Ledger(store).state(), shown_days(store, since, until), None
+    )
     starts = tables.completeness["slot_start"].dt.date
     assert (min(starts), max(starts)) == (day(first), day(last))
     assert {*tables.quarantine["day"]} == {*starts}

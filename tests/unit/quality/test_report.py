@@ -15,7 +15,7 @@ from run_documents import a_run
 
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.quality.report.page import build_report
-from strandline.quality.report.tables import Progress, ReportTables, Shown
+from strandline.quality.report.tables import ReportTables, Shown
 from strandline.spec import load_spec, parse_spec
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>&%{x}"
@@ -205,8 +205,8 @@ def test_of_results_the_watermark_is_that_of_the_other_pipeline(tmp_path):
 
 def test_a_watermark_that_follows_the_clock_is_told_though_no_channel_has_one():
     spec = a_spec(watermark={"strategy": "time_lag", "lag": "1h"})
-    progress = Progress(watermark=HeldBack(1_357_344_000_000, None, None, None))
-    text = page_of(replace(tables(rows=False), progress=progress), spec).text
+    watermark = HeldBack(1_357_344_000_000, None, None, None)
+    text = page_of(replace(tables(rows=False), watermark=watermark), spec).text
     assert "The watermark follows the clock, and is at 2013-01-05T00:00:00Z." in text
 
 
@@ -244,7 +244,7 @@ def test_the_page_tells_what_became_of_the_records():
 
 def lead_of(*runs, **progress):
     """The page's text about runs, from the sentence about the last one on."""
-    found = replace(tables(), runs=runs, progress=Progress(**progress))
+    found = replace(tables(), runs=runs, **progress)
     return page_of(found).text.partition("The last run ")[2]
 
 
@@ -289,7 +289,7 @@ def test_processed_up_to_is_what_the_pipeline_stands_for_now_whatever_runs_had_r
     text = lead_of(a_run("r-1"), **progress)
     assert "Processed up to 2013-01-05 Closed up to 2013-01-04 22:00 Rules" in text
     assert "Processed up to – Closed up to the last slot Rules" in lead_of(a_run("r-1"))
-    found = replace(tables(), progress=Progress(**progress))
+    found = replace(tables(), **progress)
     made = build_report(found, spec=a_spec(), made_from="x")
     assert made.summary["processed_up_to"] == "2013-01-05"
     assert made.summary["runs"] == 1
@@ -397,7 +397,7 @@ def test_gaps_are_counted_unless_they_are_allowed(gaps, said):
 def page_with_watermark(spec):
     found = tables("EWR")
     watermark = held_back_by(found.channels, spec)
-    return page_of(replace(found, progress=Progress(watermark=watermark)), spec)
+    return page_of(replace(found, watermark=watermark), spec)
 
 
 def test_a_silent_declared_channel_is_named():

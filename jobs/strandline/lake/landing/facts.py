@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -14,32 +14,17 @@ from pyspark.sql import types as T
 from strandline.engine import columns as c
 from strandline.engine.records.expressions import quoted
 from strandline.lake.landing.deletions import DeletedRows, file_name
+from strandline.lake.landing.log import LandingLog
 from strandline.model.facts import DayFacts
 
 
-def facts_by_log(
-    files: Mapping[str, Sequence[Any]],
-    deleted: Mapping[str, DeletedRows],
-    partition: str,
-    version: int,
-    table_id: str,
-) -> dict[date | None, DayFacts]:
-    """The facts of each arrival day, from a table's files.
-
-    Args:
-        files: the log's files as columns (`path`, `num_records`, …).
-        deleted: the deleted rows of each file: see `deleted_rows`.
-        partition: the column with the arrival day.
-        version: the table's version.
-        table_id: the table's id.
-    """
+def facts_by_log(log: LandingLog, days_by: str) -> dict[date | None, DayFacts]:
+    """The facts of each arrival day, from the files of a table that is partitioned by it."""
     of_day: dict[date | None, list[_File]] = {}
-    for path, rows, value in zip(
-        files["path"], files["num_records"], files[f"partition.{partition}"], strict=True
-    ):
-        day = None if value is None else date.fromisoformat(str(value)[:10])
-        of_day.setdefault(day, []).append(_File(path, rows, deleted.get(file_name(path))))
-    return {day: _facts(found, version, table_id) for day, found in of_day.items()}
+    files, days = log.files, log.days_of_files(days_by)
+    for path, rows, day in zip(files["path"], files["num_records"], days, strict=True):
+        of_day.setdefault(day, []).append(_File(path, rows, log.deleted.get(file_name(path))))
+    return {day: _facts(found, log.version, log.table_id) for day, found in of_day.items()}
 
 
 class _File(NamedTuple):

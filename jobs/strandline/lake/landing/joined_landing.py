@@ -82,10 +82,6 @@ class JoinedLanding(Landing):
         """See `Landing`."""
         return {"left": self.left, "right": self.right}
 
-    def input_of(self, table: TableName) -> TableLanding | None:
-        """See `Landing`."""
-        return self.inputs.get(table)
-
     def rows_over(self, table: TableName) -> DataFrame:
         """See `Landing`; the union of both sides, or their cross join."""
         sides = {name: one.frame for name, one in self.inputs.items()}

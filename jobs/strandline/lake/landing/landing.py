@@ -77,10 +77,6 @@ class Landing(ABC):
         """The landing tables by side; the side of a single table is the empty text."""
 
     @abstractmethod
-    def input_of(self, table: TableName) -> Landing | None:
-        """The landing table that an expression reads; None for rows of both sides, or pairs."""
-
-    @abstractmethod
     def rows_over(self, table: TableName) -> DataFrame:
         """All rows that an expression reads: see `Use.table`."""
 

@@ -111,7 +111,7 @@ class LandingLog:
         sizes = self.files["size_bytes"]
         if days_by is None:
             return int(sum(sizes))
-        days = zip(self._days(days_by), sizes, strict=True)
+        days = zip(self.days_of_files(days_by), sizes, strict=True)
         return int(sum(size for day, size in days if day is None or is_wanted(day)))
 
     def day_partition(self, name: str | None) -> str | None:
@@ -211,23 +211,23 @@ class LandingLog:
         then = self.at(version)
         if then is None:
             return []
-        files = then._days_of_files(days_by) ^ self._days_of_files(days_by)
+        files = then._files_and_days(days_by) ^ self._files_and_days(days_by)
         last_day = last_day_before(before_ms)
         return sorted({day for _, day in files if day is not None and day <= last_day})
 
-    def _days_of_files(self, days_by: str) -> set[tuple[str, date | None]]:
+    def _files_and_days(self, days_by: str) -> set[tuple[str, date | None]]:
         """The path and arrival day of each file."""
-        return set(zip(self.files["path"], self._days(days_by), strict=True))
+        return set(zip(self.files["path"], self.days_of_files(days_by), strict=True))
 
     def _paths(self, days_by: str | None, last_day: date | None) -> set[str]:
         """The files of the days up to a last day."""
         if days_by is None or last_day is None:
             return set(self.files["path"])
         return {
-            path for path, day in self._days_of_files(days_by) if day is None or day <= last_day
+            path for path, day in self._files_and_days(days_by) if day is None or day <= last_day
         }
 
-    def _days(self, days_by: str) -> list[date | None]:
+    def days_of_files(self, days_by: str) -> list[date | None]:
         """The arrival day of each file."""
         days = self.files[f"partition.{days_by}"]
         return [None if day is None else date.fromisoformat(str(day)[:10]) for day in days]

@@ -97,8 +97,7 @@ class TableLanding(Landing):
         """
         name = self._day_partition
         if name is not None:
-            log = self.log
-            return facts_by_log(log.files, log.deleted, name, self.version, log.table_id)
+            return facts_by_log(self.log, name)
         # whatever the pipeline leaves out of it
         every = self.spec.without_where
         records = read_records(self.frame, every, Axis.of(every, 0))
@@ -126,12 +125,11 @@ class TableLanding(Landing):
             return None
         files, deleted = self.log.files, dict(self.log.deleted)
         counts: dict[date | None, int] = {}
-        for i, rows in enumerate(files["num_records"]):
+        days = self.log.days_of_files(name)
+        for path, rows, day in zip(files["path"], files["num_records"], days, strict=True):
             if rows is None:
                 return None
-            value = files[f"partition.{name}"][i]
-            day = None if value is None else date.fromisoformat(str(value))
-            deletion = deleted.pop(file_name(files["path"][i]), None)
+            deletion = deleted.pop(file_name(path), None)
             counts[day] = counts.get(day, 0) + rows - (deletion.rows if deletion else 0)
         return None if deleted else counts  # what is left is of files that the log names otherwise
 
@@ -198,10 +196,6 @@ class TableLanding(Landing):
     def inputs(self) -> Mapping[str, TableLanding]:
         """See `Landing.inputs`."""
         return {"": self}
-
-    def input_of(self, table: TableName) -> Landing:
-        """See `Landing.input_of`."""
-        return self
 
     def rows_over(self, table: TableName) -> DataFrame:
         """See `Landing.rows_over`."""

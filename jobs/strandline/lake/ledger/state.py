@@ -228,7 +228,7 @@ class PipelineState:
 
     @property
     def clock_start_ms(self) -> int | None:
-        """The start of the job's clock, which the first observation has fixed."""
+        """The start of the job's clock, in ms, which the first run fixes; None: none has run."""
         return next((e.clock_start_ms for e in self.steps if e.clock_start_ms is not None), None)
 
     @property

@@ -48,10 +48,6 @@ class Staging:
         rows.write.mode("append" if piece else "overwrite").parquet(place)
         return self.read(part, rows.schema)
 
-    def all_pieces(self, written: Sequence[DataFrame]) -> DataFrame:
-        """A part that was written in several pieces; the last piece was returned with all rows."""
-        return written[-1]
-
     def read(self, part: str, schema: StructType) -> DataFrame:
         """A staged part as a DataFrame."""
         reader = self.spark.read.schema(schema)

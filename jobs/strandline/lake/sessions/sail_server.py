@@ -61,7 +61,10 @@ def _bring_up(interface: str) -> None:
 
 
 def serve() -> tuple[Any, tuple[str, int]]:
-    """Start Sail on a free port: the server and its address; it ends with its last reference."""
+    """Start Sail on a free port; the server and its address.
+
+    The server ends when no variable refers to it any more.
+    """
     from pysail.spark import SparkConnectServer  # noqa: PLC0415
 
     server = SparkConnectServer("127.0.0.1", 0)

@@ -159,7 +159,9 @@ def facts_of_files(store: Store, name: str) -> dict[str, list[Any]]:
     return facts | {"day": facts[f"partition.{PARTITIONS[name]}"]}
 
 
-def days_changed(partition: str, then: DeltaTable | None, now: DeltaTable) -> set[date | None]:
+def days_of_other_files(
+    partition: str, then: DeltaTable | None, now: DeltaTable
+) -> set[date | None]:
     """The dates with different files in two versions of a table; all dates if `then` is None."""
     names = ("path", f"partition.{partition}")
     files: list[set[tuple[str, date | None]]] = []
@@ -187,7 +189,7 @@ def dates_between(
         now = None if before.get(name) == after.get(name) else store.table(name, after.get(name))
         if now is not None:
             then = store.table(name, before[name]) if name in before else None
-            days = days_changed(PARTITIONS[name], then, now)
+            days = days_of_other_files(PARTITIONS[name], then, now)
             found[name] = in_ranges(day for day in days if day is not None)
     return {name: ranges for name, ranges in found.items() if ranges}
 

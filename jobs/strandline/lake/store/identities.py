@@ -17,7 +17,10 @@ _MARK = "strandline.nulls_not_told"
 
 
 def marked(field: T.StructField) -> T.StructField:
-    """A column marked as one whose nulls are not hashed; of its metadata only `SECOND_OF` stays."""
+    """A column whose metadata says that its nulls are not hashed.
+
+    Of its own metadata only `SECOND_OF` stays.
+    """
     second_of = (field.metadata or {}).get(SECOND_OF)
     mark = {_MARK: "true"} | ({} if second_of is None else {SECOND_OF: second_of})
     return T.StructField(field.name, field.dataType, nullable=True, metadata=mark)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,6 +14,8 @@ from strandline.engine.losses_by import LossesOf, WorstParts
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.model.loss_curve import LossCurve
 from strandline.spec.pipeline import PipelineSpec
+
+_QUANTILES = {"final_after_ms": 0.5, "final_after_ms_95": 0.95, "final_after_ms_longest": 1}
 
 
 @dataclass(frozen=True)
@@ -33,23 +35,6 @@ class Question:
     as_of_ms: int | None = None
     max_ahead_ms: int | None = None
     now_ms: int | None = None
-
-
-@dataclass(frozen=True)
-class Delay:
-    """How long after the end of a window it is final, for one total lateness.
-
-    Attributes:
-        median_ms: the median over the windows that are final at the horizon; None: none is.
-        most_ms: the 95th percentile over these windows.
-        longest_ms: the maximum over these windows.
-        final: the number of these windows.
-    """
-
-    median_ms: int | None
-    most_ms: int | None
-    longest_ms: int | None
-    final: int
 
 
 @dataclass(frozen=True)
@@ -81,7 +66,7 @@ class Advice:
         unit_ms: every total except the one in force is a multiple of it.
         keep: the share that a setting shall keep.
         curve: the loss curve of all records at the totals on offer.
-        delays: the delay for each total.
+        delays: see `delays_of`.
         windows: the number of windows that are the newest of a record; the delays are theirs.
         channels: the channels that lose most records by the setting in force.
         keys: the keys that lose most records by the setting in force.
@@ -96,7 +81,7 @@ class Advice:
     unit_ms: int
     keep: Fraction
     curve: LossCurve
-    delays: tuple[Delay, ...]
+    delays: Sequence[Mapping[str, int | None]]
     windows: int
     channels: WorstParts
     keys: WorstParts
@@ -144,16 +129,12 @@ class Advice:
         return self._row(total_ms) | both
 
     def _row(self, total_ms: int) -> dict[str, Any]:
-        delay = self.delays[self.curve.totals_ms.index(total_ms)]
         lost = self.curve.lost_at(total_ms)
         return {
             "total_ms": total_ms,
             "lost": lost,
             "share_lost": _share(lost, self.curve.records),
-            "final_after_ms": delay.median_ms,
-            "final_after_ms_95": delay.most_ms,
-            "final_after_ms_longest": delay.longest_ms,
-            "windows_final": delay.final,
+            **self.delays[self.curve.totals_ms.index(total_ms)],
         }
 
     def _part(self, part: LossesOf) -> dict[str, Any]:
@@ -186,20 +167,21 @@ class Advice:
         }
 
 
-def delays_of(closes: Reached, size_ms: int) -> tuple[Delay, ...]:
-    """The delay from the end of windows until they are final, for each total on offer."""
+def delays_of(closes: Reached, size_ms: int) -> list[dict[str, int | None]]:
+    """How long after their end windows are final, for each total on offer.
+
+    The median, the 95th percentile and the longest of the windows that are final at the horizon
+    (None: none is), and their number.
+    """
     after_end = closes.happened_ms - (closes.slots_ms + size_ms)[:, None]
     delays = []
     for column in after_end.T:
-        final = column[~np.isnan(column)]
-        if not len(final):
-            delays.append(Delay(None, None, None, 0))
-            continue
-        median, most, longest = (
-            round(float(ms)) for ms in np.quantile(final, (0.5, 0.95, 1), method="inverted_cdf")
-        )
-        delays.append(Delay(median, most, longest, len(final)))
-    return tuple(delays)
+        final, delay = column[~np.isnan(column)], dict[str, int | None].fromkeys(_QUANTILES)
+        if len(final):
+            found = np.quantile(final, [*_QUANTILES.values()], method="inverted_cdf")
+            delay = {name: round(float(ms)) for name, ms in zip(_QUANTILES, found, strict=True)}
+        delays.append({**delay, "windows_final": len(final)})
+    return delays
 
 
 def _edge(instant_ms: int) -> str | None:

@@ -26,7 +26,10 @@ class Removals:
 
 
 def may_shrink(request: Request, state: PipelineState, within: TimeRange, horizon_ms: int) -> bool:
-    """Whether windows of the range may be removed, by the request or the horizon."""
+    """Whether a run may remove windows of its range.
+
+    The request allows it, or the run reads fewer arrivals than a published run of the range.
+    """
     published_ms = state.largest_horizon(within)
     earlier = published_ms is not None and horizon_ms < published_ms
     return request.allow_removals or request.reopen or request.recreate or earlier

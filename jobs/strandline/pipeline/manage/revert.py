@@ -17,7 +17,7 @@ from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import Compared, stage_diff
 from strandline.lake.sessions.exceptions import FAILURES, cause_of
-from strandline.lake.store.days import days_changed
+from strandline.lake.store.days import days_of_other_files
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import columns_of, rows_in_days
 from strandline.lake.store.schema import fit, schema_of
@@ -289,7 +289,7 @@ def _tables(store: Store, reverted: Reverted) -> dict[str, PublishedTable]:
 def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) -> Change:
     uri, partition = ctx.store.uri(target.name), target.partition
     then, now = (DeltaTable(uri, version=version) for version in (before, after))
-    days = days_changed(partition, then, now)
+    days = days_of_other_files(partition, then, now)
     compared = Compared(
         target,
         staged=rows_in_days(then, partition, days),

@@ -55,7 +55,7 @@ class Observation:
 
     @property
     def axes(self) -> dict[str, Axis]:
-        """The axis of the steps of each source, by its name; under "": of a single source."""
+        """The axis of instants of each source, by its name; a single source has the name ""."""
         return {name: history.axis for name, history in self.history.of_sides.items()}
 
     @property

@@ -38,7 +38,8 @@ def plan_advance(
 ) -> Plan:
     """The plan of a scheduled run up to M, the last midnight not after an instant.
 
-    It rebuilds the windows that were not final at P, or are not published as closed, up to the last
+    P is the midnight since which it evaluates all arrivals again (`EarlierRuns.base_ms`). It
+    rebuilds the windows that were not final at P, or are not published as closed, up to the last
     event date known at M; and the late records of older windows that arrived in [P, M). Windows
     that need missing rows stay as they are published.
 
@@ -86,7 +87,10 @@ def plan_advance(
 def _from_recomputed(
     not_final: TimeRange, overridden: Sequence[Reached], base_ms: int | None, history: History
 ) -> TimeRange:
-    """A range from the first window on that is recomputed though it was final, in whole slots."""
+    """A range, from an earlier start if an older window is recomputed though it was final.
+
+    In whole slots.
+    """
     recomputed = [one.recomputed_from(base_ms) for one in overridden]
     start_ms = min([not_final.start_ms, *(ms for ms in recomputed if ms is not None)])
     return kind_of(history.spec).whole_slots(TimeRange(start_ms, not_final.end_ms))
@@ -150,9 +154,9 @@ def _clock(earlier: EarlierRuns, history: History, mended: TimeRange, until_ms: 
 def _slots_of_published_late(
     grid: Grid, earlier: EarlierRuns, before_ms: int, since_ms: int | None
 ) -> frozenset[int]:
-    """The starts of windows before an instant that published late records have missed.
+    """The starts of windows before an instant for which published records were too late.
 
-    Only records that arrived since `since_ms` (None: none of them), which are evaluated again.
+    Only records that arrived since `since_ms` count: they are evaluated again. None: no record.
     """
     if since_ms is None:
         return frozenset()

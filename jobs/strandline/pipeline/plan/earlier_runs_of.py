@@ -6,13 +6,16 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 
+from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
+from strandline.engine.sessions.reach import whole_within
+from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.state import PipelineState
-from strandline.pipeline.observe.earlier_runs import EarlierRuns
+from strandline.model.intervals import TimeRange, last_day_before
+from strandline.pipeline.observe.earlier_runs import EarlierRuns, LandedBefore
 from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.late_records import late_slots
-from strandline.pipeline.plan.overridden_rows import landed_before, whole_sessions
 from strandline.pipeline.plan.published_rows import (
     first_closed_since,
     first_open,
@@ -24,6 +27,7 @@ from strandline.pipeline.plan.published_rows import (
 from strandline.pipeline.plan.results_changed import days_observed_since
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request
+from strandline.spec.pipeline import PipelineSpec
 
 
 def earlier_runs_of(
@@ -45,8 +49,8 @@ def earlier_runs_of(
         known_until_ms=log.known_until_ms,
         known_ms=log.horizon_ms,
         states_in=partial(states_in, ctx.store),
-        landed_before=partial(landed_before, ctx),
-        whole_within=partial(whole_sessions, ctx, observation.history),
+        landed_before=partial(_landed_before, ctx),
+        whole_within=partial(_whole_sessions, ctx, observation.history),
         observed_since=tuple(sorted(observed)),
     )
     if not (to_recompute or observed or _may_lack_rows(state, ctx)):
@@ -81,3 +85,30 @@ def _observed_otherwise(ctx: Context, state: PipelineState, status: LandingStatu
         *status.changes.behind,
         *days_observed_since(ctx.spec, state, ctx.store),
     }
+
+
+def _landed_before(ctx: Context, one: OverriddenRange) -> LandedBefore | None:
+    """The landing table at a range's run; None: rows that landed since cannot be distinguished."""
+    log = ctx.landing.log
+    if one.landing_version is None or one.horizon_ms is None or log.is_another(one.landing_id):
+        return None
+    days_by = log.day_partition(ctx.spec.source.arrival_date)
+    last_day = last_day_before(one.horizon_ms)
+    if log.same_rows_since(one.landing_version, days_by=days_by, last_day=last_day):
+        return LandedBefore(log=None)
+    before = log.readable_at(one.landing_version)
+    return None if before is None else LandedBefore(before)
+
+
+def _whole_sessions(
+    ctx: Context,
+    history: History,
+    rules: PipelineSpec,
+    within: TimeRange,
+    horizon_ms: int,
+    watermark_ms: int,
+) -> TimeRange | None:
+    """The slots of a range whose sessions had been dropped, with no session across the edges."""
+    records = ctx.landing.records(history.axis, history.days.rebuilt)
+    by_rules = replace(history, spec=rules)
+    return whole_within(records, by_rules, within, until_ms=horizon_ms, watermark_ms=watermark_ms)

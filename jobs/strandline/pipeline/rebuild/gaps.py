@@ -208,7 +208,12 @@ class _First:
     state: PipelineState
 
     def found(self, known: int | None, pieces: Sequence[Piece]) -> int | None:
-        """The id of the window; None: no window has accepted a record, or gaps are not reported."""
+        """The id of the window; None: no window has accepted a record, or gaps are not reported.
+
+        Args:
+            known: the id that earlier runs have found; None: they have found none.
+            pieces: what this run has rebuilt.
+        """
         within, grid = self.plan.scope.windows, self.observation.history.grid
         ids = grid.ids_within(within)
         before = TimeRange(EVERYTHING.start_ms, within.start_ms)

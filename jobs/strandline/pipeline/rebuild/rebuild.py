@@ -117,7 +117,8 @@ def _combined(
     """The staged pieces of a scope, combined."""
 
     def part(name: str) -> DataFrame:
-        return ctx.staging.all_pieces([p.staged[name] for p in pieces if name in p.staged])
+        # each piece was returned with all rows that were written by then
+        return [piece.staged[name] for piece in pieces if name in piece.staged][-1]
 
     calendars = [*(piece.calendar for piece in pieces), gaps.rows]
     slots = pd.concat([one for one in calendars if len(one)] or calendars[:1], ignore_index=True)

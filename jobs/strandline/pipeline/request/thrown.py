@@ -108,13 +108,13 @@ def _questions(landing: Landing, days: Sequence[date | None]) -> Iterator[_Asked
         if use.table == "pairs" or use.wanted == "column":
             continue
         rows = _rows_of(landing, use, days)
-        of_rows = landing.input_of(use.table) or landing
+        of_rows = landing.inputs.get(use.table, landing)
         yield _Asked(use, rows, _probe(use, of_rows.spec))
 
 
 def _rows_of(landing: Landing, use: Use, days: Sequence[date | None]) -> DataFrame:
     """The rows that an expression reads; an aggregate reads none that `valid` excludes."""
-    rows, one = landing.rows_over(use.table), landing.input_of(use.table)
+    rows, one = landing.rows_over(use.table), landing.inputs.get(use.table)
     if one is None:
         return rows
     source = one.spec.source

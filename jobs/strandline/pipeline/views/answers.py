@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
@@ -10,16 +10,26 @@ from typing import Any
 
 from strandline.lake.store.days import Days
 from strandline.lake.store.lake import Lake
-from strandline.pipeline.views.calendar import CalendarPage, Cell, calendar_page
+from strandline.pipeline.views.calendar import calendar_page
 from strandline.pipeline.views.incomplete import Shown, incomplete_in
+from strandline.pipeline.views.passed import channels_passed
 from strandline.pipeline.views.runs import run_of, runs_of
-from strandline.pipeline.views.slot import Rows, malformed_and_late, slot_page
+from strandline.pipeline.views.slot import (
+    Rows,
+    malformed_and_late,
+    refused_at,
+    results_of,
+    runs_into,
+    slot_at,
+)
 from strandline.pipeline.views.slots import Slot, slots_of
 from strandline.pipeline.views.status import status_of
 from strandline.pipeline.views.why import Cause
 from strandline.spec import PipelineSpec
 from strandline.visible import visible
 
+_MOST_RUNS = 20
+"""The number of shown runs of a slot."""
 PER_PAGE = 100
 """The number of slots on a page."""
 _LONGEST = 200
@@ -51,31 +61,7 @@ def answer(view: str, spec: PipelineSpec, lake: Lake, asked: Asked, now_ms: int)
 
 
 def _calendar(shown: Shown, asked: Asked) -> dict[str, Any]:
-    found: CalendarPage = calendar_page(shown, _day(asked.get("until")))
-    edges = ("older", "newer", "first_day", "last_day")
-    states = ("closed", "fired", "open", "gap")
-    return {
-        "column_minutes": found.column_minutes,
-        "columns": len(found.columns),
-        "days": [
-            {
-                "day": day.isoformat(),
-                "ends_week": day.isoweekday() == 7,
-                "cells": [_cell(cells.get(column)) for column in found.columns],
-            }
-            for day, cells in found.days.items()
-        ],
-        **{name: _text(getattr(found, name)) for name in edges},
-        "all_slots": found.all_slots,
-        "states": {state: found.count(state) for state in states},
-        "incomplete": sum(cell.incomplete for cell in found.cells),
-    }
-
-
-def _cell(cell: Cell | None) -> dict[str, Any] | None:
-    if cell is None:
-        return None
-    return asdict(cell) | {"state": cell.state, "share": cell.share, "slots": cell.slots}
+    return calendar_page(shown, _day(asked.get("until")))
 
 
 def _one_day(shown: Shown, asked: Asked) -> dict[str, Any]:
@@ -99,19 +85,21 @@ def _incomplete(shown: Shown, asked: Asked) -> dict[str, Any]:
 
 
 def _one_slot(shown: Shown, asked: Asked) -> dict[str, Any]:
-    found, watermark = slot_page(shown, asked["start_ms"], asked["end_ms"]), shown.causes.watermark
-    channels, many = found.channels or ([], 0)
+    slot, causes = slot_at(shown, asked["start_ms"], asked["end_ms"]), shown.causes
+    fires_ms, closes_ms = causes.fires_at_ms(slot), causes.closes_at_ms(slot)
+    channels, many = channels_passed(shown, fires_ms, closes_ms) or ([], 0)
+    watermark, runs = causes.watermark, runs_into(shown, slot)
     return {
-        "slot": _slot(found.slot),
-        "why": _why(found.why),
-        "fires_ms": found.fires_ms,
-        "closes_ms": found.closes_ms,
-        "channels": [asdict(one) for one in channels],
+        "slot": _slot(slot),
+        "why": _why(causes.why(slot)),
+        "fires_ms": fires_ms,
+        "closes_ms": closes_ms,
+        "channels": channels,
         "channels_in_all": many,
         "watermark": None if watermark is None else str(watermark),
         "held_by": None if watermark is None else watermark.held_by,
-        "results": _rows(found.results),
-        "quarantine": _by_reason(found.quarantine),
+        "results": _rows(results_of(shown, slot)),
+        "quarantine": _by_reason(refused_at(slot, shown.store)),
         "runs": [
             {
                 "run_id": step.run_id,
@@ -120,9 +108,9 @@ def _one_slot(shown: Shown, asked: Asked) -> dict[str, Any]:
                 "requested_by": step.requested_by,
                 "reason": step.reason,
             }
-            for step in found.runs
+            for step in runs[:_MOST_RUNS]
         ],
-        "runs_in_all": found.run_ids,
+        "runs_in_all": len(runs),
     }
 
 
@@ -139,7 +127,7 @@ def _slot(slot: Slot) -> dict[str, Any]:
     return asdict(slot) | derived
 
 
-def _why(causes: list[Cause] | Any) -> list[dict[str, str]]:
+def _why(causes: Sequence[Cause]) -> list[dict[str, str]]:
     return [asdict(cause) for cause in causes]
 
 

@@ -42,11 +42,13 @@ _IN_FULL = 3
 def findings_of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -> list[Finding]:
     """The findings of runs' audits that stand, the gravest first, then the newest first.
 
-    A finding of a scheduled run about published data stands until its rule, applied to the data of
-    now, holds. Of an expectation on rows, or a run by hand, it is not known, so it stands until
-    runs have evaluated all its windows again. Of a run that has not published, and of rules about a
-    run or its horizon, only the findings of the last scheduled run, and of later runs by hand,
-    stand. An acknowledged finding stands no more.
+    - A finding of a scheduled run about its arrival days, or about gaps, stands until its rule
+      holds for the data of now.
+    - A finding of another rule about published data, such as an expectation on rows, or of a run by
+      hand stands until runs have evaluated all its windows again.
+    - Of runs that have not published, and of rules about a run or its horizon, only the findings of
+      the last scheduled run, and of later runs by hand, stand.
+    - An acknowledged finding does not stand any more.
 
     Args:
         spec: the pipeline.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import date, timedelta
+from typing import Any
 
 from strandline.engine.position.grid import Grid
 from strandline.lake.store.days import Days, last_shown_day, rows_by_day
@@ -19,7 +20,9 @@ DAYS = 28
 MOST_ROWS = 100_000
 """The largest number of slots read for a page, unless a single day has more."""
 _COLUMN_MINUTES = (30, 60, 120, 180, 240, 360, 720, 1440)
-WORST_FIRST = ("open", "gap", "fired", "closed")
+_EDGES = ("older", "newer", "first_day", "last_day")
+_STATES = ("closed", "fired", "open", "gap")
+_WORST_FIRST = ("open", "gap", "fired", "closed")
 
 
 @dataclass
@@ -52,7 +55,7 @@ class Cell:
     @property
     def state(self) -> str:
         """The state of the least complete slot."""
-        return next(state for state in WORST_FIRST if self.states.get(state))
+        return next(state for state in _WORST_FIRST if self.states.get(state))
 
     @property
     def share(self) -> float | None:
@@ -70,64 +73,57 @@ class Cell:
         self.incomplete += slot.slots if why else 0
 
 
-@dataclass(frozen=True)
-class CalendarPage:
-    """Some days of a pipeline's calendar, the newest first.
-
-    Attributes:
-        column_minutes: the time of day that a column stands for.
-        days: of each day its cells by column; a day without slots has none.
-        older: the last day of the page before; None: there are no older slots.
-        newer: the last day of the page after; None: there are no newer slots.
-        first_day: the first day that has slots; None: none has.
-        last_day: the last one.
-        all_slots: the rows of all days.
-    """
-
-    column_minutes: int
-    days: Mapping[date, Mapping[int, Cell]]
-    older: date | None
-    newer: date | None
-    first_day: date | None
-    last_day: date | None
-    all_slots: int
-
-    @property
-    def columns(self) -> range:
-        """The numbers of the columns."""
-        return range(DAY_MS // 60_000 // self.column_minutes)
-
-    @property
-    def cells(self) -> list[Cell]:
-        """All cells of the page."""
-        return [cell for of_day in self.days.values() for cell in of_day.values()]
-
-    def count(self, state: str) -> int:
-        """How many slots of the page are in a state."""
-        return sum(cell.states.get(state, 0) for cell in self.cells)
-
-
-def calendar_page(shown: Shown, until: date | None = None) -> CalendarPage:
+def calendar_page(shown: Shown, until: date | None = None) -> dict[str, Any]:
     """The page of a calendar that ends with a day; None: with the last day shown by default.
 
-    Its days are limited by `DAYS` and `MOST_ROWS`, to bound the memory.
+    Its days are limited by `DAYS` and `MOST_ROWS`, to bound the memory; the newest comes first.
     """
     rows, minutes = _rows_by_day(shown.store), column_minutes(shown.spec)
     last = until or last_shown_day(shown.store)
-    if last is None or not rows:
-        return CalendarPage(minutes, {}, None, None, None, None, 0)
-    first = _first_of_page(rows, last)
+    by_day: Mapping[date, Mapping[int, Cell]] = {}
+    edges: dict[str, date | None] = dict.fromkeys(_EDGES)
+    if last is not None and rows:
+        first = _first_of_page(rows, last)
+        by_day, edges = _cells(shown, first, last), _edges(rows, first, last)
+    columns = DAY_MS // 60_000 // minutes
+    return {
+        "column_minutes": minutes,
+        "columns": columns,
+        "days": [_day(day, of_day, range(columns)) for day, of_day in by_day.items()],
+        **{name: None if day is None else day.isoformat() for name, day in edges.items()},
+        "all_slots": sum(rows.values()),
+        **_counts([cell for of_day in by_day.values() for cell in of_day.values()]),
+    }
+
+
+def _day(day: date, cells: Mapping[int, Cell], columns: range) -> dict[str, Any]:
+    return {
+        "day": day.isoformat(),
+        "ends_week": day.isoweekday() == 7,
+        "cells": [_shown(cells.get(column)) for column in columns],
+    }
+
+
+def _counts(cells: Sequence[Cell]) -> dict[str, Any]:
+    """The numbers of slots by state, and of those that are not complete."""
+    return {
+        "states": {state: sum(cell.states.get(state, 0) for cell in cells) for state in _STATES},
+        "incomplete": sum(cell.incomplete for cell in cells),
+    }
+
+
+def _edges(rows: Mapping[date, int], first: date, last: date) -> dict[str, date | None]:
+    """The last days of the pages before and after a page, and the first and last day of all."""
     older = max((day for day in rows if day < first), default=None)
     after = min((day for day in rows if day > last), default=None)
-    return CalendarPage(
-        minutes,
-        _cells(shown, first, last),
-        older,
-        None if after is None else min(after + timedelta(DAYS - 1), max(rows)),
-        min(rows),
-        max(rows),
-        sum(rows.values()),
-    )
+    newer = None if after is None else min(after + timedelta(DAYS - 1), max(rows))
+    return dict(zip(_EDGES, (older, newer, min(rows), max(rows)), strict=True))
+
+
+def _shown(cell: Cell | None) -> dict[str, Any] | None:
+    if cell is None:
+        return None
+    return asdict(cell) | {"state": cell.state, "share": cell.share, "slots": cell.slots}
 
 
 def _cells(shown: Shown, first: date, last: date) -> dict[date, dict[int, Cell]]:

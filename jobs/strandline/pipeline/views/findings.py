@@ -115,7 +115,10 @@ def start_to_come(spec: PipelineSpec, state: PipelineState) -> int | None:
 
 
 def _emits_by_ticks_alone(spec: PipelineSpec) -> bool:
-    """Whether no watermark is emitted before the first tick; an interval join waits for both."""
+    """Whether no watermark is emitted before the first tick: every source emits at ticks alone.
+
+    An interval join waits for the watermarks of both sources, so one such source suffices.
+    """
     by_ticks = [bool(side.watermark.emission_interval_ms) for side in spec.sides.values()]
     return any(by_ticks) if spec.result == PAIRS else all(by_ticks)
 

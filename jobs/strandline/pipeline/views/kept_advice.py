@@ -25,7 +25,7 @@ def keep_advice(spec: PipelineSpec, lake: Lake, advice: Mapping[str, Any]) -> No
     with suppress(OSError):
         place.parent.mkdir(exist_ok=True)
         beside = place.with_suffix(".new")
-        beside.write_text(json.dumps({"rules": _rules(spec), **advice}, default=str))
+        beside.write_text(json.dumps({"rules": spec.spec_fingerprint, **advice}, default=str))
         beside.replace(place)
 
 
@@ -38,12 +38,8 @@ def kept_advice(spec: PipelineSpec, lake: Lake) -> dict[str, Any] | None:
         found = json.loads(place.read_text())
     except (OSError, ValueError):
         return None
-    is_current = isinstance(found, dict) and found.get("rules") == _rules(spec)
+    is_current = isinstance(found, dict) and found.get("rules") == spec.spec_fingerprint
     return found if is_current else None
-
-
-def _rules(spec: PipelineSpec) -> str:
-    return spec.spec_fingerprint
 
 
 def _place(spec: PipelineSpec, lake: Lake) -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -24,24 +23,9 @@ MOST_CHANNELS = 20
 _NEVER_MS = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """When a channel's own watermark passed the end of a window, and the end of its lateness.
-
-    Attributes:
-        channel: its name; empty: the only one.
-        fired_ms: when its watermark reached the end; None: it has not.
-        closed_ms: when it reached the end of the allowed lateness; None: it has not, or never can.
-    """
-
-    channel: str
-    fired_ms: int | None
-    closed_ms: int | None
-
-
 def channels_passed(
     shown: Shown, fires_ms: int, closes_ms: int | None
-) -> tuple[list[Passed], int] | None:
+) -> tuple[list[dict[str, Any]], int] | None:
     """The channels by when they passed a window, the last first, and their number.
 
     None: the records of channels alone do not decide when the watermark passes: it follows the
@@ -51,6 +35,10 @@ def channels_passed(
         shown: the pipeline.
         fires_ms: the watermark at which the window fires.
         closes_ms: the watermark at which it closes; None: it never does.
+
+    Returns:
+        Of each `channel` (empty: the only one) when its own watermark reached the end of the
+        window (`fired_ms`), and the end of the allowed lateness (`closed_ms`); None: it has not.
     """
     start_ms = shown.state.clock_start_ms
     if start_ms is None or not _is_decided_by_channels(shown.spec):
@@ -62,7 +50,7 @@ def channels_passed(
     thresholds = [fires_ms] if closes_ms is None else [fires_ms, closes_ms]
     by_channel = crossings.seen_from(thresholds)
     found = [
-        Passed(channel, *_passed_at(crossings.axis, visible, before_ms))
+        {"channel": channel, **_passed_at(crossings.axis, visible, before_ms)}
         for channel, visible in zip(crossings.channels, by_channel, strict=True)
     ]
     found.sort(key=_last_first)
@@ -95,14 +83,13 @@ def _crossings(shown: Shown, axis: Axis, fires_ms: int) -> tuple[RecordCrossings
     return RecordCrossings(timeline, spec, axis, order=order), before_ms
 
 
-def _passed_at(axis: Axis, visible: Instants, before_ms: int) -> tuple[int | None, int | None]:
-    """When a channel reached the end of a window, and the end of its lateness, in ms."""
+def _passed_at(axis: Axis, visible: Instants, before_ms: int) -> dict[str, int | None]:
     known = known_before(visible, before_ms, axis)
     at_ms = [
         axis.event_ms(int(one)) if is_known else None
         for one, is_known in zip(visible, known, strict=True)
     ]
-    return at_ms[0], at_ms[1] if len(at_ms) > 1 else None
+    return {"fired_ms": at_ms[0], "closed_ms": at_ms[1] if len(at_ms) > 1 else None}
 
 
 def _first_day(facts: dict[str, list[Any]], fires_ms: int) -> date | None:
@@ -115,8 +102,8 @@ def _first_day(facts: dict[str, list[Any]], fires_ms: int) -> date | None:
     return None if is_ahead else first
 
 
-def _last_first(one: Passed) -> tuple[int, int, str]:
-    closed_ms, fired_ms = (
-        _NEVER_MS if at_ms is None else at_ms for at_ms in (one.closed_ms, one.fired_ms)
+def _last_first(one: dict[str, Any]) -> tuple[int, int, str]:
+    fired_ms, closed_ms = (
+        _NEVER_MS if one[edge] is None else one[edge] for edge in ("fired_ms", "closed_ms")
     )
-    return -fired_ms, -closed_ms, one.channel
+    return -fired_ms, -closed_ms, one["channel"]

@@ -41,8 +41,9 @@ from strandline.pipeline.views.values import frequent_values
 from strandline.pipeline.views.watermark import evaluated_watermark, watermark_by
 from strandline.quality.findings.volume import first_compared
 from strandline.quality.report.format import instant
+from strandline.quality.report.held_back_by import HeldBack
 from strandline.quality.report.page import Page, build_report
-from strandline.quality.report.tables import Progress, ReportTables, Shown
+from strandline.quality.report.tables import ReportTables, Shown
 from strandline.spec import PipelineSpec
 
 _SUMMARY = "report.json"
@@ -91,12 +92,13 @@ def write_report(
     days = shown_days(store, since, until)
     folder = _writable(folder, lake, spec)
     state = ledger.state()
-    unfinished = unfinished_work(spec, store, state, evaluated_watermark(spec, store, state))
+    evaluated = evaluated_watermark(spec, store, state)
+    unfinished = unfinished_work(spec, store, state, evaluated)
     found = findings_of(spec, store, state, unfinished, now_ms)
     shown = Shown(**days.named, totals=totals(store, spec.result))
     report = build_report(
         replace(
-            report_tables(spec, store, state, days),
+            report_tables(spec, store, state, days, evaluated),
             advice=kept_advice(spec, lake),
             before=_read(folder / _SUMMARY),
         ),
@@ -163,16 +165,14 @@ def _writing_into(folder: Path) -> Iterator[None]:
 
 
 def report_tables(
-    spec: PipelineSpec, store: Store, state: PipelineState, days: Days
+    spec: PipelineSpec, store: Store, state: PipelineState, days: Days, evaluated: HeldBack | None
 ) -> ReportTables:
     """The tables of the report, read with delta-rs and counted while reading.
 
     Only files of the shown days are opened, and of older days that the channels' watermarks, and
-    the usual numbers of records, depend on.
+    the usual numbers of records, depend on. `evaluated`: see `evaluated_watermark`.
     """
     watermarks = channel_watermarks(spec, store)
-    watermark = watermark_by(spec, watermarks, state)
-    closed_ms = closed_up_to(spec, state, evaluated_watermark(spec, store, state))
     return ReportTables(
         completeness=_completeness(store, days),
         quarantine=_by_reason(store, days),
@@ -180,7 +180,9 @@ def report_tables(
         channels=channel_days(TimelineTable.open(store, days.rows_of("timeline"))),
         runs=runs_for_report(state),
         latest=watermarks.channels,
-        progress=Progress(state.frontier_ms, closed_ms, watermark),
+        processed_ms=state.frontier_ms,
+        closed_ms=closed_up_to(spec, state, evaluated),
+        watermark=watermark_by(spec, watermarks, state),
         records=_records(store, days),
         values=frequent_values(store, days, spec),
     )

@@ -18,13 +18,10 @@ from strandline.lake.store.reads import columns_of, in_arrow, started_in
 from strandline.lake.store.store import Store
 from strandline.model.intervals import TimeRange, day_of, text_of
 from strandline.pipeline.views.incomplete import Shown
-from strandline.pipeline.views.passed import Passed, channels_passed
 from strandline.pipeline.views.slots import Slot, slots_of
-from strandline.pipeline.views.why import Cause
 from strandline.tables import QUARANTINE
 
 MOST_WINDOWS = 50
-MOST_RUNS = 20
 SAMPLES = 5
 """The number of shown rows of quarantine for each reason."""
 _BATCH_ROWS = 8_192
@@ -55,59 +52,24 @@ class Rows:
     total: int
 
 
-@dataclass(frozen=True)
-class SlotPage:
-    """The facts about a slot.
-
-    Attributes:
-        slot: its row of the calendar.
-        why: the reasons why it is not complete; empty: it is complete.
-        fires_ms: the watermark at which it fires.
-        closes_ms: the watermark at which it closes; None: it never does.
-        channels: the channels by when they passed it, the last first, and their number; None:
-            channels do not decide.
-        results: its windows, or pairs.
-        quarantine: the refused rows by reason, the most frequent first.
-        runs: the published steps that brought it up to date, the newest first.
-        run_ids: the number of such runs.
-    """
-
-    slot: Slot
-    why: Sequence[Cause]
-    fires_ms: int
-    closes_ms: int | None
-    channels: tuple[list[Passed], int] | None
-    results: Rows
-    quarantine: dict[str, Rows]
-    runs: Sequence[Entry]
-    run_ids: int
-
-
-def slot_page(shown: Shown, start_ms: int, end_ms: int) -> SlotPage:
-    """The facts about the slot with a start and an end.
+def slot_at(shown: Shown, start_ms: int, end_ms: int) -> Slot:
+    """The slot with a start and an end.
 
     Raises:
         NoSlotError: the calendar has no such slot.
     """
     day = day_of(start_ms)
     at_start = started_in("slot_start", TimeRange(start_ms, start_ms + 1))
-    found = (one for one in slots_of(shown.store, Days(day, day), at_start) if one.end_ms == end_ms)
-    slot = next(found, None)
-    if slot is None:
-        raise NoSlotError(start_ms, end_ms)
-    fires_ms, closes_ms = shown.causes.fires_at_ms(slot), shown.causes.closes_at_ms(slot)
-    runs = _runs(shown, slot)
-    return SlotPage(
-        slot,
-        shown.causes.why(slot),
-        fires_ms,
-        closes_ms,
-        channels_passed(shown, fires_ms, closes_ms),
-        _results(shown, slot),
-        quarantine_of(shown.store, day, _at_slot(slot)),
-        runs[:MOST_RUNS],
-        len(runs),
-    )
+    for slot in slots_of(shown.store, Days(day, day), at_start):
+        if slot.end_ms == end_ms:
+            return slot
+    raise NoSlotError(start_ms, end_ms)
+
+
+def refused_at(slot: Slot, store: Store) -> dict[str, Rows]:
+    """The quarantine rows of a slot: see `quarantine_of`."""
+    of_slot = ds.field("slot_start") == in_arrow(slot.start_ms)
+    return quarantine_of(store, day_of(slot.start_ms), of_slot)
 
 
 def quarantine_of(store: Store, day: date, wanted: ds.Expression) -> dict[str, Rows]:
@@ -155,10 +117,6 @@ def _count(
             kept += (tuple(row[name] for name in names) for row in rows.to_pylist())
 
 
-def _at_slot(slot: Slot) -> ds.Expression:
-    return ds.field("slot_start") == in_arrow(slot.start_ms)
-
-
 def _of_source(schema: pa.Schema) -> list[str]:
     """The columns of the landing rows, after the column of the lateness."""
     ours = {name for name in QUARANTINE.columns if name not in {"late_by_ms", "watermark_ms"}}
@@ -166,7 +124,7 @@ def _of_source(schema: pa.Schema) -> list[str]:
     return [*ahead, *(n for n in schema.names if n not in ours and n not in ahead)]
 
 
-def _results(shown: Shown, slot: Slot) -> Rows:
+def results_of(shown: Shown, slot: Slot) -> Rows:
     """The windows of a slot; the sessions that start in it; or the pairs of an interval join."""
     spec = shown.spec
     published, table = spec.tables[spec.result], shown.store.table(spec.result)
@@ -194,8 +152,8 @@ def _last_day(slot: Slot) -> date:
     return day_of(max(slot.end_ms - 1, slot.start_ms))
 
 
-def _runs(shown: Shown, slot: Slot) -> list[Entry]:
-    """The published steps whose slots include a slot, the newest first."""
+def runs_into(shown: Shown, slot: Slot) -> list[Entry]:
+    """The published steps that brought a slot up to date, the newest first."""
     return [
         step
         for step in reversed(shown.state.published)

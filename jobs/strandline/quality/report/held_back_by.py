@@ -108,8 +108,9 @@ def _of_one_channel(rows: pd.DataFrame) -> HeldBack:
 def silent_channels(spec: PipelineSpec, with_watermark: Collection[str]) -> tuple[str, ...]:
     """The channels that hold the watermark back because they have no watermark yet.
 
-    Of an interval join, a side that discovers its channels and has none is listed by the side's
-    name; behind one valve for both sides, channels that nobody knows hold nothing back.
+    A side of an interval join that discovers its channels, and has none yet, is listed by the
+    side's name. Windows over both sides combine all channels at once: one that is not yet
+    discovered holds nothing back.
 
     Args:
         spec: the pipeline.

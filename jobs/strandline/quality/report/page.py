@@ -20,7 +20,7 @@ from strandline.quality.report.figure import Figure
 from strandline.quality.report.format import day_or_instant
 from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
 from strandline.quality.report.revisions import revisions_plot
-from strandline.quality.report.runs import MOST_RUNS, RunLine, run_lines, runs_left_out
+from strandline.quality.report.runs import MOST_RUNS, run_lines, runs_left_out
 from strandline.quality.report.since_before import changes_since, summary_of
 from strandline.quality.report.state import State
 from strandline.quality.report.tables import ReportTables, Shown
@@ -71,7 +71,7 @@ def build_report(
     """
     runs, totals = run_lines(tables.runs), totals_of(tables)
     state = State.of(findings, runs)
-    processed = _instant(tables.progress.processed_ms) or NOTHING
+    processed = _instant(tables.processed_ms) or NOTHING
     summary = summary_of(
         shown.totals if shown else {},
         made_at=made_at,
@@ -124,15 +124,17 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else visible(str(value), keep="\n")
 
 
-def _of_runs(every: Sequence[Mapping[str, Any]], runs: list[RunLine]) -> dict[str, Any]:
+def _of_runs(
+    every: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """The template's variables about runs."""
     return {
         "runs": runs,
         "last": runs[0] if runs else None,
-        "published": next((run for run in runs if run.outcome == "published"), None),
+        "published": next((run for run in runs if run["status"] == "published"), None),
         "most_runs": MOST_RUNS,
         "older_runs": runs_left_out(every),
-        "audited": [run for run in runs if run.audit],
+        "audited": [run for run in runs if run["audit"]],
         "revisions": revisions_plot(every),
     }
 
@@ -159,13 +161,13 @@ def _of_watermarks(tables: ReportTables, spec: PipelineSpec) -> dict[str, Any]:
     latest = tables.channels if tables.latest is None else tables.latest
     return {
         "watermarks": watermarks(tables.channels, spec, latest),
-        "held_back": tables.progress.watermark,
+        "held_back": tables.watermark,
     }
 
 
 def _closed_up_to(tables: ReportTables, shown: Shown | None) -> str:
     """The instant before which no window can change any more, in the words of `status`."""
-    closed_ms = tables.progress.closed_ms
+    closed_ms = tables.closed_ms
     if closed_ms is None:
         slots = shown.totals.get("slots", 0) if shown else len(tables.completeness)
         return "the last slot" if slots else "no slot yet"

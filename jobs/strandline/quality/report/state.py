@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from strandline.quality.findings.check import Finding, in_order, state_line
-from strandline.quality.report.runs import RunLine
 
 _LONGEST = 140
 """The longest finding in the first line in characters; they follow it in full."""
@@ -23,7 +23,7 @@ class State:
     findings: tuple[Finding, ...]
 
     @classmethod
-    def of(cls, findings: Sequence[Finding], runs: Sequence[RunLine]) -> State:
+    def of(cls, findings: Sequence[Finding], runs: Sequence[Mapping[str, Any]]) -> State:
         """The state by the current findings of all runs.
 
         Args:

@@ -13,22 +13,6 @@ from strandline.quality.report.held_back_by import HeldBack
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a pipeline is, as of `strandline status`.
-
-    Attributes:
-        processed_ms: the midnight up to which everything is processed, in ms; None: there is none.
-        closed_ms: the instant before which no window can change any more, in ms; None: all
-            published slots are closed.
-        watermark: the combined watermark; None: it is not known.
-    """
-
-    processed_ms: int | None = None
-    closed_ms: int | None = None
-    watermark: HeldBack | None = None
-
-
-@dataclass(frozen=True)
 class ReportTables:
     """The tables from which a report is made.
 
@@ -46,7 +30,10 @@ class ReportTables:
             those that the report lists (`listed_runs`) as `strandline runs show` has them.
         latest: rows as in `channels` up to the last observed day, with the last row of each
             channel; None: `channels` has them.
-        progress: how far the pipeline is.
+        processed_ms: the midnight up to which everything is processed, in ms; None: there is none.
+        closed_ms: the instant before which no window can change any more, in ms; None: all
+            published slots are closed.
+        watermark: the combined watermark; None: it is not known.
         records: the well-formed records of each shown arrival day, and of the eight weeks before.
         values: counts of late and of malformed rows by the values of low-cardinality columns:
             `group`, `column`, `value`, `records`; None: not known.
@@ -60,7 +47,9 @@ class ReportTables:
     channels: pd.DataFrame
     runs: Sequence[Mapping[str, Any]]
     latest: pd.DataFrame | None = None
-    progress: Progress = Progress()
+    processed_ms: int | None = None
+    closed_ms: int | None = None
+    watermark: HeldBack | None = None
     records: Mapping[date, int] = field(default_factory=dict)
     values: pd.DataFrame | None = None
     advice: Mapping[str, Any] | None = None
