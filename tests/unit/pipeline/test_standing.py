@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from calendars import NEW_YEAR, a_slot, write_calendar
+from calendars import SCHEMA as CALENDAR
 from deltalake import write_deltalake
 from lakes import a_spec
 
@@ -16,7 +18,9 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import SCHEMA
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of
+from strandline.pipeline.manage.acknowledge import step_about
 from strandline.pipeline.views.audited import findings_of_audits
+from strandline.pipeline.views.audited_data import AuditedData
 from strandline.pipeline.views.findings import findings_of
 from strandline.quality.findings.check import Finding, state_line
 
@@ -204,18 +208,24 @@ def test_gaps_acknowledged_while_their_run_was_rejected_do_not_come_back_once_it
         return a_slot(number, gap=True, on_time=0, run_id=run_id)
 
     rejected = audited(2, "advance", "expect_no_gaps", "rejected", range=year)
-    seen = Entry("k3", 1, "acknowledged", "acknowledge", acknowledged={"gaps": "2"}, position=3)
     accepted = replace(rejected, step="published", position=4)
-    write_calendar(store, [a_slot(0), gap(1, "r2"), gap(2, "r2"), a_slot(3)])
+    rows = [a_slot(0), gap(1, "r2"), gap(2, "r2"), a_slot(3)]
+    staging = tmp_path / "meter" / "_staging" / "r2" / "completeness"
+    staging.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, CALENDAR), staging / "part-0.parquet")
+    state = PipelineState.of([rejected])
+    found = findings_of_audits(spec, store, state)
+    seen = step_about(found, AuditedData(spec, store, state))
+    seen = replace(seen, position=3)
+    write_calendar(store, rows)
     assert standing(rejected, seen, accepted, spec=spec) == []
     assert standing(rejected, accepted, spec=spec) == [("gaps", "r2")]
-    assert standing(seen, accepted, spec=spec) == [("gaps", "r2")]  # it was found later
     later = audited(5, "advance", "expect_no_gaps", range=year)
     write_calendar(store, [a_slot(0), gap(1, "r2"), gap(2, "r2"), a_slot(3), gap(4, "r5")])
     state = PipelineState.of([rejected, seen, accepted, later])
-    (found,) = findings_of_audits(spec, store, state)
-    assert (found.name, found.run_id) == ("gaps", "r5")
-    assert found.sentence.startswith("1 gap: 2013-01-03T00:00:00Z")
+    (another,) = findings_of_audits(spec, store, state)
+    assert (another.name, another.run_id) == ("gaps", "r5")
+    assert another.sentence.startswith("1 gap: 2013-01-03T00:00:00Z")
 
 
 def test_a_scheduled_run_is_about_its_own_arrival_days_though_a_later_cut_off_was_published(

@@ -130,16 +130,7 @@ class _InForce:
             if audit.step == "published"
             and any(one.name == "gaps" for one in findings_in(audit.audit or ()))
         ]
-        acknowledged = [
-            TimeRange(start_ms, end_ms)
-            for step in self.state.steps
-            if step.step == "acknowledged" and step.position > self.since
-            for start_ms, end_ms in step.kept or ()
-        ]
-        until = self.acknowledged_until("gaps")
-        # they were not published yet, so that the acknowledgement has no ranges of them
-        rejected = [run.run_id for run in runs if self._found_at(run) < min(until, run.position)]
-        gaps = self.data.gaps(runs, acknowledged, rejected)
+        gaps = self.data.gaps(runs)
         if gaps is not None:
             yield gaps
 
