@@ -22,11 +22,14 @@ from strandline.pipeline.manage.acknowledge import step_about
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.audited_data import AuditedData
 from strandline.pipeline.views.findings import findings_of
+from strandline.quality.findings.check import EXPECTATIONS as KEYS
 from strandline.quality.findings.check import Finding, state_line
 
 NAMES = [f"expect_{letter}" for letter in "abcdefgh"]
 EXPECTATIONS = [{"type": name} for name in NAMES]
 SPEC = a_spec(quality__expectations=EXPECTATIONS)
+RULES = [*NAMES, *KEYS.values(), "expect_windows_to_be_unique"]
+PASSED = [{"expectation": name, "severity": "warning", "success": True} for name in RULES]
 
 
 def audited(position: int, kind: str, letter: str, step: str = "published", **more) -> Entry:
@@ -34,7 +37,8 @@ def audited(position: int, kind: str, letter: str, step: str = "published", **mo
     name = f"expect_{letter}" if len(letter) == 1 else letter
     result = {"expectation": name, "severity": "warning", "success": False, "figures": name}
     result["table"] = "windows"
-    return Entry(f"r{position}", 1, step, kind, audit=[result], position=position, **more)
+    audit = [result, *(one for one in PASSED if one["expectation"] != name)]
+    return Entry(f"r{position}", 1, step, kind, audit=audit, position=position, **more)
 
 
 @pytest.fixture
@@ -104,7 +108,7 @@ def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_h
         failed = [one | {"severity": severity} for one in entry.audit or ()]
         return replace(entry, audit=[one | {"expectation": name} for one in failed])
 
-    clean = replace(day(9, "expect_a"), audit=[])
+    clean = replace(day(9, "expect_a"), audit=PASSED)
     assert standing(day(1, "expect_unknown")) == []
     for name in ("expect_no_silent_channel", "expect_removed_share_to_be_at_most"):
         assert standing(day(1, name), clean) == []
@@ -124,6 +128,30 @@ def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_h
         update={"quality": SPEC.quality.model_copy(update={"max_late_share": 0.1})}
     )
     assert standing(day(1, late), clean, spec=limited) == [("max_late_share", "r1")]
+
+
+def test_a_run_that_has_not_evaluated_a_rule_takes_no_finding_of_it_back(standing):
+    """The rule was switched off for a night, or the run was killed behind its audit."""
+
+    def without(entry: Entry, name: str, **changes) -> Entry:
+        audit = [one for one in PASSED if one["expectation"] != name]
+        return replace(entry, audit=audit, **changes)
+
+    silent = "expect_no_silent_channel"
+    for name in (silent, "expect_a"):
+        found = audited(1, "advance", name, range=TimeRange(2, 9))
+        night = audited(2, "advance", "b", range=TimeRange(0, 9))
+        assert len(standing(found, replace(night, audit=PASSED))) == 0
+        assert len(standing(found, without(night, name))) == 1
+        rejected = replace(found, step="rejected")
+        assert len(standing(rejected, without(night, name))) == (name == silent)
+    killed = replace(audited(2, "advance", "b", step="audited"), audit=PASSED)
+    found = audited(1, "advance", silent)
+    assert standing(found, killed) == [("silent_after", "r1")]
+    ended = without(audited(2, "backfill", "b", closed=True, completes_ms=0), silent)
+    assert standing(found, ended) == []
+    off = a_spec(quality__silent_after=None)
+    assert standing(replace(found, step="rejected"), spec=off) == []
 
 
 def test_a_finding_of_a_run_by_hand_outlives_the_next_scheduled_run(standing):
