@@ -61,6 +61,7 @@ def tables(text="late", rows=True):
                 "on_time": [9_700],
                 "late_accepted": [200],
                 "late": [100],
+                "missed": [100],
                 "no_window": [0],
             }
         ),

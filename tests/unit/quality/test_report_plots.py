@@ -37,7 +37,7 @@ def a_slot(start, size=60 * MINUTE, **changed):
 def slots(*rows):
     frame = pd.DataFrame(rows, columns=list(a_slot(NEW_YEAR)))
     edges = dict.fromkeys(("slot_start", "slot_end", "closed_at"), "datetime64[us, UTC]")
-    return frame.astype(edges)
+    return frame.astype(edges).assign(missed=frame["late"])
 
 
 def the_strip(*rows, of=calendar):

@@ -80,7 +80,7 @@ def _cell(cell: Cell | None) -> dict[str, Any] | None:
 
 def _one_day(shown: Shown, asked: Asked) -> dict[str, Any]:
     day, skip = date.fromisoformat(asked["day"]), (asked["page"] - 1) * PER_PAGE
-    found = slots_of(shown.store, Days(day, day))
+    found = slots_of(shown.spec, shown.store, Days(day, day))
     slots = sorted(found, key=lambda slot: (slot.start_ms, slot.end_ms))
     return {
         "slots": len(slots),

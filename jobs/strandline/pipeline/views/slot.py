@@ -91,8 +91,8 @@ def slot_page(shown: Shown, start_ms: int, end_ms: int) -> SlotPage:
     """
     day = day_of(start_ms)
     at_start = started_in("slot_start", TimeRange(start_ms, start_ms + 1))
-    found = (one for one in slots_of(shown.store, Days(day, day), at_start) if one.end_ms == end_ms)
-    slot = next(found, None)
+    found = slots_of(shown.spec, shown.store, Days(day, day), at_start)
+    slot = next((one for one in found if one.end_ms == end_ms), None)
     if slot is None:
         raise NoSlotError(start_ms, end_ms)
     fires_ms, closes_ms = shown.causes.fires_at_ms(slot), shown.causes.closes_at_ms(slot)

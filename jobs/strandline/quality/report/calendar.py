@@ -132,6 +132,7 @@ def _measured(completeness: pd.DataFrame) -> pd.DataFrame:
     for edge in ("start", "end"):
         instants = completeness[f"slot_{edge}"].astype("datetime64[us, UTC]")
         slots[f"{edge}_ms"] = instants.astype("int64") // 1000
+    slots["late"] = completeness["missed"]
     slots["gap"] = completeness["gap"].astype(bool)
     closed = completeness["closed_at"].astype("datetime64[us, UTC]")
     ends = completeness["slot_end"].astype("datetime64[us, UTC]")
