@@ -312,6 +312,26 @@ def test_failed_runs_of_all_windows_by_hand_and_by_schedule_do_not_hide_each_oth
     assert found(night, of_a_range) == [("critical", "n")]
 
 
+def test_a_refused_option_and_a_failed_revert_of_a_reverted_run_leave_nothing_undone(tmp_path):
+    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": [], "upstream": None}
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+
+    def found(*steps: Entry) -> list[str | None]:
+        numbered = [replace(step, position=number) for number, step in enumerate(steps, 1)]
+        findings = findings_of(SPEC, store, PipelineState.of(numbered), left | {"refused": []})
+        return [one.run_id for one in findings if one.name == "runs"]
+
+    night = Entry("n", 1, "failed", "advance", message="meter: max_bytes: the range reads 9 bytes")
+    assert found(night) == ["n"]
+    assert found(replace(night, message="--max-bytes: the range reads 9 bytes")) == []
+    within = TimeRange(0, 2)
+    run = Entry("b", 1, "published", "backfill", within)
+    revert = Entry("v", 1, "publishing", "revert", within, reverts="b")
+    second = replace(revert, run_id="w", step="failed", message="v has published meanwhile")
+    assert found(run, second) == ["w"]
+    assert found(run, revert, replace(revert, step="published"), second) == []
+
+
 def test_what_a_run_found_that_was_taken_back_is_no_finding_and_what_stood_before_is_one_again(
     standing,
 ):
