@@ -272,6 +272,12 @@ def test_a_watermark_never_goes_back():
     assert lines == {"all records": [4, 28, 52]}
 
 
+def test_the_combined_watermark_does_not_fall_when_a_channel_joins_behind_it():
+    rows = [("EWR", day, NEW_YEAR_MS + hour * HOUR_MS, None) for day, hour in ((0, 20), (1, 40))]
+    joining = ("JFK", 1, NEW_YEAR_MS + 10 * HOUR_MS, None)
+    assert drawn_lines([*rows, joining], "discovered")["combined"] == [4, 28]
+
+
 def test_what_was_pending_at_a_midnight_counts_at_the_next():
     lines = drawn_lines(
         [
