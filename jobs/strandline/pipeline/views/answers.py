@@ -119,6 +119,7 @@ def _one_slot(shown: Shown, asked: Asked) -> dict[str, Any]:
                 "ended": _text(step.written_at),
                 "requested_by": step.requested_by,
                 "reason": step.reason,
+                "reverted_by": shown.state.reverted_by.get(step.run_id),
             }
             for step in found.runs
         ],
