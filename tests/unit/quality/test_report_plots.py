@@ -129,6 +129,15 @@ def test_a_slot_of_a_week_is_a_cell_of_seven_days():
     assert the_strip(a_slot(NEW_YEAR, timedelta(days=3000))).data["cellDays"] == 1
 
 
+def test_a_slot_of_a_week_across_new_year_is_drawn_in_both_years_and_listed_in_its_own():
+    week = timedelta(days=7)
+    starts = [NEW_YEAR + number * week for number in range(-60, 3)]
+    strips = dict(calendar(slots(*(a_slot(at - timedelta(days=3), week) for at in starts))).strips)
+    assert strips["2013"].data["day"][:2] == [-3, 4]
+    assert strips["2012"].data["day"][-1] == 363
+    assert strips["2013"].table.rows[0][0] == "2013-01-05"
+
+
 def test_it_is_said_if_several_slots_share_a_cell():
     minutes = [a_slot(NEW_YEAR + number * MINUTE, MINUTE) for number in range(3)]
     assert calendar(slots(*minutes)).shares_cells
