@@ -142,7 +142,7 @@ def test_a_window_lacks_each_late_record_that_lies_in_it_whichever_window_counts
     }
     assert found["causes"] == {"late": sum(map(bool, lacking)) - 1, "missed_pairs": 1}
     shown = Shown.of(spec, lake)
-    tables = report_tables(spec, shown.store, shown.state, Days())
+    tables = report_tables(spec, shown.store, shown.state, Days(), None)
     assert tables.completeness.sort_values(["slot_start", "slot_end"])["missed"].tolist() == lacking
 
 

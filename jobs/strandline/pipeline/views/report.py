@@ -43,6 +43,7 @@ from strandline.pipeline.views.watermark import evaluated_watermark, watermark_b
 from strandline.quality.completeness import in_ms
 from strandline.quality.findings.volume import first_compared
 from strandline.quality.report.format import instant
+from strandline.quality.report.held_back_by import HeldBack
 from strandline.quality.report.page import Page, build_report
 from strandline.quality.report.tables import Progress, ReportTables, Shown
 from strandline.spec import PipelineSpec
@@ -93,12 +94,13 @@ def write_report(
     days = shown_days(store, since, until)
     folder = _writable(folder, lake, spec)
     state = ledger.state()
-    unfinished = unfinished_work(spec, store, state, evaluated_watermark(spec, store, state))
+    evaluated = evaluated_watermark(spec, store, state)
+    unfinished = unfinished_work(spec, store, state, evaluated)
     found = findings_of(spec, store, state, unfinished, now_ms)
     shown = Shown(**days.named, totals=totals(store, spec.result))
     report = build_report(
         replace(
-            report_tables(spec, store, state, days),
+            report_tables(spec, store, state, days, evaluated),
             advice=kept_advice(spec, lake),
             before=_read(folder / _SUMMARY),
         ),
@@ -165,16 +167,20 @@ def _writing_into(folder: Path) -> Iterator[None]:
 
 
 def report_tables(
-    spec: PipelineSpec, store: Store, state: PipelineState, days: Days
+    spec: PipelineSpec,
+    store: Store,
+    state: PipelineState,
+    days: Days,
+    evaluated: HeldBack | None,
 ) -> ReportTables:
     """The tables of the report, read with delta-rs and counted while reading.
 
     Only files of the shown days are opened, and of older days that the channels' watermarks, and
-    the usual numbers of records, depend on.
+    the usual numbers of records, depend on. `evaluated`: as of `evaluated_watermark`.
     """
     watermarks = channel_watermarks(spec, store)
     watermark = watermark_by(spec, watermarks, state)
-    closed_ms = closed_up_to(spec, state, evaluated_watermark(spec, store, state))
+    closed_ms = closed_up_to(spec, state, evaluated)
     return ReportTables(
         completeness=_completeness(spec, store, days),
         quarantine=_by_reason(store, days),
