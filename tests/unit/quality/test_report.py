@@ -385,6 +385,15 @@ def test_each_plot_has_its_figures_as_a_table():
     assert "2013-01-05 1 0 0 0 9,700 200 100 1.00 %".replace("1 0 0 0", "0 0 0 0") in page.text
 
 
+def test_a_late_record_of_overlapping_windows_is_missing_in_each_and_quarantined_once():
+    found = tables()
+    found.completeness["missed"] = 300
+    sliding = a_spec(window={"sliding": "3h", "every": "1h"}, max_late_share=0.5)
+    text = page_of(found, sliding).text
+    assert "9,700 95.1 % of accepted and late records, each in all of its windows" in text
+    assert "Late, quarantined 100 2.94 %" in text and "limit" not in text.split("2.94 %")[1][:9]
+
+
 @pytest.mark.parametrize(
     ("gaps", "said"), [("allow", "allowed, not listed"), ("warn", "slots without")]
 )
