@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -253,6 +254,19 @@ def test_from_all_pipelines_links_lead_to_a_calendar_a_day_a_slot_and_a_run(get,
     listed = follow(calendar, "/incomplete")
     assert "13 of 20 windows incomplete" in listed
     assert "Steps" in follow(every, "/runs/r-2")
+
+
+def test_a_reverted_run_says_so_on_its_page_and_at_its_slots(get, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("STRANDLINE_LAKE", str(tmp_path))
+    lake = a_lake_of(1, find_spec(home / "pipelines", "flights"), tmp_path)
+    ledger = Ledger(lake.pipeline("flights"))
+    (run,) = ledger.state().published
+    again = {"step": "published", "kind": "revert", "reverts": run.run_id}
+    ledger.append(replace(run, run_id="v-1", **again), datetime.now(UTC))
+    page = get(f"/pipelines/flights/runs/{run.run_id}").text
+    assert '<span class="chip idle">published, reverted</span>' in page
+    assert re.search(r"<dt>Reverted by</dt><dd><a [^>]*/runs/v-1", page)
+    assert "<small>reverted</small>" in get(f"/pipelines/flights/{SLOT}").text
 
 
 def test_what_stands_in_the_data_is_text(get, lake):

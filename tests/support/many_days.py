@@ -55,7 +55,7 @@ def a_lake_of(days: int, spec: PipelineSpec, folder: Path, *, observed: int | No
     _write(store, "windows", [_window_row(row) for row in rows], "window_date")
     late = [
         {"quarantine_date": row["slot_date"], "slot_start": row["slot_start"]}
-        | {"reason": "late", "late_by_ms": 90_000}
+        | {"reason": "late", "late_by_ms": 90_000, "missed_windows": 1}
         for row in rows
     ]
     _write(store, "quarantine", late, "quarantine_date")

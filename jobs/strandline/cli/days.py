@@ -43,8 +43,8 @@ def _day(option: str, text: str | None) -> date | None:
 
 def shown(days: Mapping[str, str | None]) -> str:
     """A line with the shown days, and the option that shows others."""
-    parts = [f"from {days['since']}" if days["since"] else "", f"to {days['until'] or 'the last'}"]
-    which = " ".join(filter(None, parts)) if any(days.values()) else "all days"
+    first, last = days["since"], days["until"]
+    which = _from_to(first, last or "the last") if first or last else "all days"
     return f"{which}; --since and --until show others"
 
 
@@ -56,8 +56,15 @@ def in_all(totals: Mapping[str, Any]) -> str:
     return (
         f"{number_of(totals['slots'], 'slot')}, {number_of(totals[result], result[:-1])}, "
         f"{number_of(totals['quarantine'], 'record')} in quarantine, "
-        f"from {totals['first_day']} to {totals['last_day']}"
+        f"{_from_to(totals['first_day'], totals['last_day'])}"
     )
+
+
+def _from_to(first: str | None, last: str) -> str:
+    """Some days by the first and the last one; of a single day its name."""
+    if first == last:
+        return f"of {last}"
+    return f"from {first} to {last}" if first else f"to {last}"
 
 
 def quarantine(counts: str, removed: int) -> str:

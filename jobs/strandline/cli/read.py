@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.cells import cell_len
 from rich.measure import Measurement
 from rich.table import Table
 
@@ -18,7 +19,7 @@ from strandline.cli.days import asked_days
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline, output_path
 from strandline.errors import InputError
-from strandline.visible import number_of
+from strandline.visible import number_of, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _SHOWN = 20
 _WIDEST = 100_000
 """A width in characters that no line of a table exceeds."""
+_PADDED = 64
+"""The width in characters up to which the values of a column are padded in a file or a pipe."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,10 @@ def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Non
         show.out.print(lines)
         return
     if not show.out.is_terminal:
-        TextConsole(file=show.out.file, width=width, highlight=False).print(lines)
+        texts = [columns, *([_text(row[name]) for name in columns] for row in rows)]
+        console = TextConsole(file=show.out.file, highlight=False)
+        for line in _lines([[visible(text) for text in of_row] for of_row in texts]):
+            console.print(escape(line), soft_wrap=True)
         return
     for row in rows:
         block = Table(box=None, show_header=False, pad_edge=False)
@@ -191,6 +197,21 @@ def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Non
         show.out.print()
 
 
+def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A line for each row, in columns; a value that is longer than most pads no other line."""
+    widths = [min(max(map(cell_len, column)), _PADDED) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = (
+            text + " " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True)
+        )
+        yield "  ".join(padded).rstrip()
+
+
 def _cell(value: Any) -> str:
+    """The markup of a value."""
+    return escape(_text(value))
+
+
+def _text(value: Any) -> str:
     """A value as text; an instant in the form in which it would be typed."""
-    return "" if value is None else escape(str(value).replace("+00:00", "Z"))
+    return "" if value is None else str(value).replace("+00:00", "Z")

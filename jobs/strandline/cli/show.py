@@ -113,7 +113,7 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("slots", counted(found["slots"] | only_late))
     records = counted(found["records"])
     if found["overlapping"]:
-        records += "; a record counts in each of its windows"
+        records += "; an accepted record counts in each of its windows, a late one in its newest"
     facts.add_row("records", records)
     facts.add_row(
         "quarantine", days.quarantine(counted(found["quarantine"]), found["quarantine_removed"])

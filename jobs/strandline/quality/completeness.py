@@ -13,6 +13,8 @@ from strandline.model.intervals import day_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from strandline.model.intervals import TimeRange
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -88,6 +90,15 @@ def in_ms(timestamps: pd.Series[Any]) -> pd.Series[int]:
     """Instants with a time zone, as milliseconds since 1970."""
     in_utc = pd.to_datetime(timestamps, utc=True).dt.tz_localize(None)
     return in_utc.astype("datetime64[ms]").astype("int64")
+
+
+def slots_outside(slots: pd.DataFrame, ranges: Iterable[TimeRange]) -> pd.DataFrame:
+    """The slots that lie whole in none of some ranges."""
+    starts_ms, ends_ms = in_ms(slots["slot_start"]), in_ms(slots["slot_end"])
+    is_inside = pd.Series(False, index=slots.index)
+    for one in ranges:
+        is_inside |= (starts_ms >= one.start_ms) & (ends_ms <= one.end_ms)
+    return slots[~is_inside]
 
 
 def _channels(slots: pd.DataFrame) -> pd.Series[Any]:

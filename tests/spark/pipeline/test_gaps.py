@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakes import Line, a_record, a_spec, at, instant, land
 
 from strandline.errors import AuditFailedError, InputError, StaleStagingError
+from strandline.pipeline.manage.acknowledge import acknowledge
 from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.views.incomplete import incomplete_of
@@ -56,7 +57,9 @@ def test_stragglers_from_before_all_that_was_accepted_make_no_gaps(spark, tmp_pa
     assert line.ledger[-1].first_accepted_ms == instant("1 06:00")
 
 
-def test_gaps_behind_the_last_record_count_once_a_later_arrival_day_is_over(spark, tmp_path):
+def test_gaps_behind_the_last_record_count_once_a_later_day_is_over_until_acknowledged(
+    spark, tmp_path
+):
     hours = [f"{day} {hour:02}" for day in (1, 2) for hour in range(24)]
     rows = [a_record(f"{h}:{m}", f"{h}:{m}") for h in hours for m in ("01", "31")]
     line = Line(spark, tmp_path, a_spec(**ONE, quality={"gaps": "fail"}))
@@ -67,8 +70,8 @@ def test_gaps_behind_the_last_record_count_once_a_later_arrival_day_is_over(spar
     with pytest.raises(AuditFailedError, match="expect_no_gaps: 24 gaps"):
         line.advance("5")
     assert gaps(line) == []
-    warned = line.of(a_spec(**ONE, quality={"gaps": "warn"}))
-    assert warned.advance("5").gaps == 24
+    acknowledge(line.spec, line.lake, ["gaps"], reason="the sensor was off")
+    assert line.advance("5").gaps == 24
     assert gaps(line) == [(f"03-03 {h:02}:00", 1) for h in range(24)]
 
 

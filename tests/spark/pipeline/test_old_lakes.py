@@ -110,8 +110,9 @@ def test_a_run_that_would_read_more_than_it_may_says_how_much_and_why(
     if of_the_pipeline:
         line = line.of(a_spec(max_bytes="10"))
     before = line.versions()
+    limit = "meter: max_bytes" if of_the_pipeline else "--max-bytes"
     with pytest.raises(
-        InputError, match=r"--max-bytes: .* reads [\d,]{4,} bytes .* and 10 are allowed"
+        InputError, match=rf"^{limit}: .* reads [\d,]{{4,}} bytes .* and 10 are allowed"
     ) as caught:
         line.advance("5", **allowed)
     assert caught.value.exit_code == 2

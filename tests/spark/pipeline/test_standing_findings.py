@@ -140,8 +140,8 @@ def test_what_stays_as_it_is_is_acknowledged_and_what_is_found_later_stands_agai
     assert line.versions() == before
     assert acknowledge(line.spec, line.lake, [], reason="again")["run_id"] is None
     by_hand = line.backfill("2", "3", as_of="4")
-    assert [one.name for one in by_hand.findings] == ["gaps"]
-    assert shown(line) == {}  # the run lists them, and they are known
+    assert (by_hand.gaps, by_hand.findings) == (2, [])  # it lists them, and they are known
+    assert shown(line) == {}
     line.advance("5")
     assert shown(line)["gaps"].startswith("2 gaps: 2024-03-04T10:15:00Z to 2024-03-04T12:15:00Z")
 

@@ -22,6 +22,7 @@ from strandline.model.intervals import instant_of
 from strandline.quality.audit.data_docs import build_data_docs
 from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.run import AuditInput, audit, validate_expectations
+from strandline.quality.audit.wording import Gaps
 from strandline.quality.completeness import completeness as rows_of_slots
 from strandline.spec import parse_spec
 
@@ -126,7 +127,7 @@ def audited(spark):
         if completeness is None:
             completeness = pd.DataFrame(slots, columns=list(a_slot(0)))
         named = [instant_of(slot["slot_start"]) for slot in slots if not slot["gap"]]
-        figures = {"slots_expected": named, "gaps": 0, "late": 1, "accepted": 37, **changed}
+        figures = {"slots_expected": named, "gaps": Gaps(0), "late": 1, "accepted": 37, **changed}
         schema = figures.pop("schema", WINDOWS_SCHEMA)
         results = from_arrow(spark, pa.Table.from_pylist(windows, schema=schema))
         staged = AuditInput(
@@ -369,7 +370,8 @@ def test_a_late_share_that_equals_the_limit_passes(audited):
 )
 def test_gaps_are_judged_as_the_pipeline_says(audited, gaps, severity, counted, figures):
     empty = a_slot(2, gap=True)
-    result = audited(spec=a_spec(gaps=gaps), slots=[a_slot(0), a_slot(1), empty], gaps=counted)
+    found = Gaps.of(pd.DataFrame([empty]), counted)
+    result = audited(spec=a_spec(gaps=gaps), slots=[a_slot(0), a_slot(1), empty], gaps=found)
     failure = only_failure(result)
     assert (failure.expectation, failure.severity) == ("expect_no_gaps", severity)
     assert failure.figures == figures

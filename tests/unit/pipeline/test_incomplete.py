@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from calendars import a_slot, write_calendar
 from deltalake import write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from joined import COGROUP, JOIN, PAIRED
 from many_days import a_lake_of
 from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 from meter import a_meter
+from spec_strategies import cumulative_windows, sliding_windows
+from strategies import streams
 
 from strandline.cli.main import main
+from strandline.engine.position.grid import Grid
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.store.days import Days
 from strandline.lake.timeline.rows import SCHEMA as TIMELINE
-from strandline.model.intervals import DAY_MS, instant_of, midnight_of
+from strandline.model.intervals import DAY_MS, instant_of, midnight_of, text_of
 from strandline.pipeline.views.answers import _value, answer
 from strandline.pipeline.views.calendar import DAYS, calendar_page
 from strandline.pipeline.views.incomplete import Shown, incomplete_in
+from strandline.pipeline.views.late_of_newer import LateOfNewer
+from strandline.pipeline.views.report import report_tables
+from strandline.reference import Tables
 from strandline.spec import parse_spec
 from strandline.spec.trigger import Continuous
 
@@ -80,6 +90,87 @@ def test_each_cause_is_named_with_its_figures(calendar, outcome, cause, sentence
     assert list(found["causes"]) == [cause]
     assert found["incomplete"] == outcome.get("slots", 1)
     assert why(found)[0][0].startswith(sentence)
+
+
+OVERLAPPING = {
+    # a record of Wednesday morning that was refused, and one that only the newest window took
+    "sliding": ({"sliding": "36h", "every": "12h"}, 36, [(4, 3)]),
+    # its oldest window has only a part of the records of a newest one
+    "odd": ({"sliding": "30h", "every": "12h"}, 30, [(4, 3), (4, 2)]),
+    "cumulative": ({"cumulative": "36h", "step": "12h"}, 36, [(3, 3), (3, 1)]),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_a_window_lacks_each_late_record_that_lies_in_it_whichever_window_counts_it(
+    lake, calendar, name
+):
+    """Late records counted in their newest window alone, accepted ones in each: 88.5 % was 62.2."""
+    window, hours, late = OVERLAPPING[name]
+    spec = a_meter(window, channel="source", channels=["a"])
+    starts = [0, 0, 0, 3, 3, 3] if name == "cumulative" else [*range(6)]
+    lengths = [12, 24, 36] * 2 if name == "cumulative" else [hours] * 6
+    slots = [a_slot(start) for start in starts]
+    for slot, length in zip(slots, lengths, strict=True):
+        slot["slot_end"] = slot["slot_start"] + timedelta(hours=length)
+    newest = 5 if name == "cumulative" else 4
+    slots[newest]["late"] = len(late)
+    slots[1]["missed_pairs"] = 2
+    rows = [
+        {
+            "reason": "late",
+            "slot_start": a_slot(start)["slot_start"],
+            "missed_windows": missed,
+            "late_by_ms": 1,
+            "quarantine_date": a_slot(start)["slot_date"],
+        }
+        for start, missed in late
+    ]
+    quarantine = lake.pipeline("meter").uri("quarantine")
+    partitioned = {"partition_by": ["quarantine_date"], "schema_mode": "overwrite"}
+    write_deltalake(quarantine, pa.Table.from_pylist(rows), mode="overwrite", **partitioned)
+    found = calendar(*slots, spec=spec)
+    lacking = {
+        "sliding": [0, 2, 1, 1, 1, 0],
+        "odd": [0, 2, 1, 2, 2, 0],
+        "cumulative": [0, 2, 0, 1, 1, 2],
+    }[name]
+    shares = {(one["slot_start"], one["slot_end"]): one["share"] for one in found["listed"]}
+    assert shares == {
+        tuple(text_of(instant_of(slot[edge])) for edge in ("slot_start", "slot_end")): round(
+            10 / (10 + many), 6
+        )
+        for slot, many in zip(slots, lacking, strict=True)
+        if many
+    }
+    assert found["causes"] == {"late": sum(map(bool, lacking)) - 1, "missed_pairs": 1}
+    shown = Shown.of(spec, lake)
+    tables = report_tables(spec, shown.store, shown.state, Days(), None)
+    assert tables.completeness.sort_values(["slot_start", "slot_end"])["missed"].tolist() == lacking
+
+
+@settings(max_examples=30)
+@given(streams(window=st.one_of(sliding_windows(), cumulative_windows())))
+def test_the_records_that_lie_in_a_window_are_those_that_it_accepted_and_those_that_it_lacks(
+    stream,
+):
+    grid, tables = Grid.of(stream.spec), Tables(stream.spec, stream.replay())
+    late = [row for row in tables.quarantine() if (row.missed_windows or 0) > 1]
+    newest = np.array([row.slot_start_ms for row in late], dtype="int64")
+    newest += grid.size_ms if grid.cumulative else 0
+    older = np.array([row.missed_windows - 1 for row in late], dtype="int64") * grid.step_ms
+    found = LateOfNewer(grid, newest - older, newest, np.ones(len(late), dtype="int64"))
+    for row in tables.completeness():
+        window = row.window
+        (beside,) = found.counts(np.array([window.start_ms]), np.array([window.end_ms]))
+        lying_in_it = [
+            record
+            for record in stream.records
+            if record.arrival_ms < stream.horizon_ms
+            and window.start_ms <= record.ts_ms < window.end_ms
+        ]
+        lacking = row.late + row.missed_pairs + beside
+        assert row.on_time + row.late_accepted + lacking == len(lying_in_it)
 
 
 def test_a_window_that_the_watermark_has_passed_since_is_not_said_to_wait_for_it(calendar):

@@ -255,6 +255,9 @@ def test_a_row_is_a_line_or_where_a_terminal_is_too_narrow_a_block_of_lines(monk
         assert lines == block * 2
     else:
         assert lines == [names, *[[told] * 8] * 2]
+        print_rows(["key", "n"], [{"key": "k" * 3_000, "n": 1}, {"key": "[b]k", "n": 2}])
+        long, short = printed.getvalue().splitlines()[-2:]
+        assert (len(long), short) == (3_003, "[b]k" + " " * 62 + "2")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date, timedelta
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -20,8 +21,10 @@ from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.days import Days, rows_by_day, shown_days, totals
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import SCHEMA
+from strandline.pipeline.views import report
 from strandline.pipeline.views.report import report_tables, write_report
 from strandline.pipeline.views.status import status_of
+from strandline.pipeline.views.watermark import evaluated_watermark
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +45,12 @@ def few(tmp_path_factory):
     return a_lake_of(100, SPEC, tmp_path_factory.mktemp("few"))
 
 
-def test_the_report_opens_files_of_the_last_ninety_days_only(year, tmp_path):
-    written = write_report(SPEC, year, tmp_path)
+def test_the_report_opens_files_of_the_last_ninety_days_only_and_reads_a_watermark_once(
+    year, tmp_path
+):
+    with patch.object(report, "evaluated_watermark", wraps=evaluated_watermark) as watermark:
+        written = write_report(SPEC, year, tmp_path)
+    assert watermark.call_count == 1
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert written["days"] == {"since": day(310).isoformat(), "until": None}
     assert f"from <b>{day(310)}</b>" in page

@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from calendars import NEW_YEAR, a_slot, write_calendar
+from calendars import SCHEMA as CALENDAR
 from deltalake import write_deltalake
 from lakes import a_spec
 
@@ -16,13 +18,18 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import SCHEMA
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of
+from strandline.pipeline.manage.acknowledge import step_about
 from strandline.pipeline.views.audited import findings_of_audits
+from strandline.pipeline.views.audited_data import AuditedData
 from strandline.pipeline.views.findings import findings_of
+from strandline.quality.findings.check import EXPECTATIONS as KEYS
 from strandline.quality.findings.check import Finding, state_line
 
 NAMES = [f"expect_{letter}" for letter in "abcdefgh"]
 EXPECTATIONS = [{"type": name} for name in NAMES]
 SPEC = a_spec(quality__expectations=EXPECTATIONS)
+RULES = [*NAMES, *KEYS.values(), "expect_windows_to_be_unique"]
+PASSED = [{"expectation": name, "severity": "warning", "success": True} for name in RULES]
 
 
 def audited(position: int, kind: str, letter: str, step: str = "published", **more) -> Entry:
@@ -30,7 +37,8 @@ def audited(position: int, kind: str, letter: str, step: str = "published", **mo
     name = f"expect_{letter}" if len(letter) == 1 else letter
     result = {"expectation": name, "severity": "warning", "success": False, "figures": name}
     result["table"] = "windows"
-    return Entry(f"r{position}", 1, step, kind, audit=[result], position=position, **more)
+    audit = [result, *(one for one in PASSED if one["expectation"] != name)]
+    return Entry(f"r{position}", 1, step, kind, audit=audit, position=position, **more)
 
 
 @pytest.fixture
@@ -100,7 +108,7 @@ def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_h
         failed = [one | {"severity": severity} for one in entry.audit or ()]
         return replace(entry, audit=[one | {"expectation": name} for one in failed])
 
-    clean = replace(day(9, "expect_a"), audit=[])
+    clean = replace(day(9, "expect_a"), audit=PASSED)
     assert standing(day(1, "expect_unknown")) == []
     for name in ("expect_no_silent_channel", "expect_removed_share_to_be_at_most"):
         assert standing(day(1, name), clean) == []
@@ -120,6 +128,30 @@ def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_h
         update={"quality": SPEC.quality.model_copy(update={"max_late_share": 0.1})}
     )
     assert standing(day(1, late), clean, spec=limited) == [("max_late_share", "r1")]
+
+
+def test_a_run_that_has_not_evaluated_a_rule_takes_no_finding_of_it_back(standing):
+    """The rule was switched off for a night, or the run was killed behind its audit."""
+
+    def without(entry: Entry, name: str, **changes) -> Entry:
+        audit = [one for one in PASSED if one["expectation"] != name]
+        return replace(entry, audit=audit, **changes)
+
+    silent = "expect_no_silent_channel"
+    for name in (silent, "expect_a"):
+        found = audited(1, "advance", name, range=TimeRange(2, 9))
+        night = audited(2, "advance", "b", range=TimeRange(0, 9))
+        assert len(standing(found, replace(night, audit=PASSED))) == 0
+        assert len(standing(found, without(night, name))) == 1
+        rejected = replace(found, step="rejected")
+        assert len(standing(rejected, without(night, name))) == (name == silent)
+    killed = replace(audited(2, "advance", "b", step="audited"), audit=PASSED)
+    found = audited(1, "advance", silent)
+    assert standing(found, killed) == [("silent_after", "r1")]
+    ended = without(audited(2, "backfill", "b", closed=True, completes_ms=0), silent)
+    assert standing(found, ended) == []
+    off = a_spec(quality__silent_after=None)
+    assert standing(replace(found, step="rejected"), spec=off) == []
 
 
 def test_a_finding_of_a_run_by_hand_outlives_the_next_scheduled_run(standing):
@@ -204,18 +236,24 @@ def test_gaps_acknowledged_while_their_run_was_rejected_do_not_come_back_once_it
         return a_slot(number, gap=True, on_time=0, run_id=run_id)
 
     rejected = audited(2, "advance", "expect_no_gaps", "rejected", range=year)
-    seen = Entry("k3", 1, "acknowledged", "acknowledge", acknowledged={"gaps": "2"}, position=3)
     accepted = replace(rejected, step="published", position=4)
-    write_calendar(store, [a_slot(0), gap(1, "r2"), gap(2, "r2"), a_slot(3)])
+    rows = [a_slot(0), gap(1, "r2"), gap(2, "r2"), a_slot(3)]
+    staging = tmp_path / "meter" / "_staging" / "r2" / "completeness"
+    staging.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, CALENDAR), staging / "part-0.parquet")
+    state = PipelineState.of([rejected])
+    found = findings_of_audits(spec, store, state)
+    seen = step_about(found, AuditedData(spec, store, state))
+    seen = replace(seen, position=3)
+    write_calendar(store, rows)
     assert standing(rejected, seen, accepted, spec=spec) == []
     assert standing(rejected, accepted, spec=spec) == [("gaps", "r2")]
-    assert standing(seen, accepted, spec=spec) == [("gaps", "r2")]  # it was found later
     later = audited(5, "advance", "expect_no_gaps", range=year)
     write_calendar(store, [a_slot(0), gap(1, "r2"), gap(2, "r2"), a_slot(3), gap(4, "r5")])
     state = PipelineState.of([rejected, seen, accepted, later])
-    (found,) = findings_of_audits(spec, store, state)
-    assert (found.name, found.run_id) == ("gaps", "r5")
-    assert found.sentence.startswith("1 gap: 2013-01-03T00:00:00Z")
+    (another,) = findings_of_audits(spec, store, state)
+    assert (another.name, another.run_id) == ("gaps", "r5")
+    assert another.sentence.startswith("1 gap: 2013-01-03T00:00:00Z")
 
 
 def test_a_scheduled_run_is_about_its_own_arrival_days_though_a_later_cut_off_was_published(
@@ -272,6 +310,26 @@ def test_failed_runs_of_all_windows_by_hand_and_by_schedule_do_not_hide_each_oth
     assert found(night, replace(by_hand, step="published")) == []
     of_a_range = replace(by_hand, step="published", completes_ms=None)
     assert found(night, of_a_range) == [("critical", "n")]
+
+
+def test_a_refused_option_and_a_failed_revert_of_a_reverted_run_leave_nothing_undone(tmp_path):
+    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": [], "upstream": None}
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+
+    def found(*steps: Entry) -> list[str | None]:
+        numbered = [replace(step, position=number) for number, step in enumerate(steps, 1)]
+        findings = findings_of(SPEC, store, PipelineState.of(numbered), left | {"refused": []})
+        return [one.run_id for one in findings if one.name == "runs"]
+
+    night = Entry("n", 1, "failed", "advance", message="meter: max_bytes: the range reads 9 bytes")
+    assert found(night) == ["n"]
+    assert found(replace(night, message="--max-bytes: the range reads 9 bytes")) == []
+    within = TimeRange(0, 2)
+    run = Entry("b", 1, "published", "backfill", within)
+    revert = Entry("v", 1, "publishing", "revert", within, reverts="b")
+    second = replace(revert, run_id="w", step="failed", message="v has published meanwhile")
+    assert found(run, second) == ["w"]
+    assert found(run, revert, replace(revert, step="published"), second) == []
 
 
 def test_what_a_run_found_that_was_taken_back_is_no_finding_and_what_stood_before_is_one_again(

@@ -117,6 +117,22 @@ def test_of_many_gaps_the_first_are_shown_and_how_many_more_up_to_where():
     assert said.endswith("; and 1 more, up to 2024-04-20T00:00:00Z")
 
 
+def test_gaps_of_a_row_that_is_only_in_part_in_the_range_are_not_said_to_be_all_of_it():
+    start = pd.Timestamp("2024-03-01", tz="UTC")
+    row = {"slot_start": [start], "slot_end": [start + pd.Timedelta("1500h")], "slots": [1_500]}
+    assert str(Gaps.of(pd.DataFrame(row), 24)) == (
+        "24 gaps, in whole or in part in: "
+        "2024-03-01T00:00:00Z to 2024-05-02T12:00:00Z (1,500 slots)"
+    )
+
+
+def test_acknowledged_gaps_are_counted_apart():
+    assert str(Gaps(0, known=3)) == "no gap; 3 acknowledged"
+    starts = pd.to_datetime(["2024-03-01"], utc=True)
+    row = pd.DataFrame({"slot_start": starts, "slot_end": starts + pd.Timedelta("1h")})
+    assert str(Gaps.of(row, 1, 3)) == "1 gap: 2024-03-01T00:00:00Z; 3 acknowledged"
+
+
 def test_an_exception_is_told_by_its_first_line():
     assert of_exception("no such column\n  at line 7\n") == "could not be evaluated: no such column"
     of_the_gateway = "An error occurred while calling o1.x.\n: java.io.IOException: no python3"

@@ -68,6 +68,25 @@ def a_join(content=COGROUP, **sides):
     return parse_spec(content | {"sources": sources}, origin="both.yaml")
 
 
+def test_a_discovered_channel_that_joins_behind_holds_the_watermark_where_it_is():
+    """It was said to hold it back below what it had already reached."""
+    before = [("a", 3, DAY - 30 * HOUR_MS, None), ("a", 4, DAY - 6 * HOUR_MS, None)]
+    joining = [("a", 5, DAY, None), ("b", 5, DAY - 11 * HOUR_MS, None)]
+    found = held_back_by(days(*before, *joining), spec(channels="discovered"))
+    assert str(found) == (
+        "at least at 2013-01-04T18:00:00Z; held by channel b since 2013-01-05, which is 5h behind "
+        "it; the others are 6h ahead"
+    )
+    caught_up = days(*before, *joining, ("b", 6, DAY - HOUR_MS, None))
+    assert str(held_back_by(caught_up, spec(channels="discovered"))).startswith(
+        "at 2013-01-04T23:00:00Z; held by channel b since 2013-01-06; the others are 1h ahead"
+    )
+    mute = days(*before, ("b", 5, None, None))
+    assert str(held_back_by(mute, spec(channels="discovered"))).startswith(
+        "at least at 2013-01-04T18:00:00Z; held by channel b, which has never offered one"
+    )
+
+
 def test_of_two_sources_each_waits_for_its_own_channels():
     mixed = a_join(left={"channels": "discovered"}, right={})
     heard = days(("left/1", 5, DAY, None), ("right/a", 5, DAY, None))

@@ -61,6 +61,7 @@ def tables(text="late", rows=True):
                 "on_time": [9_700],
                 "late_accepted": [200],
                 "late": [100],
+                "missed": [100],
                 "no_window": [0],
             }
         ),
@@ -382,6 +383,15 @@ def test_each_plot_has_its_figures_as_a_table():
     behind = [text for text in page.texts if text.startswith("Figures: ")]
     assert len(behind) == len(page.figures)
     assert "2013-01-05 1 0 0 0 9,700 200 100 1.00 %".replace("1 0 0 0", "0 0 0 0") in page.text
+
+
+def test_a_late_record_of_overlapping_windows_is_missing_in_each_and_quarantined_once():
+    found = tables()
+    found.completeness["missed"] = 300
+    sliding = a_spec(window={"sliding": "3h", "every": "1h"}, max_late_share=0.5)
+    text = page_of(found, sliding).text
+    assert "9,700 95.1 % of accepted and late records, each in all of its windows" in text
+    assert "Late, quarantined 100 2.94 %" in text and "limit" not in text.split("2.94 %")[1][:9]
 
 
 @pytest.mark.parametrize(

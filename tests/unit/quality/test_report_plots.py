@@ -37,7 +37,7 @@ def a_slot(start, size=60 * MINUTE, **changed):
 def slots(*rows):
     frame = pd.DataFrame(rows, columns=list(a_slot(NEW_YEAR)))
     edges = dict.fromkeys(("slot_start", "slot_end", "closed_at"), "datetime64[us, UTC]")
-    return frame.astype(edges)
+    return frame.astype(edges).assign(missed=frame["late"])
 
 
 def the_strip(*rows, of=calendar):
@@ -127,6 +127,15 @@ def test_a_slot_of_a_week_is_a_cell_of_seven_days():
     sliding = the_strip(*(a_slot(NEW_YEAR + timedelta(days=n), week) for n in range(5))).data
     assert sliding["cellDays"] == 1
     assert the_strip(a_slot(NEW_YEAR, timedelta(days=3000))).data["cellDays"] == 1
+
+
+def test_a_slot_of_a_week_across_new_year_is_drawn_in_both_years_and_listed_in_its_own():
+    week = timedelta(days=7)
+    starts = [NEW_YEAR + number * week for number in range(-60, 3)]
+    strips = dict(calendar(slots(*(a_slot(at - timedelta(days=3), week) for at in starts))).strips)
+    assert strips["2013"].data["day"][:2] == [-3, 4]
+    assert strips["2012"].data["day"][-1] == 363
+    assert strips["2013"].table.rows[0][0] == "2013-01-05"
 
 
 def test_it_is_said_if_several_slots_share_a_cell():
@@ -270,6 +279,12 @@ def test_a_watermark_never_goes_back():
         [("", 0, NEW_YEAR_MS + 20 * HOUR_MS, None), ("", 2, NEW_YEAR_MS, None)], None
     )
     assert lines == {"all records": [4, 28, 52]}
+
+
+def test_the_combined_watermark_does_not_fall_when_a_channel_joins_behind_it():
+    rows = [("EWR", day, NEW_YEAR_MS + hour * HOUR_MS, None) for day, hour in ((0, 20), (1, 40))]
+    joining = ("JFK", 1, NEW_YEAR_MS + 10 * HOUR_MS, None)
+    assert drawn_lines([*rows, joining], "discovered")["combined"] == [4, 28]
 
 
 def test_what_was_pending_at_a_midnight_counts_at_the_next():

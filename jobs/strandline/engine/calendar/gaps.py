@@ -80,7 +80,24 @@ class Gaps:
             within: where they start.
             filled: the ids of the windows in it that have a record.
         """
-        possible = self._of(self.history.grid.ids_within(within))
+        return self._count(self.history.grid.ids_within(within), filled)
+
+    def count_known(
+        self, within: TimeRange, filled: Collection[int], known: Iterable[TimeRange]
+    ) -> int:
+        """The number of these gaps that lie whole in one of some disjoint ranges."""
+        grid, count = self.history.grid, 0
+        for part in known:
+            starts = part.shared_with(within)
+            if starts is not None:
+                ids = grid.ids_within(starts)
+                last = part.end_ms if grid.cumulative else part.end_ms - grid.size_ms
+                count += self._count(range(ids.start, min(ids.stop, last + 1), ids.step), filled)
+        return count
+
+    def _count(self, ids: range, filled: Collection[int]) -> int:
+        """The number of gaps among some windows; `filled`: those that have a record."""
+        possible = self._of(ids)
         return len(possible) - sum(window in possible for window in {*filled})
 
     def around(self, ids: range, filled: Collection[int]) -> Iterator[range]:

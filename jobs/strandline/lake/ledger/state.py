@@ -25,7 +25,7 @@ from strandline.lake.ledger.taken_back import (
     pairs_taken_back,
 )
 from strandline.lake.ledger.unfinished import UnfinishedPublish
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.intervals import EVERYTHING, TimeRange, merged
 
 if TYPE_CHECKING:
     from strandline.lake.store.store import Store
@@ -47,6 +47,7 @@ class PipelineState:
         whole: the steps since then that name consistent versions of all tables.
         noted: the arrival days to recompute, each with the last step that has noted it.
         unfinished: the unfinished publication; None: there is none.
+        known_gaps: the ranges whose gaps were acknowledged since then, in ascending order.
     """
 
     steps: Sequence[Entry] = ()
@@ -55,6 +56,7 @@ class PipelineState:
     whole: Sequence[Entry] = ()
     noted: Mapping[date, Entry] = field(default_factory=dict)
     unfinished: UnfinishedPublish | None = None
+    known_gaps: Sequence[TimeRange] = ()
 
     @classmethod
     def of(cls, steps: Iterable[Entry]) -> PipelineState:
@@ -65,7 +67,7 @@ class PipelineState:
         """The state after further steps."""
         more = tuple(steps)
         runs, noted, unfinished = {**self.runs}, {**self.noted}, self.unfinished
-        published, whole = [*self.published], [*self.whole]
+        published, whole, known = [*self.published], [*self.whole], self.known_gaps
         for step in more:
             runs[step.run_id] = (*runs.get(step.run_id, ()), step)
             if unfinished is not None:
@@ -74,15 +76,17 @@ class PipelineState:
                 unfinished = UnfinishedPublish(step)
             elif step.step == "owed":
                 noted |= dict.fromkeys(step.owed or (), step)
+            elif step.step == "acknowledged":
+                known = merged([*known, *(TimeRange(*one) for one in step.kept or ())])
             elif step.step == "published":
                 if step.recreated:
-                    published, whole = [], []
+                    published, whole, known = [], [], ()
                 published.append(step)
                 noted = _not_settled_by(step, noted)
             if step.step in WHOLE and step.versions is not None:
                 whole.append(step)
-        steps_by_now = (*self.steps, *more)
-        return PipelineState(steps_by_now, runs, tuple(published), tuple(whole), noted, unfinished)
+        steps, of_tables = (*self.steps, *more), (tuple(published), tuple(whole))
+        return PipelineState(steps, runs, *of_tables, noted, unfinished, known)
 
     def until(self, position: int) -> PipelineState:
         """The state after the step at a position of the ledger."""
@@ -93,7 +97,7 @@ class PipelineState:
     @property
     def recreating(self) -> PipelineState:
         """The state for a run that recreates the tables: nothing is published."""
-        return replace(self, published=())
+        return replace(self, published=(), known_gaps=())
 
     def steps_of(self, run_id: str, store: Store) -> Sequence[Entry]:
         """The steps of a run; the tables `store` are named by an error.

@@ -20,6 +20,8 @@ from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.journal import Journal
 from strandline.pipeline.request.request import Request
 from strandline.quality.audit.result import AuditResult
+from strandline.quality.audit.wording import Gaps
+from strandline.quality.completeness import slots_outside
 from strandline.quality.findings.check import Check
 
 BOOKS_ARE_OFF = (
@@ -98,7 +100,7 @@ def verdict_of(
             completeness=staged.calendar,
             books=books,
             slots_expected=staged.slots_expected,
-            gaps=staged.gaps.count,
+            gaps=_gaps_of(staged),
             late=staged.late,
             accepted=staged.accepted,
             checks=checks,
@@ -117,6 +119,13 @@ def verdict_of(
         return Verdict(results)
     way_out = f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
     return Verdict(results, result.blocking, way_out)
+
+
+def _gaps_of(staged: Staged) -> Gaps:
+    """The gaps of the range that nobody has acknowledged, and the number of the others."""
+    slots, known = staged.calendar, staged.gaps.known
+    listed = slots_outside(slots[slots["gap"].astype(bool)], staged.gaps.known_in)
+    return Gaps.of(listed, staged.gaps.count - known, known)
 
 
 def verdict_of_removals(

@@ -55,7 +55,7 @@ def acknowledge(
         nonlocal found
         store, _ = tables_shown(ledger)
         found = _asked(spec.pipeline, findings_of_audits(spec, store, state), names)
-        written = _step_about(found, AuditedData(spec, store, state))
+        written = step_about(found, AuditedData(spec, store, state))
         return replace(written, reason=reason, requested_by=requested_by)
 
     written = step(ledger.state_after_runs())
@@ -70,10 +70,11 @@ def acknowledge(
     }
 
 
-def _step_about(found: Sequence[Finding], data: AuditedData) -> Entry:
+def step_about(found: Sequence[Finding], data: AuditedData) -> Entry:
     """The step of the ledger that acknowledges some findings, without who does so and why."""
-    has_gaps = any(one.name == "gaps" for one in found)
-    gaps = data.ranges_of_gaps if has_gaps else []
+    found_by = [one.run_id for one in found if one.name == "gaps" and one.run_id is not None]
+    rejected = [run for run in found_by if data.state.runs[run][-1].step == "rejected"]
+    gaps = data.ranges_of_gaps(rejected) if found_by else []
     return Entry(
         run_id=f"acknowledge-{data.state.position + 1}",
         attempt=1,

@@ -192,7 +192,8 @@ def _too_many_bytes(
     if ctx.dry_run:
         return problem
     way_out = "give a larger --max-bytes, or max_bytes in the pipeline's file"
-    raise InputError("--max-bytes", problem, way_out)
+    place = "--max-bytes" if request.max_bytes else f"{ctx.spec.pipeline}: max_bytes"
+    raise InputError(place, problem, way_out)
 
 
 def _planned(

@@ -45,6 +45,8 @@ class StagedGaps:
         rows: the gaps' rows; if there are very many, only the first and the last ones.
         not_in_rows: the number of further rows in the range, by state.
         count: the number of slots of the range that are gaps, listed or not.
+        known: the number of these that somebody has acknowledged.
+        known_in: the ranges whose gaps are acknowledged.
         around: ranges of slot starts outside the range whose gaps are listed again.
         first_accepted: the id of the first window that accepted a record; None: none has.
     """
@@ -53,6 +55,8 @@ class StagedGaps:
     rows: pd.DataFrame
     not_in_rows: Counter[str]
     count: int
+    known: int
+    known_in: Sequence[TimeRange]
     around: tuple[TimeRange, ...]
     first_accepted: int | None
 
@@ -77,9 +81,8 @@ def stage_gaps(
     """
     known = first_accepted_before(ctx, state)
     first = _First(ctx, observation, plan, axis, state).found(known, pieces)
-    gaps = Gaps(
-        observation.history, observation.history.crossings.without_dropped_end(plan.clock), first
-    )
+    clock = observation.history.crossings.without_dropped_end(plan.clock)
+    gaps = Gaps(observation.history, clock, first)
     filled = frozenset[int]().union(*(piece.filled for piece in pieces))
     listed, around = list[range](), list[TimeRange]()
     if ctx.spec.quality.gaps != "allow":
@@ -91,6 +94,8 @@ def stage_gaps(
         rows=parts.rows,
         not_in_rows=parts.not_in_rows,
         count=gaps.count(plan.scope.windows, filled),
+        known=gaps.count_known(plan.scope.windows, filled, state.known_gaps),
+        known_in=state.known_gaps,
         around=tuple(around),
         first_accepted=first,
     )

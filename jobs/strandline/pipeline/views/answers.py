@@ -66,7 +66,7 @@ def _calendar(shown: Shown, asked: Asked) -> dict[str, Any]:
 
 def _one_day(shown: Shown, asked: Asked) -> dict[str, Any]:
     day, skip = date.fromisoformat(asked["day"]), (asked["page"] - 1) * PER_PAGE
-    found = slots_of(shown.store, Days(day, day))
+    found = slots_of(shown.spec, shown.store, Days(day, day))
     slots = sorted(found, key=lambda slot: (slot.start_ms, slot.end_ms))
     return {
         "slots": len(slots),
@@ -107,6 +107,7 @@ def _one_slot(shown: Shown, asked: Asked) -> dict[str, Any]:
                 "ended": _text(step.written_at),
                 "requested_by": step.requested_by,
                 "reason": step.reason,
+                "reverted_by": shown.state.reverted_by.get(step.run_id),
             }
             for step in runs[:_MOST_RUNS]
         ],

@@ -25,6 +25,7 @@ from strandline.quality.findings.check import (
     Finding,
     findings_in,
     in_order,
+    rules_in,
 )
 from strandline.spec import PipelineSpec
 from strandline.spec.window import Cumulative
@@ -35,6 +36,8 @@ _OF_A_HORIZON = ("fresh_within", "silent_after", "watermark_ahead")
 """Rules about all that has arrived by a run's horizon, whatever the range of the run."""
 _OF_A_RUN = (*_OF_A_HORIZON, "max_removed_share")
 """Rules about a run or its horizon, which say nothing of what earlier runs have published."""
+_HAS_A_VERDICT = ("published", "rejected")
+"""The last steps of runs whose audit is whole; a killed run may have evaluated a part of it."""
 _IN_FULL = 3
 """The number of runs whose findings of one name are listed; of older runs only their number is."""
 
@@ -115,14 +118,21 @@ class _InForce:
 
     @cached_property
     def latest(self) -> frozenset[str]:
-        """The last scheduled run, and later runs by hand that no later run covers."""
-        found: list[Entry] = []
-        for audit in self.audits:
-            if _is_scheduled(audit):
-                found = []
-            found = [one for one in found if _is_scheduled(one) or not _covers(audit, one)]
-            found.append(audit)
-        return frozenset(one.run_id for one in found)
+        """The runs of `_latest_of`, of all runs."""
+        return _latest_of(self.audits)
+
+    @cached_property
+    def latest_by_rule(self) -> Mapping[str, frozenset[str]]:
+        """The runs of `_latest_of` among those that have evaluated a rule about the horizon."""
+
+        def has(audit: Entry, rule: str) -> bool:
+            # an input that has ended is not evaluated, and need not be fresh
+            return audit.closed or rule in rules_in(audit.audit or ())
+
+        return {
+            rule: _latest_of([audit for audit in self.audits if has(audit, rule)])
+            for rule in _OF_A_HORIZON
+        }
 
     def of_gaps(self) -> Iterator[Finding]:
         """A finding about the gaps of published runs, unless they are acknowledged."""
@@ -132,16 +142,7 @@ class _InForce:
             if audit.step == "published"
             and any(one.name == "gaps" for one in findings_in(audit.audit or ()))
         ]
-        acknowledged = [
-            TimeRange(start_ms, end_ms)
-            for step in self.state.steps
-            if step.step == "acknowledged" and step.position > self.since
-            for start_ms, end_ms in step.kept or ()
-        ]
-        until = self.acknowledged_until("gaps")
-        # they were not published yet, so that the acknowledgement has no ranges of them
-        rejected = [run.run_id for run in runs if self._found_at(run) < min(until, run.position)]
-        gaps = self.data.gaps(runs, acknowledged, rejected)
+        gaps = self.data.gaps(runs)
         if gaps is not None:
             yield gaps
 
@@ -151,7 +152,7 @@ class _InForce:
         That is, by overlapping runs, or about one horizon.
         """
         found_by_later: list[tuple[Entry, Collection[tuple[str, str]]]] = []
-        evaluated: list[TimeRange] = []
+        evaluated: dict[str, Sequence[TimeRange]] = {}
         for audit in reversed(self.audits):
             if found := [*self._of_run(audit, evaluated)]:
                 again = {
@@ -164,18 +165,26 @@ class _InForce:
                 found_by_later.append((audit, {(one.name, one.sentence) for one in found}))
             if audit.step == "published" and audit.range is not None:
                 kept = [TimeRange(*one) for one in audit.kept or ()]
-                evaluated = merged([*evaluated, *parts_outside([self._windows_of(audit)], kept)])
+                parts = parts_outside([self._windows_of(audit)], kept)
+                for rule in rules_in(audit.audit or ()):
+                    evaluated[rule] = merged([*evaluated.get(rule, ()), *parts])
 
-    def _of_run(self, audit: Entry, evaluated: Sequence[TimeRange]) -> Iterator[Finding]:
-        """The findings of a run that stand; `evaluated`: the ranges of later published runs."""
+    def _of_run(
+        self, audit: Entry, evaluated: Mapping[str, Sequence[TimeRange]]
+    ) -> Iterator[Finding]:
+        """The findings of a run that stand.
+
+        `evaluated`: the ranges of later published runs that have evaluated a rule.
+        """
         found = [
             one
             for one in findings_in(audit.audit or (), audit.run_id)
             if self._found_at(audit) > self.acknowledged_until(one.name)
+            and self._is_a_rule(one.name)
         ]
-        is_published, is_latest = audit.step == "published", audit.run_id in self.latest
+        is_published = audit.step == "published"
         if is_published:
-            found = [one for one in found if one.name != "gaps" and self._is_a_rule(one.name)]
+            found = [one for one in found if one.name != "gaps"]
         if is_published and audit.kind == "advance":
             names = dict.fromkeys(one.name for one in found)
             for rule in filter(self.data.rules.__contains__, names):
@@ -184,9 +193,10 @@ class _InForce:
         for one in found:
             is_about_rows = one.name not in _OF_A_RUN and one.severity != "info"
             if is_published and is_about_rows:
-                stands = bool(parts_outside([self._windows_of(audit)], evaluated))
+                by_later = evaluated.get(one.name, ())
+                stands = bool(parts_outside([self._windows_of(audit)], by_later))
             else:
-                stands = is_latest
+                stands = audit.run_id in self.latest_by_rule.get(one.name, self.latest)
             if stands:
                 yield _with_reason(one, audit) if is_published else one
 
@@ -245,6 +255,23 @@ def _audited(steps: Sequence[Entry]) -> Entry | None:
         return None
     last = next((step for step in reversed(steps) if step.audit is not None), None)
     return None if last is None or last.step == "prepared" else last
+
+
+def _latest_of(audits: Sequence[Entry]) -> frozenset[str]:
+    """The last scheduled run, and later runs by hand that no later run covers.
+
+    A run without a verdict takes the place of none before it.
+
+    Args:
+        audits: the steps with an audit, in the order of the ledger.
+    """
+    found: list[Entry] = []
+    for audit in audits:
+        if audit.step in _HAS_A_VERDICT:
+            kept = [] if _is_scheduled(audit) else found
+            found = [one for one in kept if _is_scheduled(one) or not _covers(audit, one)]
+        found.append(audit)
+    return frozenset(one.run_id for one in found)
 
 
 def _is_scheduled(audit: Entry) -> bool:

@@ -6,7 +6,7 @@ Only small tables are read, and only when a run has found something about them.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -17,12 +17,13 @@ import pyarrow.dataset as ds
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState, rows_without_day
 from strandline.lake.store.days import Days, read_days, read_days_of_any_version
+from strandline.lake.store.reads import files_at, parquet_files
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, merged, midnight_of
 from strandline.pipeline.request.request import arrival_days
 from strandline.quality.audit.wording import Gaps
-from strandline.quality.completeness import in_ms
+from strandline.quality.completeness import in_ms, slots_outside
 from strandline.quality.findings.check import BY_QUALITY, Check, Finding
 from strandline.quality.findings.malformed import (
     RowsOfDay,
@@ -33,7 +34,7 @@ from strandline.quality.findings.malformed import (
 from strandline.quality.findings.volume import check_of_volume, first_compared
 from strandline.spec import PipelineSpec
 
-_GAP = ("slot_start", "slot_end", "slots", "run_id")
+_GAP = ("slot_start", "slot_end", "slots")
 _MOST_RANGES = 1_000
 """The number of ranges of acknowledged gaps that one step of the ledger has."""
 
@@ -68,17 +69,13 @@ class AuditedData:
             if not check.success:
                 yield Finding(rule, check.severity, check.sentence, run.run_id)
 
-    def gaps(
-        self, runs: Sequence[Entry], acknowledged: Sequence[TimeRange], known_of: Collection[str]
-    ) -> Finding | None:
+    def gaps(self, runs: Sequence[Entry]) -> Finding | None:
         """The slots without records on the days of some runs; None: there is none.
 
-        The finding names the last of the runs.
+        Acknowledged gaps are left out. The finding names the last of the runs.
 
         Args:
             runs: the published steps of runs that have found gaps, the oldest first.
-            acknowledged: the ranges whose gaps are acknowledged.
-            known_of: the runs all of whose gaps are.
         """
         severity = BY_QUALITY[self.spec.quality.gaps]
         if severity is None or not runs:
@@ -86,21 +83,23 @@ class AuditedData:
         ranges = [run.range or EVERYTHING for run in runs]
         first_ms, end_ms = min(one.start_ms for one in ranges), max(one.end_ms for one in ranges)
         gaps = self._gaps_on(Days(day_of(first_ms), day_of(end_ms - 1)))
-        starts_ms, ends_ms = in_ms(gaps["slot_start"]), in_ms(gaps["slot_end"])
-        is_known = gaps["run_id"].isin(known_of)
-        for one in acknowledged:
-            is_known |= (starts_ms >= one.start_ms) & (ends_ms <= one.end_ms)
-        unknown = gaps[~is_known]
+        unknown = slots_outside(gaps, self.state.known_gaps)
         if unknown.empty:
             return None
         return Finding("gaps", severity, str(Gaps.of(unknown)), runs[-1].run_id)
 
-    @property
-    def ranges_of_gaps(self) -> list[TimeRange]:
-        """The ranges of all listed gaps, in ascending order; many older ones are one range."""
-        gaps = self._gaps_on(Days())
-        of_rows = zip(in_ms(gaps["slot_start"]), in_ms(gaps["slot_end"]), strict=True)
-        found = merged(TimeRange(int(start_ms), int(end_ms)) for start_ms, end_ms in of_rows)
+    def ranges_of_gaps(self, rejected: Iterable[str]) -> list[TimeRange]:
+        """The ranges of all listed gaps, in ascending order; many older ones are one range.
+
+        `rejected`: the runs whose gaps are still staged.
+        """
+        found = merged(
+            TimeRange(int(start_ms), int(end_ms))
+            for gaps in (self._gaps_on(Days()), *map(self._staged_gaps, rejected))
+            for start_ms, end_ms in zip(
+                in_ms(gaps["slot_start"]), in_ms(gaps["slot_end"]), strict=True
+            )
+        )
         older, newest = found[:-_MOST_RANGES], found[-_MOST_RANGES:]
         return [*([TimeRange(older[0].start_ms, older[-1].end_ms)] if older else ()), *newest]
 
@@ -108,6 +107,16 @@ class AuditedData:
         """The rows of gaps on some days."""
         rows = read_days_of_any_version(self.store, "completeness", _GAP, days, ds.field("gap"))
         found: pd.DataFrame = pd.DataFrame(columns=[*_GAP]) if rows is None else rows.to_pandas()
+        return found
+
+    def _staged_gaps(self, run_id: str) -> pd.DataFrame:
+        """The rows of gaps that a run has staged; none if its staging is removed."""
+        files = files_at(f"{self.store.staging(run_id)}/completeness")
+        names = [*parquet_files(files)]
+        if not names:
+            return pd.DataFrame(columns=[*_GAP])
+        staged = ds.dataset(names, format="parquet", filesystem=files)
+        found: pd.DataFrame = staged.to_table(columns=[*_GAP], filter=ds.field("gap")).to_pandas()
         return found
 
     def _of_malformed(self, run: Entry) -> Iterator[Check]:

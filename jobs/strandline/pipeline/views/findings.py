@@ -5,29 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from strandline.lake.ledger.entry import UPKEEP, Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
 from strandline.model.intervals import days_named, instant_of, start_text_of, text_of
 from strandline.model.overrides import in_words
-from strandline.pipeline.request.driver import INTERRUPTED, state_of
+from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.views.audited import findings_of_audits
+from strandline.pipeline.views.failed_runs import findings_of_failed_runs
 from strandline.quality.findings.check import Finding, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 from strandline.visible import number_of
 
-_DID_NOT_END = {
-    "failed": "failed",
-    "dead": "was killed, or could not write its last step",
-    INTERRUPTED: "was interrupted",
-}
-"""Words for the outcome of a run that did not complete."""
 _DECIDED = ("published", "rejected")
 """Outcomes that say whether the work of scheduled runs is published."""
-_CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unknown")
-"""Outcomes of runs that do not settle the findings of the run before."""
 
 
 def findings_of(
@@ -53,7 +46,7 @@ def findings_of(
     found = [
         *_of_refusals(unfinished["refused"]),
         *_of_the_clock(spec, state),
-        *_of_runs(state),
+        *findings_of_failed_runs(state),
         *_of_audits(spec, store, state),
         *_of_unfinished(spec, state, unfinished),
         *_of_overridden(spec, state, unfinished["overridden"]),
@@ -261,39 +254,3 @@ def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:
         if step.kind == "advance" and ended and step.horizon_ms and step.written_at:
             until_ms = step.completes_ms or step.horizon_ms
             yield ScheduledRun(until_ms, instant_of(step.written_at))
-
-
-def _of_runs(state: PipelineState) -> Iterator[Finding]:
-    """Findings about the last failed, killed or interrupted runs, until one of their kind succeeds.
-
-    A successful scheduled run settles all runs before it. A run that failed because another one was
-    publishing the same request has left nothing undone.
-    """
-    of_runs = (steps for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
-    by_kind: dict[str, Finding] = {}
-    for steps in sorted(of_runs, key=lambda steps: steps[-1].position):
-        last, outcome = steps[-1], state_of(steps)
-        if outcome in _CHANGED_NOTHING:
-            continue
-        if outcome == "failed" and _was_published_meanwhile(steps, state):
-            continue
-        ended = outcome not in _DID_NOT_END
-        if ended and (last.kind == "advance" or last.completes_ms is not None):
-            by_kind.clear()
-        by_kind.pop(last.kind, None)
-        if not ended:
-            because = f": {last.message}" if outcome == "failed" and last.message else ""
-            sentence = f"the last run of {last.kind} {_DID_NOT_END[outcome]}{because}"
-            # the windows of a failed run by hand are still as they were published before
-            severity = "critical" if last.kind == "advance" else "warning"
-            by_kind[last.kind] = Finding("runs", severity, sentence, last.run_id)
-    yield from by_kind.values()
-
-
-def _was_published_meanwhile(steps: Sequence[Entry], state: PipelineState) -> bool:
-    """Whether another run has published the request of a run since that run began."""
-    begun, last = steps[0].position, steps[-1]
-    return last.request_fingerprint is not None and any(
-        other.position > begun and other.request_fingerprint == last.request_fingerprint
-        for other in state.in_force
-    )

@@ -35,10 +35,12 @@ from strandline.pipeline.views.channels import channel_watermarks
 from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.kept_advice import kept_advice
+from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.pipeline.views.values import frequent_values
 from strandline.pipeline.views.watermark import evaluated_watermark, watermark_by
+from strandline.quality.completeness import in_ms
 from strandline.quality.findings.volume import first_compared
 from strandline.quality.report.format import instant
 from strandline.quality.report.held_back_by import HeldBack
@@ -174,7 +176,7 @@ def report_tables(
     """
     watermarks = channel_watermarks(spec, store)
     return ReportTables(
-        completeness=_completeness(store, days),
+        completeness=_completeness(spec, store, days),
         quarantine=_by_reason(store, days),
         lateness=_lateness(store, days),
         channels=channel_days(TimelineTable.open(store, days.rows_of("timeline"))),
@@ -211,9 +213,14 @@ def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def _completeness(store: Store, days: Days) -> pd.DataFrame:
+def _completeness(spec: PipelineSpec, store: Store, days: Days) -> pd.DataFrame:
     """The calendar; an earlier version has no number of slots for each row."""
-    return _frame(read_days_of_any_version(store, "completeness", _SLOTS, days), _SLOTS)
+    rows = _frame(read_days_of_any_version(store, "completeness", _SLOTS, days), _SLOTS)
+    late = LateOfNewer.of(spec, store, days)
+    if late is not None:
+        edges = (in_ms(rows[name]).to_numpy() for name in ("slot_start", "slot_end"))
+        rows["missed_pairs"] += late.counts(*edges)
+    return rows.assign(missed=rows["late"] + rows["missed_pairs"])
 
 
 def _by_reason(store: Store, days: Days) -> pd.DataFrame:

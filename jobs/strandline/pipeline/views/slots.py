@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow.dataset as ds
 
 from strandline.lake.store.days import Days, days_of
@@ -18,6 +19,8 @@ from strandline.model.intervals import (
     text_of,
     text_or_none,
 )
+from strandline.pipeline.views.late_of_newer import LateOfNewer
+from strandline.spec import PipelineSpec
 
 COUNTS = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
 _BASE = ("slot_start", "slot_end", "state", "gap", "fired_at", "closed_at", "run_id")
@@ -48,6 +51,7 @@ class Slot:
         channels: the channels with a record in it; None: not recorded.
         run_id: the run that has changed its row last.
         spec_fingerprint: the fingerprint of the settings that it was published with.
+        late_of_newer: the number of late records in it that `counts` of a newer window has.
     """
 
     start_ms: int
@@ -60,6 +64,7 @@ class Slot:
     channels: tuple[str, ...] | None
     run_id: str | None
     spec_fingerprint: str | None
+    late_of_newer: int = 0
 
     @property
     def accepted(self) -> int:
@@ -67,9 +72,14 @@ class Slot:
         return self.counts["on_time"] + self.counts["late_accepted"]
 
     @property
+    def late(self) -> int:
+        """The number of records in it that no window accepted."""
+        return self.counts["late"] + self.late_of_newer
+
+    @property
     def refused(self) -> int:
-        """The number of records whose newest window it is and that no window accepted."""
-        return self.counts["late"] + self.counts["no_window"]
+        """The number of records that its windows refused, or that lie between it and the next."""
+        return self.late + self.counts["missed_pairs"] + self.counts["no_window"]
 
     @property
     def share(self) -> float | None:
@@ -93,16 +103,23 @@ class Slot:
             "fired_at": text_or_none(self.fired_at_ms),
             "closed_at": text_or_none(self.closed_at_ms),
             **self.counts,
+            "late_of_newer": self.late_of_newer,
         }
 
 
 def slots_of(
-    store: Store, days: Days, wanted: ds.Expression | None = None, *, incomplete: bool = False
+    spec: PipelineSpec,
+    store: Store,
+    days: Days,
+    wanted: ds.Expression | None = None,
+    *,
+    incomplete: bool = False,
 ) -> Iterator[Slot]:
     """The slots of some days, in the order of their days, batch by batch.
 
     Args:
-        store: the pipeline's tables.
+        spec: the pipeline.
+        store: its tables.
         days: the days of the slots' starts.
         wanted: a further condition; None: none.
         incomplete: whether to select only slots that are not closed or have refused a record, and
@@ -114,14 +131,23 @@ def slots_of(
     existing = columns_of(table).names
     names = [name for name in (*_BASE, *COUNTS, *_LATER) if name in existing]
     dataset, rows = days_of(table, "completeness", days)
+    late = LateOfNewer.of(spec, store, days)
     if incomplete:
-        wanted = _incomplete(existing) if wanted is None else wanted | _incomplete(existing)
+        lacking = _incomplete(existing) if late is None else _incomplete(existing) | late.windows
+        wanted = lacking if wanted is None else wanted | lacking
     if wanted is not None:
         rows &= wanted
     for batch in dataset.to_batches(
         columns=names, filter=rows, batch_size=_BATCH_ROWS, batch_readahead=2
     ):
-        yield from map(_slot, batch.to_pylist())
+        slots = [*map(_slot, batch.to_pylist())]
+        yield from slots if late is None else _with_late(slots, late)
+
+
+def _with_late(slots: Sequence[Slot], late: LateOfNewer) -> Iterator[Slot]:
+    starts_ms, ends_ms = np.array([(one.start_ms, one.end_ms) for one in slots]).reshape(-1, 2).T
+    for slot, count in zip(slots, late.counts(starts_ms, ends_ms).tolist(), strict=True):
+        yield replace(slot, late_of_newer=count)
 
 
 def shares_instants_with(within: TimeRange) -> ds.Expression:

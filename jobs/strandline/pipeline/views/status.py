@@ -64,7 +64,7 @@ def status_of(
     store, notice = tables_shown(ledger)
     days = shown_days(store, since, until)
     newest = next(step for step in reversed(state.steps) if step.kind not in UPKEEP)
-    last = run_line(state.runs[newest.run_id])
+    last = run_line(state.runs[newest.run_id], state.reverted_by.get(newest.run_id))
     evaluated = evaluated_watermark(spec, store, state)
     of_ledger = unfinished_work(spec, store, state, evaluated)
     watermark = watermark_of(spec, store, state)

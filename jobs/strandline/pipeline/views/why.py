@@ -158,7 +158,7 @@ class Causes:
 def _by_counts(slot: Slot) -> Iterator[Cause]:
     counts = slot.counts
     known = slot.accepted + slot.refused
-    if late := counts["late"]:
+    if late := slot.late:
         share = f" ({percent(late, known)})"
         yield Cause("late", f"{late:,} of {known:,} records came too late{share}")
     if outside := counts["no_window"]:

@@ -65,7 +65,7 @@ class AuditInput:
         books: the books of the run.
         slots_expected: the starts, in ms, of the slots of the first and of the last record of each
             event date, from the timeline's day map, which is counted independently of the slots.
-        gaps: the number of gaps in the range, including gaps that are not listed.
+        gaps: the gaps in the range, including gaps that are not listed.
         late: the number of late records in the range.
         accepted: the number of accepted records in the range.
         checks: the results of the rules of `quality`.
@@ -76,7 +76,7 @@ class AuditInput:
     completeness: pd.DataFrame
     books: Sequence[Book]
     slots_expected: Collection[int]
-    gaps: int
+    gaps: Gaps
     late: int
     accepted: int
     checks: Sequence[Check] = ()
@@ -201,7 +201,7 @@ def _range_figures(spec: PipelineSpec, staged: AuditInput) -> RangeFigures:
     return RangeFigures(
         accepted=staged.accepted,
         late=staged.late,
-        gaps=Gaps.of(staged.completeness[is_gap], staged.gaps),
+        gaps=staged.gaps,
         slots_expected=len(staged.slots_expected),
         slots_missing=sorted(set(staged.slots_expected) - present),
         max_late_share=spec.quality.max_late_share,

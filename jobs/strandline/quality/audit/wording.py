@@ -26,15 +26,17 @@ class Gaps:
         examples: the first gaps, each a single slot or several slots in a row.
         shown: the number of slots in the examples.
         last: the end of the last listed gap; None: none is listed.
+        known: the number of further slots, whose gaps somebody has acknowledged.
     """
 
     count: int
     examples: Sequence[Any] = ()
     shown: int = 0
     last: Any = None
+    known: int = 0
 
     @classmethod
-    def of(cls, listed: pd.DataFrame, count: int | None = None) -> Gaps:
+    def of(cls, listed: pd.DataFrame, count: int | None = None, known: int = 0) -> Gaps:
         """The gaps in rows of `completeness`; slots in a row are one example.
 
         An example is `2013-01-05T03:00:00Z to 2013-01-05T06:00:00Z (3 slots)`.
@@ -42,10 +44,12 @@ class Gaps:
         Args:
             listed: the listed gaps: `slot_start`, `slot_end` and, if a row may stand for several
                 slots, `slots`.
-            count: the number of slots; None: there are no others than the listed ones.
+            count: the number of slots; None: there are no others than the listed ones. It is less
+                than that of the listed ones if a row is only in part in the range.
+            known: the number of further slots, whose gaps somebody has acknowledged.
         """
         if listed.empty:
-            return cls(count or 0)
+            return cls(count or 0, known=known)
         in_order = listed.sort_values(["slot_start", "slot_end"])
         slots = in_order["slots"] if "slots" in in_order else pd.Series(1, index=in_order.index)
         slots = slots.astype("Int64").fillna(1)
@@ -61,17 +65,21 @@ class Gaps:
             for start, end, many in first.itertuples(index=False)
         ]
         of_listed = int(slots.sum()) if count is None else count
-        return cls(of_listed, examples, int(first["slots"].sum()), in_order["slot_end"].max())
+        last = in_order["slot_end"].max()
+        return cls(of_listed, examples, int(first["slots"].sum()), last, known)
 
     def __str__(self) -> str:
         """The gaps, as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00`."""
+        known = f"; {self.known:,} acknowledged" if self.known else ""
         if not self.count:
-            return "no gap"
-        text = _counted(self.count, "gap", "gaps") + _examples(map(shown, self.examples))
-        more = self.count - self.shown
-        if more <= 0 or self.last is None:
-            return text
-        return f"{text}; and {more:,} more, up to {shown(self.last)}"
+            return f"no gap{known}"
+        text, more = _counted(self.count, "gap", "gaps"), self.count - self.shown
+        if more < 0:  # a row of many gaps is listed whole
+            text += ", in whole or in part in"
+        text += _examples(map(shown, self.examples))
+        if more > 0 and self.last is not None:
+            text += f"; and {more:,} more, up to {shown(self.last)}"
+        return text + known
 
 
 @dataclass(frozen=True, slots=True)

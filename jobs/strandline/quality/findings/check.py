@@ -149,6 +149,11 @@ def findings_in(audit: Iterable[Mapping[str, Any]], run_id: str | None = None) -
     )
 
 
+def rules_in(audit: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The names of all rules that an audit has evaluated, as findings have them."""
+    return {_KEYS.get(result["expectation"], result["expectation"]) for result in audit}
+
+
 def _sentence(name: str, result: Mapping[str, Any]) -> str:
     figures: str = result["figures"]
     return f"on {result['table']}: {figures}" if _is_declared(name) else figures

@@ -108,7 +108,8 @@ def _calendar(
     series = tuple(Series(shade.name, shade.style) for shade in shades)
 
     def strip(name: str, first: int, last: int) -> Figure:
-        chosen = slots[slots["day"].between(first, last)]
+        # the last slot of days of a year may end in the next one, and is drawn there too
+        chosen = slots[slots["day"].between(first - grid.cell_days + 1, last)]
         return _strip(chosen, (first, last), grid, series, f"{what} {name}")
 
     drawn = [(name, strip(name, *ends)) for name, *ends in strips[:_MOST_STRIPS]]
@@ -132,6 +133,7 @@ def _measured(completeness: pd.DataFrame) -> pd.DataFrame:
     for edge in ("start", "end"):
         instants = completeness[f"slot_{edge}"].astype("datetime64[us, UTC]")
         slots[f"{edge}_ms"] = instants.astype("int64") // 1000
+    slots["late"] = completeness["missed"]
     slots["gap"] = completeness["gap"].astype(bool)
     closed = completeness["closed_at"].astype("datetime64[us, UTC]")
     ends = completeness["slot_end"].astype("datetime64[us, UTC]")
@@ -218,7 +220,7 @@ def _strip(
         **{name: _or_zero(cells[name]) for name in (*_STATES, *_COUNTS)},
     }
     height = max(44 + min(11 * rows, 480), 90)
-    return Figure("heat", label, height, data, _by_day(slots), series)
+    return Figure("heat", label, height, data, _by_day(slots[slots["day"] >= first]), series)
 
 
 def _or_zero(column: pd.Series[Any]) -> Any:

@@ -27,6 +27,9 @@ class HeldBack:
         ahead_ms: the distance to the next channel's watermark; None: no other has a watermark.
         idle: the idle channels, which the combined watermark ignores.
         arrived_before: the instant up to which arrivals decide it; None: the data cut-off.
+        behind_ms: how far the holding channel, which was discovered later, is behind it; 0: it is
+            not, or has none.
+        at_least: whether the watermark may have advanced further before that channel joined.
     """
 
     watermark_ms: int | None
@@ -35,15 +38,19 @@ class HeldBack:
     ahead_ms: int | None
     idle: tuple[str, ...] = ()
     arrived_before: str | None = None
+    behind_ms: int = 0
+    at_least: bool = False
 
     def __str__(self) -> str:
         """The state as one line of text."""
-        parts = [f"at {text_of(self.watermark_ms)}" if self.watermark_ms is not None else "none"]
+        at = "at least at" if self.at_least else "at"
+        parts = [f"{at} {text_of(self.watermark_ms)}" if self.watermark_ms is not None else "none"]
         if self.held_by is None and self.since:
             parts.append(f"since {self.since}")
         if self.held_by is not None:
             since = f" since {self.since}" if self.since else ", which has never offered one"
-            parts.append(f"held by channel {self.held_by}{since}")
+            behind = f", which is {duration(self.behind_ms)} behind it" if self.behind_ms else ""
+            parts.append(f"held by channel {self.held_by}{since}{behind}")
         if self.ahead_ms:
             parts.append(f"the others are {duration(self.ahead_ms)} ahead")
         if self.idle:
@@ -89,7 +96,8 @@ def held_back_by(
     known = {channel.name for channel in own} | retired
     silent = silent_channels(spec, known)
     silent_ones = (_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)
-    return _least([replace(one, name=name_of(one.name, spec)) for one in (*own, *silent_ones)])
+    named = [replace(one, name=name_of(one.name, spec)) for one in (*own, *silent_ones)]
+    return _least(named, MIN_WATERMARK if silent else _reached(channels, spec))
 
 
 def name_of(channel: str, spec: PipelineSpec) -> str:
@@ -144,6 +152,23 @@ def _retired_by_then(channels: pd.DataFrame, spec: PipelineSpec) -> set[str]:
     return {name for name, at_ms in spec.source.retired.items() if at_ms <= over_ms}
 
 
+def _reached(channels: pd.DataFrame, spec: PipelineSpec) -> int:
+    """The largest combined watermark at the end of a day, in ms; MIN_WATERMARK: there was none.
+
+    A channel that is discovered behind it does not lower it; declared channels are never behind.
+    """
+    if all(side.source.declared_channels is not None for side in spec.sides.values()):
+        return MIN_WATERMARK
+    known, reached_ms = dict[str, int](), MIN_WATERMARK
+    for _, of_day in channels.groupby("arrival_date"):  # in the order of the days
+        offers = of_day["settled_ms"].astype("Int64").fillna(MIN_WATERMARK)
+        for name, offer_ms in zip(of_day["channel"], offers, strict=True):
+            known[str(name)] = max(known.get(str(name), MIN_WATERMARK), int(offer_ms))
+        if not silent_channels(spec, known):
+            reached_ms = max(reached_ms, min(known.values()))
+    return reached_ms
+
+
 def _of_source(carried: SourceState) -> HeldBack | None:
     taking_part = [
         _ChannelWatermark(
@@ -174,12 +199,22 @@ def _by_days(name: str, rows: pd.DataFrame) -> _ChannelWatermark:
     return _ChannelWatermark(name, int(offered.max()), day.isoformat())
 
 
-def _least(channels: list[_ChannelWatermark]) -> HeldBack | None:
+def _least(channels: list[_ChannelWatermark], reached_ms: int = MIN_WATERMARK) -> HeldBack | None:
+    """The watermark of the slowest channel, or the one that was reached before it joined."""
     if not channels:
         return None
     first, *others = sorted(channels, key=lambda channel: channel.watermark_ms)
-    watermark_ms = None if first.watermark_ms == MIN_WATERMARK else first.watermark_ms
-    ahead = None
-    if others and others[0].watermark_ms > MIN_WATERMARK and watermark_ms is not None:
-        ahead = others[0].watermark_ms - watermark_ms
-    return HeldBack(watermark_ms, first.name, first.since, ahead)
+    combined_ms, ahead = max(first.watermark_ms, reached_ms), None
+    if combined_ms == MIN_WATERMARK:
+        return HeldBack(None, first.name, first.since, None)
+    if others and others[0].watermark_ms > MIN_WATERMARK:
+        ahead = max(others[0].watermark_ms - combined_ms, 0)
+    has_one = first.watermark_ms > MIN_WATERMARK
+    return HeldBack(
+        combined_ms,
+        first.name,
+        first.since,
+        ahead,
+        behind_ms=combined_ms - first.watermark_ms if has_one else 0,
+        at_least=first.watermark_ms < combined_ms,
+    )

@@ -20,7 +20,8 @@ class ReportTables:
     `datetime64` columns with a time zone, dates are `datetime.date`.
 
     Attributes:
-        completeness: the table `completeness`.
+        completeness: the table `completeness`, and `missed`: the records that came too late for a
+            slot's window, also those that another window holds or counts.
         quarantine: counts of quarantined records: `reason`, `day` (the table's `quarantine_date`),
             `records`.
         lateness: counts of late records by lateness: `late_by_ms` (may be rounded up), `records`.

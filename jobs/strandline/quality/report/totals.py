@@ -46,11 +46,15 @@ class Reason:
 
 @dataclass(frozen=True)
 class Totals:
-    """The number of records by outcome, over all slots and the whole quarantine."""
+    """The number of records by outcome, over all slots and the whole quarantine.
+
+    An accepted record, and one that is missed, counts in each of its windows.
+    """
 
     on_time: int
     late_accepted: int
     late: int
+    missed: int
     no_window: int
     slots: int
     closed: int
@@ -59,13 +63,8 @@ class Totals:
 
     @property
     def evaluated(self) -> int:
-        """The number of accepted and late records."""
-        return self.on_time + self.late_accepted + self.late
-
-    @property
-    def rows(self) -> int:
-        """The number of all rows: accepted, late, in no window, or malformed."""
-        return self.evaluated + self.no_window + self.malformed
+        """The number of accepted and missed records."""
+        return self.on_time + self.late_accepted + self.missed
 
     @property
     def malformed(self) -> int:
@@ -88,6 +87,7 @@ def totals_of(tables: ReportTables) -> Totals:
         on_time=int(slots["on_time"].sum()),
         late_accepted=int(slots["late_accepted"].sum()),
         late=int(slots["late"].sum()),
+        missed=int(slots["missed"].sum()),
         no_window=int(slots["no_window"].sum()),
         slots=int((~is_gap).sum()),
         closed=int((~is_gap & (slots["state"] == "closed")).sum()),

@@ -62,7 +62,10 @@ def watermarks(
 
 
 def _combined(behind: pd.DataFrame, spec: PipelineSpec) -> pd.Series[float]:
-    """The hours of the slowest channel that takes part at the end of each day."""
+    """The hours of the combined watermark: the slowest channel's that takes part, or an earlier.
+
+    It stays where it was when a channel joins behind it.
+    """
     # a channel takes part from its first record on, if channels are discovered
     is_discovered = spec.source.declared_channels is None
     slowest = {
@@ -71,7 +74,8 @@ def _combined(behind: pd.DataFrame, spec: PipelineSpec) -> pd.Series[float]:
         .max(skipna=is_discovered)
         for day in map(int, behind.index)
     }
-    return pd.Series(slowest)
+    ends = pd.Series(slowest.keys(), index=slowest.keys()) * (DAY_MS // _HOUR_MS)
+    return ends - (ends - pd.Series(slowest)).cummax()
 
 
 def _figure(drawn: list[tuple[Series, pd.Series[float]]]) -> Figure:

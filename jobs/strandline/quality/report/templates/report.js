@@ -154,7 +154,7 @@ function heat(place, figure, width) {
   figure.day.forEach((day, cell) => {
     // on whole pixels: a cell of two or three of them would be a blur
     const until = figure.cellDays > 1 ? Math.min(day + figure.cellDays, figure.day[cell + 1] ?? figure.days) : day + 1;
-    const [left, right] = [day, until].map((at) => MARGIN.left + Math.round(at * wide));
+    const [left, right] = [Math.max(day, 0), until].map((at) => MARGIN.left + Math.round(at * wide));
     const [top, below] = [0, 1].map((one) => MARGIN.top + Math.round((figure.row[cell] + one) * high));
     paths[figure.shade[cell]].push(
       `M${left} ${top}H${Math.max(right - gap, left + 1)}V${Math.max(below - gapBelow, top + 1)}H${left}z`);

@@ -1,0 +1,67 @@
+"""The findings about runs that failed, were killed or were interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from strandline.lake.ledger.entry import UPKEEP, Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.pipeline.request.driver import INTERRUPTED, state_of
+from strandline.quality.findings.check import Finding
+
+_DID_NOT_END = {
+    "failed": "failed",
+    "dead": "was killed, or could not write its last step",
+    INTERRUPTED: "was interrupted",
+}
+"""Words for the outcome of a run that did not complete."""
+_OF_AN_OPTION = "--"
+"""The first characters of the message of an error whose place is an option."""
+_CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unknown")
+"""Outcomes of runs that do not settle the findings of the run before."""
+
+
+def findings_of_failed_runs(state: PipelineState) -> Iterator[Finding]:
+    """Findings about the last failed, killed or interrupted runs, until one of their kind succeeds.
+
+    A successful scheduled run settles all runs before it. Some have left nothing undone
+    (`_left_nothing_undone`).
+    """
+    of_runs = (steps for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
+    by_kind: dict[str, Finding] = {}
+    for steps in sorted(of_runs, key=lambda steps: steps[-1].position):
+        last, outcome = steps[-1], state_of(steps)
+        ended = outcome not in _DID_NOT_END
+        if outcome in _CHANGED_NOTHING or (not ended and _left_nothing_undone(steps, state)):
+            continue
+        if ended and (last.kind == "advance" or last.completes_ms is not None):
+            by_kind.clear()
+        by_kind.pop(last.kind, None)
+        if not ended:
+            because = f": {last.message}" if outcome == "failed" and last.message else ""
+            sentence = f"the last run of {last.kind} {_DID_NOT_END[outcome]}{because}"
+            # the windows of a failed run by hand are still as they were published before
+            severity = "critical" if last.kind == "advance" else "warning"
+            by_kind[last.kind] = Finding("runs", severity, sentence, last.run_id)
+    yield from by_kind.values()
+
+
+def _left_nothing_undone(steps: Sequence[Entry], state: PipelineState) -> bool:
+    """Whether nothing is to be done about a run that did not end.
+
+    It was refused for an option of its own; another revert has reverted its run; or it failed, and
+    another run has published its request since it began.
+    """
+    begun, last = steps[0].position, steps[-1]
+    if last.step == "failed" and (last.message or "").startswith(_OF_AN_OPTION):
+        return True
+    if last.reverts is not None:
+        return last.reverts in state.reverted_by
+    return (
+        last.step == "failed"
+        and last.request_fingerprint is not None
+        and any(
+            other.position > begun and other.request_fingerprint == last.request_fingerprint
+            for other in state.in_force
+        )
+    )
