@@ -16,7 +16,7 @@ from strandline.cli import show
 from strandline.cli.console import TextConsole, escape
 from strandline.cli.days import asked_days
 from strandline.cli.groups import Places
-from strandline.cli.options import AsJson, Pipeline, output_path
+from strandline.cli.options import AsJson, Pipeline, given_path
 from strandline.errors import InputError
 from strandline.visible import number_of
 
@@ -59,7 +59,7 @@ class _Rows:
         """
         from strandline.lake.export import require_suffix  # noqa: PLC0415
 
-        file = output_path(self.output)
+        file = given_path("--output", self.output)
         if file is not None:
             require_suffix(file)
         return file
