@@ -185,6 +185,8 @@ def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Non
         return
     for row in rows:
         block = Table(box=None, show_header=False, pad_edge=False)
+        block.add_column()
+        block.add_column(overflow="fold")
         for name in columns:
             block.add_row(f"[bold]{escape(name)}[/]", _cell(row[name]))
         show.out.print(block)
