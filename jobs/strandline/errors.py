@@ -24,7 +24,8 @@ class StrandlineError(Exception):
         self.place = place
         self.problem = problem
         self.way_out = way_out
-        message = f"{place}: {problem}" + (f"; {way_out}" if way_out else "")
+        named = visible(place) if place.strip() else repr(place)
+        message = f"{named}: {problem}" + (f"; {way_out}" if way_out else "")
         super().__init__(visible(message, keep="\n"))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.table import Table
 
 from strandline.cli import preview, show
-from strandline.cli.console import TextConsole, as_json, escape
+from strandline.cli.console import TextConsole, as_json, escape, table
 from strandline.cli.progress import progress
 from strandline.cli.read import print_rows
 from strandline.errors import InputError
@@ -39,6 +39,16 @@ def page(monkeypatch):
     monkeypatch.setattr(show, "out", console)
     monkeypatch.setattr(show, "err", console)
     return written
+
+
+def test_a_narrow_terminal_truncates_no_value(page):
+    instant = "2024-03-01T00:00:00+00:00"
+    tables = (table("ended", "from", "to", first="run"), show.facts_table())
+    for one in tables:
+        one.add_row(*["r-1", *[instant] * 3][: len(one.columns)])
+        TextConsole(file=page, width=30).print(one)
+    written = "".join(page.getvalue().split())
+    assert all(written.count(sign) == 4 * instant.count(sign) for sign in "T+")
 
 
 @given(st.text())

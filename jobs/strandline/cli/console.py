@@ -93,9 +93,9 @@ def _with_finite_numbers(content: Any) -> Any:
 
 
 def table(*columns: str, first: str) -> Table:
-    """A table with a header; its first column is never truncated."""
+    """A table with a header; its first column is never wrapped, and the others never truncated."""
     made = Table(box=None, header_style="bold", pad_edge=False)
     made.add_column(first, no_wrap=True)
     for column in columns:
-        made.add_column(column)
+        made.add_column(column, overflow="fold")
     return made

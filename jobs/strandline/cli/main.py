@@ -54,8 +54,8 @@ from strandline.cli.options import (
     Pipelines,
     Prepare,
     Start,
+    given_path,
     instant_at,
-    output_path,
     range_of,
 )
 from strandline.cli.package import package
@@ -218,7 +218,7 @@ def report(
 
     spec, days = at.spec(pipeline), asked_days(since, until)
     now_ms = int(time.time() * 1000)
-    folder = output_path(output)
+    folder = given_path("--output", output)
     if folder is not None and folder.suffix in {".html", ".htm"} and not folder.is_dir():
         raise InputError(
             "--output", f"{folder} names a file, not a folder", "name the folder for report.html"

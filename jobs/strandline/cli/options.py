@@ -125,14 +125,14 @@ TrustThisMachine = Annotated[
 ]
 
 
-def output_path(text: str | None) -> Path | None:
-    """The path in --output; None if the option is not given.
+def given_path(option: str, text: str | None) -> Path | None:
+    """The path in an option; None if the option is not given.
 
     Raises:
         InputError: the path is empty, as when a script's variable is not set; `Path("")` would be
             the current folder.
     """
-    return None if text is None else Path(not_empty("--output", text))
+    return None if text is None else Path(not_empty(option, text))
 
 
 def not_empty(option: str, text: str) -> str:

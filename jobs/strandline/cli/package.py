@@ -12,14 +12,14 @@ import typer
 
 from strandline.cli import show
 from strandline.cli.console import escape, table
-from strandline.cli.options import AsJson
+from strandline.cli.options import AsJson, given_path, not_empty
 from strandline.cli.progress import progress
 from strandline.errors import InputError
 
 
 def package(
     *,
-    to: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("cluster"),
+    to: Annotated[str, typer.Option(help="Folder to write into.")] = "cluster",
     requirements: Annotated[
         list[str] | None,
         typer.Option(
@@ -30,7 +30,7 @@ def package(
         ),
     ] = None,
     worker_python: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FOLDER",
             help="Where the workers have their Python, such as /usr (for /usr/bin/python3.11). "
@@ -38,7 +38,7 @@ def package(
         ),
     ] = None,
     wheel: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="The wheel of this version. [where it was installed from]"),
     ] = None,
     as_json: AsJson = False,
@@ -53,13 +53,13 @@ def package(
     from strandline.packing.package import package as build  # noqa: PLC0415
     from strandline.packing.wheel import origin  # noqa: PLC0415
 
-    if worker_python is not None and not worker_python.is_absolute():
-        problem = f"{str(worker_python)!r} is not an absolute path"
+    if worker_python is not None and not Path(worker_python).is_absolute():
+        problem = f"{worker_python!r} is not an absolute path"
         raise InputError("--worker-python", problem, "give a folder of the workers, such as /usr")
-    python = worker_python or Path(sys.base_prefix)
-    contents = Contents(origin(wheel), tuple(requirements or ()), python)
+    folder, python = Path(not_empty("--to", to)), Path(worker_python or sys.base_prefix)
+    contents = Contents(origin(given_path("--wheel", wheel)), tuple(requirements or ()), python)
     with progress(quiet=as_json) as say:
-        built = build(to, contents, environment=os.environ, say=say)
+        built = build(folder, contents, environment=os.environ, say=say)
     show.document(built, as_json=as_json, human=_show)
 
 

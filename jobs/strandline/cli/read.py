@@ -17,7 +17,7 @@ from strandline.cli import show
 from strandline.cli.console import TextConsole, escape
 from strandline.cli.days import asked_days
 from strandline.cli.groups import Places
-from strandline.cli.options import AsJson, Pipeline, output_path
+from strandline.cli.options import AsJson, Pipeline, given_path
 from strandline.errors import InputError
 from strandline.visible import number_of, visible
 
@@ -62,7 +62,7 @@ class _Rows:
         """
         from strandline.lake.export import require_suffix  # noqa: PLC0415
 
-        file = output_path(self.output)
+        file = given_path("--output", self.output)
         if file is not None:
             require_suffix(file)
         return file
@@ -191,6 +191,8 @@ def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Non
         return
     for row in rows:
         block = Table(box=None, show_header=False, pad_edge=False)
+        block.add_column()
+        block.add_column(overflow="fold")
         for name in columns:
             block.add_row(f"[bold]{escape(name)}[/]", _cell(row[name]))
         show.out.print(block)

@@ -236,7 +236,7 @@ def facts_table() -> Table:
     """A table of names and values without a header."""
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_column(style="dim", no_wrap=True)
-    facts.add_column()
+    facts.add_column(overflow="fold")
     return facts
 
 

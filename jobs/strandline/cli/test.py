@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +11,7 @@ import typer
 from strandline.cli import show
 from strandline.cli.console import escape, table
 from strandline.cli.groups import Places
-from strandline.cli.options import AsJson, Pipeline
+from strandline.cli.options import AsJson, Pipeline, given_path
 from strandline.visible import number_of
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def test(
     pipeline: Pipeline,
     *,
     file: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="The test file. [NAME.test.yaml beside the pipeline file]"),
     ] = None,
     update: Annotated[
@@ -48,7 +47,7 @@ def test(
     from strandline.trial.run import run_test  # noqa: PLC0415
 
     of_pipeline = file_of(at.folder, pipeline)
-    place = file or of_pipeline.with_name(f"{of_pipeline.stem}{TEST_SUFFIX}")
+    place = given_path("--file", file) or of_pipeline.with_name(f"{of_pipeline.stem}{TEST_SUFFIX}")
     given = read_test(place)
     result = run_test(load_spec(of_pipeline), given)
     if update:

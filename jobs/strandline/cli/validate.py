@@ -50,13 +50,14 @@ def _validated(
     target: str, folder: Path, named: Mapping[str, Sequence[Path]], lake: Lake
 ) -> dict[str, Any]:
     """The result for a pipeline file: `valid`, and its `problem`, or notes on its expressions."""
+    from strandline.quality.audit.plain import are_plain  # noqa: PLC0415
     from strandline.spec import file_of, load_spec, only_one  # noqa: PLC0415
 
     try:
         is_file = target.endswith((".yaml", ".yml"))
         path = Path(target) if is_file else file_of(folder, target)
         spec = load_spec(path)
-        if spec.quality.expectations:
+        if not are_plain(spec):
             from strandline.quality.audit.run import validate_expectations  # noqa: PLC0415
 
             validate_expectations(spec)

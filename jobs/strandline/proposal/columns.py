@@ -175,6 +175,8 @@ def _aggregates(
     function = "sum" if _TO_SUM.search(name) else "avg"
     own = next(iter(_names([f"{function}_{name}"], reserved=[*reserved, "rows"])))
     number, why = quoted(name), f"{name} is a number; sum or avg by its name"
+    if types.is_decimal(sample.schema.field(name).type) and function == "avg":
+        number = f"CAST({number} AS DOUBLE)"  # of DECIMAL Sail makes other digits
     if _has_decimal_commas(sample.column(name)):
         number = f"CAST(replace({number}, ',', '.') AS DOUBLE)"
         why = f"{name} is a text, a number with a decimal comma; sum or avg by its name"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +21,23 @@ from strandline.proposal.table import Table
 from strandline.proposal.times import NONE_MS, Millis
 from strandline.proposal.typed import as_typed
 
-ARRIVAL_DATE = "arrival_date"
-"""The partition column of a table that `init` lands."""
+_DATE, _DAY = "arrival_date", "arrival_day"
 _APP = "strandline-init/"
 """The prefix of the transaction id of a landed file; the file's SHA-256 follows."""
+
+
+def partition_of(table: Table) -> str:
+    """The partition column of the table that `init` lands: `arrival_date`, the files' or a new one.
+
+    If the files have a column of this name that is no date, it is the first free one of
+    `arrival_day`, `arrival_day_2` and so on.
+    """
+    names = {name.lower() for name in table.schema.names}
+    own = any((one.name, one.type) == (_DATE, pa.date32()) for one in table.schema)
+    if own or _DATE not in names:
+        return _DATE
+    others = (f"{_DAY}_{number}" for number in count(2))
+    return next(name for name in chain([_DAY], others) if name not in names)
 
 
 def arrival_days(roles: Roles, rows: pa.Table) -> pa.Array:
@@ -56,14 +70,14 @@ def land(table: Table, roles: Roles, uri: str) -> tuple[int, int]:
         InputError: the URI has another table, or a file cannot be read.
         RetryableError: the store failed.
     """
-    own = ARRIVAL_DATE in table.schema.names
-    schema = table.schema if own else table.schema.append(pa.field(ARRIVAL_DATE, pa.date32()))
+    day, schema = partition_of(table), table.schema
+    schema = schema if day in schema.names else schema.append(pa.field(day, pa.date32()))
     landed = landed_before = 0
     for path in table.files:
         digest = sha256_of(path)
         found = _table_at(uri)
         if found is not None:
-            _require_ours(found, schema, uri)
+            _require_ours(found, schema, day, uri)
             if found.transaction_version(_APP + digest) is not None:
                 landed_before += 1
                 continue
@@ -71,7 +85,7 @@ def land(table: Table, roles: Roles, uri: str) -> tuple[int, int]:
         transaction = CommitProperties(app_transactions=[Transaction(_APP + digest, 1)])
         with storage_errors(uri):
             write_deltalake(
-                uri, rows, mode="append", partition_by=[ARRIVAL_DATE], commit_properties=transaction
+                uri, rows, mode="append", partition_by=[day], commit_properties=transaction
             )
         landed += 1
     return landed, landed_before
@@ -80,8 +94,8 @@ def land(table: Table, roles: Roles, uri: str) -> tuple[int, int]:
 def _rows(path: Path, table: Table, roles: Roles, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for block in batches_of(path):
         rows = as_typed(block, table.schema)
-        if ARRIVAL_DATE not in table.schema.names:
-            rows = rows.append_column(ARRIVAL_DATE, arrival_days(roles, rows))
+        if schema != table.schema:
+            rows = rows.append_column(schema.names[-1], arrival_days(roles, rows))
         yield from rows.cast(schema).to_batches()
 
 
@@ -94,13 +108,13 @@ def _table_at(uri: str) -> DeltaTable | None:
         raise InputError(uri, f"no table ({str(error).splitlines()[0]})", "clear it") from None
 
 
-def _require_ours(found: DeltaTable, schema: pa.Schema, uri: str) -> None:
+def _require_ours(found: DeltaTable, schema: pa.Schema, day: str, uri: str) -> None:
     """Refuse an existing table with other columns or another partition.
 
     Raises:
         InputError: the table is different.
     """
     names = [field.name for field in found.schema().fields]
-    if found.metadata().partition_columns != [ARRIVAL_DATE] or set(names) != set(schema.names):
+    if found.metadata().partition_columns != [day] or set(names) != set(schema.names):
         problem = f"a table of other columns lies there ({', '.join(names)})"
         raise InputError(uri, problem, "give another --name, or remove it")

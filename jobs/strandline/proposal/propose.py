@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from strandline.model.intervals import DAY_MS, midnight_before, text_of
 from strandline.proposal.columns import columns_of
 from strandline.proposal.guess import Certainty, Guess
-from strandline.proposal.land import ARRIVAL_DATE, arrival_days
+from strandline.proposal.land import arrival_days, partition_of
 from strandline.proposal.lateness import by_advice, by_sample, fresh_within, window_size
 from strandline.proposal.roles import Roles, roles_of
 from strandline.proposal.table import Table
@@ -131,7 +131,8 @@ def _arrival_date(table: Table, roles: Roles) -> tuple[str | None, Guess]:
     what = "source.arrival_date"
     if table.files:
         why = "the partition that --land makes, the UTC day of arrival"
-        return ARRIVAL_DATE, Guess(what, ARRIVAL_DATE, Certainty.SURE, why)
+        day = partition_of(table)
+        return day, Guess(what, day, Certainty.SURE, why)
     shares = _shares_of_arrival(table, arrival_days(roles, table.sample))
     name = max(shares, key=shares.__getitem__, default="")
     share = shares.get(name, 0)

@@ -159,6 +159,11 @@ def test_a_long_message_is_cut_and_an_empty_one_is_its_kind():
     assert problem_of(JavaError()) == "JavaError: org.apache.spark.SparkException: Job aborted."
 
 
+@pytest.mark.parametrize(("name", "shown"), [("", "''"), (" ", "' '"), ("a\nb", "a\\nb")])
+def test_a_place_without_a_name_or_of_two_lines_is_seen_in_the_message(name, shown):
+    assert str(InputError(name, "no such run")) == f"{shown}: no such run"
+
+
 # ------------------------------------------------------------------------------------- the command
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 from strandline.cli.groups import with_groups
 from strandline.cli.main import app as strandline
 from strandline.errors import InputError
+
+PIPELINES = Path(__file__).parents[3] / "pipelines"
 
 
 @dataclass(frozen=True)
@@ -61,4 +64,14 @@ def test_a_reason_that_must_be_given_is_not_blank(named, tmp_path):
     places = [f"--pipelines={tmp_path}", f"--lake={tmp_path}"]
     words = [*places, *command, "flights", *run, "--reason", " "]
     with pytest.raises(InputError, match="--reason: empty; give the reason"):
+        CliRunner().invoke(strandline, words, catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    "named", ["package --to", "package --wheel", "test flights --file", "report flights --output"]
+)
+def test_an_empty_path_is_not_the_current_folder(named, tmp_path):
+    (tmp_path / "flights.yaml").write_text((PIPELINES / "flights.yaml").read_text("utf-8"), "utf-8")
+    words = [f"--pipelines={tmp_path}", f"--lake={tmp_path}", *named.split(), ""]
+    with pytest.raises(InputError, match=f"{words[-2]}: empty; name a path"):
         CliRunner().invoke(strandline, words, catch_exceptions=False)

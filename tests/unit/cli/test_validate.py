@@ -284,6 +284,13 @@ def test_pipelines_over_tables_without_expectations_are_checked_without_pandas_o
     assert loaded_to_validate(home, "clicks", "near") & heavy == set()
 
 
+def test_nor_are_usual_expectations_with_great_expectations(home):
+    near = home / "pipelines" / "near.yaml"
+    usual = "{type: expect_column_values_to_not_be_null, column: state}"
+    near.write_text(f"{near.read_text('utf-8')}quality:\n  expectations: [{usual}]\n", "utf-8")
+    assert loaded_to_validate(home, "near") & {"pandas", "great_expectations"} == set()
+
+
 def test_nor_are_chained_ones_with_pandas_or_spark(home):
     heavy = {"pandas", "pyspark", "great_expectations"}
     assert loaded_to_validate(home, "daily") & heavy == set()

@@ -50,6 +50,12 @@ def test_a_lake_lies_in_the_folder_that_is_named_and_nothing_beside_it(tmp_path,
     assert [*tmp_path.iterdir()] == [folder]
 
 
+def test_a_file_is_no_lake(tmp_path):
+    (tmp_path / "lake").touch()
+    with pytest.raises(InputError, match="/lake: is a file; name the folder"):
+        Lake.at(str(tmp_path / "lake"))
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_folder_in_which_delta_rs_finds_no_table_is_refused_before_anything_is_written(
     tmp_path, name

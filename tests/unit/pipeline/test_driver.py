@@ -82,6 +82,11 @@ def test_the_last_word_of_a_run_is_its_state(steps, state):
     assert state_of([step(name) for name in steps]) == state
 
 
+@pytest.mark.parametrize("more", [{"driver": replace(HERE, host="elsewhere")}, {"driver": None}])
+def test_a_run_of_a_kind_that_only_a_later_version_knows_is_not_taken_for_a_dead_one(more):
+    assert state_of([replace(step("annotated", **more), kind="annotate")]) == "annotated"
+
+
 def test_a_run_that_somebody_has_interrupted_is_told_from_one_that_failed():
     assert state_of([step("started"), step("failed", message="interrupted")]) == "interrupted"
     assert state_of([step("started"), step("failed", message="no space")]) == "failed"

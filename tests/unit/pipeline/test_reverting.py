@@ -95,6 +95,13 @@ def test_a_run_that_has_not_published_is_cancelled_not_reverted():
         revertible(NIGHTS[:1], "first")
 
 
+@pytest.mark.parametrize("step", ["dropped", "repeated", "already_processed"])
+def test_one_that_has_ended_without_is_neither(step):
+    ended = replace(NIGHTS[0], step=step)
+    with pytest.raises(InputError, match=r"has not published.*strandline runs list meter shows"):
+        revertible([ended], "first")
+
+
 def test_a_run_that_is_not_there_is_not_reverted():
     with pytest.raises(InputError, match=r"no such run.*strandline runs list meter"):
         revertible(NIGHTS, "thrid")

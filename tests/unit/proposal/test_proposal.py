@@ -6,6 +6,7 @@ import csv
 import datetime as dt
 import json
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -291,6 +292,29 @@ def test_a_number_with_a_decimal_comma_is_a_measure_and_thousands_are_none(here)
     aggregates = load_spec(here / "pipelines" / "x.yaml").aggregates
     assert aggregates["avg_degrees"] == "avg(CAST(replace(`degrees`, ',', '.') AS DOUBLE))"
     assert len(aggregates) == 2
+
+
+def test_an_average_of_decimals_is_one_that_each_engine_computes(here):
+    pq.write_table(
+        pa.table({"seen": HAPPENED, "v": [Decimal("1.25")] * len(HAPPENED)}), "x.parquet"
+    )
+    init("--from", "x.parquet", "--name", "x", "--land")
+    aggregates = load_spec(here / "pipelines" / "x.yaml").aggregates
+    assert aggregates["avg_v"] == "avg(CAST(`v` AS DOUBLE))"
+
+
+@pytest.mark.parametrize("name", ["arrival_date", "Arrival_Date"])
+def test_a_column_of_the_partitions_name_that_is_no_date_is_not_the_partition(here, name):
+    day = ["x"] * len(HAPPENED)
+    pq.write_table(pa.table({"seen": HAPPENED, name: HAPPENED, "arrival_day": day}), "x.parquet")
+    found = init("--from", "x.parquet", "--name", "x", "--land")
+    assert guessed(found, "source.arrival_date")["value"] == "arrival_day_2"
+    landed = DeltaTable("lake/landing/x")
+    assert landed.metadata().partition_columns == ["arrival_day_2"]
+    days = landed.to_pyarrow_table()["arrival_day_2"].to_pylist()
+    assert {*days} == {at.date() for at in HAPPENED}
+    init("--from", "x.parquet", "--name", "x", "--land", "--force")
+    assert DeltaTable("lake/landing/x").version() == landed.version()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from strandline.lake.store.lock import commit
 from strandline.lake.store.reads import columns_of, dataset_of_files, paths_of
 from strandline.lake.store.store import Store, storage_errors
 
-__all__ = ["FINAL", "SCHEMA", "UPKEEP", "Driver", "Entry", "Ledger"]
+__all__ = ["FINAL", "OF_RUNS", "SCHEMA", "UPKEEP", "Driver", "Entry", "Ledger"]
 
 FINAL = (
     "published",
@@ -35,6 +35,9 @@ FINAL = (
     "erased",
     "acknowledged",
 )
+OF_RUNS = ("advance", "backfill", "revert")
+"""Kinds of steps that belong to a run. A later version may write kinds that are not here and not in
+`UPKEEP`; where an earlier one must not ignore them, the tables have a newer format."""
 _STORED_BEFORE = ("observed", "publishing", "published", "erased")
 """Steps that name rows of other tables or staged files, which must be durable before the step."""
 _STORED_AFTER = ("publishing", "published", "erased")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from strandline.errors import InputError
 from strandline.lake.store.object_store import require_reachable
 from strandline.lake.store.places import is_uri, place_of, require_possible
 
@@ -25,9 +27,13 @@ class Lake:
         """The lake at a folder, which becomes absolute, or at a URI.
 
         Raises:
-            InputError: see `place_of`.
+            InputError: see `place_of`; or it is a file.
         """
-        return cls(place_of(root, "lake"))
+        lake = cls(place_of(root, "lake"))
+        with suppress(OSError):  # of a folder that may not be read, or of a name that is too long
+            if lake.folder is not None and lake.folder.is_file():
+                raise InputError(f"lake {lake.root}", "is a file", "name the folder of the tables")
+        return lake
 
     @property
     def folder(self) -> Path | None:

@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
 from strandline.lake.landing.open_landing import open_landing
-from strandline.lake.ledger.entry import UPKEEP
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.ledger import UPKEEP, Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import Compared, stage_diff
 from strandline.lake.sessions.exceptions import FAILURES, cause_of
@@ -117,8 +116,9 @@ def require_revertible(store: Store, state: PipelineState, run_id: str) -> Rever
     if done is None and steps[-1].kind in UPKEEP:
         raise InputError(place, f"is a run of {steps[-1].kind}", "nothing takes it back")
     if done is None or begun is None:
-        way_out = f"to end it: strandline runs cancel {pipeline} {run_id}"
-        raise InputError(place, "has not published: there is nothing to take back", way_out)
+        ended = steps[-1].step in {"dropped", "repeated", "already_processed"}
+        way_out = f"list {pipeline} shows which have" if ended else f"cancel {pipeline} {run_id}"
+        raise InputError(place, "has not published anything", f"strandline runs {way_out}")
     _require_last_of_its_range(pipeline, state, done)
     rebuild = rebuild_by_hand(pipeline, done)
     if begun.versions is None or done.versions is None:

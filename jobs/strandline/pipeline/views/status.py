@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.lake.ledger.ledger import UPKEEP, Ledger
+from strandline.lake.ledger.ledger import OF_RUNS, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.lacking import days_lacking
 from strandline.lake.read import tables_shown
@@ -63,7 +63,7 @@ def status_of(
     state = ledger.state_after_runs()
     store, notice = tables_shown(ledger)
     days = shown_days(store, since, until)
-    newest = next(step for step in reversed(state.steps) if step.kind not in UPKEEP)
+    newest = next(step for step in reversed(state.steps) if step.kind in OF_RUNS)
     last = run_line(state.runs[newest.run_id], state.reverted_by.get(newest.run_id))
     evaluated = evaluated_watermark(spec, store, state)
     of_ledger = unfinished_work(spec, store, state, evaluated)
@@ -104,7 +104,7 @@ def _last_rules(state: PipelineState) -> str | None:
     by_file = (
         step.spec_fingerprint
         for step in reversed(state.steps)
-        if step.kind not in UPKEEP and not any(one.overrides for one in state.runs[step.run_id])
+        if step.kind in OF_RUNS and not any(one.overrides for one in state.runs[step.run_id])
     )
     return next(by_file, None)
 

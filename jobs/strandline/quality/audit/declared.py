@@ -11,11 +11,11 @@ from great_expectations.expectations.registry import get_expectation_impl
 from pydantic.v1 import ValidationError
 
 from strandline.errors import InputError
+from strandline.quality.audit.plain import columns_of
 from strandline.spec import PipelineSpec
 from strandline.spec.join import SIDES
 from strandline.spec.joined import PAIRS
 from strandline.spec.quality import ExpectationSpec
-from strandline.tables import COMPLETENESS, UNFIRED_COLUMN, WINDOW_COLUMNS
 
 _ENGINES = {"windows": "Spark", "completeness": "Pandas", "pairs": "Spark"}
 _NOT_ARGUMENTS = {"id", "rendered_content", "result_format", "catch_exceptions", "batch_id"}
@@ -86,16 +86,6 @@ def _check_columns(spec: PipelineSpec, place: str, declared: ExpectationSpec) ->
         if name not in columns and not of_a_side:
             problem = f"{name!r} is not a column of {declared.table}"
             raise InputError(place + "." + argument, problem, f"it has {', '.join(columns)}")
-
-
-def columns_of(spec: PipelineSpec, table: str) -> tuple[str, ...]:
-    """The columns that an expectation can name; for `pairs` also the landing tables' columns."""
-    if table == PAIRS:
-        return (*spec.source.key, *spec.tables[PAIRS].columns)
-    if table == "completeness":
-        unfired = UNFIRED_COLUMN if spec.may_go_unfired else ()
-        return (*COMPLETENESS.columns, *unfired)
-    return (*spec.source.key, *spec.contents, *WINDOW_COLUMNS)
 
 
 def _arguments_of(kind: type[Expectation]) -> list[str]:
