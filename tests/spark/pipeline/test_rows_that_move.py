@@ -101,13 +101,18 @@ def test_a_row_of_a_slot_that_the_watermark_had_closed_before(
     assert_told_by_replay(line, [*first, *moved], "3")
 
 
-def test_a_row_of_a_range_by_other_rules_that_are_redone(spark, tmp_path):
-    line = a_line(spark, tmp_path, overridden="redo")
+@pytest.mark.parametrize(
+    ("overridden", "lateness"),
+    [("redo", "0s"), ("keep", "20h")],
+    ids=["that are redone", "of which it was open"],
+)
+def test_a_row_of_a_range_by_other_rules(spark, tmp_path, overridden, lateness):
+    line = a_line(spark, tmp_path, overridden=overridden)
     rows = of_one("1 10:10, 1 10:05", "1 12:00")
     land(tmp_path, rows)
-    rules = {"allowed_lateness": "0s"}
-    strict = a_line(spark, tmp_path, overridden="redo", **rules)
-    strict.backfill("1", "1 11:00", as_of="2", overrides=rules, reason="drawn")
+    rules = {"allowed_lateness": lateness}
+    by_hand = a_line(spark, tmp_path, overridden=overridden, **rules)
+    by_hand.backfill("1", "1 11:00", as_of="2", overrides=rules, reason="drawn")
     moved = of_one("1 10:10, 1 11:30", "1 12:00")
     land_again(line, 1, moved)
     line.advance("2", **GO)

@@ -202,9 +202,8 @@ def _first_to_rebuild(
     is_known = history.days.last_event_date(until_ms) is not None
     if is_known and all(run.overrides for run in earlier.state.in_force):
         oldest_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
-        # the records of windows that are redone may have moved
-        redone = earlier.state.overridden if history.spec.why_overridden_is_redone else ()
-        return min([oldest_ms, *(one.windows.start_ms for one in redone)])
+        # the records of windows that are not kept may have moved
+        return min([oldest_ms, *(one.windows.start_ms for one in earlier.state.overridden)])
     # windows that a run by hand has published by the file's rules may have to be removed
     return EVERYTHING.start_ms
 
