@@ -81,21 +81,33 @@ def test_recreating_by_hand_a_range_of_all_records_goes_by_no_slot_outside_it(sp
     assert_told_by_replay(hours, rows, "3")
 
 
+OPEN = ["2 00:30, 2 00:10"]
+
+
 @pytest.mark.parametrize(
     ("lateness", "wrong", "further"),
-    [("0s", "2 00:05, 1 21:40", ["2 00:30, 2 00:10"]), ("2h", "2 00:05, 1 19:55", [])],
-    ids=["of a session that is open", "that fired at once, and is not closed"],
+    [
+        ("0s", ["2 00:05, 1 21:40"], OPEN),
+        ("0s", ["2 00:05, 1 21:40", "2 00:06, 1 20:45", "2 00:07, 1 19:50"], OPEN),
+        ("2h", ["2 00:05, 1 19:55"], []),
+    ],
+    ids=[
+        "of a session that is open",
+        "of one that has grown record by record",
+        "that fired at once, and is not closed",
+    ],
 )
 def test_a_row_of_a_slot_that_the_watermark_had_closed_before(
     spark, tmp_path, lateness, wrong, further
 ):
     line = a_line(spark, tmp_path, window={"session": "1h"}, allowed_lateness=lateness)
-    first, others = of_one("1 22:30", "1 23:20"), of_one(*further, first=3)
+    first, others = of_one("1 22:30", "1 23:20"), of_one(*further, first=9)
     land(tmp_path, first)
     line.advance("2")
-    land(tmp_path, [*of_one(wrong, first=2), *others], mode="append")
+    land(tmp_path, [*of_one(*wrong, first=2), *others], mode="append")
     line.advance("3")
-    moved = [*of_one("2 00:05, 2 00:04", first=2), *others]
+    right = (one.replace(one.split(", ")[1], "2 00:04") for one in wrong)
+    moved = [*of_one(*right, first=2), *others]
     land_again(line, 2, moved)
     line.advance("3", **GO)
     assert_told_by_replay(line, [*first, *moved], "3")
