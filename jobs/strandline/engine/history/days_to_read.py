@@ -172,7 +172,7 @@ class DaysToRead:
         """
         gap_ms, arrived = gap_of(self.spec), self.between(None, until_ms)
         ends = self._ends[arrived.index] if gap_ms is None else arrived["largest_ts_ms"] + gap_ms
-        return max([LEAST_INSTANT_MS, *ends.tolist()])
+        return int(max([LEAST_INSTANT_MS, *ends]))
 
     @property
     def _ends(self) -> pd.Series[int]:
