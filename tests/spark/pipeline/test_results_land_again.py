@@ -15,7 +15,7 @@ from joined import COGROUP
 from lakes import Line, a_record, a_spec, a_week, at, instant, land
 from replayed import assert_told_by_replay
 
-from strandline.errors import AuditFailedError
+from strandline.errors import AuditFailedError, StaleStagingError
 from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.request.request import Request
 from strandline.spec import parse_any, parse_spec
@@ -76,8 +76,11 @@ def test_they_do_where_a_run_by_hand_has_observed_the_rows_during_a_scheduled_ru
     def progress(begins: str) -> None:
         if begins == "audit" and not begun:
             begun.append(begins)
+            kept = chain.days.backfill("2 06:15", "2 12:15", prepare=True).run_id
             land(tmp_path, more)
             chain.hours.advance("5")
+            with pytest.raises(StaleStagingError, match="results of meter were published again"):
+                publish_prepared(chain.days.spec, chain.days.lake, kept, spark)
             chain.days.backfill("2 06:15", "2 12:15")
 
     chain.days.run(Request("advance", to_ms=instant("5")), progress)

@@ -81,33 +81,50 @@ def test_recreating_by_hand_a_range_of_all_records_goes_by_no_slot_outside_it(sp
     assert_told_by_replay(hours, rows, "3")
 
 
+OPEN = ["2 00:30, 2 00:10"]
+
+
 @pytest.mark.parametrize(
     ("lateness", "wrong", "further"),
-    [("0s", "2 00:05, 1 21:40", ["2 00:30, 2 00:10"]), ("2h", "2 00:05, 1 19:55", [])],
-    ids=["of a session that is open", "that fired at once, and is not closed"],
+    [
+        ("0s", ["2 00:05, 1 21:40"], OPEN),
+        ("0s", ["2 00:05, 1 21:40", "2 00:06, 1 20:45", "2 00:07, 1 19:50"], OPEN),
+        ("2h", ["2 00:05, 1 19:55"], []),
+    ],
+    ids=[
+        "of a session that is open",
+        "of one that has grown record by record",
+        "that fired at once, and is not closed",
+    ],
 )
 def test_a_row_of_a_slot_that_the_watermark_had_closed_before(
     spark, tmp_path, lateness, wrong, further
 ):
     line = a_line(spark, tmp_path, window={"session": "1h"}, allowed_lateness=lateness)
-    first, others = of_one("1 22:30", "1 23:20"), of_one(*further, first=3)
+    first, others = of_one("1 22:30", "1 23:20"), of_one(*further, first=9)
     land(tmp_path, first)
     line.advance("2")
-    land(tmp_path, [*of_one(wrong, first=2), *others], mode="append")
+    land(tmp_path, [*of_one(*wrong, first=2), *others], mode="append")
     line.advance("3")
-    moved = [*of_one("2 00:05, 2 00:04", first=2), *others]
+    right = (one.replace(one.split(", ")[1], "2 00:04") for one in wrong)
+    moved = [*of_one(*right, first=2), *others]
     land_again(line, 2, moved)
     line.advance("3", **GO)
     assert_told_by_replay(line, [*first, *moved], "3")
 
 
-def test_a_row_of_a_range_by_other_rules_that_are_redone(spark, tmp_path):
-    line = a_line(spark, tmp_path, overridden="redo")
+@pytest.mark.parametrize(
+    ("overridden", "lateness"),
+    [("redo", "0s"), ("keep", "20h")],
+    ids=["that are redone", "of which it was open"],
+)
+def test_a_row_of_a_range_by_other_rules(spark, tmp_path, overridden, lateness):
+    line = a_line(spark, tmp_path, overridden=overridden)
     rows = of_one("1 10:10, 1 10:05", "1 12:00")
     land(tmp_path, rows)
-    rules = {"allowed_lateness": "0s"}
-    strict = a_line(spark, tmp_path, overridden="redo", **rules)
-    strict.backfill("1", "1 11:00", as_of="2", overrides=rules, reason="drawn")
+    rules = {"allowed_lateness": lateness}
+    by_hand = a_line(spark, tmp_path, overridden=overridden, **rules)
+    by_hand.backfill("1", "1 11:00", as_of="2", overrides=rules, reason="drawn")
     moved = of_one("1 10:10, 1 11:30", "1 12:00")
     land_again(line, 1, moved)
     line.advance("2", **GO)

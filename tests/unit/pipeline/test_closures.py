@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
-from cells import a_cell, history_from, history_of
+from cells import a_cell, cell_of, history_from, history_of
 from edge_streams import a_stream
 from meter import a_meter
 
@@ -14,6 +15,8 @@ from strandline.engine.history.history import History
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.scope import Scope
+from strandline.engine.sessions.rebuild import SessionRebuild
 from strandline.engine.watermark.by_steps import StepCrossings, StepDays
 from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.errors import InputError
@@ -21,7 +24,14 @@ from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.facts import KnownDays, LandedDays, compare
-from strandline.model.intervals import DAY_MS, EVERYTHING, LEAST_INSTANT_MS, TimeRange, day_of
+from strandline.model.intervals import (
+    DAY_MS,
+    EVERYTHING,
+    HOUR_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    day_of,
+)
 from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.plan.backfill import plan_backfill
@@ -192,3 +202,31 @@ def test_the_day_in_which_channels_end_raises_the_watermark_though_none_before_i
     assert history.advance_days(EVERYTHING, ended) == [day_of(2 * DAY_MS)]
     earlier = replace(ended, closures=(replace(whole, at_ms=DAY_MS),))
     assert history.advance_days(EVERYTHING, earlier) == []
+
+
+def test_an_end_of_input_makes_sessions_read_whole_chains_only_where_these_may_reach_it():
+    of_day = [(day * DAY_MS + 12 * HOUR_MS, day * DAY_MS + 11 * HOUR_MS, "a") for day in range(9)]
+    stream = a_stream(
+        *of_day,
+        channels=["a"],
+        window={"session": "2h"},
+        quality={"slot": "1h"},
+        horizon_ms=9 * DAY_MS,
+    )
+    axis = Axis.of(stream.spec, 0)
+    cells = [cell_of(stream.spec, axis, record) for record in stream.records]
+    history = history_from(cells, stream.spec, axis)
+
+    def reads_whole(start_ms: int, ended: TimeRange, at_ms: int) -> bool:
+        scope = Scope(TimeRange(start_ms, 9 * DAY_MS))
+        clock = Clock(9 * DAY_MS, (Closure(ended, at_ms),))
+        none: Any = None
+        rebuild = SessionRebuild(none, none, history, clock, scope, none, none, none, 0)
+        return rebuild.needs_whole_chains
+
+    a_day = TimeRange(2 * DAY_MS, 3 * DAY_MS)
+    assert not reads_whole(5 * DAY_MS, a_day, 3 * DAY_MS)
+    assert reads_whole(5 * DAY_MS, a_day, 6 * DAY_MS)  # records of the range arrived before the end
+    assert reads_whole(3 * DAY_MS + HOUR_MS, a_day, 3 * DAY_MS)  # or are connected with it
+    assert reads_whole(5 * DAY_MS, EVERYTHING, 3 * DAY_MS)
+    assert not reads_whole(2 * DAY_MS, a_day, 6 * DAY_MS)  # what ends begins in the range itself

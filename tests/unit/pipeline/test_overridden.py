@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from meter import HALF_DAYS, a_meter
 from worlds import Life
 
@@ -23,6 +26,8 @@ from strandline.pipeline.plan.kept import closed_part, reached_by
 from strandline.pipeline.plan.plan import outside_by_other_rules
 from strandline.pipeline.request.request import Request, of_overrides
 from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.unfinished_work import unfinished_work
+from strandline.quality.report.held_back_by import HeldBack
 from strandline.reference import Record
 from strandline.spec import PipelineSpec, parse_any
 
@@ -246,6 +251,25 @@ def test_windows_that_other_rules_or_a_revert_have_left_open_are_no_alarm():
     assert since == [("critical", "2 windows open behind the watermark")]
 
 
+def test_windows_that_an_edit_without_another_watermark_has_left_open_are_an_alarm(tmp_path):
+    def rules(**edited: Any) -> dict[str, str]:
+        spec = HALF_DAYS.model_copy(update=edited)
+        names = ("spec_fingerprint", "timeline_fingerprint")
+        return {name: getattr(spec, name) for name in names}
+
+    runs = [rules(), rules(aggregates={"most": "max(x)"}), rules(allowed_lateness=HOUR_MS)]
+    assert len({run["spec_fingerprint"] for run in runs}) == 3
+    at = datetime(1970, 1, 2, tzinfo=UTC)
+    a_slot = {"slot_start": at, "slot_end": at, "slot_date": at.date(), "state": "open"}
+    slots = [a_slot | {"spec_fingerprint": run["spec_fingerprint"]} for run in runs]
+    table = str(tmp_path / "meter/completeness")
+    write_deltalake(table, pa.Table.from_pylist(slots), partition_by=["slot_date"])
+    state = PipelineState.of(published(*(a_run(0, 9, frontier_ms=9, **run) for run in runs)))
+    store, passed = Lake.at(str(tmp_path)).pipeline("meter"), HeldBack(8 * DAY_MS, None, None, None)
+    left = unfinished_work(HALF_DAYS, store, state, passed)
+    assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (3, 1)
+
+
 def test_results_that_have_changed_below_such_a_range_are_named_with_it():
     daily = SimpleNamespace(
         pipeline="daily", why_overridden_is_redone="results can change after they have arrived"
@@ -331,8 +355,10 @@ def test_gaps_outside_a_range_stay_by_the_rules_that_they_are_published_by():
 
 def test_every_plan_names_the_ranges_whose_gaps_stay():
     life = Life(HALF_DAYS)
-    life.entries = published(a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS))
-    life.land([Record(arrival_ms=9 * DAY_MS, ts_ms=9 * DAY_MS, record_id="1", channel="a")])
+    life.land([Record(arrival_ms=8 * DAY_MS, ts_ms=8 * DAY_MS, record_id="1", channel="a")])
+    life.advance(9 * DAY_MS)
+    by_hand = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS, frontier_ms=9 * DAY_MS)
+    life.entries.append(replace(by_hand, run_id="by-hand", position=len(life.entries) + 1))
 
     def staying(request: Request) -> tuple[TimeRange, ...]:
         _, _, plan = life._planned(request, life._landing_status(), life.axis, 20 * DAY_MS)

@@ -165,6 +165,15 @@ class DaysToRead:
         begun = self.day_map["least_ts_ms"].astype("int64") < before_ms
         return max([before_ms, *self._ends[begun].tolist()])
 
+    def last_end_of_arrivals(self, until_ms: int) -> int:
+        """The last end of the sessions that records which arrived before an instant form alone.
+
+        Those of the whole arrival day of the instant count; `LEAST_INSTANT_MS`: there are none.
+        """
+        gap_ms, arrived = gap_of(self.spec), self.between(None, until_ms)
+        ends = self._ends[arrived.index] if gap_ms is None else arrived["largest_ts_ms"] + gap_ms
+        return int(max([LEAST_INSTANT_MS, *ends]))
+
     @property
     def _ends(self) -> pd.Series[int]:
         """The largest session end of each row of the day map; an older timeline has no bound."""

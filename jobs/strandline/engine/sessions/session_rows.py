@@ -58,7 +58,17 @@ class SessionRows(Rebuild, ABC):
 
         Whether a session is in a range whose input has ended depends on its true start.
         """
-        return bool(self._closures)
+        return any(self._may_reach(closure) for closure in self._closures)
+
+    def _may_reach(self, closure: Closure) -> bool:
+        """Whether sessions before the range whose input has ended may decide about the range.
+
+        Not if the range has no record of them, and only records that arrived after the end.
+        """
+        days, start_ms = self.history.days, self.scope.windows.start_ms
+        ended = closure.windows
+        last_ms = max(days.last_end(ended.end_ms), days.last_end_of_arrivals(closure.at_ms))
+        return ended.start_ms < start_ms <= last_ms
 
     def _known(self, days: Collection[date]) -> DataFrame:
         """The records of the scope.

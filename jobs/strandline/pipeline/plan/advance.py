@@ -202,13 +202,14 @@ def _first_to_rebuild(
             return start_ms
         closed_ms = earlier.first_closed_since(since_ms)
         start_ms = kind_of(history.spec).first_connected(start_ms, watermark_ms)
-        return start_ms if closed_ms is None else min(start_ms, closed_ms)
+        # a session that has not fired is no published window, and may have begun far earlier
+        published = (closed_ms, earlier.state.first_open_ms)
+        return min([start_ms, *(ms for ms in published if ms is not None)])
     is_known = history.days.last_event_date(until_ms) is not None
     if is_known and all(run.overrides for run in earlier.state.in_force):
         oldest_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
-        # the records of windows that are redone may have moved
-        redone = earlier.state.overridden if history.spec.why_overridden_is_redone else ()
-        return min([oldest_ms, *(one.windows.start_ms for one in redone)])
+        # the records of windows that are not kept may have moved
+        return min([oldest_ms, *(one.windows.start_ms for one in earlier.state.overridden)])
     # windows that a run by hand has published by the file's rules may have to be removed
     return EVERYTHING.start_ms
 

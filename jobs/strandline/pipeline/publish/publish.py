@@ -60,7 +60,7 @@ def create_tables(ctx: Context, staged: Staged) -> None:
 def to_publish(
     ctx: Context, changes: Sequence[Change], emptied: Iterable[str], accepted: Iterable[date]
 ) -> dict[str, list[str]]:
-    """Which parts of a staging are to be published, and how: a step's `publish`.
+    """Which parts of a staging are to be published, how, and of which input: a step's `publish`.
 
     `emptied`: the tables that publishing empties; `accepted`: the days whose missing rows it
     accepts.
@@ -73,6 +73,7 @@ def to_publish(
         "anew": [change.target.name for change in changes if change.replaces_all],
         "emptied": [*emptied],
         "accepted": [day.isoformat() for day in sorted(accepted)],
+        "input": [ctx.landing.log.input_id],
     }
 
 

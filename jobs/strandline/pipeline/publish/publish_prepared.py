@@ -234,6 +234,8 @@ def _changed_since(
         return f"{spec.source.table} was created again since"
     if log is not None and not _same_landing(spec, run, log):
         return f"{spec.source.table} has other files before its data cut-off since"
+    if log is not None and (run.publish or {}).get("input", [log.input_id]) != [log.input_id]:
+        return f"{spec.input_in_words} were published again since, maybe with another watermark"
     return None
 
 
