@@ -13,7 +13,11 @@ from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.records.expressions import REFUSED_BY_THE_ENGINE, first_line
+from strandline.engine.records.expressions import (
+    REFUSED_BY_THE_ENGINE,
+    first_line,
+    require_stored,
+)
 from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
 from strandline.spec.expressions import problems_of_aggregate
@@ -21,7 +25,6 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.read import read_sql
 
-_NOT_KEPT = (T.DayTimeIntervalType, T.YearMonthIntervalType, T.CalendarIntervalType, T.NullType)
 _SIMPLE = re.compile(
     r"\s*(count|sum|min|max|avg)\s*\((?:\s*ALL\b(?=.*\S))?(.*)\)\s*", re.IGNORECASE | re.DOTALL
 )
@@ -219,12 +222,7 @@ def aggregate_column(
         raise InputError(
             place, f"{text!r} is not an aggregate ({found})", "see Spark SQL's functions"
         ) from None
-    if isinstance(kind, _NOT_KEPT):
-        raise InputError(
-            place,
-            f"{text!r} gives {kind.simpleString()}, which a Delta table cannot store",
-            "make a number of it: an interval of seconds is CAST(x AS BIGINT)",
-        )
+    require_stored(text, kind, place)
     return F.expr(text)
 
 
