@@ -30,7 +30,6 @@ from strandline.model.watermarks import Candidate
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.watermark import CandidateExpression, Punctuated
-from strandline.sql.on_sail import ON_SPARK
 
 
 def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
@@ -91,7 +90,7 @@ def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:
     column, found = column_and_type(landing, spec.source.channel, place)
     if not _is_as_on_spark(landing) and holds(found, (T.FloatType, T.DoubleType, *NESTED)):
         problem = f"is {found.simpleString()}, which Sail writes otherwise as a text"
-        raise InputError(place, problem, f"give a text or a whole number, or {ON_SPARK}")
+        raise InputError(place, problem, "give a text or a whole number, or --engine spark")
     return column.cast("string")
 
 
@@ -108,13 +107,13 @@ def _key(landing: DataFrame, text: str, place: str) -> Column:
     require_stored(text, found, place)
     if not _is_as_on_spark(landing) and holds(found, (T.MapType,)):
         problem = "is a MAP, of which Sail compares the order of the entries, too"
-        raise InputError(place, problem, f"for example array_sort(map_entries(m)), or {ON_SPARK}")
+        raise InputError(place, problem, "give array_sort(map_entries(m)), or --engine spark")
     is_floating = isinstance(found, T.FloatType | T.DoubleType)
     return (column + F.lit(0.0)).cast(found) if is_floating else column
 
 
 def _is_as_on_spark(landing: DataFrame) -> bool:
-    return executor_of(landing.sparkSession).writes_json_as_spark
+    return executor_of(landing.sparkSession).answers_as_spark
 
 
 def _gap(landing: DataFrame, spec: PipelineSpec) -> Column:
