@@ -15,7 +15,7 @@ class NoSession(HadoopPlaces):
     spark: object = field(default_factory=object)
     on_one_machine: bool = True
     parallelism: int = 1
-    writes_json_as_spark: bool = True
+    answers_as_spark: bool = True
     has_ended: bool = False
     for_few_rows: dict[str, str] = field(default_factory=dict)
 

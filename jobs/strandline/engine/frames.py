@@ -28,8 +28,8 @@ class Executor(Protocol):
     """The abilities of a session that the engine's plans need beside the DataFrame API."""
 
     @property
-    def writes_json_as_spark(self) -> bool:
-        """Whether `to_json` writes the same text as Apache Spark."""
+    def answers_as_spark(self) -> bool:
+        """Whether its functions give what Apache Spark gives; Sail's `to_json` and sums do not."""
 
     def computed(self, rows: DataFrame) -> DataFrame:
         """The rows, computed once and kept as long as the session lives."""

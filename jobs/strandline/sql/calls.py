@@ -18,7 +18,8 @@ class Call:
         name: its name in lower case; a function of a catalog with its qualifiers, `a.b.f`.
         arguments: the number of its arguments.
         within: the names of the calls around it, the outermost first.
-        is_ordered: whether it has WITHIN GROUP (ORDER BY …).
+        is_ordered: whether its values have an order in which only equal ones can change places:
+            by WITHIN GROUP (ORDER BY …), or by a function of `SORTERS` without a comparator.
         is_distinct: whether it has DISTINCT.
     """
 
@@ -41,15 +42,10 @@ class Call:
     @property
     def depends_on_order(self) -> bool:
         """Whether its result may depend on the order of the records."""
-        if self.name not in known.ORDER_DEPENDENT:
+        if self.name in known.SORTABLE | known.ORDERED_WITHIN_GROUP and self.is_ordered:
             return False
-        if self.name in known.SORTABLE:
-            return self.within[-1:] == () or self.within[-1] not in known.SORTERS
         # mode(x, true) takes the least of the values that come equally often
-        return not (
-            (self.name in known.ORDERED_WITHIN_GROUP and self.is_ordered)
-            or (self.name == "mode" and self.arguments == 2)
-        )
+        return self.name in known.ORDER_DEPENDENT and (self.name, self.arguments) != ("mode", 2)
 
     def is_of(self, functions: frozenset[str]) -> bool:
         """Whether it calls one of some functions, such as those that read the clock.

@@ -14,6 +14,8 @@ _EXACT_SHARE = "percentile(x, 0.5)"
 _EXACT_NUMBER = "count(DISTINCT x), or approx_count_distinct(x)"
 _SUMS = "sum(x) of each number by itself"
 _OVER_TUPLES = "sum(x) by a key of its own"
+_SORTED = "array_sort(collect_list(x)), or array_sort(collect_list(struct(y, x)))"
+_LISTED = "listagg(x) WITHIN GROUP (ORDER BY x), or ORDER BY y, x"
 _BY_VALUE = "count(*) in windows that have the value in their key"
 
 ORDER_DEPENDENT = {
@@ -22,11 +24,11 @@ ORDER_DEPENDENT = {
     "last": "max_by(x, arrival)",
     "last_value": "max_by(x, arrival)",
     "any_value": "min(x)",
-    "collect_list": "array_sort(collect_list(x))",
-    "array_agg": "array_sort(collect_list(x))",
+    "collect_list": _SORTED,
+    "array_agg": _SORTED,
     "collect_set": "array_sort(collect_set(x))",
-    "listagg": "listagg(x) WITHIN GROUP (ORDER BY x)",
-    "string_agg": "listagg(x) WITHIN GROUP (ORDER BY x)",
+    "listagg": _LISTED,
+    "string_agg": _LISTED,
     "mode": "mode() WITHIN GROUP (ORDER BY x)",
     "approx_percentile": _EXACT_SHARE,
     "percentile_approx": _EXACT_SHARE,
@@ -54,10 +56,11 @@ ORDER_DEPENDENT = {
 """Aggregates whose result may change with the order of the records or with their partitioning; and
 what to write instead."""
 SORTABLE = frozenset({"array_agg", "collect_list", "collect_set"})
-"""Order-dependent aggregates that are allowed directly inside a call of one of `SORTERS`."""
+"""Order-dependent aggregates that are allowed directly inside a call of one of `SORTERS`, without a
+comparator: what it takes for equal would stay in the order of the records."""
 SORTERS = frozenset({"array_sort", "sort_array"})
 ORDERED_WITHIN_GROUP = frozenset({"listagg", "mode", "string_agg"})
-"""Order-dependent aggregates that are allowed with WITHIN GROUP (ORDER BY …)."""
+"""Order-dependent aggregates that are allowed with WITHIN GROUP (ORDER BY …) of their own value."""
 
 AGGREGATES = frozenset(ORDER_DEPENDENT) | _names(
     """

@@ -21,8 +21,13 @@ ON_SPARK = "give --engine spark"
 _OF_VARIANTS = ("keeps numbers of VARIANT otherwise", "read it with from_json(x, 'field STRING')")
 
 BY_NAME: dict[str, Problem] = {
+    "approx_count_distinct": ("estimates otherwise", "count(DISTINCT x)"),
     "array_contains": ("gives false where Spark gives null", "exists(a, v -> v = x)"),
     "bround": ("rounds half up", "round(x, n)"),
+    "corr": (
+        "loses the digits of large numbers",
+        "regr_sxy(y, x) / sqrt(regr_sxx(y, x) * regr_syy(y, x))",
+    ),
     "conv": ("has no negative bases", "hex(x), or CAST"),
     "format_number": ("rounds halves otherwise", "CAST(x AS DECIMAL(38, 2))"),
     "from_csv": ("strips blanks", "split(x, ',')"),
@@ -32,8 +37,13 @@ BY_NAME: dict[str, Problem] = {
     "isnan": ("gives null where Spark gives false", "x <=> double('NaN')"),
     "json_array_length": ("counts where Spark gives null", "land it as an array"),
     "parse_url": ("takes wrong addresses", "regexp_extract"),
+    "percentile_cont": ("interpolates with six digits", "percentile(x, 0.5)"),
     "quote": ("writes signs otherwise", "concat"),
     "regexp_instr": ("counts signs otherwise", "instr(x, text)"),
+    "regr_r2": (
+        "gives null where all y are equal",
+        "power(regr_sxy(y, x), 2) / (regr_sxx(y, x) * regr_syy(y, x))",
+    ),
     "rint": ("rounds half up", "round(x)"),
     "sentences": ("knows other words", "split(x, ' ')"),
     "slice": ("takes what there is where Spark takes nothing", "filter(a, (v, i) -> i < n)"),
@@ -59,6 +69,12 @@ BY_NAME: dict[str, Problem] = {
 }  # fmt: skip
 """Functions with a different result: the difference, and what to write instead."""
 
+_NEVER_DISTINCT = {
+    *("covar_pop", "covar_samp", "kurtosis", "median", "percentile", "skewness", "try_sum"),
+    *("regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_slope"),
+    *("regr_sxx", "regr_sxy", "regr_syy"),
+}
+"""Aggregates that ignore DISTINCT."""
 _WORDS = {"case", "if", "cast", "try_cast", "div", "between", "in", "rlike", "extract"}
 """Words for operations that are not function calls."""
 
@@ -73,10 +89,22 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
         )
         return
     for operation in operations:
-        if found := BY_NAME.get(operation.name):
+        if found := BY_NAME.get(operation.name) or _by_form(operation):
             yield _with_operation(operation, found)
         elif operation.name.isidentifier() and operation.name not in KNOWN | _WORDS:
             yield f"the result of {operation.name}() on Sail is not known", ON_SPARK
+
+
+def _by_form(operation: Operation) -> Problem | None:
+    """Parts of an aggregate's call that Sail ignores."""
+    name = operation.name
+    if operation.is_distinct and name in _NEVER_DISTINCT:
+        return "ignores DISTINCT", f"{name}() without it"
+    if operation.is_filtered and name == "count_if":
+        return "ignores FILTER", "count_if(x AND y)"
+    if name == "percentile" and len(operation.operands) == 3:
+        return "ignores the third argument", "percentile(x, 0.5) of rows that are not weighted"
+    return None
 
 
 def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:

@@ -66,12 +66,16 @@ class Operation:
         to: the target type of a CAST in SQL.
         type_is_given: whether the type of its result does not matter, since it is directly cast or
             compared.
+        is_distinct: whether it is an aggregate with DISTINCT.
+        is_filtered: whether it is an aggregate with FILTER (WHERE …).
     """
 
     name: str
     operands: tuple[Operand, ...]
     to: str | None = None
     type_is_given: bool = False
+    is_distinct: bool = False
+    is_filtered: bool = False
 
 
 def operations_of(text: str) -> tuple[Operation, ...] | NotUnderstood:
@@ -97,7 +101,13 @@ def _operation(node: exp.Expr, bound: frozenset[str]) -> Operation:
         name = node.name.lower()
         if name in CONVERSIONS and len(operands) == 1:
             return Operation("cast", operands, name, given)
-        return Operation(name, operands, None, given)
+        return Operation(
+            name,
+            operands,
+            type_is_given=given,
+            is_distinct=any(isinstance(one, exp.Distinct) for one in node.expressions),
+            is_filtered=isinstance(node.parent, exp.Filter) and node.arg_key == "this",
+        )
     to = None
     if isinstance(node, exp.Cast):  # Spark's dialect writes TIME as if it were TIMESTAMP
         to = "time" if node.to.this is exp.DataType.Type.TIME else sql_of(node.to).lower()

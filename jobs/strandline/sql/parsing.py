@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from strandline.sql.calls import Call, NotUnderstood, Path, Read, Sql
-from strandline.sql.known_functions import UNITS_FIRST
+from strandline.sql.known_functions import SORTABLE, SORTERS, UNITS_FIRST
 
 _SYNTAX_OF_THEIR_OWN = {
     *("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM", "OVERLAY")
@@ -93,10 +93,16 @@ def sql_of(tree: exp.Expr) -> str:
 
 def _pieces(tree: exp.Expr) -> Sql:
     found = [*_found(tree, (), frozenset())]
-    ordered = {id(_called(node.this)) for node in tree.find_all(exp.WithinGroup)}
+    groups = {id(_called(node.this)): node for node in tree.find_all(exp.WithinGroup)}
     return Sql(
         calls=tuple(
-            Call(name, len(node.expressions), within, id(node) in ordered, _is_distinct(node))
+            Call(
+                name,
+                len(node.expressions),
+                within,
+                _is_ordered(node, within, groups.get(id(node))),
+                _is_distinct(node),
+            )
             for node, name, within in found
             if isinstance(node, exp.Anonymous)
         )
@@ -198,6 +204,34 @@ def _called(node: exp.Expr | None) -> exp.Anonymous | None:
     while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
         node = node.this
     return node if isinstance(node, exp.Anonymous) else None
+
+
+def _is_ordered(
+    call: exp.Anonymous, within: tuple[str, ...], group: exp.WithinGroup | None
+) -> bool:
+    """Whether equal records alone can be in any order in an aggregate's values.
+
+    Args:
+        call: the aggregate.
+        within: the names of the calls around it.
+        group: its WITHIN GROUP (ORDER BY …).
+    """
+    if group is not None:
+        keys = _written(key.this for key in group.expression.expressions)
+        value = call.expressions[:1]
+        if _is_distinct(call):
+            value = value[0].expressions
+        return all(
+            _written([one]) <= keys or _written(one.find_all(exp.Column)) <= keys for one in value
+        )
+    if call.name.lower() not in SORTABLE or not {*within[-1:]} & SORTERS:
+        return False
+    around = call.find_ancestor(exp.Anonymous, exp.Bracket)
+    return isinstance(around, exp.Anonymous) and not isinstance(around.expressions[-1], exp.Lambda)
+
+
+def _written(parts: Iterable[exp.Expr]) -> set[str]:
+    return {sql_of(part).lower() for part in parts}
 
 
 def _is_distinct(call: exp.Anonymous) -> bool:

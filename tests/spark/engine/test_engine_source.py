@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from engines import ENGINE
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -361,3 +362,26 @@ def test_what_has_the_wrong_type_is_refused_with_a_way_out(landed, source, probl
     assert refused.value.place == f"p: source.{next(iter(source))}"
     assert problem in refused.value.problem
     assert refused.value.way_out
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "problem", "on_sail_alone"),
+    [
+        ("key.k", "arrived - TIMESTAMP'2013-01-01'", "gives interval day to second, which", False),
+        ("key.k", "array(struct(INTERVAL '1' YEAR))", "which a Delta table cannot store", False),
+        ("key.k", "NULL", "gives void, which a Delta table cannot store", False),
+        ("key.k", "array(map(origin, n))", "is a MAP", True),
+        ("channel", "n * 1e10D", "is double, which Sail writes otherwise", True),
+    ],
+)
+def test_a_key_or_a_channel_that_cannot_be_kept_or_compared_is_refused(
+    landed, place, text, problem, on_sail_alone
+):
+    changed = {"key": {"k": text}} if place == "key.k" else {place: text}
+    if on_sail_alone and ENGINE != "sail":
+        read(landed({}), a_spec(**changed))
+        return
+    with pytest.raises(InputError) as caught:
+        read(landed({}), a_spec(**changed))
+    assert caught.value.place == f"p: source.{place}"
+    assert problem in caught.value.problem

@@ -1,6 +1,6 @@
-"""A record has one identity, whichever engine computes it.
+"""A record has one identity, and a day the same facts, whichever engine computes them.
 
-It is a hash of a text of the record. Those of hard rows, as Spark writes them, are kept in
+They are hashes, of a text of the record. Those of hard rows, as Spark writes them, are kept in
 tests/expressions/identities.json; KEEP=1 writes them again, on Spark.
 """
 
@@ -19,6 +19,7 @@ from spark_answers import EXPRESSIONS, TABLES, register
 
 from strandline.engine import columns as c
 from strandline.engine.records.identity import SourceColumns, content, identity
+from strandline.lake.landing.facts import hashable
 
 pytestmark = pytest.mark.spark
 KEPT = EXPRESSIONS / "identities.json"
@@ -79,6 +80,12 @@ def hashes(session, table: str) -> dict[str, list[str]]:
         "whole": identity(a_spec(), source),
         "with nulls": content(every),
         **{name: content(SourceColumns((name,), kinds=source.kinds)) for name in own},
+        **{
+            f"{name} in the facts of a day": F.xxhash64(
+                hashable(read.schema[name], is_exact=bool(source.kinds))
+            ).cast("string")
+            for name in own
+        },
     }
     found = read.select("id", *(column.alias(f"_{name}") for name, column in asked.items()))
     answers = sorted(found.collect(), key=lambda row: row["id"])

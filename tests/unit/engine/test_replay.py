@@ -7,10 +7,15 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lakes import a_spec
 from operators import Group, events_of, operator_of
 
+from strandline.engine.replay.dataframe import _longest_ms
+from strandline.engine.replay.in_workers import Names, replay_partition, types_of
 from strandline.engine.replay.operator_io import NEVER, EndedRange, Firing, Records, Replayed, Rules
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.replay.window_operator import replay
@@ -347,3 +352,28 @@ def test_a_window_whose_watermark_has_not_come_holds_all():
     records = Records([0] * 2, [10] * 2, [1, 2], [MIN_WATERMARK] * 2, [None] * 2, [None] * 2)
     done = replay(records, Rules(), MIN_WATERMARK)
     assert (done.firings, done.first, done.until) == ([], [1, 1], [NEVER, NEVER])
+
+
+def test_a_record_whose_own_gap_would_make_it_fire_too_often_ends_the_run_by_name():
+    spec = a_spec(
+        window={"session": "gap_ms"}, trigger={"continuous": "1s"}, firings=True, quality=...
+    )
+    names = Names(
+        group=("key",),
+        order=("start",),
+        records=("start", "end", "start", "watermark", None, None, None),
+        until_ms="until",
+        added=tuple(types_of(rules_of(spec))),
+        compared=(),
+        longest_ms=_longest_ms(spec),
+    )
+
+    def rows(gap_ms: int) -> list[pa.RecordBatch]:
+        row = {"key": "k", "start": 0, "end": gap_ms, "watermark": None, "until": 5_000}
+        schema = pa.schema([(name, pa.string() if name == "key" else pa.int64()) for name in row])
+        return pa.Table.from_pylist([row], schema=schema).to_batches()
+
+    (replayed,) = replay_partition(rows(10_000_000), names, rules_of(spec))
+    assert replayed.num_rows == 1
+    with pytest.raises(ValueError, match=r"window.session: gap_ms gives .* more than 10,000"):
+        [*replay_partition(rows(10_000_001), names, rules_of(spec))]

@@ -122,6 +122,9 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "datediff(d, d) > 1",
         "CAST(datediff(d, d) AS INT)",
         "count(*)",
+        "count(DISTINCT i) FILTER (WHERE i > 0)",
+        "sum(x) FILTER (WHERE count_if(i > 0) > 1)",
+        "percentile(x, 0.5)",
     ],
 )
 def test_what_is_the_same_is_not_refused(text):
@@ -134,6 +137,18 @@ def test_a_function_that_differs_is_refused_wherever_it_stands(name):
     assert problem.startswith(f"{name}(): Sail ")
     assert way_out.endswith("or give --engine spark")
     assert name not in OF_ANOTHER_TYPE
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("count_if(x > 1) FILTER (WHERE i > 0)", "count_if(): Sail ignores FILTER"),
+        ("1 + median(DISTINCT x)", "median(): Sail ignores DISTINCT"),
+        ("percentile(x, 0.5, i)", "percentile(): Sail ignores the third argument"),
+    ],
+)
+def test_what_a_call_says_in_vain_is_refused(text, problem):
+    assert [one for one, _ in names_not_on_sail(text)] == [problem]
 
 
 @pytest.mark.parametrize("text", ["my_sum(x)", "amount >>> 1"])

@@ -29,10 +29,14 @@ class Activity:
     at_once: pd.DataFrame
     first: pd.DataFrame
 
+    @property
+    def parts(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+        """All of its tables."""
+        return self.on_ticks, self.at_once, self.first
+
     def of(self, day: date) -> Activity:
         """The activity of one day."""
-        parts = (self.on_ticks, self.at_once, self.first)
-        return Activity(*(part[part["arrival_date"] == day] for part in parts))
+        return Activity(*(part[part["arrival_date"] == day] for part in self.parts))
 
 
 SILENCE = Activity(

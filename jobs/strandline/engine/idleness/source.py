@@ -7,9 +7,10 @@ the channel had been silent before. A small state is carried from day to day.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import TypeVar
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -24,9 +25,11 @@ from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.valve import Valve
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.records.days import on_days
-from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
+
+_State = TypeVar("_State", bound=SourceState)
 
 
 class WatermarkSource(ABC):
@@ -89,6 +92,26 @@ class WatermarkSource(ABC):
             until_ms = min(midnight_of(day) + DAY_MS, horizon_ms)
             steps, carried = self.advance(carried, [one.of(day) for one in activities], until_ms)
             yield day, steps.assign(arrival_date=day), carried
+
+
+def day_by_day(
+    advance: Callable[[SourceState, Sequence[Activity], int], tuple[pd.DataFrame, _State]],
+    silence: Sequence[Activity],
+    carried: SourceState,
+    activities: Sequence[Activity],
+    until_ms: int,
+) -> tuple[pd.DataFrame, _State]:
+    """The steps and the state of `advance`, applied to each silent day before some activity."""
+    days = [day for one in activities for part in one.parts for day in part["arrival_date"]]
+    end_ms = midnight_of(min(days)) + 1 if days else until_ms
+    parts = []
+    if (since_ms := carried.until_ms) is not None:
+        for midnight_ms in range(midnight_before(since_ms) + DAY_MS, end_ms, DAY_MS):
+            steps, carried = advance(carried, silence, midnight_ms)
+            parts.append(steps)
+    steps, after = advance(carried, activities, until_ms)
+    filled = [part for part in (*parts, steps) if len(part)]
+    return pd.concat(filled, ignore_index=True) if filled else steps, after
 
 
 class Source(WatermarkSource):

@@ -28,7 +28,7 @@ from strandline.engine.idleness.by_records import (
 from strandline.engine.idleness.events import PlacedEvents
 from strandline.engine.idleness.received import Interval, channels_of, with_status
 from strandline.engine.idleness.rules import IdlenessRules
-from strandline.engine.idleness.source import Source, WatermarkSource
+from strandline.engine.idleness.source import Source, WatermarkSource, day_by_day
 from strandline.engine.idleness.state import Channel, SourceState, UnionState
 from strandline.engine.idleness.valve import IDLE, JOIN, OFFER, Channels, Valve
 from strandline.engine.position.axis import TICK_RANK, Axis
@@ -120,7 +120,12 @@ class Union(WatermarkSource):
     def advance(
         self, carried: SourceState, activities: Sequence[Activity], until_ms: int
     ) -> tuple[pd.DataFrame, UnionState]:
-        """See `WatermarkSource`."""
+        """See `WatermarkSource`; silent days come one by one: each may have many ticks."""
+        return day_by_day(self._advance, self.silence, carried, activities, until_ms)
+
+    def _advance(
+        self, carried: SourceState, activities: Sequence[Activity], until_ms: int
+    ) -> tuple[pd.DataFrame, UnionState]:
         carried = _of_both(carried)
         of_inputs = [
             _events_of_input(one, source, splits, activity, until_ms)

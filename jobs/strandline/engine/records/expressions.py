@@ -28,25 +28,21 @@ which a rebuild would change, so such a text is malformed here."""
 
 NESTED = (T.ArrayType, T.MapType, T.StructType)
 """Types that hold values of other types."""
+_NOT_STORED = (
+    T.DayTimeIntervalType,
+    T.YearMonthIntervalType,
+    T.CalendarIntervalType,
+    T.VariantType,
+)
 _YEAR_1_MS = -62_135_596_800_000
 """The first valid event time; a row with an earlier one is malformed."""
 
 
-def expression(landing: DataFrame, text: str, place: str) -> Column:
-    """A column by its exact name, or else a Spark SQL expression over the landing table.
+def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType]:
+    """A column by its exact name, or else a Spark SQL expression over the landing table; its type.
 
     Raises:
         InputError: it is neither, or does not depend on the record alone.
-    """
-    column, _ = column_and_type(landing, text, place)
-    return column
-
-
-def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType]:
-    """A column or Spark SQL expression over the landing table, and its type.
-
-    Raises:
-        InputError: see `expression`.
     """
     if text in landing.columns:
         return quoted(text), landing.schema[text].dataType
@@ -95,6 +91,32 @@ def require_type(wanted: Wanted, text: str, found: T.DataType, place: str) -> No
         raise InputError(place, *problem)
 
 
+def require_stored(text: str, found: T.DataType, place: str) -> None:
+    """Refuse a key or an aggregate of a type that a Delta table cannot store.
+
+    Raises:
+        InputError: it has such a type, or holds values of one.
+    """
+    if isinstance(found, T.NullType) or holds(found, _NOT_STORED):
+        raise InputError(
+            place,
+            f"{text!r} gives {found.simpleString()}, which a Delta table cannot store",
+            "make a number or a text of it: an interval of seconds is CAST(x AS BIGINT)",
+        )
+
+
+def holds(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:
+    """Whether a type is one of some types, or holds values of one."""
+    inside: list[T.DataType] = []
+    if isinstance(kind, T.StructType):
+        inside = [field.dataType for field in kind.fields]
+    elif isinstance(kind, T.ArrayType):
+        inside = [kind.elementType]
+    elif isinstance(kind, T.MapType):
+        inside = [kind.keyType, kind.valueType]
+    return isinstance(kind, types) or any(holds(one, types) for one in inside)
+
+
 def whole_number(landing: DataFrame, text: str, place: str, wanted: Wanted) -> Column:
     """A column or expression that gives whole numbers.
 
@@ -119,7 +141,7 @@ def time_ms(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
     A value that is not null but no time, such as the text `soon`, makes the row malformed.
 
     Raises:
-        InputError: see `expression`; or the type is neither a time nor text.
+        InputError: see `column_and_type`; or the type is neither a time nor text.
     """
     column, found = column_and_type(landing, text, place)
     require_type("time", text, found, place)

@@ -52,7 +52,7 @@ class SourceColumns:
 
 def kinds_to_write(rows: DataFrame) -> dict[str, T.DataType]:
     """The types of columns, if the engine writes JSON differently from Spark; otherwise none."""
-    if executor_of(rows.sparkSession).writes_json_as_spark:
+    if executor_of(rows.sparkSession).answers_as_spark:
         return {}
     return {field.name: field.dataType for field in rows.schema.fields}
 

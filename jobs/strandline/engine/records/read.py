@@ -7,14 +7,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.frames import long
+from strandline.engine.frames import executor_of, long
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import WIDEST_MS, Grid
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, instant_of, pane_of
 from strandline.engine.records.expressions import (
+    NESTED,
     column_and_type,
     condition,
-    expression,
+    holds,
+    require_stored,
     require_type,
     time_ms,
     whole_number,
@@ -85,7 +87,11 @@ def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:
     if spec.source.channel is None:
         return F.lit("")
     place = f"{spec.pipeline}: source.channel"
-    return expression(landing, spec.source.channel, place).cast("string")
+    column, found = column_and_type(landing, spec.source.channel, place)
+    if not _is_as_on_spark(landing) and holds(found, (T.FloatType, T.DoubleType, *NESTED)):
+        problem = f"is {found.simpleString()}, which Sail writes otherwise as a text"
+        raise InputError(place, problem, "give a text or a whole number, or --engine spark")
+    return column.cast("string")
 
 
 def _keys(landing: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
@@ -98,8 +104,16 @@ def _keys(landing: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
 def _key(landing: DataFrame, text: str, place: str) -> Column:
     """A key column; -0.0 is 0.0, as where Spark groups, and not every engine does."""
     column, found = column_and_type(landing, text, place)
+    require_stored(text, found, place)
+    if not _is_as_on_spark(landing) and holds(found, (T.MapType,)):
+        problem = "is a MAP, of which Sail compares the order of the entries, too"
+        raise InputError(place, problem, "give array_sort(map_entries(m)), or --engine spark")
     is_floating = isinstance(found, T.FloatType | T.DoubleType)
     return (column + F.lit(0.0)).cast(found) if is_floating else column
+
+
+def _is_as_on_spark(landing: DataFrame) -> bool:
+    return executor_of(landing.sparkSession).answers_as_spark
 
 
 def _gap(landing: DataFrame, spec: PipelineSpec) -> Column:

@@ -28,7 +28,8 @@ from strandline.engine.replay.in_workers import Names, replay_partition, types_o
 from strandline.engine.replay.operator_io import Rules
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.trigger import Delta
+from strandline.spec.runnable import MOST_TIMES
+from strandline.spec.trigger import Continuous, Delta
 
 for _shipped in (grouped, of_sessions, operator_io, in_flight, window_operator, in_workers):
     cloudpickle.register_pickle_by_value(_shipped)  # type: ignore[no-untyped-call]
@@ -123,6 +124,7 @@ def replayed(
         until_ms=UNTIL_MS,
         added=tuple(added.names),
         compared=tuple(_compared(spec)),
+        longest_ms=_longest_ms(spec),
     )
 
     def over_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -200,6 +202,18 @@ def _compared(spec: PipelineSpec) -> Iterator[tuple[str, str]]:
     for column, place, text in _rules_with_values(spec):
         if text is not None:
             yield column, f"{place}: {text} is null for a record"
+
+
+def _longest_ms(spec: PipelineSpec) -> tuple[int, str] | None:
+    """See `Names`; gaps that the pipeline's file gives are checked by `spec.runnable`."""
+    trigger, gap = spec.fires_by, spec.window.gap_of_record
+    if gap is None or not isinstance(trigger, Continuous):
+        return None
+    problem = (
+        f"window.session: {gap} gives a record so long a gap that its session could fire more than "
+        f"{MOST_TIMES:,} times before its end, by trigger.continuous"
+    )
+    return MOST_TIMES * trigger.continuous, problem
 
 
 def values_of(records: DataFrame, spec: PipelineSpec) -> dict[str, Column]:

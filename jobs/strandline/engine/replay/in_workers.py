@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strandline.engine.replay.grouped import bounds_of, in_order
 from strandline.engine.replay.of_sessions import OfSessions
 from strandline.engine.replay.operator_io import (
     NEVER,
-    NULL_VALUE,
+    OF_A_RECORD,
     Firing,
     Records,
     Replayed,
@@ -93,6 +94,8 @@ class Names:
         until_ms: the column of a group's watermark at the end; null: MAX_WATERMARK.
         added: the columns of `types_of`, in order.
         compared: columns whose values are compared, each with a text for where one is null.
+        longest_ms: the largest allowed length of a record's own window, with a text for where one
+            is longer; None: any length is allowed.
     """
 
     group: tuple[str, ...]
@@ -101,6 +104,7 @@ class Names:
     until_ms: str
     added: tuple[str, ...]
     compared: tuple[tuple[str, str], ...]
+    longest_ms: tuple[int, str] | None = None
 
 
 @dataclass(slots=True)
@@ -233,7 +237,7 @@ def replay_partition(
         rules: the trigger and the evictor.
 
     Raises:
-        ValueError: a value to compare is null.
+        ValueError: a value to compare is null, or a record's own window is too long.
     """
     parts = [batch for batch in batches if batch.num_rows]
     if not parts:
@@ -241,7 +245,12 @@ def replay_partition(
     ordered = in_order(pa.Table.from_batches(parts), [*names.group, *names.order])
     for name, problem in names.compared:
         if ordered[name].null_count:
-            raise ValueError(NULL_VALUE + problem)
+            raise ValueError(OF_A_RECORD + problem)
+    if names.longest_ms is not None:
+        most_ms, problem = names.longest_ms
+        starts, ends = (ordered[str(name)] for name in names.records[:2])
+        if pc.max(pc.subtract(ends, starts)).as_py() > most_ms:
+            raise ValueError(OF_A_RECORD + problem)
     for name, values in zip(names.added, _replayed(ordered, names, rules), strict=True):
         ordered = ordered.append_column(name, values)
     yield from ordered.combine_chunks().to_batches()

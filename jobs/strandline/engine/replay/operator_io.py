@@ -9,8 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-NULL_VALUE = "strandline null: "
-"""The prefix of the error message for a null value to compare; a place and a text follow."""
+OF_A_RECORD = "strandline record: "
+"""The prefix of the message for a record that cannot be replayed; a place and a text follow."""
 NEVER = 2**62
 """The number of a firing after all firings: the record never leaves its window."""
 

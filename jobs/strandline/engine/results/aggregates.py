@@ -13,7 +13,12 @@ from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.records.expressions import REFUSED_BY_THE_ENGINE, first_line
+from strandline.engine.frames import executor_of
+from strandline.engine.records.expressions import (
+    REFUSED_BY_THE_ENGINE,
+    first_line,
+    require_stored,
+)
 from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
 from strandline.spec.expressions import problems_of_aggregate
@@ -21,10 +26,11 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.read import read_sql
 
-_NOT_KEPT = (T.DayTimeIntervalType, T.YearMonthIntervalType, T.CalendarIntervalType, T.NullType)
 _SIMPLE = re.compile(
     r"\s*(count|sum|min|max|avg)\s*\((?:\s*ALL\b(?=.*\S))?(.*)\)\s*", re.IGNORECASE | re.DOTALL
 )
+_WIDEST = "DECIMAL(38, 0)"
+"""The type in which Sail sums up whole numbers: its BIGINT overflows in silence."""
 _OF_NONE = "_strandline_of_none_"
 
 
@@ -92,11 +98,15 @@ def _partials(
 ) -> dict[str, Partial | Problem]:
     simple = [text for text in spec.aggregates.values() if _SIMPLE.fullmatch(text)]
     kinds = kinds or _types_of(records, simple)
-    return {name: _partial(kinds, name, text) for name, text in spec.aggregates.items()}
+    summed_as = None if executor_of(records.sparkSession).answers_as_spark else _WIDEST
+    return {name: _partial(kinds, name, text, summed_as) for name, text in spec.aggregates.items()}
 
 
-def _partial(kinds: Kinds, name: str, text: str) -> Partial | Problem:
-    """The two steps of a call of `count`, `sum`, `min`, `max` or `avg` of one expression."""
+def _partial(kinds: Kinds, name: str, text: str, summed_as: str | None) -> Partial | Problem:
+    """The two steps of a call of `count`, `sum`, `min`, `max` or `avg` of one expression.
+
+    `summed_as`: the type in which whole numbers are summed up; None: in the engine's own.
+    """
     call = _SIMPLE.fullmatch(text)
     if call is None or not _is_one_argument(call[2]):
         return (
@@ -118,6 +128,8 @@ def _partial(kinds: Kinds, name: str, text: str) -> Partial | Problem:
     if function == "count":
         return Partial(parts, lambda of: F.coalesce(of(F.sum(part)), F.lit(0)).cast(kind))
     if function == "sum":
+        if summed_as is not None and isinstance(kind, T.LongType):
+            parts = {part: F.expr(f"sum(CAST({argument} AS {summed_as}))")}
         return Partial(parts, lambda of: of(F.sum(part)).cast(kind))
     if function in {"min", "max"}:
         return Partial(parts, lambda of: of(F.expr(f"{function}(`{part}`)")))
@@ -219,13 +231,21 @@ def aggregate_column(
         raise InputError(
             place, f"{text!r} is not an aggregate ({found})", "see Spark SQL's functions"
         ) from None
-    if isinstance(kind, _NOT_KEPT):
-        raise InputError(
-            place,
-            f"{text!r} gives {kind.simpleString()}, which a Delta table cannot store",
-            "make a number of it: an interval of seconds is CAST(x AS BIGINT)",
-        )
-    return F.expr(text)
+    require_stored(text, kind, place)
+    return F.expr(_checked(records, text))
+
+
+def _checked(records: DataFrame, text: str) -> str:
+    """An aggregate in a form that fails where a sum of BIGINT overflows, on each engine."""
+    if executor_of(records.sparkSession).answers_as_spark or "sum" not in text.lower():
+        return text
+    from strandline.sql.checked_sums import with_checked_sums  # noqa: PLC0415
+
+    def is_bigint(argument: str) -> bool:
+        found = records.select(F.expr(argument)).schema[0].dataType
+        return isinstance(found, T.LongType)
+
+    return with_checked_sums(text, is_bigint)
 
 
 def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataType]:

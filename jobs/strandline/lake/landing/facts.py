@@ -7,15 +7,20 @@ from datetime import date
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
+from strandline.engine.records.exact_json import OPTIONS, Field, exact_json
 from strandline.engine.records.expressions import quoted
+from strandline.engine.records.identity import kinds_to_write
 from strandline.lake.landing.deletions import DeletedRows, file_name
 from strandline.lake.landing.log import LandingLog
 from strandline.model.facts import DayFacts
+
+_DIGITS_OF_A_LONG = 18
+"""Spark hashes a DECIMAL of more digits by its bytes, and Sail otherwise."""
 
 
 def facts_by_log(log: LandingLog, days_by: str) -> dict[date | None, DayFacts]:
@@ -63,8 +68,8 @@ def facts_by_rows(records: DataFrame, version: int, table_id: str) -> dict[date 
     A column that is null in all rows does not change them, so that adding columns does not either.
     """
     own = [field for field in records.schema.fields if not c.is_ours(field.name)]
-    # of columns that Spark cannot hash (maps) the text counts
-    hashed = F.xxhash64(*(_hashable(field) for field in own))
+    is_exact = bool(kinds_to_write(records))
+    hashed = F.xxhash64(*(hashable(field, is_exact=is_exact) for field in own))
     counted = records.groupBy(c.ARRIVAL_DAY).agg(
         F.count(F.lit(1)), F.sum(hashed.cast("decimal(38,0)")).cast("string")
     )
@@ -74,10 +79,22 @@ def facts_by_rows(records: DataFrame, version: int, table_id: str) -> dict[date 
     }
 
 
-def _hashable(field: T.StructField) -> Any:
-    column = quoted(field.name)
-    plain = isinstance(field.dataType, T.AtomicType)
-    return column if plain else F.to_json(F.struct(column), {"ignoreNullFields": "true"})
+def hashable(field: T.StructField, *, is_exact: bool) -> Column:
+    """A column that each engine hashes to the same number.
+
+    It is JSON for types that Spark cannot hash (maps), or that Sail hashes otherwise.
+
+    Args:
+        field: the column.
+        is_exact: whether the engine writes JSON differently from Spark.
+    """
+    column, kind = quoted(field.name), field.dataType
+    is_long = isinstance(kind, T.DecimalType) and kind.precision > _DIGITS_OF_A_LONG
+    if isinstance(kind, T.AtomicType) and not is_long:
+        return column
+    if is_exact:
+        return exact_json([Field(field.name, column, kind)], nulls=False)
+    return F.to_json(F.struct(column), OPTIONS)
 
 
 def _sum(rows: Iterable[int | None]) -> int | None:

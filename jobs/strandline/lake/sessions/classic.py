@@ -80,7 +80,7 @@ class ClassicSession(HadoopPlaces):
     spark: SparkSession
     engine: EngineName = "spark"
     for_few_rows: Mapping[str, str] = field(default_factory=lambda: FEW_ROWS)
-    writes_json_as_spark: bool = True
+    answers_as_spark: bool = True
 
     @property
     def version(self) -> str:

@@ -44,7 +44,7 @@ class ConnectSession(HadoopPlaces):
     engine: EngineName = "connect"
     on_one_machine: bool = False
     for_few_rows: Mapping[str, str] = field(default_factory=lambda: FEW_ROWS)
-    writes_json_as_spark: bool = True
+    answers_as_spark: bool = True
     parallelism: int = _TASKS
 
     @property

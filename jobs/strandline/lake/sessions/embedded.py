@@ -67,7 +67,7 @@ class EmbeddedSession:
     version: str = VERSION
     on_one_machine: bool = True
     for_few_rows: Mapping[str, str] = field(default_factory=dict)
-    writes_json_as_spark: bool = False
+    answers_as_spark: bool = False
     _numbers: Iterator[int] = field(default_factory=count, repr=False)
 
     @property

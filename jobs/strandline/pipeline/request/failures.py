@@ -19,7 +19,7 @@ from pyspark.errors import (
 )
 from pyspark.sql import SparkSession
 
-from strandline.engine.replay.operator_io import NULL_VALUE
+from strandline.engine.replay.operator_io import OF_A_RECORD
 from strandline.errors import (
     AuditFailedError,
     InputError,
@@ -168,7 +168,7 @@ def _said_in_a_worker(pipeline: str, error: BaseException) -> tuple[str, InputEr
     if found := re.search(re.escape(RAISED_BY) + "(.*)", text):
         way_out = "mend the function: nothing has been published"
         return found[1], InputError(f"{pipeline}: process", found[1], way_out)
-    if found := re.search(re.escape(NULL_VALUE) + r"(\S+): (.*)", text):
+    if found := re.search(re.escape(OF_A_RECORD) + r"(\S+): (.*)", text):
         way_out = "leave such records out, or give a default"
         place, problem = found[1], found[2]
         return f"{place}: {problem}", InputError(f"{pipeline}: {place}", problem, way_out)
