@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -13,7 +14,9 @@ from strandline.lake.store.days import Days, facts_of_files, shown_days
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days, read_source
+from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.watermarks import Ticks
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec
 
@@ -34,7 +37,11 @@ class ChannelWatermarks:
 
 
 def channel_watermarks(
-    spec: PipelineSpec, store: Store, until: date | None = None, *, settled: bool = False
+    spec: PipelineSpec,
+    store: Store,
+    until: date | None = None,
+    *,
+    ticks: Sequence[Ticks] | None = None,
 ) -> ChannelWatermarks:
     """The watermarks of the channels after a day.
 
@@ -45,28 +52,43 @@ def channel_watermarks(
         spec: the pipeline.
         store: its tables.
         until: the day; None: the last observed one.
-        settled: whether a watermark counts only if a tick emitted it by the end of its arrival day.
+        ticks: the ticks of each source, so that a watermark counts only if they have emitted it by
+            the end of the day; None: each counts.
     """
-    recent = _watermarks_of(spec, store, shown_days(store, None, until), settled=settled)
+    recent = _watermarks_of(spec, store, shown_days(store, None, until), ticks)
     if _recent_days_suffice(spec, store, recent):
         return recent
-    return _watermarks_of(spec, store, Days(None, until), settled=settled)
+    return _watermarks_of(spec, store, Days(None, until), ticks)
 
 
 def _watermarks_of(
-    spec: PipelineSpec, store: Store, days: Days, *, settled: bool
+    spec: PipelineSpec, store: Store, days: Days, ticks: Sequence[Ticks] | None
 ) -> ChannelWatermarks:
     timeline = TimelineTable.open(store, days.rows_of("timeline"))
     channels = channel_days(timeline)
-    if settled:
-        channels = channels.assign(pending_ms=None)
+    if ticks is not None and days.until is not None:
+        channels = emitted_by_the_end(days.until, channels, ticks)
     source = read_source(timeline)
     return ChannelWatermarks(channels, source, held_back_by(channels, spec, source))
 
 
+def emitted_by_the_end(last: date, channels: pd.DataFrame, ticks: Sequence[Ticks]) -> pd.DataFrame:
+    """The channels' watermarks by day, without those that no tick has emitted by the end of a day.
+
+    A watermark that is pending at the end of its arrival day waits for the first tick after it.
+    """
+    over_ms = midnight_of(last) + DAY_MS
+    emitted = [
+        all(tick.after(midnight_of(day) + DAY_MS - 1) < over_ms for tick in ticks)
+        for day in channels["arrival_date"]
+    ]
+    pending = channels["pending_ms"].astype("Int64")
+    return channels.assign(pending_ms=pending.where(pd.Series(emitted, channels.index, dtype=bool)))
+
+
 def _recent_days_suffice(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
     """Whether no day before the days read can change the channels' watermarks."""
-    if spec.watermark.lag_ms is not None or spec.reads_results_of is not None:
+    if spec.watermark.goes_by_the_clock or spec.reads_results_of is not None:
         return True  # the clock, or another pipeline, decides the watermark: channels do not
     if spec.watermark.idleness_in_effect:
         return True  # the last day keeps the state of every channel

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from strandline.engine.idleness.source import Source
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import WIDEST_MS
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of, text_of
+from strandline.model.watermarks import Ticks
 from strandline.pipeline.views.channels import ChannelWatermarks, channel_watermarks
 from strandline.pipeline.views.findings import start_to_come
-from strandline.quality.report.held_back_by import HeldBack
+from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec
 
 
@@ -32,15 +36,16 @@ def evaluated_watermark(spec: PipelineSpec, store: Store, state: PipelineState) 
 
     A rejected run has observed days whose watermark has closed nothing, and so has a reverted one.
     """
-    until_ms, lag_ms = evaluated_until_ms(state), spec.watermark.lag_ms
+    until_ms = evaluated_until_ms(state)
     if until_ms is None:
         return None
     if start_to_come(spec, state) is not None:
         return HeldBack(None, None, None, None)
-    if lag_ms is not None:
-        return HeldBack(until_ms - 1 - lag_ms, None, None, None)
-    # a candidate that the last tick of a day has not shown yet may wait beyond the frontier
-    return channel_watermarks(spec, store, day_of(until_ms - DAY_MS), settled=True).held_back
+    last, ticks = day_of(until_ms - DAY_MS), None
+    if (start_ms := state.clock_start_ms) is not None:
+        axes = [Axis.of(side, start_ms) for side in spec.sides.values()]
+        ticks = [axis.ticks or Ticks(start_ms, WIDEST_MS) for axis in axes]
+    return _at(until_ms, spec, channel_watermarks(spec, store, last, ticks=ticks), state)
 
 
 def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
@@ -58,21 +63,34 @@ def watermark_by(
     spec: PipelineSpec, watermarks: ChannelWatermarks, state: PipelineState
 ) -> HeldBack | None:
     """The watermark as of `watermark_of`, by the channels' watermarks after the last day."""
-    lag_ms = spec.watermark.lag_ms
     horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]
-    found = watermarks.held_back
-    if lag_ms is not None and horizons:
-        found = HeldBack(horizons[-1] - 1 - lag_ms, None, None, None)
+    by_clock = spec.watermark.goes_by_the_clock
+    days = [midnight_of(day) + DAY_MS for day in watermarks.channels["arrival_date"]]
+    days += [] if state.frontier_ms is None else [state.frontier_ms]
+    until_ms = horizons[-1] if by_clock and horizons else max(days, default=None)
+    if until_ms is None:  # no record has been observed
+        return watermarks.held_back
+    found = _at(until_ms, spec, watermarks, state)
     if found is None:
         return None
     if start_to_come(spec, state) is not None:
         return HeldBack(None, None, None, None)
-    if lag_ms is not None:
-        return found
-    days = [midnight_of(day) + DAY_MS for day in watermarks.channels["arrival_date"]]
-    days += [] if state.frontier_ms is None else [state.frontier_ms]
-    if not days:  # no record has been observed
-        return found
-    until_ms = max(days)
-    is_of_last_cutoff = not horizons or until_ms == horizons[-1]
+    is_of_last_cutoff = by_clock or not horizons or until_ms == horizons[-1]
     return replace(found, arrived_before=None if is_of_last_cutoff else text_of(until_ms))
+
+
+def _at(
+    until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, state: PipelineState
+) -> HeldBack | None:
+    """The watermark at an instant: after the last observed day ticks come without records."""
+    start_ms, carried = state.clock_start_ms, found.source
+    if start_ms is None or spec.has_two_sources:
+        return found.held_back
+    axis, lag_ms = Axis.of(spec, start_ms), spec.watermark.lag_ms
+    if carried is not None and carried.until_ms is not None and carried.until_ms < until_ms:
+        _, after = Source(spec, axis).advance(carried, Source.silence, until_ms)
+        return held_back_by(found.channels, spec, after)
+    if carried is None and lag_ms is not None and spec.watermark.goes_by_the_clock:
+        tick_ms = axis.last_tick_before(until_ms)
+        return HeldBack(tick_ms - lag_ms if tick_ms > start_ms else None, None, None, None)
+    return found.held_back
