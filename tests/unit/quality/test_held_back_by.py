@@ -193,3 +193,10 @@ def test_a_watermark_by_the_clock_stands_while_all_channels_are_idle():
     alone = (Channel("", watermark_ms=DAY, active=False, been_idle=True, last_shown_ms=DAY),)
     known = ChannelWatermarks(days(), SourceState(DAY + DAY_MS, alone, combined_ms=DAY), None)
     assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS) == HeldBack(DAY, None, None, None)
+
+
+def test_without_ticks_there_is_no_watermark_whatever_waits_for_one():
+    never = {"strategy": "ascending", "emit": {"every": "0ms"}}
+    rows, pipeline = days(("", 5, None, DAY)), a_meter({"tumbling": "1h"}, never)
+    known = ChannelWatermarks(rows, None, held_back_by(rows, pipeline))
+    assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms is None

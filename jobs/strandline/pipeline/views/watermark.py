@@ -83,6 +83,8 @@ def _at(
     until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, state: PipelineState
 ) -> HeldBack | None:
     """The watermark at an instant: after the last observed day ticks come without records."""
+    if spec.watermark.emission_interval_ms == 0:
+        return HeldBack(None, None, None, None)
     start_ms, carried = state.clock_start_ms, found.source
     if start_ms is None or spec.has_two_sources:
         return found.held_back
