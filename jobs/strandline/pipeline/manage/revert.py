@@ -166,10 +166,11 @@ def _require_last_of_its_range(pipeline: str, state: PipelineState, done: Entry)
         problem = "is older than an erasure, which has removed the older versions of the tables"
         raise InputError(place, problem, rebuild_by_hand(pipeline, done))
     if later:
-        named = ", ".join(dict.fromkeys(entry.run_id for entry in later))
+        runs = dict.fromkeys(entry.run_id for entry in later)
+        named = f"{', '.join(runs)} {'has' if len(runs) == 1 else 'have'}"
         raise InputError(
             place,
-            f"is not the last to have published into its range: {named} has since",
+            f"is not the last to have published into its range: {named} since",
             f"revert the last of these first; or {rebuild_by_hand(pipeline, done)}",
         )
 
