@@ -169,7 +169,7 @@ def test_a_channel_is_idle_by_ticks_of_days_on_which_nothing_arrives():
         Channel("b", watermark_ms=DAY + 20 * HOUR_MS, last_shown_ms=DAY + DAY_MS - HOUR_MS // 2),
     )
     at_midnight = SourceState(DAY + DAY_MS, channels, combined_ms=DAY + 20 * HOUR_MS)
-    known = ChannelWatermarks(days(("a", 5, DAY, None)), at_midnight, None)
+    known = ChannelWatermarks(days(("a", 5, DAY, None)), at_midnight)
     found = shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS)
     assert found.watermark_ms == DAY + 23 * HOUR_MS
     assert found.idle == ("a", "b")
@@ -183,7 +183,7 @@ def test_a_watermark_by_the_clock_is_that_of_the_last_tick_or_record(emit, reach
     lag = {"strategy": "time_lag", "lag": "2h", "emit": emit}
     rows = days(("", 5, DAY + 5, None))
     pipeline = a_meter({"tumbling": "1h"}, lag)
-    known = ChannelWatermarks(rows, None, held_back_by(rows, pipeline))
+    known = ChannelWatermarks(rows, None)
     assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms == reached_ms
 
 
@@ -191,12 +191,21 @@ def test_a_watermark_by_the_clock_stands_while_all_channels_are_idle():
     lag = {"strategy": "time_lag", "lag": "2h", "emit": {"every": "1h"}, "idleness": "3h"}
     pipeline = a_meter({"tumbling": "1h"}, lag)
     alone = (Channel("", watermark_ms=DAY, active=False, been_idle=True, last_shown_ms=DAY),)
-    known = ChannelWatermarks(days(), SourceState(DAY + DAY_MS, alone, combined_ms=DAY), None)
+    known = ChannelWatermarks(days(), SourceState(DAY + DAY_MS, alone, combined_ms=DAY))
     assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS) == HeldBack(DAY, None, None, None)
+
+
+def test_what_waits_for_a_tick_is_no_watermark_before_it():
+    """A window that it reaches was once said to have been reached since the last run."""
+    seldom = {"strategy": "ascending", "emit": {"every": "7h"}}
+    known = ChannelWatermarks(days(("", 5, DAY, DAY + HOUR_MS)), None)
+    pipeline = a_meter({"tumbling": "1h"}, seldom)
+    assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms == DAY
+    assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS).watermark_ms == DAY + HOUR_MS
 
 
 def test_without_ticks_there_is_no_watermark_whatever_waits_for_one():
     never = {"strategy": "ascending", "emit": {"every": "0ms"}}
     rows, pipeline = days(("", 5, None, DAY)), a_meter({"tumbling": "1h"}, never)
-    known = ChannelWatermarks(rows, None, held_back_by(rows, pipeline))
+    known = ChannelWatermarks(rows, None)
     assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms is None

@@ -166,11 +166,10 @@ def _require_last_of_its_range(pipeline: str, state: PipelineState, done: Entry)
         problem = "is older than an erasure, which has removed the older versions of the tables"
         raise InputError(place, problem, rebuild_by_hand(pipeline, done))
     if later:
-        runs = dict.fromkeys(entry.run_id for entry in later)
-        named = f"{', '.join(runs)} {'has' if len(runs) == 1 else 'have'}"
+        named = ", ".join(dict.fromkeys(entry.run_id for entry in later))
         raise InputError(
             place,
-            f"is not the last to have published into its range: {named} since",
+            f"is not the last to have published into its range; since then: {named}",
             f"revert the last of these first; or {rebuild_by_hand(pipeline, done)}",
         )
 

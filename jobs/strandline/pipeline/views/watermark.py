@@ -11,7 +11,11 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of, text_of
 from strandline.model.watermarks import Ticks
-from strandline.pipeline.views.channels import ChannelWatermarks, channel_watermarks
+from strandline.pipeline.views.channels import (
+    ChannelWatermarks,
+    channel_watermarks,
+    emitted_before,
+)
 from strandline.pipeline.views.findings import start_to_come
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec
@@ -41,15 +45,12 @@ def evaluated_watermark(spec: PipelineSpec, store: Store, state: PipelineState) 
         return None
     if start_to_come(spec, state) is not None:
         return HeldBack(None, None, None, None)
-    last, ticks = day_of(until_ms - DAY_MS), None
-    if (start_ms := state.clock_start_ms) is not None:
-        axes = [Axis.of(side, start_ms) for side in spec.sides.values()]
-        ticks = [axis.ticks or Ticks(start_ms, WIDEST_MS) for axis in axes]
-    return _at(until_ms, spec, channel_watermarks(spec, store, last, ticks=ticks), state)
+    found = channel_watermarks(spec, store, day_of(until_ms - DAY_MS))
+    return _at(until_ms, spec, found, state)
 
 
 def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
-    """The watermark after the last observed day.
+    """The watermark after the last observed day, as ticks have emitted it by then.
 
     It says by which arrivals, unless these are all before the last published horizon: others after
     a revert, a rejected run, or a run by hand up to an instant within a day. If it follows the
@@ -69,7 +70,7 @@ def watermark_by(
     days += [] if state.frontier_ms is None else [state.frontier_ms]
     until_ms = horizons[-1] if by_clock and horizons else max(days, default=None)
     if until_ms is None:  # no record has been observed
-        return watermarks.held_back
+        return held_back_by(watermarks.channels, spec, watermarks.source)
     found = _at(until_ms, spec, watermarks, state)
     if found is None:
         return None
@@ -82,17 +83,18 @@ def watermark_by(
 def _at(
     until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, state: PipelineState
 ) -> HeldBack | None:
-    """The watermark at an instant: after the last observed day ticks come without records."""
+    """The watermark at an instant: ticks emit, and channels go idle, on days without records."""
+    channels, carried, start_ms = found.channels, found.source, state.clock_start_ms
     if spec.watermark.emission_interval_ms == 0:
         return HeldBack(None, None, None, None)
-    start_ms, carried = state.clock_start_ms, found.source
-    if start_ms is None or spec.has_two_sources:
-        return found.held_back
-    axis, lag_ms = Axis.of(spec, start_ms), spec.watermark.lag_ms
-    if carried is not None and carried.until_ms is not None and carried.until_ms < until_ms:
-        _, after = Source(spec, axis).advance(carried, Source.silence, until_ms)
-        return held_back_by(found.channels, spec, after)
+    if start_ms is None:
+        return held_back_by(channels, spec, carried)
+    axes = [Axis.of(side, start_ms) for side in spec.sides.values()]
+    axis, lag_ms = axes[0], spec.watermark.lag_ms
     if carried is None and lag_ms is not None and spec.watermark.goes_by_the_clock:
         tick_ms = axis.last_tick_before(until_ms)
         return HeldBack(tick_ms - lag_ms if tick_ms > start_ms else None, None, None, None)
-    return found.held_back
+    if carried is not None and spec.watermark.idleness_in_effect:
+        _, carried = Source(spec, axis).advance(carried, Source.silence, until_ms)
+    ticks = [one.ticks or Ticks(start_ms, WIDEST_MS) for one in axes]
+    return held_back_by(emitted_before(until_ms, channels, ticks), spec, carried)

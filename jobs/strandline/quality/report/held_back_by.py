@@ -76,7 +76,8 @@ def held_back_by(
     if spec.reads_results_of is not None:
         return None
     if spec.watermark.goes_by_the_clock:
-        return None if carried is None else _of_source(carried)
+        found = None if carried is None else _of_source(carried)
+        return found and HeldBack(found.watermark_ms, None, None, None, found.idle)
     if spec.source.channel is None and not spec.has_two_sources:
         return None if channels.empty else _of_one_channel(channels)
     if spec.has_two_sources:
@@ -160,7 +161,7 @@ def _of_source(carried: SourceState) -> HeldBack | None:
     least = _least(taking_part)
     if least is None:
         return HeldBack(combined_ms, None, None, None, idle) if carried.channels else None
-    return HeldBack(combined_ms, least.held_by or None, least.since, least.ahead_ms, idle)
+    return HeldBack(combined_ms, least.held_by, least.since, least.ahead_ms, idle)
 
 
 def _by_days(name: str, rows: pd.DataFrame) -> _ChannelWatermark:
