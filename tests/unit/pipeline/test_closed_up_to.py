@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +14,16 @@ from meter import a_meter
 
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import HOUR_MS, LEAST_INSTANT_MS, TimeRange
+from strandline.model.intervals import (
+    DAY_MS,
+    HOUR_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    midnight_of,
+)
 from strandline.model.lateness import is_window_late
+from strandline.model.watermarks import Ticks
+from strandline.pipeline.views.channels import emitted_before
 from strandline.pipeline.views.closed import closed_up_to, first_accepting
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec, parse_spec
@@ -104,3 +114,17 @@ def test_a_record_before_it_is_late_and_one_of_its_slot_is_not(kind, watermark_m
         assert is_late(start_ms)
     slot_ms = spec.quality.session_slot if kind == "sessions" else 1
     assert not is_late(first_ms + slot_ms - 1)
+
+
+def test_a_watermark_that_waits_for_a_tick_counts_once_the_tick_has_come():
+    """A tick at midnight comes before the records of the new day, and after the data cut-off."""
+    days = [date(2024, 3, 1), date(2024, 3, 2)]
+    channels = pd.DataFrame({"arrival_date": days, "settled_ms": [5, 7], "pending_ms": [6, 8]})
+
+    def pending_on(last: date) -> list[int | None]:
+        over_ms = midnight_of(last) + DAY_MS
+        found = emitted_before(over_ms, channels, [Ticks(0, HOUR_MS)])["pending_ms"]
+        return [None if pd.isna(value) else value for value in found]
+
+    assert pending_on(date(2024, 3, 2)) == [6, None]
+    assert pending_on(date(2024, 3, 3)) == [6, 8]

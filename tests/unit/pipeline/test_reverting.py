@@ -68,7 +68,7 @@ def test_the_first_run_of_all_leaves_no_frontier():
 
 def test_a_run_under_later_ones_is_refused_with_their_names():
     later = [*published("third", "2 12:00", "3", 5), *published("fourth", "2", "3", 7)]
-    with pytest.raises(InputError, match=rf"third, fourth has since; revert the last.*{REBUILD}"):
+    with pytest.raises(InputError, match=rf"since then: third, fourth; revert the last.*{REBUILD}"):
         revertible([*NIGHTS, *later], "second")
 
 

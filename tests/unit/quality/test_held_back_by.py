@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import pandas as pd
@@ -10,8 +11,12 @@ from joined import COGROUP, JOIN
 from meter import a_meter
 
 from strandline.engine.idleness.state import Channel, SourceState
-from strandline.model.intervals import midnight_of
-from strandline.quality.report.held_back_by import held_back_by, silent_channels
+from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.state import PipelineState
+from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.pipeline.views.channels import ChannelWatermarks
+from strandline.pipeline.views.watermark import watermark_by
+from strandline.quality.report.held_back_by import HeldBack, held_back_by, silent_channels
 from strandline.spec import find_spec, parse_spec
 
 HOUR_MS = 3_600_000
@@ -165,3 +170,61 @@ source: {pipeline: hours, key: [k]}
 window: {tumbling: 1d}
 aggregates: {n: sum(n)}
 """
+
+
+def shown(pipeline, known: ChannelWatermarks, *, processed_ms: int) -> HeldBack | None:
+    """What status shows as of a midnight, of a clock that started at the first one."""
+    step = Entry("r", 1, "published", "advance", clock_start_ms=DAY)
+    last = replace(step, position=1, horizon_ms=processed_ms, frontier_ms=processed_ms)
+    return watermark_by(pipeline, known, PipelineState.of([last]))
+
+
+def test_a_channel_is_idle_by_ticks_of_days_on_which_nothing_arrives():
+    """It once held the watermark back until the next record of any channel."""
+    idle = {"strategy": "ascending", "emit": {"every": "1m"}, "idleness": "30m"}
+    pipeline = a_meter({"tumbling": "1h"}, idle, channel="source", channels=["a", "b"])
+    channels = (
+        Channel("a", watermark_ms=DAY + 23 * HOUR_MS, last_shown_ms=DAY + DAY_MS - 2),
+        Channel("b", watermark_ms=DAY + 20 * HOUR_MS, last_shown_ms=DAY + DAY_MS - HOUR_MS // 2),
+    )
+    at_midnight = SourceState(DAY + DAY_MS, channels, combined_ms=DAY + 20 * HOUR_MS)
+    known = ChannelWatermarks(days(("a", 5, DAY, None)), at_midnight)
+    found = shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS)
+    assert found.watermark_ms == DAY + 23 * HOUR_MS
+    assert found.idle == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("emit", "reached_ms"), [({"every": "1h"}, DAY + 21 * HOUR_MS), ("per_record", DAY + 5)]
+)
+def test_a_watermark_by_the_clock_is_that_of_the_last_tick_or_record(emit, reached_ms):
+    """It was once the one of the last millisecond, whatever emits it."""
+    lag = {"strategy": "time_lag", "lag": "2h", "emit": emit}
+    rows = days(("", 5, DAY + 5, None))
+    pipeline = a_meter({"tumbling": "1h"}, lag)
+    known = ChannelWatermarks(rows, None)
+    assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms == reached_ms
+
+
+def test_a_watermark_by_the_clock_stands_while_all_channels_are_idle():
+    lag = {"strategy": "time_lag", "lag": "2h", "emit": {"every": "1h"}, "idleness": "3h"}
+    pipeline = a_meter({"tumbling": "1h"}, lag)
+    alone = (Channel("", watermark_ms=DAY, active=False, been_idle=True, last_shown_ms=DAY),)
+    known = ChannelWatermarks(days(), SourceState(DAY + DAY_MS, alone, combined_ms=DAY))
+    assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS) == HeldBack(DAY, None, None, None)
+
+
+def test_what_waits_for_a_tick_is_no_watermark_before_it():
+    """A window that it reaches was once said to have been reached since the last run."""
+    seldom = {"strategy": "ascending", "emit": {"every": "7h"}}
+    known = ChannelWatermarks(days(("", 5, DAY, DAY + HOUR_MS)), None)
+    pipeline = a_meter({"tumbling": "1h"}, seldom)
+    assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms == DAY
+    assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS).watermark_ms == DAY + HOUR_MS
+
+
+def test_without_ticks_there_is_no_watermark_whatever_waits_for_one():
+    never = {"strategy": "ascending", "emit": {"every": "0ms"}}
+    rows, pipeline = days(("", 5, None, DAY)), a_meter({"tumbling": "1h"}, never)
+    known = ChannelWatermarks(rows, None)
+    assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms is None

@@ -169,7 +169,7 @@ def _require_last_of_its_range(pipeline: str, state: PipelineState, done: Entry)
         named = ", ".join(dict.fromkeys(entry.run_id for entry in later))
         raise InputError(
             place,
-            f"is not the last to have published into its range: {named} has since",
+            f"is not the last to have published into its range; since then: {named}",
             f"revert the last of these first; or {rebuild_by_hand(pipeline, done)}",
         )
 

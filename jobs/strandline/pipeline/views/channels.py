@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -13,8 +14,10 @@ from strandline.lake.store.days import Days, facts_of_files, shown_days
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days, read_source
+from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.quality.report.held_back_by import HeldBack, held_back_by
+from strandline.model.watermarks import Ticks
+from strandline.quality.report.held_back_by import held_back_by
 from strandline.spec import PipelineSpec
 
 
@@ -25,59 +28,63 @@ class ChannelWatermarks:
     Attributes:
         channels: the watermarks that each channel offered, by day, on the days that decide.
         source: the state of the source; None: its channels cannot go idle.
-        held_back: the channel that holds the watermark back; None: channels do not decide.
     """
 
     channels: pd.DataFrame
     source: SourceState | None
-    held_back: HeldBack | None
 
 
 def channel_watermarks(
-    spec: PipelineSpec, store: Store, until: date | None = None, *, settled: bool = False
+    spec: PipelineSpec, store: Store, until: date | None = None
 ) -> ChannelWatermarks:
-    """The watermarks of the channels after a day.
+    """The watermarks of the channels after a day; None: after the last observed one.
 
     The trailing days suffice, unless an older day may have a channel's largest watermark: the
     channel has long been silent, or its clock was once ahead. Then all days are read.
-
-    Args:
-        spec: the pipeline.
-        store: its tables.
-        until: the day; None: the last observed one.
-        settled: whether a watermark counts only if a tick emitted it by the end of its arrival day.
     """
-    recent = _watermarks_of(spec, store, shown_days(store, None, until), settled=settled)
+    recent = _watermarks_of(store, shown_days(store, None, until))
     if _recent_days_suffice(spec, store, recent):
         return recent
-    return _watermarks_of(spec, store, Days(None, until), settled=settled)
+    return _watermarks_of(store, Days(None, until))
 
 
-def _watermarks_of(
-    spec: PipelineSpec, store: Store, days: Days, *, settled: bool
-) -> ChannelWatermarks:
+def _watermarks_of(store: Store, days: Days) -> ChannelWatermarks:
     timeline = TimelineTable.open(store, days.rows_of("timeline"))
-    channels = channel_days(timeline)
-    if settled:
-        channels = channels.assign(pending_ms=None)
-    source = read_source(timeline)
-    return ChannelWatermarks(channels, source, held_back_by(channels, spec, source))
+    return ChannelWatermarks(channel_days(timeline), read_source(timeline))
+
+
+def emitted_before(instant_ms: int, channels: pd.DataFrame, ticks: Sequence[Ticks]) -> pd.DataFrame:
+    """The channels' watermarks by day, without those that no tick has emitted before an instant.
+
+    A watermark that is pending at the end of its arrival day waits for the first tick after it.
+
+    Args:
+        instant_ms: the instant.
+        channels: the timeline's rows of kind `channel`.
+        ticks: the ticks of each source.
+    """
+    emitted = [
+        all(tick.after(midnight_of(day) + DAY_MS - 1) < instant_ms for tick in ticks)
+        for day in channels["arrival_date"]
+    ]
+    pending = channels["pending_ms"].astype("Int64")
+    return channels.assign(pending_ms=pending.where(pd.Series(emitted, channels.index, dtype=bool)))
 
 
 def _recent_days_suffice(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
     """Whether no day before the days read can change the channels' watermarks."""
-    if spec.watermark.lag_ms is not None or spec.reads_results_of is not None:
+    if spec.watermark.goes_by_the_clock or spec.reads_results_of is not None:
         return True  # the clock, or another pipeline, decides the watermark: channels do not
     if spec.watermark.idleness_in_effect:
         return True  # the last day keeps the state of every channel
     if spec.source.declared_channels is None:
         return False  # a channel that was discovered on an older day may be silent since
-    held_back = found.held_back
-    if held_back is None or held_back.watermark_ms is None:
+    emitted = held_back_by(found.channels.assign(pending_ms=None), spec, found.source)
+    if emitted is None or emitted.watermark_ms is None:
         return False
     first = min(found.channels["arrival_date"])
     older_ms = largest_offer_before(facts_of_files(store, "timeline"), first)
-    return older_ms <= held_back.watermark_ms
+    return older_ms <= emitted.watermark_ms
 
 
 def largest_offer_before(files: dict[str, list[Any]], first: date) -> int:

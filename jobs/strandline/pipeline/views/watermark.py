@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from strandline.engine.idleness.source import Source
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import WIDEST_MS
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of, text_of
-from strandline.pipeline.views.channels import ChannelWatermarks, channel_watermarks
+from strandline.model.watermarks import Ticks
+from strandline.pipeline.views.channels import (
+    ChannelWatermarks,
+    channel_watermarks,
+    emitted_before,
+)
 from strandline.pipeline.views.findings import start_to_come
-from strandline.quality.report.held_back_by import HeldBack
+from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec
 
 
@@ -32,19 +40,17 @@ def evaluated_watermark(spec: PipelineSpec, store: Store, state: PipelineState) 
 
     A rejected run has observed days whose watermark has closed nothing, and so has a reverted one.
     """
-    until_ms, lag_ms = evaluated_until_ms(state), spec.watermark.lag_ms
+    until_ms = evaluated_until_ms(state)
     if until_ms is None:
         return None
     if start_to_come(spec, state) is not None:
         return HeldBack(None, None, None, None)
-    if lag_ms is not None:
-        return HeldBack(until_ms - 1 - lag_ms, None, None, None)
-    # a candidate that the last tick of a day has not shown yet may wait beyond the frontier
-    return channel_watermarks(spec, store, day_of(until_ms - DAY_MS), settled=True).held_back
+    found = channel_watermarks(spec, store, day_of(until_ms - DAY_MS))
+    return _at(until_ms, spec, found, state)
 
 
 def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
-    """The watermark after the last observed day.
+    """The watermark after the last observed day, as ticks have emitted it by then.
 
     It says by which arrivals, unless these are all before the last published horizon: others after
     a revert, a rejected run, or a run by hand up to an instant within a day. If it follows the
@@ -58,21 +64,37 @@ def watermark_by(
     spec: PipelineSpec, watermarks: ChannelWatermarks, state: PipelineState
 ) -> HeldBack | None:
     """The watermark as of `watermark_of`, by the channels' watermarks after the last day."""
-    lag_ms = spec.watermark.lag_ms
     horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]
-    found = watermarks.held_back
-    if lag_ms is not None and horizons:
-        found = HeldBack(horizons[-1] - 1 - lag_ms, None, None, None)
+    by_clock = spec.watermark.goes_by_the_clock
+    days = [midnight_of(day) + DAY_MS for day in watermarks.channels["arrival_date"]]
+    days += [] if state.frontier_ms is None else [state.frontier_ms]
+    until_ms = horizons[-1] if by_clock and horizons else max(days, default=None)
+    if until_ms is None:  # no record has been observed
+        return held_back_by(watermarks.channels, spec, watermarks.source)
+    found = _at(until_ms, spec, watermarks, state)
     if found is None:
         return None
     if start_to_come(spec, state) is not None:
         return HeldBack(None, None, None, None)
-    if lag_ms is not None:
-        return found
-    days = [midnight_of(day) + DAY_MS for day in watermarks.channels["arrival_date"]]
-    days += [] if state.frontier_ms is None else [state.frontier_ms]
-    if not days:  # no record has been observed
-        return found
-    until_ms = max(days)
-    is_of_last_cutoff = not horizons or until_ms == horizons[-1]
+    is_of_last_cutoff = by_clock or not horizons or until_ms == horizons[-1]
     return replace(found, arrived_before=None if is_of_last_cutoff else text_of(until_ms))
+
+
+def _at(
+    until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, state: PipelineState
+) -> HeldBack | None:
+    """The watermark at an instant: ticks emit, and channels go idle, on days without records."""
+    channels, carried, start_ms = found.channels, found.source, state.clock_start_ms
+    if spec.watermark.emission_interval_ms == 0:
+        return HeldBack(None, None, None, None)
+    if start_ms is None:
+        return held_back_by(channels, spec, carried)
+    axes = [Axis.of(side, start_ms) for side in spec.sides.values()]
+    axis, lag_ms = axes[0], spec.watermark.lag_ms
+    if carried is None and lag_ms is not None and spec.watermark.goes_by_the_clock:
+        tick_ms = axis.last_tick_before(until_ms)
+        return HeldBack(tick_ms - lag_ms if tick_ms > start_ms else None, None, None, None)
+    if carried is not None and spec.watermark.idleness_in_effect:
+        _, carried = Source(spec, axis).advance(carried, Source.silence, until_ms)
+    ticks = [one.ticks or Ticks(start_ms, WIDEST_MS) for one in axes]
+    return held_back_by(emitted_before(until_ms, channels, ticks), spec, carried)

@@ -80,8 +80,11 @@ def held_back_by(
         spec: the pipeline.
         carried: the state of the source after the last observed day, if channels can go idle.
     """
-    if spec.watermark.lag_ms is not None or spec.reads_results_of is not None:
+    if spec.reads_results_of is not None:
         return None
+    if spec.watermark.goes_by_the_clock:
+        found = None if carried is None else _of_source(carried)
+        return found and HeldBack(found.watermark_ms, None, None, None, found.idle)
     if spec.source.channel is None and not spec.has_two_sources:
         return None if channels.empty else _of_one_channel(channels)
     if spec.has_two_sources:
@@ -180,10 +183,10 @@ def _of_source(carried: SourceState) -> HeldBack | None:
         if channel.active and (channel.watermark_ms >= carried.combined_ms or not channel.been_idle)
     ]
     combined_ms = None if carried.combined_ms == MIN_WATERMARK else carried.combined_ms
-    idle = tuple(channel.name for channel in carried.channels if not channel.active)
+    idle = tuple(one.name for one in carried.channels if one.name and not one.active)
     least = _least(taking_part)
     if least is None:
-        return HeldBack(combined_ms, None, None, None, idle) if idle else None
+        return HeldBack(combined_ms, None, None, None, idle) if carried.channels else None
     return HeldBack(combined_ms, least.held_by, least.since, least.ahead_ms, idle)
 
 
