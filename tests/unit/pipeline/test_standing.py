@@ -13,6 +13,7 @@ from calendars import SCHEMA as CALENDAR
 from deltalake import write_deltalake
 from lakes import a_spec
 
+from strandline.errors import InputError
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
@@ -254,6 +255,41 @@ def test_gaps_acknowledged_while_their_run_was_rejected_do_not_come_back_once_it
     (another,) = findings_of_audits(spec, store, state)
     assert (another.name, another.run_id) == ("gaps", "r5")
     assert another.sentence.startswith("1 gap: 2013-01-03T00:00:00Z")
+
+
+def test_of_gaps_in_a_row_only_those_count_that_nobody_has_acknowledged(tmp_path):
+    """A sensor that stays off: each night its one row of gaps is longer."""
+    spec = a_spec(quality__gaps="warn", window={"tumbling": "12h"})
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    night = audited(3, "advance", "expect_no_gaps", range=EVERYTHING)
+
+    def row(slots: int) -> dict[str, object]:
+        end = NEW_YEAR + slots * timedelta(hours=12)
+        return a_slot(0, gap=True, on_time=0) | {"slots": slots, "slot_end": end}
+
+    write_calendar(store, [row(1_500)])
+    state = PipelineState.of([night])
+    (finding,) = findings_of_audits(spec, store, state)
+    assert finding.sentence.startswith("1,500 gaps: ")
+    write_calendar(store, [row(1_400)])
+    seen = replace(step_about([finding], AuditedData(spec, store, state)), position=4)
+    write_calendar(store, [row(1_500)])
+    later = replace(night, run_id="r5", position=5)
+    (finding,) = findings_of_audits(spec, store, PipelineState.of([night, seen, later]))
+    assert finding.sentence.startswith("100 gaps, in whole or in part in: ")
+
+
+def test_more_separate_gaps_than_a_step_keeps_are_not_acknowledged(tmp_path, monkeypatch):
+    """One range over all of them would have acknowledged the slots between, empty or not."""
+    monkeypatch.setattr("strandline.pipeline.views.audited_data._MOST_RANGES", 2)
+    spec, store = a_spec(quality__gaps="warn"), Lake.at(str(tmp_path)).pipeline("meter")
+    gaps = [a_slot(number, gap=True, on_time=0) for number in (1, 3, 5)]
+    write_calendar(store, gaps[:2])
+    data = AuditedData(spec, store, PipelineState.of([]))
+    assert [one.end_ms - one.start_ms for one in data.ranges_of_gaps([])] == [DAY_MS // 2] * 2
+    write_calendar(store, gaps)
+    with pytest.raises(InputError, match="3 separate ranges; at most 2 can be acknowledged"):
+        data.ranges_of_gaps([])
 
 
 def test_a_scheduled_run_is_about_its_own_arrival_days_though_a_later_cut_off_was_published(

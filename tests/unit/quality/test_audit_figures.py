@@ -127,7 +127,7 @@ def test_gaps_of_a_row_that_is_only_in_part_in_the_range_are_not_said_to_be_all_
 
 
 def test_acknowledged_gaps_are_counted_apart():
-    assert str(Gaps(0, known=3)) == "no gap; 3 acknowledged"
+    assert str(Gaps(0, known=3)) == "no other gap; 3 acknowledged"
     starts = pd.to_datetime(["2024-03-01"], utc=True)
     row = pd.DataFrame({"slot_start": starts, "slot_end": starts + pd.Timedelta("1h")})
     assert str(Gaps.of(row, 1, 3)) == "1 gap: 2024-03-01T00:00:00Z; 3 acknowledged"

@@ -12,6 +12,7 @@ outside its range.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -80,25 +81,31 @@ class Gaps:
             within: where they start.
             filled: the ids of the windows in it that have a record.
         """
-        return self._count(self.history.grid.ids_within(within), filled)
+        return self._count(self.history.grid.ids_within(within), self._in_order(filled))
 
     def count_known(
         self, within: TimeRange, filled: Collection[int], known: Iterable[TimeRange]
     ) -> int:
         """The number of these gaps that lie whole in one of some disjoint ranges."""
-        grid, count = self.history.grid, 0
-        for part in known:
-            starts = part.shared_with(within)
-            if starts is not None:
-                ids = grid.ids_within(starts)
-                last = part.end_ms if grid.cumulative else part.end_ms - grid.size_ms
-                count += self._count(range(ids.start, min(ids.stop, last + 1), ids.step), filled)
-        return count
+        grid, in_order = self.history.grid, self._in_order(filled)
+        ids = grid.ids_within(within)
+        inside = map(grid.ids_inside, known)
+        return sum(
+            self._count(
+                range(max(ids.start, one.start), min(ids.stop, one.stop), ids.step), in_order
+            )
+            for one in inside
+        )
 
-    def _count(self, ids: range, filled: Collection[int]) -> int:
-        """The number of gaps among some windows; `filled`: those that have a record."""
+    def _in_order(self, filled: Collection[int]) -> list[int]:
+        """The ids of windows that have a record and would be gaps without it, in order."""
+        return sorted(window for window in {*filled} if window in self._possible)
+
+    def _count(self, ids: range, in_order: Sequence[int]) -> int:
+        """The number of gaps among some windows; `in_order`: see `_in_order`."""
         possible = self._of(ids)
-        return len(possible) - sum(window in possible for window in {*filled})
+        before, until = bisect_left(in_order, possible.start), bisect_left(in_order, possible.stop)
+        return len(possible) - (until - before)
 
     def around(self, ids: range, filled: Collection[int]) -> Iterator[range]:
         """All runs of consecutive gaps that lie among some windows or border on them, as ids.

@@ -15,12 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.model.intervals import (
-    DAY_MS,
-    END_OF_INSTANTS_MS,
-    LEAST_INSTANT_MS,
-    TimeRange,
-)
+from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
@@ -177,6 +172,12 @@ class Grid:
         )
         ahead = self.step_ms if self.cumulative else 0
         return range(first + ahead, end + ahead, self.step_ms)
+
+    def ids_inside(self, within: TimeRange) -> range:
+        """The ids of the windows that lie whole in a range."""
+        ids = self.ids_within(within)
+        last = within.end_ms if self.cumulative else within.end_ms - self.size_ms
+        return range(ids.start, min(ids.stop, last + 1), ids.step)
 
     def sharing(self, within: TimeRange) -> TimeRange:
         """The starts of all windows that can share records with windows that start in a range."""

@@ -14,6 +14,8 @@ from functools import cached_property
 import pandas as pd
 import pyarrow.dataset as ds
 
+from strandline.engine.position.grid import Grid
+from strandline.errors import InputError
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState, rows_without_day
 from strandline.lake.store.days import Days, read_days, read_days_of_any_version
@@ -35,8 +37,8 @@ from strandline.quality.findings.volume import check_of_volume, first_compared
 from strandline.spec import PipelineSpec
 
 _GAP = ("slot_start", "slot_end", "slots")
-_MOST_RANGES = 1_000
-"""The number of ranges of acknowledged gaps that one step of the ledger has."""
+_MOST_RANGES = 10_000
+"""The largest number of ranges of acknowledged gaps in one step of the ledger."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,27 @@ class AuditedData:
         unknown = slots_outside(gaps, self.state.known_gaps)
         if unknown.empty:
             return None
-        return Finding("gaps", severity, str(Gaps.of(unknown)), runs[-1].run_id)
+        figures = Gaps.of(unknown, self._not_acknowledged(unknown))
+        return Finding("gaps", severity, str(figures), runs[-1].run_id)
+
+    def _not_acknowledged(self, rows: pd.DataFrame) -> int:
+        """The number of slots in some rows of gaps that lie whole in no acknowledged range."""
+        grid, count = Grid.of(self.spec), 0
+        edges = (in_ms(rows[name]) for name in ("slot_start", "slot_end"))
+        for start_ms, end_ms, slots in zip(*edges, rows["slots"].fillna(1), strict=True):
+            shared = map(TimeRange(start_ms, end_ms).shared_with, self.state.known_gaps)
+            known = sum(len(grid.ids_inside(one)) for one in shared if one is not None)
+            count += int(slots) - known
+        return count
 
     def ranges_of_gaps(self, rejected: Iterable[str]) -> list[TimeRange]:
-        """The ranges of all listed gaps, in ascending order; many older ones are one range.
+        """The ranges of all listed gaps, in ascending order.
 
-        `rejected`: the runs whose gaps are still staged.
+        Args:
+            rejected: the runs whose gaps are still staged.
+
+        Raises:
+            InputError: there are more ranges than a step of the ledger keeps.
         """
         found = merged(
             TimeRange(int(start_ms), int(end_ms))
@@ -100,8 +117,14 @@ class AuditedData:
                 in_ms(gaps["slot_start"]), in_ms(gaps["slot_end"]), strict=True
             )
         )
-        older, newest = found[:-_MOST_RANGES], found[-_MOST_RANGES:]
-        return [*([TimeRange(older[0].start_ms, older[-1].end_ms)] if older else ()), *newest]
+        if len(found) > _MOST_RANGES:
+            raise InputError(
+                f"{self.spec.pipeline} finding gaps",
+                f"its slots without records are {len(found):,} separate ranges; "
+                f"at most {_MOST_RANGES:,} can be acknowledged",
+                "write quality: {gaps: allow} into the file if slots without records are usual",
+            )
+        return found
 
     def _gaps_on(self, days: Days) -> pd.DataFrame:
         """The rows of gaps on some days."""

@@ -72,7 +72,7 @@ class Gaps:
         """The gaps, as `5 gaps: 2013-01-05T03:00:00Z; …; and 2 more, up to 2013-01-07T11:00`."""
         known = f"; {self.known:,} acknowledged" if self.known else ""
         if not self.count:
-            return f"no gap{known}"
+            return f"no other gap{known}" if known else "no gap"
         text, more = _counted(self.count, "gap", "gaps"), self.count - self.shown
         if more < 0:  # a row of many gaps is listed whole
             text += ", in whole or in part in"

@@ -1,0 +1,140 @@
+"""The first window of a pipeline that accepted a record; empty slots after it are gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from strandline.engine.kind import kind_of
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.grid import Grid
+from strandline.engine.rebuild import Scope, rebuild_of_scope
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.reads import dataset_of, files_started_in, started_in
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, midnight_of
+from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.plan.counts import accepted_by_slot
+from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.rebuild.piece import Piece
+from strandline.pipeline.request.context import Context
+from strandline.quality.completeness import in_ms
+from strandline.tables import COMPLETENESS
+
+
+def first_accepted_before(ctx: Context, state: PipelineState) -> int | None:
+    """The first window that accepted a record, by the last run in force with the same settings."""
+    return next(
+        (
+            run.first_accepted_ms
+            for run in reversed(state.in_force)
+            if run.first_accepted_ms is not None
+            and run.spec_fingerprint == ctx.spec.spec_fingerprint
+        ),
+        None,
+    )
+
+
+@dataclass(frozen=True)
+class FirstAccepted:
+    """Finds the first window that accepted a record, also among windows outside the run's range."""
+
+    ctx: Context
+    observation: Observation
+    plan: Plan
+    axis: Axis
+    state: PipelineState
+
+    def found(self, known: int | None, pieces: Sequence[Piece]) -> int | None:
+        """The id of the window; None: no window has accepted a record, or gaps are not reported.
+
+        Args:
+            known: the id that earlier runs have found; None: they have found none.
+            pieces: what this run has rebuilt.
+        """
+        within, grid = self.plan.scope.windows, self.observation.history.grid
+        ids = grid.ids_within(within)
+        before = TimeRange(EVERYTHING.start_ms, within.start_ms)
+        behind = TimeRange(within.end_ms, EVERYTHING.end_ms)
+        if known is not None and known < ids.start:
+            return known
+        first = self._first_of(before) if known is None else None
+        if first is None:
+            first = self._first_in_range(pieces)
+        if first is not None:
+            return first
+        return known if known is not None and known >= ids.stop else self._first_of(behind)
+
+    def _first_in_range(self, pieces: Sequence[Piece]) -> int | None:
+        """The first such window of the range, rebuilt or published before and kept."""
+        grid, scope = self.observation.history.grid, self.plan.scope
+        kept = (one.shared_with(scope.windows) for one in scope.kept)
+        found = [_first_published(self.ctx, grid, one) for one in kept if one is not None]
+        found.append(_first_in(pieces, grid, scope.windows))
+        return min((first for first in found if first is not None), default=None)
+
+    def _first_of(self, within: TimeRange) -> int | None:
+        """The first such window that starts in a range: a published one, else a rebuilt one."""
+        dates = self._event_dates(within)
+        if not dates or self.ctx.spec.quality.gaps == "allow":
+            return None
+        if self.state.frontier_ms is not None:
+            return _first_published(self.ctx, self.observation.history.grid, within)
+        count = 1
+        while dates:
+            some, dates = dates[:count], dates[count:]
+            first = self._first_rebuilt(TimeRange(some[0], some[-1] + DAY_MS), within)
+            if first is not None:
+                return first
+            count *= 2
+        return None
+
+    def _event_dates(self, within: TimeRange) -> list[int]:
+        """The midnights of the dates that hold event times of windows which start in a range."""
+        days = self.observation.history.days
+        inside = days.rows_of(days.events_of(within))
+        return sorted({midnight_of(day) for day in inside["event_date"]})
+
+    def _first_rebuilt(self, dates: TimeRange, within: TimeRange) -> int | None:
+        history, landing = self.observation.history, self.ctx.landing
+        sharing = history.grid.sharing(dates)
+        starts = TimeRange(
+            max(sharing.start_ms - history.grid.span_ms, within.start_ms),
+            min(sharing.end_ms, within.end_ms),
+        )
+        scope = Scope(kind_of(self.ctx.spec).whole_slots(starts))
+        records = landing.records(self.axis, history.days.rebuilt)
+        columns = landing.source_columns
+        rebuilt = rebuild_of_scope(records, columns, history, self.plan.clock, scope)
+        ids = history.grid.ids_within(starts)
+        found = accepted_by_slot(rebuilt.accepted_by_slot()).items()
+        accepting = (id_ for id_, accepted in found if accepted.records)
+        return min((id_ for id_ in accepting if ids.start <= id_ < ids.stop), default=None)
+
+
+def _first_in(pieces: Sequence[Piece], grid: Grid, within: TimeRange) -> int | None:
+    """The first window of a range that has accepted a record, by the calendar of its pieces."""
+    for piece in pieces:
+        slots = piece.calendar
+        accepted = (slots["on_time"] + slots["late_accepted"]) > 0
+        starts = in_ms(slots["slot_start"])
+        ids = in_ms(slots["slot_end"]) if grid.cumulative else starts
+        inside = ids[accepted & (starts >= within.start_ms)]
+        if len(inside):
+            return int(inside.min())
+    return None
+
+
+def _first_published(ctx: Context, grid: Grid, within: TimeRange) -> int | None:
+    """The first published window of a range that has accepted a record."""
+    table = ctx.store.table(COMPLETENESS.name)
+    if table is None:
+        return None
+    accepted = (ds.field("on_time") > 0) | (ds.field("late_accepted") > 0)
+    rows = dataset_of(table, files_started_in("slot_start", within)).to_table(
+        columns=["slot_start", "slot_end"], filter=accepted & started_in("slot_start", within)
+    )
+    first = pc.min(rows["slot_end" if grid.cumulative else "slot_start"]).as_py()
+    return None if first is None else instant_of(first)
