@@ -42,7 +42,7 @@ def test_a_late_record_goes_with_its_row_that_lands_again_elsewhere(begun, spark
     line = begun(*build)
     late, other = a_record("4 05:00", "2 07:15"), a_record("4 06:00", "2 08:15")
     moved, edited = late | {"happened_at": at("4 04:50")}, other | {"amount": 77}
-    before = slots(line, late=True)
+    before, windows = slots(line, late=True), of_range(line.rows("windows"), *RANGE)
     land_left(line, [*hourly(4), late, other], of_two)
     line.advance("5")
     assert [late_by > 0 for _, late_by in late_of(line)] == [True, True]
@@ -59,6 +59,7 @@ def test_a_late_record_goes_with_its_row_that_lands_again_elsewhere(begun, spark
     again(moved, a_record("4 06:00", "4 05:15"))
     assert not late_of(line)
     assert slots(line, late=True) == before
+    assert of_range(line.rows("windows"), *RANGE) == windows
     assert_books_balance(line)
 
 
