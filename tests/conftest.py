@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import shutil
+from dataclasses import replace
 from functools import partial
 
 import psutil
@@ -75,6 +76,20 @@ def flights_lake(tmp_path_factory):
 def own_flights_lake(flights_lake, tmp_path):
     """The same, to change: Delta never writes into a file that there is, so they are linked."""
     return shutil.copytree(flights_lake, tmp_path, copy_function=os.link, dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory):
+    """Gives a line in a folder of its own; the lake that it begins with is built once for all."""
+    lines = {}
+
+    def begun(build, spark, folder, *args, **changes):
+        asked = (build, repr(args), repr(changes))
+        if asked not in lines:
+            lines[asked] = build(spark, tmp_path_factory.mktemp("begun"), *args, **changes)
+        return replace(lines[asked], spark=spark).copy(folder)
+
+    return begun
 
 
 # else its collector, beside the tests, goes after each generated class again and again; and what

@@ -40,10 +40,10 @@ def numbered(*rows: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def decided(tmp_path, spark, window=TUMBLING, **changes: Any) -> Line:
+def decided(spark, folder, window=TUMBLING, beside=(), **changes: Any) -> Line:
     """Three days by the file; then two of them by a lateness of six hours."""
-    line = Line(spark, tmp_path, a_spec(**ONE, window=window, **changes))
-    land(tmp_path, numbered(*hourly(1, 2, 3)))
+    line = Line(spark, folder, a_spec(**ONE, window=window, **changes))
+    land(folder, [*numbered(*hourly(1, 2, 3)), *beside])
     line.advance("4")
     wider = line.of(a_spec(**ONE, window=window, **changes | SIX_HOURS))
     wider.backfill(*RANGE, overrides=SIX_HOURS, reason="a slow day")
@@ -70,11 +70,11 @@ def a_join(content: dict[str, Any], **changes: Any) -> Any:
     return parse_spec(content | {"sources": sides} | changes, origin="both.yaml")
 
 
-def decided_of_two(spark, tmp_path, content: dict[str, Any]) -> Line:
+def decided_of_two(spark, folder, content: dict[str, Any]) -> Line:
     """Three days of both by the file; then two of them by a lateness of six hours."""
-    line = Line(spark, tmp_path, a_join(content), audited=True)
+    line = Line(spark, folder, a_join(content))
     for name in ("left", "right"):
-        land(tmp_path, numbered(*hourly(1, 2, 3)), table=f"landing/{name}")
+        land(folder, numbered(*hourly(1, 2, 3)), table=f"landing/{name}")
     line.advance("4")
     line.of(a_join(content, **SIX_HOURS)).backfill(*RANGE, overrides=SIX_HOURS, reason="slow")
     return line

@@ -150,29 +150,30 @@ def by_range(
     }
 
 
-@pytest.mark.parametrize(
-    ("windows", "differ"),
-    [
-        # a result that comes too late for one sliding window is in time for the next
-        (SLIDING, {"windows", "completeness"}),
-        (
-            SIX_HOURS | FIRING_BEFORE_THEIR_END["early"],
-            {"windows", "completeness", "quarantine", "firings"},
-        ),
-    ],
-    ids=["sliding", "early"],
-)
-def test_a_range_by_other_rules_stands_and_its_changed_results_go_by_these_rules(
-    spark, windows, differ, tmp_path
-):
+OTHER_RULES: dict[str, tuple[dict[str, Any], set[str]]] = {
+    # a result that comes too late for one sliding window is in time for the next
+    "sliding": (SLIDING, {"windows", "completeness"}),
+    "early": (
+        SIX_HOURS | FIRING_BEFORE_THEIR_END["early"],
+        {"windows", "completeness", "quarantine", "firings"},
+    ),
+}
+"""Windows, and the tables that differ where a range of them goes by other rules."""
+
+
+def test_a_range_by_other_rules_stands_and_its_changed_results_go_by_these_rules(spark, tmp_path):
     """Results of it have fired again, others have come, of other keys: none is for the file."""
     strict = {"allowed_lateness": "45m"}
-    chain = Chain(spark, tmp_path, **windows)
-    by_hand = Chain(spark, tmp_path, **windows, **strict)
     decided = TimeRange(instant("2 00:15"), instant("5 00:15"))
+    lines = {
+        name: [Chain(spark, tmp_path, pipeline=name, **windows, **rules) for rules in ({}, strict)]
+        for name, (windows, _) in OTHER_RULES.items()
+    }
+    (hours, *_) = (chain.hours for chain, _ in lines.values())
     land(tmp_path, a_week(days=5))
-    chain.hours.advance("6")
-    by_hand.days.backfill("2 00:15", "5 00:15", overrides=strict, reason="slow days")
+    hours.advance("6")
+    for _, by_hand in lines.values():
+        by_hand.days.backfill("2 00:15", "5 00:15", overrides=strict, reason="slow days")
 
     def came(arrived: str, happened: str, device: str, position: int) -> dict[str, Any]:
         return a_record(arrived, happened, device=device, amount=999, position=position)
@@ -189,28 +190,32 @@ def test_a_range_by_other_rules_stands_and_its_changed_results_go_by_these_rules
     ]
     more = [*a_week(days=5), *late]
     land(tmp_path, more)
-    chain.hours.advance("6")
-    shown = chain.days.advance("6", dry_run=True)
-    before = len(chain.days.ledger)
-    notes = chain.days.advance("6", accept_loss="none is missing").notes
-    by_the_file = told(chain, more, "6")
-    expected = by_range(told(by_hand, more, "6"), by_the_file, decided)
-    assert {name for name, rows in expected.items() if rows != by_the_file[name]} == differ
-    for name, of_table in found(chain).items():
-        assert of_table == expected[name], name
-    assert any("--end 2024-03-05T00:15:00Z --allowed-lateness 45m" in n for n in of_results(shown))
-    assert any("are recomputed by these rules where" in note for note in notes)
-    assert any("stay as run" in note and "(overridden: keep)" in note for note in notes)
-    published = [step for step in chain.days.ledger[before:] if step.step == "published"]
-    assert [step.overrides for step in published if step.range == decided] == [strict]
-    state = PipelineState.of(chain.days.ledger)
-    assert [(one.windows, one.overrides) for one in state.overridden] == [(decided, strict)]
-    assert_books_balance(chain.days)
-    books = books_of_all(chain.days.spec, chain.days.lake.pipeline("days"), state)
-    assert [book.statement for book in books if not book.balanced] == []
-    # what has changed once is not rebuilt again
-    again, store = Request("advance", to_ms=instant("6")), chain.days.lake.pipeline("days")
-    assert of_changed_results(landing_of(chain), again, state, store) == []
+    hours.advance("6")
+    for name, (chain, by_hand) in lines.items():
+        shown = chain.days.advance("6", dry_run=True)
+        before = len(chain.days.ledger)
+        notes = chain.days.advance("6", accept_loss="none is missing").notes
+        by_the_file = told(chain, more, "6")
+        expected = by_range(told(by_hand, more, "6"), by_the_file, decided)
+        differ = {table for table, rows in expected.items() if rows != by_the_file[table]}
+        assert differ == OTHER_RULES[name][1], name
+        for table, rows in found(chain).items():
+            assert rows == expected[table], (name, table)
+        ranges = of_results(shown)
+        assert any("--end 2024-03-05T00:15:00Z --allowed-lateness 45m" in n for n in ranges)
+        assert any("are recomputed by these rules where" in note for note in notes)
+        assert any("stay as run" in note and "(overridden: keep)" in note for note in notes)
+        published = [step for step in chain.days.ledger[before:] if step.step == "published"]
+        assert [step.overrides for step in published if step.range == decided] == [strict]
+        state = PipelineState.of(chain.days.ledger)
+        assert [(one.windows, one.overrides) for one in state.overridden] == [(decided, strict)]
+        assert_books_balance(chain.days)
+        store = chain.days.lake.pipeline(name)
+        books = books_of_all(chain.days.spec, store, state)
+        assert [book.statement for book in books if not book.balanced] == []
+        # what has changed once is not rebuilt again
+        again = Request("advance", to_ms=instant("6"))
+        assert of_changed_results(landing_of(chain), again, state, store) == []
 
 
 def landing_of(chain: Chain) -> ResultsLanding:

@@ -9,10 +9,7 @@ from changes import land_again
 from deltalake import DeltaTable
 from joined import COGROUP
 from kept_ranges import (
-    ONE,
     RANGE,
-    SIX_HOURS,
-    TUMBLING,
     decided,
     decided_of_two,
     hourly,
@@ -20,7 +17,7 @@ from kept_ranges import (
     numbered,
     slots,
 )
-from lakes import Line, a_record, a_spec, at, land
+from lakes import Line, a_record, at, land
 from replayed import assert_books_balance, of_range
 
 pytestmark = pytest.mark.spark
@@ -40,11 +37,12 @@ def land_left(line: Line, rows: list[dict[str, Any]], of_two: bool) -> None:
 
 
 @pytest.mark.parametrize("of_two", [False, True], ids=["one source", "cogroup"])
-def test_a_late_record_goes_with_its_row_that_lands_again_elsewhere(spark, tmp_path, of_two):
-    line = decided_of_two(spark, tmp_path, COGROUP) if of_two else decided(tmp_path, spark)
+def test_a_late_record_goes_with_its_row_that_lands_again_elsewhere(begun, spark, tmp_path, of_two):
+    build = (decided_of_two, spark, tmp_path, COGROUP) if of_two else (decided, spark, tmp_path)
+    line = begun(*build)
     late, other = a_record("4 05:00", "2 07:15"), a_record("4 06:00", "2 08:15")
     moved, edited = late | {"happened_at": at("4 04:50")}, other | {"amount": 77}
-    before = slots(line, late=True)
+    before, windows = slots(line, late=True), of_range(line.rows("windows"), *RANGE)
     land_left(line, [*hourly(4), late, other], of_two)
     line.advance("5")
     assert [late_by > 0 for _, late_by in late_of(line)] == [True, True]
@@ -57,37 +55,11 @@ def test_a_late_record_goes_with_its_row_that_lands_again_elsewhere(spark, tmp_p
 
     again(moved, edited)
     assert [row["amount"] for row in of_range(line.rows("quarantine"), *RANGE)] == [77]
-    again(moved, other)
-    assert [row["amount"] for row in of_range(line.rows("quarantine"), *RANGE)] == [1]
     assert sum(slot["late"] for slot in slots(line, late=True)) == 1
     again(moved, a_record("4 06:00", "4 05:15"))
     assert not late_of(line)
     assert slots(line, late=True) == before
-    assert_books_balance(line)
-
-
-@pytest.mark.parametrize("was", ["in another window", "malformed"])
-def test_a_record_that_moves_into_it_is_late_also_where_its_id_has_landed_before(
-    spark, tmp_path, was
-):
-    moving = numbered(a_record("3 05:00", "3 04:50"))[0]
-    first = moving if was == "in another window" else moving | {"happened_at": None}
-    line = Line(spark, tmp_path, a_spec(**ONE, window=TUMBLING, source__id=["position"]))
-    others = numbered(*hourly(1, 2, 3))
-    land(tmp_path, [*others, first])
-    line.advance("4")
-    wider = line.of(a_spec(**ONE, window=TUMBLING, source__id=["position"], **SIX_HOURS))
-    wider.backfill(*RANGE, overrides=SIX_HOURS, reason="a slow day")
-    land_again(
-        line,
-        3,
-        [
-            *(row for row in others if row["arrived_on"].day == 3),
-            moving | {"happened_at": at("2 10:10")},
-        ],
-    )
-    line.advance("4", allow_removals=True)
-    assert [position for position, _ in late_of(line)] == [moving["position"]]
+    assert of_range(line.rows("windows"), *RANGE) == windows
     assert_books_balance(line)
 
 
@@ -104,7 +76,7 @@ def late_slots_of(line: Line) -> int:
 
 
 def test_of_cumulative_windows_the_longest_one_loses_it(spark, tmp_path):
-    line = decided(tmp_path, spark, CUMULATIVE)
+    line = decided(spark, tmp_path, CUMULATIVE)
     before = slots(line, late=True)
     late = numbered(a_record("4 05:00", "2 07:15"))[0]
     of_the_fourth(line, late)
@@ -113,17 +85,30 @@ def test_of_cumulative_windows_the_longest_one_loses_it(spark, tmp_path):
     assert (late_of(line), slots(line, late=True)) == ([], before)
 
 
-def test_with_an_id_it_is_still_late_at_another_time_of_the_same_slot(spark, tmp_path):
-    line = decided(tmp_path, spark, source__id=["position"])
+def test_with_an_id_a_record_is_late_also_where_it_has_landed_before_at_another_time(
+    spark, tmp_path
+):
+    others = numbered(*hourly(1, 2, 3))
+    moving, mended = numbered(a_record("3 05:00", "3 04:50"), a_record("3 06:00", "3 05:50"))
+    landed_before = [moving, mended | {"happened_at": None}]
+    line = decided(spark, tmp_path, beside=landed_before, source__id=["position"])
+    third = [row for row in others if row["arrived_on"].day == 3]
+    into_it = [row | {"happened_at": at("2 10:10")} for row in (moving, mended)]
+    land_again(line, 3, [*third, *into_it])
+    line.advance("4", **GO)
+    moved = {row["position"] for row in into_it}
+    assert {position for position, _ in late_of(line)} == moved
+    assert_books_balance(line)
+
     late = numbered(a_record("4 05:00", "2 07:15"))[0]
     of_the_fourth(line, late)
-    of_the_fourth(line, late | {"happened_at": at("2 07:25")})
-    assert [position for position, _ in late_of(line)] == [late["position"]]
-    assert late_slots_of(line) == 1
+    of_the_fourth(line, late | {"happened_at": at("2 07:25")})  # of the same slot
+    assert {position for position, _ in late_of(line)} == {*moved, late["position"]}
+    assert late_slots_of(line) == 3
 
 
-def test_equal_rows_are_as_many_as_have_landed(spark, tmp_path):
-    line = decided(tmp_path, spark)
+def test_equal_rows_are_as_many_as_have_landed(begun, spark, tmp_path):
+    line = begun(decided, spark, tmp_path)
     late = numbered(a_record("4 05:00", "2 07:15"))[0]
     of_the_fourth(line, late)
     of_the_fourth(line, late, late, late)
@@ -134,8 +119,8 @@ def test_equal_rows_are_as_many_as_have_landed(spark, tmp_path):
     assert [position for position, _ in late_of(line)].count(late["position"]) == 2
 
 
-def test_of_equal_rows_of_which_one_was_accepted_the_late_one_leaves(spark, tmp_path):
-    line = decided(tmp_path, spark)
+def test_of_equal_rows_of_which_one_was_accepted_the_late_one_leaves(begun, spark, tmp_path):
+    line = begun(decided, spark, tmp_path)
     of_the_range = next(row for row in numbered(*hourly(2)) if row["amount"] == 900)
     second = [row for row in numbered(*hourly(1, 2, 3)) if row["arrived_on"].day == 2]
     windows = line.rows("windows")
