@@ -17,6 +17,8 @@ from strandline.quality.figures import share_so_far
 from strandline.visible import number_of
 
 MOST_LISTED = 100_000
+_UNFOLDED = 72
+"""The width in characters from which instants have a line each, and leave room for the reasons."""
 
 
 def incomplete(
@@ -68,7 +70,9 @@ def _page(found: Mapping[str, Any]) -> None:
 def _lines(listed: list[dict[str, Any]], unit: str) -> Table:
     """A line for each window or slot: start, end, state, share of its records, and reasons."""
     lines = table("to", "state", "complete", "why", first=f"{unit} from")
-    lines.columns[1].no_wrap = lines.columns[3].no_wrap = True
+    lines.columns[0].overflow = "fold"
+    for number in (0, 1, 3):
+        lines.columns[number].no_wrap = show.out.width >= _UNFOLDED
     lines.columns[3].justify = "right"
     for one in listed:
         why = "; ".join(cause["sentence"] for cause in one["why"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, count
 from pathlib import Path
 
@@ -22,19 +22,21 @@ from strandline.proposal.times import NONE_MS, Millis
 from strandline.proposal.typed import as_typed
 
 _DATE, _DAY = "arrival_date", "arrival_day"
+SURE_OF_ARRIVAL = 0.99
+"""The share of rows above which a column of days is taken for the day of arrival."""
 _APP = "strandline-init/"
 """The prefix of the transaction id of a landed file; the file's SHA-256 follows."""
 
 
-def partition_of(table: Table) -> str:
+def partition_of(table: Table, roles: Roles) -> str:
     """The partition column of the table that `init` lands: `arrival_date`, the files' or a new one.
 
-    If the files have a column of this name that is no date, it is the first free one of
-    `arrival_day`, `arrival_day_2` and so on.
+    If the files have a column of this name that is not the UTC day of arrival, it is the first free
+    one of `arrival_day`, `arrival_day_2` and so on.
     """
     names = {name.lower() for name in table.schema.names}
-    own = any((one.name, one.type) == (_DATE, pa.date32()) for one in table.schema)
-    if own or _DATE not in names:
+    own = [one.name for one in table.schema if (one.name, one.type) == (_DATE, pa.date32())]
+    if _DATE not in names or shares_of_arrival(table, roles, own).get(_DATE, 0) > SURE_OF_ARRIVAL:
         return _DATE
     others = (f"{_DAY}_{number}" for number in count(2))
     return next(name for name in chain([_DAY], others) if name not in names)
@@ -46,6 +48,23 @@ def arrival_days(roles: Roles, rows: pa.Table) -> pa.Array:
     found_ms = arrival.read(rows.column(arrival.name))
     event_ms = roles.event.read(rows.column(roles.event.name))
     return _days(np.where(found_ms == NONE_MS, event_ms, found_ms))
+
+
+def shares_of_arrival(table: Table, roles: Roles, names: Iterable[str]) -> dict[str, float]:
+    """The share of the rows for which a column of days is the UTC day of arrival, by its name.
+
+    Rows without a day or an arrival do not count.
+    """
+    days, shares = arrival_days(roles, table.sample), {}
+    for name in names:
+        try:
+            values = table.sample.column(name).cast(pa.date32()).to_pylist()
+        except pa.ArrowException:
+            continue
+        pairs = zip(values, days.to_pylist(), strict=True)
+        both = [(a, b) for a, b in pairs if a is not None and b is not None]
+        shares[name] = sum(a == b for a, b in both) / max(1, len(both))
+    return shares
 
 
 def _days(instants_ms: Millis) -> pa.Array:
@@ -70,7 +89,7 @@ def land(table: Table, roles: Roles, uri: str) -> tuple[int, int]:
         InputError: the URI has another table, or a file cannot be read.
         RetryableError: the store failed.
     """
-    day, schema = partition_of(table), table.schema
+    day, schema = partition_of(table, roles), table.schema
     schema = schema if day in schema.names else schema.append(pa.field(day, pa.date32()))
     landed = landed_before = 0
     for path in table.files:
@@ -115,6 +134,12 @@ def _require_ours(found: DeltaTable, schema: pa.Schema, day: str, uri: str) -> N
         InputError: the table is different.
     """
     names = [field.name for field in found.schema().fields]
-    if found.metadata().partition_columns != [day] or set(names) != set(schema.names):
+    partitions = found.metadata().partition_columns
+    if partitions != [day]:
+        by = ", ".join(partitions) or "no column"
+        problem = f"a table partitioned by {by} lies there, and these files are landed by {day}"
+    elif set(names) != set(schema.names):
         problem = f"a table of other columns lies there ({', '.join(names)})"
-        raise InputError(uri, problem, "give another --name, or remove it")
+    else:
+        return
+    raise InputError(uri, problem, "give another --name, or remove it")

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from strandline.model.intervals import DAY_MS, midnight_before, text_of
 from strandline.proposal.columns import columns_of
 from strandline.proposal.guess import Certainty, Guess
-from strandline.proposal.land import arrival_days, partition_of
+from strandline.proposal.land import SURE_OF_ARRIVAL, partition_of, shares_of_arrival
 from strandline.proposal.lateness import by_advice, by_sample, fresh_within, window_size
 from strandline.proposal.roles import Roles, roles_of
 from strandline.proposal.table import Table
@@ -23,8 +22,8 @@ from strandline.proposal.yaml_text import Proposal
 from strandline.visible import number_of
 
 _PART_OF_TIME = re.compile(r"(?i)(^|_)(year|month|week|day|hour|minute|date|dt|ds)$")
-_SURE_OF_ARRIVAL, _LIKELY_OF_ARRIVAL = 0.99, 0.5
-"""The least share of rows whose partition is the day of arrival, for it to be chosen, or named."""
+_LIKELY_OF_ARRIVAL = 0.5
+"""The least share of rows whose partition is the day of arrival, for it to be named."""
 _DAYS_OR_MONTHS = r"^\d{4}-\d{2}(-\d{2})?$"
 
 
@@ -131,12 +130,12 @@ def _arrival_date(table: Table, roles: Roles) -> tuple[str | None, Guess]:
     what = "source.arrival_date"
     if table.files:
         why = "the partition that --land makes, the UTC day of arrival"
-        day = partition_of(table)
+        day = partition_of(table, roles)
         return day, Guess(what, day, Certainty.SURE, why)
-    shares = _shares_of_arrival(table, arrival_days(roles, table.sample))
+    shares = shares_of_arrival(table, roles, table.partitions)
     name = max(shares, key=shares.__getitem__, default="")
     share = shares.get(name, 0)
-    if share > _SURE_OF_ARRIVAL:
+    if share > SURE_OF_ARRIVAL:
         return name, Guess(what, name, Certainty.SURE, "a partition, and the UTC day of arrival")
     why = "no partition is the UTC day of arrival: each run reads the whole table"
     if share > _LIKELY_OF_ARRIVAL:
@@ -145,20 +144,3 @@ def _arrival_date(table: Table, roles: Roles) -> tuple[str | None, Guess]:
             "malformed (arrival_outside_partition)"
         )
     return None, Guess(what, "null", Certainty.LIKELY, why)
-
-
-def _shares_of_arrival(table: Table, days: pa.Array) -> dict[str, float]:
-    """The share of the rows for which a partition of days is the UTC day of arrival, by its name.
-
-    Rows without a partition or an arrival do not count.
-    """
-    shares = {}
-    for name in table.partitions:
-        try:
-            values = table.sample.column(name).cast(pa.date32()).to_pylist()
-        except pa.ArrowException:
-            continue
-        pairs = zip(values, days.to_pylist(), strict=True)
-        both = [(a, b) for a, b in pairs if a is not None and b is not None]
-        shares[name] = sum(a == b for a, b in both) / max(1, len(both))
-    return shares

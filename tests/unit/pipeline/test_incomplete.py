@@ -144,9 +144,16 @@ def test_a_window_lacks_each_late_record_that_lies_in_it_whichever_window_counts
         if many
     }
     assert found["causes"] == {"late": sum(map(bool, lacking)) - 1, "missed_pairs": 1}
+    to_the_last = calendar(*slots, spec=spec, since=date(2013, 1, 1), until=date.max)
+    assert to_the_last["incomplete"] == found["incomplete"]
     shown = Shown.of(spec, lake)
     tables = report_tables(spec, shown.store, shown.state, Days(), None)
     assert tables.completeness.sort_values(["slot_start", "slot_end"])["missed"].tolist() == lacking
+    for slot, many in zip(slots, lacking, strict=True):
+        edges = [instant_of(slot[edge]) for edge in ("slot_start", "slot_end")]
+        listed = a_slots_page(spec, lake, *edges)["quarantine"]
+        in_quarantine = listed.get("late", {"total": 0})["total"]
+        assert in_quarantine == many - slot["missed_pairs"]
 
 
 @settings(max_examples=30)

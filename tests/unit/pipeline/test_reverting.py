@@ -90,16 +90,26 @@ def test_a_run_that_has_reopened_what_was_closed_is_refused():
         revertible([*closed, *reopened], "reopening")
 
 
-def test_a_run_that_has_not_published_is_cancelled_not_reverted():
-    with pytest.raises(InputError, match=r"has not published.*strandline runs cancel meter first"):
-        revertible(NIGHTS[:1], "first")
+CANCEL = r"has not published .*strandline runs cancel meter first"
+DROP = r"has begun to publish; the next one finishes .*strandline runs drop meter first --reason"
+NEITHER = r"has not published .*strandline runs list meter shows"
+UNPUBLISHED = {
+    CANCEL: ["started", "observed", "audited", "prepared", "dropping"],
+    DROP: ["publishing", "publishing failed", "rejected publishing", "prepared publishing"],
+    NEITHER: ["failed", "rejected", "dropped", "repeated", "already_processed"],
+}
 
 
-@pytest.mark.parametrize("step", ["dropped", "repeated", "already_processed"])
-def test_one_that_has_ended_without_is_neither(step):
-    ended = replace(NIGHTS[0], step=step)
-    with pytest.raises(InputError, match=r"has not published.*strandline runs list meter shows"):
-        revertible([ended], "first")
+@pytest.mark.parametrize(
+    ("steps", "said"), [(steps, said) for said, of_it in UNPUBLISHED.items() for steps in of_it]
+)
+def test_for_a_run_that_has_not_published_it_proposes_what_works_in_its_state(steps, said):
+    run = [
+        replace(NIGHTS[0], step=step, position=number)
+        for number, step in enumerate(["started", *steps.split()], 1)
+    ]
+    with pytest.raises(InputError, match=said):
+        revertible(run, "first")
 
 
 def test_a_run_that_is_not_there_is_not_reverted():

@@ -117,10 +117,11 @@ def test_a_single_day_is_not_said_to_be_from_itself_to_itself():
     assert days.shown({"since": "2013-01-01", "until": None}).startswith("from 2013-01-01 to the ")
 
 
-def test_a_run_of_several_attempts_is_one_line_and_upkeep_none():
+def test_a_run_of_several_attempts_is_one_line_and_upkeep_and_kinds_of_later_versions_none():
     twice = [replace(step, attempt=2) for step in steps_of("r-1", "started", "published")]
-    upkeep = [step for kind in UPKEEP for step in steps_of(kind, "maintained", kind=kind)]
-    found = runs_for_report(a_state(*steps_of("r-1", "started"), *twice, *upkeep))
+    kinds = (*UPKEEP, "annotate")
+    others = [step for kind in kinds for step in steps_of(kind, "maintained", kind=kind)]
+    found = runs_for_report(a_state(*steps_of("r-1", "started"), *twice, *others))
     assert [(one["run_id"], one["status"]) for one in found] == [("r-1", "published")]
 
 

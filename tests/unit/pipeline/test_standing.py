@@ -348,7 +348,9 @@ def test_failed_runs_of_all_windows_by_hand_and_by_schedule_do_not_hide_each_oth
     assert found(night, of_a_range) == [("critical", "n")]
 
 
-def test_a_refused_option_and_a_failed_revert_of_a_reverted_run_leave_nothing_undone(tmp_path):
+def test_an_option_refused_by_hand_and_a_failed_revert_of_a_reverted_run_leave_nothing_undone(
+    tmp_path,
+):
     left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": [], "upstream": None}
     store = Lake.at(str(tmp_path)).pipeline("meter")
 
@@ -359,7 +361,13 @@ def test_a_refused_option_and_a_failed_revert_of_a_reverted_run_leave_nothing_un
 
     night = Entry("n", 1, "failed", "advance", message="meter: max_bytes: the range reads 9 bytes")
     assert found(night) == ["n"]
-    assert found(replace(night, message="--max-bytes: the range reads 9 bytes")) == []
+    assert found(replace(night, message="--max-bytes: the range reads 9 bytes")) == ["n"]
+    for option in ("--max-bytes", "--recreate"):
+        refused = replace(night, recreated=True, message=f"{option}: something is wrong")
+        assert found(refused) == []
+        assert found(replace(refused, kind="backfill", recreated=False)) == []
+    missing = "--start/--end: rows of 2013-01-02 are missing"
+    assert found(replace(night, kind="backfill", message=missing)) == ["n"]
     within = TimeRange(0, 2)
     run = Entry("b", 1, "published", "backfill", within)
     revert = Entry("v", 1, "publishing", "revert", within, reverts="b")

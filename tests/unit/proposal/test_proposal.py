@@ -303,10 +303,23 @@ def test_an_average_of_decimals_is_one_that_each_engine_computes(here):
     assert aggregates["avg_v"] == "avg(CAST(`v` AS DOUBLE))"
 
 
-@pytest.mark.parametrize("name", ["arrival_date", "Arrival_Date"])
-def test_a_column_of_the_partitions_name_that_is_no_date_is_not_the_partition(here, name):
+IN_40_DAYS = [(at + dt.timedelta(40)).date() for at in HAPPENED]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("arrival_date", HAPPENED),
+        ("Arrival_Date", HAPPENED),
+        ("arrival_date", IN_40_DAYS),
+        ("arrival_date", [str(day) + "!" for day in IN_40_DAYS]),
+    ],
+)
+def test_a_column_of_the_partitions_name_that_is_not_the_day_of_arrival_is_not_the_partition(
+    here, name, values
+):
     day = ["x"] * len(HAPPENED)
-    pq.write_table(pa.table({"seen": HAPPENED, name: HAPPENED, "arrival_day": day}), "x.parquet")
+    pq.write_table(pa.table({"seen": HAPPENED, name: values, "arrival_day": day}), "x.parquet")
     found = init("--from", "x.parquet", "--name", "x", "--land")
     assert guessed(found, "source.arrival_date")["value"] == "arrival_day_2"
     landed = DeltaTable("lake/landing/x")
@@ -315,6 +328,15 @@ def test_a_column_of_the_partitions_name_that_is_no_date_is_not_the_partition(he
     assert {*days} == {at.date() for at in HAPPENED}
     init("--from", "x.parquet", "--name", "x", "--land", "--force")
     assert DeltaTable("lake/landing/x").version() == landed.version()
+
+
+def test_files_of_a_table_with_another_partition_are_refused_with_both(here):
+    rows = pa.table({"seen": HAPPENED, "arrival_date": [str(at) for at in HAPPENED]})
+    pq.write_table(rows, "x.parquet")
+    write_deltalake("lake/landing/x", rows.slice(0, 9), partition_by=["arrival_date"])
+    both = "partitioned by arrival_date lies there, and these files are landed by arrival_day;"
+    with pytest.raises(InputError, match=both):
+        init("--from", "x.parquet", "--name", "x", "--land")
 
 
 @pytest.mark.parametrize(

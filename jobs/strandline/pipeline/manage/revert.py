@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
 from strandline.lake.landing.open_landing import open_landing
-from strandline.lake.ledger.ledger import UPKEEP, Entry
+from strandline.lake.ledger.ledger import FINAL, UPKEEP, Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import Compared, stage_diff
 from strandline.lake.sessions.exceptions import FAILURES, cause_of
@@ -25,7 +25,7 @@ from strandline.lake.store.writable import require_writable
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.diff.diff import Change
 from strandline.pipeline.diff.preview import preview_of
-from strandline.pipeline.publish.abandon import rebuild_by_hand
+from strandline.pipeline.publish.abandon import rebuild_by_hand, require_not_begun
 from strandline.pipeline.publish.publish import finish_dead_publish, publish
 from strandline.pipeline.publish.publish_prepared import outcome_of
 from strandline.pipeline.request.begin import begin_run
@@ -116,7 +116,8 @@ def require_revertible(store: Store, state: PipelineState, run_id: str) -> Rever
     if done is None and steps[-1].kind in UPKEEP:
         raise InputError(place, f"is a run of {steps[-1].kind}", "nothing takes it back")
     if done is None or begun is None:
-        ended = steps[-1].step in {"dropped", "repeated", "already_processed"}
+        require_not_begun(pipeline, state, run_id)
+        ended = steps[-1].step in FINAL
         way_out = f"list {pipeline} shows which have" if ended else f"cancel {pipeline} {run_id}"
         raise InputError(place, "has not published anything", f"strandline runs {way_out}")
     _require_last_of_its_range(pipeline, state, done)
@@ -241,8 +242,7 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
         diff={change.target.name: change.counts for change in changes},
         publish={**(first.publish or {}), "parts": parts, "of_windows": of_windows(targets)},
     )
-    within = first.range or EVERYTHING
-    preview = preview_of(ctx, changes, within, None, MOST_SHOWN)
+    preview = preview_of(ctx, changes, first.range or EVERYTHING, None, MOST_SHOWN)
     if ctx.dry_run:
         entry = replace(entry, step="previewed")
     else:

@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
 from strandline.model.intervals import text_of
@@ -99,7 +100,7 @@ def cancel_run(
     # under the lock nobody publishes: a run that is stopped has not begun to
     with storage_errors(ledger.store.root), ledger.store.lock():
         steps = _require_unpublished(spec, ledger, run_id)
-        _require_not_begun(spec, ledger, run_id)
+        require_not_begun(spec.pipeline, ledger.state(), run_id)
         was, driver, process = state_of(steps), steps[-1].driver, None
         if was in {"running", "dropped"}:
             process = _process_of(steps)
@@ -218,17 +219,17 @@ def _require_unpublished(spec: PipelineSpec, ledger: Ledger, run_id: str) -> Seq
     return steps
 
 
-def _require_not_begun(spec: PipelineSpec, ledger: Ledger, run_id: str) -> None:
+def require_not_begun(pipeline: str, state: PipelineState, run_id: str) -> None:
     """Refuse a run that has begun to publish.
 
     Raises:
         InputError: it has begun to publish.
     """
-    unfinished = ledger.state().unfinished
+    unfinished = state.unfinished
     if unfinished is None or unfinished.run_id != run_id:
         return
-    place = f"{spec.pipeline} run {run_id}"
-    drop = f"strandline runs drop {spec.pipeline} {run_id} --reason TEXT"
+    place = f"{pipeline} run {run_id}"
+    drop = f"strandline runs drop {pipeline} {run_id} --reason TEXT"
     if unfinished.drop is not None:
         raise InputError(
             place, "is being dropped", f"{unfinished.end_in_words}, as {drop} does at once"

@@ -99,7 +99,7 @@ def _one_slot(shown: Shown, asked: Asked) -> dict[str, Any]:
         "watermark": None if watermark is None else str(watermark),
         "held_by": None if watermark is None else watermark.held_by,
         "results": _rows(results_of(shown, slot)),
-        "quarantine": _by_reason(refused_at(slot, shown.store)),
+        "quarantine": _by_reason(refused_at(shown, slot)),
         "runs": [
             {
                 "run_id": step.run_id,

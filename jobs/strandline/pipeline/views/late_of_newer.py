@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.engine.position.grid import Grid
 from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import in_arrow
-from strandline.model.intervals import DAY_MS, TimeRange, merged
+from strandline.model.intervals import DAY_MS, TimeRange, day_of, merged
 from strandline.quality.completeness import in_ms
 from strandline.tables import QUARANTINE
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_RANGES = 100
 """The largest number of ranges in a condition on rows."""
+_MS = pa.timestamp("ms", tz="UTC")
 _Longs = npt.NDArray[Any]
 
 
@@ -54,10 +56,8 @@ class LateOfNewer:
         grid = Grid.of(spec)
         if not spec.window.overlapping:
             return None
-        reach = timedelta(days=grid.size_ms // DAY_MS + 1)
-        until = None if days.until is None else days.until + reach
         wanted = (ds.field("reason") == "late") & (ds.field("missed_windows") > 1)
-        asked = (QUARANTINE.name, ["slot_start", "missed_windows"], Days(days.since, until), wanted)
+        asked = (QUARANTINE.name, ["slot_start", "missed_windows"], _reached(days, grid), wanted)
         rows = read_days(store, *asked)
         if rows is None or not len(rows):
             return None
@@ -89,3 +89,26 @@ class LateOfNewer:
             or_,
             ((edge >= in_arrow(r.start_ms)) & (edge < in_arrow(r.end_ms)) for r in ranges),
         )
+
+
+def refused_by(spec: PipelineSpec, start_ms: int, end_ms: int) -> tuple[Days, ds.Expression]:
+    """The quarantine rows that a slot has refused: their days, and a condition on them."""
+    day, newest = day_of(start_ms), ds.field("slot_start")
+    days, at_start = Days(day, day), newest == in_arrow(start_ms)
+    if not spec.window.overlapping:
+        return days, at_start
+    grid = Grid.of(spec)
+    # a record in no window has missed none, and counts in the slot before it
+    missed_ms = pc.coalesce(ds.field("missed_windows"), 1) * grid.step_ms
+    if grid.cumulative:
+        return days, at_start & (missed_ms > start_ms + grid.size_ms - end_ms)
+    refused = newest.cast(_MS).cast(pa.int64()) - missed_ms < start_ms
+    return _reached(days, grid), (newest >= in_arrow(start_ms)) & refused
+
+
+def _reached(days: Days, grid: Grid) -> Days:
+    """The days of the newest windows of records in windows that start on some days."""
+    if days.until is None:
+        return days
+    reach = min(timedelta(grid.size_ms // DAY_MS + 1), date.max - days.until)
+    return Days(days.since, days.until + reach)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
+from strandline.lake.ledger.ledger import OF_RUNS, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import text_of, text_or_none
@@ -39,8 +39,8 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
 
 
 def runs_for_report(state: PipelineState) -> list[dict[str, Any]]:
-    """A line for each run but upkeep, newest first; the runs that the report lists in full."""
-    runs = [steps for steps in _newest_first(state) if steps[-1].kind not in UPKEEP]
+    """A line for each run of windows, newest first; the runs that the report lists in full."""
+    runs = [steps for steps in _newest_first(state) if steps[-1].kind in OF_RUNS]
     lines = [run_line(steps, _revert_of(state, steps)) for steps in runs]
     listed = {line["run_id"] for line in listed_runs(lines)}
     # the audits of thousands of runs are long

@@ -18,6 +18,7 @@ from strandline.lake.store.reads import columns_of, in_arrow, started_in
 from strandline.lake.store.store import Store
 from strandline.model.intervals import TimeRange, day_of, text_of
 from strandline.pipeline.views.incomplete import Shown
+from strandline.pipeline.views.late_of_newer import refused_by
 from strandline.pipeline.views.slots import Slot, slots_of
 from strandline.tables import QUARANTINE
 
@@ -66,28 +67,27 @@ def slot_at(shown: Shown, start_ms: int, end_ms: int) -> Slot:
     raise NoSlotError(start_ms, end_ms)
 
 
-def refused_at(slot: Slot, store: Store) -> dict[str, Rows]:
+def refused_at(shown: Shown, slot: Slot) -> dict[str, Rows]:
     """The quarantine rows of a slot: see `quarantine_of`."""
-    of_slot = ds.field("slot_start") == in_arrow(slot.start_ms)
-    return quarantine_of(store, day_of(slot.start_ms), of_slot)
+    return quarantine_of(shown.store, *refused_by(shown.spec, slot.start_ms, slot.end_ms))
 
 
-def quarantine_of(store: Store, day: date, wanted: ds.Expression) -> dict[str, Rows]:
+def quarantine_of(store: Store, days: Days, wanted: ds.Expression) -> dict[str, Rows]:
     """The number of quarantine rows by reason, the most frequent first, and samples of them.
 
     Args:
         store: the pipeline's tables.
-        day: the day of the slots of late rows, and of the arrivals of malformed ones.
+        days: the days of the slots of late rows, and of the arrivals of malformed ones.
         wanted: a further condition.
     """
     table = store.table(QUARANTINE.name)
     if table is None:
         return {}
     names = _of_source(columns_of(table))
-    dataset, of_day = days_of(table, QUARANTINE.name, Days(day, day))
+    dataset, of_days = days_of(table, QUARANTINE.name, days)
     counts, samples = Counter[str](), dict[str, list[tuple[Any, ...]]]()
     few = {"batch_size": _BATCH_ROWS, "batch_readahead": 2}
-    for batch in dataset.to_batches(columns=["reason", *names], filter=of_day & wanted, **few):
+    for batch in dataset.to_batches(columns=["reason", *names], filter=of_days & wanted, **few):
         _count(batch, names, counts, samples)
     return {
         reason: Rows(tuple(names), tuple(samples[reason]), count)
@@ -98,7 +98,7 @@ def quarantine_of(store: Store, day: date, wanted: ds.Expression) -> dict[str, R
 def malformed_and_late(store: Store, day: date) -> dict[str, Rows]:
     """The quarantine rows of a day: late rows by their slots, malformed ones by arrival."""
     has_day = ds.field(PARTITIONS[QUARANTINE.name]).is_valid()
-    return quarantine_of(store, day, has_day)
+    return quarantine_of(store, Days(day, day), has_day)
 
 
 def _count(

@@ -58,6 +58,8 @@ def _made(spec: PipelineSpec, number: int, declared: ExpectationSpec) -> Expecta
         )
         allowed = ", ".join(_arguments_of(kind))
         raise InputError(place, f"wrong arguments ({problems})", f"it takes {allowed}") from None
+    except OverflowError as error:
+        raise InputError(place, f"wrong arguments ({error})", "give smaller numbers") from None
 
 
 def _check_table(kind: type[Expectation], place: str, declared: ExpectationSpec) -> None:
