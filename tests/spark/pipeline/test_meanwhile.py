@@ -19,8 +19,6 @@ from strandline.pipeline.request.request import Request
 from strandline.pipeline.run import run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from strandline.pipeline.request.context import Context
 
 pytestmark = pytest.mark.spark
@@ -29,13 +27,14 @@ SPEC = a_spec(source__channel=..., source__channels=...)
 TO_3 = Request("advance", to_ms=instant("3"))
 
 
-def a_line(spark, folder: Path) -> Line:
+@pytest.fixture(scope="module")
+def first_night(spark, tmp_path_factory):
     """A first night is published; on the second day malformed rows of two persons have landed."""
-    line = Line(spark, folder, SPEC)
+    line = Line(spark, tmp_path_factory.mktemp("first"), SPEC)
     good = [a_record(f"{day} 10:00", f"{day} 09:00") for day in (1, 2)]
     wrong = {"happened_at": None}
     of_zoe = [a_record(f"2 1{hour}:00", "2 09:00", device="zoe", **wrong) for hour in (1, 2)]
-    land(folder, [*good, *of_zoe, a_record("2 13:00", "2 09:00", device="bob", **wrong)])
+    land(line.folder, [*good, *of_zoe, a_record("2 13:00", "2 09:00", device="bob", **wrong)])
     line.advance("2")
     return line
 
@@ -45,9 +44,9 @@ def devices(line: Line) -> set[str]:
 
 
 def test_a_rebuild_reads_tables_as_they_were_before_its_run_brought_anything_into_them(
-    spark, tmp_path, monkeypatch
+    first_night, tmp_path, monkeypatch
 ):
-    line = a_line(spark, tmp_path)
+    line = first_night.copy(tmp_path)
 
     def later(ctx: Context, *of_run: Any) -> Staged:
         """Rebuilds once the malformed rows are in quarantine."""
@@ -63,19 +62,19 @@ def test_a_rebuild_reads_tables_as_they_were_before_its_run_brought_anything_int
     assert devices(line) == {"zoe", "bob"}
 
 
-def test_rows_that_are_erased_while_the_engine_starts_do_not_come_back(spark, tmp_path):
-    line = a_line(spark, tmp_path)
+def test_rows_that_are_erased_while_the_engine_starts_do_not_come_back(first_night, tmp_path):
+    line = first_night.copy(tmp_path)
     opened = OpenedLog.newest(line.lake, line.spec)
     DeltaTable(str(tmp_path / "landing/meter")).delete("device = 'zoe'")
     erase(line.spec, line.lake, "device = 'zoe'", reason="asked for")
     with line._audit():
-        run(line.spec, line.lake, TO_3, spark, opened=opened)
+        run(line.spec, line.lake, TO_3, line.spark, opened=opened)
     assert devices(line) == {"bob"}
 
 
-def test_rows_that_are_erased_while_a_run_observes_are_not_written(spark, tmp_path):
+def test_rows_that_are_erased_while_a_run_observes_are_not_written(first_night, tmp_path):
     """It ends with 4 and keeps nothing of what it has staged; the next try reads what is left."""
-    line = a_line(spark, tmp_path)
+    line = first_night.copy(tmp_path)
     before = line.versions()
 
     def erasing(step: str) -> None:
@@ -92,12 +91,14 @@ def test_rows_that_are_erased_while_a_run_observes_are_not_written(spark, tmp_pa
     assert devices(line) == {"bob"}
 
 
-def test_rows_that_another_driver_publishes_while_the_engine_starts_are_not_lost(spark, tmp_path):
-    line = a_line(spark, tmp_path)
+def test_rows_that_another_driver_publishes_while_the_engine_starts_are_not_lost(
+    first_night, tmp_path
+):
+    line = first_night.copy(tmp_path)
     opened = OpenedLog.newest(line.lake, line.spec)
     land(tmp_path, [a_record("1 11:00", "1 09:30", amount=5)], mode="append")
     line.advance("2")
     with line._audit():
-        outcome = run(line.spec, line.lake, TO_3, spark, opened=opened)
+        outcome = run(line.spec, line.lake, TO_3, line.spark, opened=opened)
     assert (outcome.lost, outcome.frontier_ms) == ([], instant("3"))
     assert sorted(row["total"] for row in line.rows("windows")) == [1, 5]

@@ -28,7 +28,6 @@ def hours(spark, tmp_path_factory):
     """Three days are published by the hour and the device; copy it to change it."""
     line = Line(spark, tmp_path_factory.mktemp("hours"), HOURS)
     land(line.folder, of_days(DAYS, 1, 2, 3))
-    line.advance("3")
     line.advance("4")
     return line
 

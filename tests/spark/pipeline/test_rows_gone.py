@@ -74,18 +74,17 @@ def test_a_scheduled_run_leaves_the_windows_of_rows_that_have_gone_and_names_the
 
 @pytest.mark.parametrize("days", [(3,), (1, 2, 3)], ids=["the last", "all"])
 def test_rows_gone_that_open_windows_need_leave_these_as_they_are_until_they_land_again(
-    until4, tmp_path, days
+    until4, untouched, tmp_path, days
 ):
-    line, whole = until4.copy(tmp_path / "line"), until4.copy(tmp_path / "whole")
+    line = until4.copy(tmp_path)
     take_away(line, *days)
     before = line.rows("windows")
     outcome = line.advance("5")
-    whole.advance("5")
     assert outcome.lost == [f"2024-03-{day:02d}" for day in days]
     assert outcome.frontier_ms == instant("4")  # what is left out is still to come
     start = outcome.range.start_ms
     for row in line.rows("windows"):
-        expected = before if ms(row["window_start"]) < start else whole.rows("windows")
+        expected = before if ms(row["window_start"]) < start else untouched["windows"]
         assert row in expected
     assert_books_balance(line)
 

@@ -46,7 +46,7 @@ def test_sliding_windows_day_by_day_are_what_flink_would_have_said(day_by_day):
 def test_in_one_go_they_are_those_day_by_day_and_a_rerun_of_a_range_writes_nothing(
     day_by_day, tmp_path
 ):
-    line = Line(day_by_day.spark, tmp_path, SPEC, audited=True)
+    line = Line(day_by_day.spark, tmp_path, SPEC)
     land(tmp_path, WEEK)
     with few_at_once(250):
         line.backfill("1", "8", as_of="6")

@@ -75,7 +75,6 @@ def test_an_unusual_day_stands_until_the_rest_of_it_has_landed(spark, tmp_path):
     last = every(60, "29 00:01", "29 10:00")
     land(tmp_path, [*weeks, *last[:3]])
     line = Line(spark, tmp_path, a_spec(**ONE, quality__fresh_within=None), audited=True)
-    line.advance("29")
     line.advance("30")
     assert line.advance("31").findings == []
     assert shown(line)["volume"].startswith("2024-03-29: 3 records, usually 10 (7 to 13)")
@@ -122,7 +121,6 @@ def test_what_stays_as_it_is_is_acknowledged_and_what_is_found_later_stands_agai
     ]
     land(tmp_path, kept)
     line = Line(spark, tmp_path, a_spec(**GAPS_ALONE), audited=True)
-    line.advance("3")
     line.advance("4")
     before = line.versions()
     shown_only = acknowledge(line.spec, line.lake, [], reason="sensor was off", dry_run=True)
