@@ -26,7 +26,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.days import Days
 from strandline.lake.timeline.rows import SCHEMA as TIMELINE
-from strandline.model.intervals import DAY_MS, instant_of, midnight_of, text_of
+from strandline.model.intervals import DAY_MS, datetime_of, instant_of, midnight_of, text_of
 from strandline.pipeline.views.answers import _value, answer
 from strandline.pipeline.views.calendar import DAYS, calendar_page
 from strandline.pipeline.views.incomplete import Shown, incomplete_in
@@ -313,8 +313,10 @@ def test_a_slot_shows_its_windows_its_quarantine_and_its_runs(lake):
     assert older["runs"] == []
 
 
-def test_the_last_channel_to_pass_a_window_is_named_first(lake):
-    spec = a_meter({"tumbling": "12h"}, channel="source", channels=["a", "b"])
+@pytest.mark.parametrize(("channels", "named"), [(["a", "b"], "ab"), ("discovered", "ba")])
+def test_the_last_channel_to_pass_a_window_before_it_fired_is_named_first(lake, channels, named):
+    """One that joined a day after was said to have held it back."""
+    spec = a_meter({"tumbling": "12h"}, channel="source", channels=channels)
     store, day = lake.pipeline("meter"), date(2013, 1, 1)
     end_ms = midnight_of(day) + DAY_MS // 2
     state = {"timeline_fingerprint": spec.timeline_fingerprint, "arrival_date": day}
@@ -328,11 +330,15 @@ def test_the_last_channel_to_pass_a_window_is_named_first(lake):
     write_deltalake(store.uri("timeline"), pa.Table.from_pylist(rows, TIMELINE), mode="overwrite")
     started = Entry("r-2", 1, "observed", "advance", clock_start_ms=midnight_of(day))
     Ledger(store).append(started, datetime.now(UTC))
+    fired_at = (50 if named == "ab" else 45) * 60_000 + 200
+    slot = a_slot(0, fired_at=datetime_of(end_ms + fired_at))
+    write_calendar(store, [slot])
     page = a_slots_page(spec, lake, end_ms - DAY_MS // 2, end_ms)
     channels = page["channels"]
-    assert (page["channels_in_all"], [one["channel"] for one in channels]) == (2, ["a", "b"])
+    assert (page["channels_in_all"], [one["channel"] for one in channels]) == (2, [*named])
     # a tick of 200 ms shows what a record has offered
-    assert [one["fired_ms"] - end_ms for one in channels] == [50 * 60_000 + 200, 40 * 60_000 + 200]
+    passed_ms = {one["channel"]: one["fired_ms"] - end_ms for one in channels}
+    assert passed_ms == {"a": 50 * 60_000 + 200, "b": 40 * 60_000 + 200}
 
 
 @pytest.fixture
