@@ -322,6 +322,18 @@ def test_what_waits_for_a_tick_is_no_watermark_before_it():
     assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS).watermark_ms == DAY + HOUR_MS
 
 
+def test_what_waits_for_a_tick_waits_for_one_of_its_own_source():
+    """Where the other source has none, it once waited for ever."""
+    ticking = {"strategy": "ascending", "emit": {"every": "7h"}}
+    pipeline = a_join(
+        JOIN, left={"channels": "discovered"}, right={"channels": ["a"], "watermark": ticking}
+    )
+    rows = days(("left/a", 5, DAY + HOUR_MS, None), ("right/a", 5, None, DAY))
+    known = ChannelWatermarks(rows, None)
+    assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms is None
+    assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS).watermark_ms == DAY
+
+
 def test_without_ticks_there_is_no_watermark_whatever_waits_for_one():
     never = {"strategy": "ascending", "emit": {"every": "0ms"}}
     rows, pipeline = days(("", 5, None, DAY)), a_meter({"tumbling": "1h"}, never)
