@@ -73,12 +73,16 @@ TWISTS = {
 def over_midnight(stream: Stream) -> Stream:
     """The stream, moved so that a midnight comes as half of its records have arrived."""
     middle_ms = stream.records[len(stream.records) // 2].arrival_ms
-    by_ms = midnight_of(day_of(middle_ms)) + DAY_MS - middle_ms
-    moved = tuple(
+    return moved(stream, midnight_of(day_of(middle_ms)) + DAY_MS - middle_ms)
+
+
+def moved(stream: Stream, by_ms: int) -> Stream:
+    """The stream, all of it later."""
+    records = tuple(
         replace(r, arrival_ms=r.arrival_ms + by_ms, ts_ms=r.ts_ms + by_ms) for r in stream.records
     )
     start_ms, horizon_ms = stream.start_ms + by_ms, stream.horizon_ms + by_ms
-    return replace(stream, records=moved, start_ms=start_ms, horizon_ms=horizon_ms)
+    return replace(stream, records=records, start_ms=start_ms, horizon_ms=horizon_ms)
 
 
 def malformed(stream: Stream) -> dict[str, dict[str, Any]]:

@@ -120,10 +120,11 @@ def test_a_watermark_that_waits_for_a_tick_counts_once_the_tick_has_come():
     """A tick at midnight comes before the records of the new day, and after the data cut-off."""
     days = [date(2024, 3, 1), date(2024, 3, 2)]
     channels = pd.DataFrame({"arrival_date": days, "settled_ms": [5, 7], "pending_ms": [6, 8]})
+    channels["channel"] = "a"
 
     def pending_on(last: date) -> list[int | None]:
         over_ms = midnight_of(last) + DAY_MS
-        found = emitted_before(over_ms, channels, [Ticks(0, HOUR_MS)])["pending_ms"]
+        found = emitted_before(over_ms, channels, {"": Ticks(0, HOUR_MS)})["pending_ms"]
         return [None if pd.isna(value) else value for value in found]
 
     assert pending_on(date(2024, 3, 2)) == [6, None]

@@ -7,9 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from calendars import a_slot, write_calendar
 from deltalake import write_deltalake
+from hard_streams import moved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joined import COGROUP, JOIN, PAIRED
@@ -26,7 +28,8 @@ from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.days import Days
 from strandline.lake.timeline.rows import SCHEMA as TIMELINE
-from strandline.model.intervals import DAY_MS, instant_of, midnight_of, text_of
+from strandline.model.intervals import DAY_MS, datetime_of, day_of, instant_of, midnight_of, text_of
+from strandline.pipeline.views import late_of_newer
 from strandline.pipeline.views.answers import _value, answer
 from strandline.pipeline.views.calendar import DAYS, calendar_page
 from strandline.pipeline.views.incomplete import Shown, incomplete_in
@@ -55,6 +58,16 @@ def calendar(lake):
 
 def a_slots_page(spec, lake, start_ms, end_ms):
     return answer("slot", spec, lake, {"start_ms": start_ms, "end_ms": end_ms}, 0)
+
+
+QUARANTINED = pa.schema(
+    [
+        ("reason", pa.string()),
+        ("slot_start", pa.timestamp("us", tz="UTC")),
+        ("missed_windows", pa.int64()),
+        ("quarantine_date", pa.date32()),
+    ]
+)
 
 
 def why(found):
@@ -156,20 +169,59 @@ def test_a_window_lacks_each_late_record_that_lies_in_it_whichever_window_counts
         assert in_quarantine == many - slot["missed_pairs"]
 
 
+def overlap(stream):
+    """Whether windows overlap: there may be gaps between them."""
+    grid = Grid.of(stream.spec)
+    return grid.size_ms > grid.step_ms
+
+
+def with_windows_of_two_days(stream):
+    """The same, moved so that the newest window of a late record is the first of a day."""
+    late = (row for row in Tables(stream.spec, stream.replay()).quarantine() if row.missed_windows)
+    first = max(late, key=lambda row: row.missed_windows, default=None)
+    step_ms = Grid.of(stream.spec).step_ms
+    return stream if first is None else moved(stream, (step_ms - 1 - first.record.ts_ms) % DAY_MS)
+
+
 @settings(max_examples=30)
-@given(streams(window=st.one_of(sliding_windows(), cumulative_windows())))
+@given(
+    streams(
+        window=st.one_of(sliding_windows(), cumulative_windows()),
+        watermark=st.just({"strategy": "ascending", "emit": "per_record"}),
+        length=st.just(24),
+        channels=st.none(),
+        lateness_ms=st.sampled_from([0, 5]),
+    )
+    .filter(overlap)
+    .map(with_windows_of_two_days)
+)
 def test_the_records_that_lie_in_a_window_are_those_that_it_accepted_and_those_that_it_lacks(
     stream,
 ):
-    grid, tables = Grid.of(stream.spec), Tables(stream.spec, stream.replay())
-    late = [row for row in tables.quarantine() if (row.missed_windows or 0) > 1]
-    newest = np.array([row.slot_start_ms for row in late], dtype="int64")
-    newest += grid.size_ms if grid.cumulative else 0
-    older = np.array([row.missed_windows - 1 for row in late], dtype="int64") * grid.step_ms
-    found = LateOfNewer(grid, newest - older, newest, np.ones(len(late), dtype="int64"))
+    """On whichever day the windows are asked for."""
+    tables = Tables(stream.spec, stream.replay())
+    rows = [
+        {
+            "reason": row.reason,
+            "slot_start": datetime_of(row.slot_start_ms),
+            "missed_windows": row.missed_windows,
+            "quarantine_date": day_of(row.slot_start_ms),
+        }
+        for row in tables.quarantine()
+    ]
+    quarantine = ds.dataset(pa.Table.from_pylist(rows, QUARANTINED))
+
+    def read(_, name, columns, days, wanted):
+        return quarantine.to_table(columns=columns, filter=days.rows_of(name) & wanted)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(late_of_newer, "read_days", read)
+        days = {day_of(row.window.start_ms) for row in tables.completeness()}
+        found = {day: LateOfNewer.of(stream.spec, None, Days(day, day)) for day in days}
     for row in tables.completeness():
-        window = row.window
-        (beside,) = found.counts(np.array([window.start_ms]), np.array([window.end_ms]))
+        window, of_day = row.window, found[day_of(row.window.start_ms)]
+        edges = np.array([window.start_ms]), np.array([window.end_ms])
+        beside = 0 if of_day is None else int(of_day.counts(*edges)[0])
         lying_in_it = [
             record
             for record in stream.records
@@ -320,8 +372,10 @@ def test_a_slot_shows_its_windows_its_quarantine_and_its_runs(lake):
     assert older["runs"] == []
 
 
-def test_the_last_channel_to_pass_a_window_is_named_first(lake):
-    spec = a_meter({"tumbling": "12h"}, channel="source", channels=["a", "b"])
+@pytest.mark.parametrize(("channels", "named"), [(["a", "b"], "ab"), ("discovered", "ba")])
+def test_the_last_channel_to_pass_a_window_before_it_fired_is_named_first(lake, channels, named):
+    """One that joined a day after was said to have held it back."""
+    spec = a_meter({"tumbling": "12h"}, channel="source", channels=channels)
     store, day = lake.pipeline("meter"), date(2013, 1, 1)
     end_ms = midnight_of(day) + DAY_MS // 2
     state = {"timeline_fingerprint": spec.timeline_fingerprint, "arrival_date": day}
@@ -335,11 +389,15 @@ def test_the_last_channel_to_pass_a_window_is_named_first(lake):
     write_deltalake(store.uri("timeline"), pa.Table.from_pylist(rows, TIMELINE), mode="overwrite")
     started = Entry("r-2", 1, "observed", "advance", clock_start_ms=midnight_of(day))
     Ledger(store).append(started, datetime.now(UTC))
+    fired_at = (50 if named == "ab" else 45) * 60_000 + 200
+    slot = a_slot(0, fired_at=datetime_of(end_ms + fired_at))
+    write_calendar(store, [slot])
     page = a_slots_page(spec, lake, end_ms - DAY_MS // 2, end_ms)
     channels = page["channels"]
-    assert (page["channels_in_all"], [one["channel"] for one in channels]) == (2, ["a", "b"])
+    assert (page["channels_in_all"], [one["channel"] for one in channels]) == (2, [*named])
     # a tick of 200 ms shows what a record has offered
-    assert [one["fired_ms"] - end_ms for one in channels] == [50 * 60_000 + 200, 40 * 60_000 + 200]
+    passed_ms = {one["channel"]: one["fired_ms"] - end_ms for one in channels}
+    assert passed_ms == {"a": 50 * 60_000 + 200, "b": 40 * 60_000 + 200}
 
 
 @pytest.fixture

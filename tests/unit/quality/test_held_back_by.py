@@ -7,17 +7,26 @@ from datetime import date
 
 import pandas as pd
 import pytest
+from cells import history_by_record
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from joined import COGROUP, JOIN
 from meter import a_meter
+from spec_strategies import generators_of, watermarks_of
+from strategies import Stream, streams
+from two_inputs import two_inputs
 
 from strandline.engine.idleness.state import Channel, SourceState
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.views.channels import ChannelWatermarks
 from strandline.pipeline.views.watermark import watermark_by
 from strandline.quality.report.held_back_by import HeldBack, held_back_by, silent_channels
-from strandline.spec import find_spec, parse_spec
+from strandline.spec import PipelineSpec, find_spec, parse_spec
+from strandline.spec.joined import CogroupSpec, JoinedSpec
+from strandline.spec.runnable import not_yet
 
 HOUR_MS = 3_600_000
 DAY = midnight_of(date(2013, 1, 5))
@@ -80,16 +89,106 @@ def test_a_discovered_channel_that_joins_behind_holds_the_watermark_where_it_is(
     found = held_back_by(days(*before, *joining), spec(channels="discovered"))
     assert str(found) == (
         "at least at 2013-01-04T18:00:00Z; held by channel b since 2013-01-05, which is 5h behind "
-        "it; the others are 6h ahead"
+        "it; the others are 6h ahead of it"
     )
-    caught_up = days(*before, *joining, ("b", 6, DAY - HOUR_MS, None))
-    assert str(held_back_by(caught_up, spec(channels="discovered"))).startswith(
-        "at 2013-01-04T23:00:00Z; held by channel b since 2013-01-06; the others are 1h ahead"
-    )
+    for behind_ms, said in ((HOUR_MS, "at least at 2013-01-04T23"), (0, "at 2013-01-05T00")):
+        later = days(*before, *joining, ("b", 6, DAY - behind_ms, None), ("a", 6, DAY + 1, None))
+        found = held_back_by(later, spec(channels="discovered"))
+        assert str(found).startswith(f"{said}:00:00Z; held by channel b since 2013-01-06; the")
     mute = days(*before, ("b", 5, None, None))
     assert str(held_back_by(mute, spec(channels="discovered"))).startswith(
-        "at least at 2013-01-04T18:00:00Z; held by channel b, which has never offered one"
+        "at 2013-01-04T18:00:00Z; held by channel b, which has never offered one"
     )
+
+
+def test_of_channels_discovered_on_one_day_the_first_may_have_advanced_the_watermark_alone():
+    same_day = days(("a", 5, DAY, None), ("b", 5, DAY - 4 * HOUR_MS, None))
+    found = str(held_back_by(same_day, spec(channels="discovered")))
+    assert found.startswith("at least at 2013-01-04T20:00:00Z; held by channel b")
+    mute = days(("a", 5, DAY, None), ("b", 5, None, None))
+    found = str(held_back_by(mute, spec(channels="discovered")))
+    assert found == "none for certain; held by channel b, which has never offered one"
+
+
+def test_what_a_side_of_an_interval_join_had_reached_is_its_own():
+    """It was once the least of both sides."""
+    pairs = a_join(JOIN, left={"channels": "discovered"}, right={"channels": "discovered"})
+    before = [("left/a", 4, DAY, None), ("right/c", 4, DAY + 2 * HOUR_MS, None)]
+    joining = days(*before, ("left/b", 5, DAY - 3 * HOUR_MS, None))
+    assert str(held_back_by(joining, pairs)) == (
+        "at 2013-01-05T00:00:00Z; held by channel left/b since 2013-01-05, which is 3h behind it"
+    )
+    other = days(*before, ("right/d", 5, DAY - HOUR_MS, None))
+    assert str(held_back_by(other, pairs)) == (
+        "at 2013-01-05T00:00:00Z; held by channel left/a since 2013-01-04; the others are 2h ahead"
+    )
+
+
+BY_RECORDS_ALONE = watermarks_of(
+    st.sampled_from(["ascending", "legacy_ascending", "punctuated"]).flatmap(generators_of),
+    st.sampled_from(["per_record", "7ms", "50ms"]),
+    st.none(),
+    st.just("valve"),
+)
+MANY_RECORDS = st.sampled_from([6, 12, 24])
+
+
+def over_days(stream: Stream, horizon_ms: int, days_apart: int) -> Stream:
+    """The same; what arrives after so many ms arrives and happens days later, up to a midnight."""
+    records = []
+    for record in stream.records:
+        later = {"arrival_ms": record.arrival_ms, "ts_ms": record.ts_ms}
+        later["candidate_ms"] = record.candidate_ms
+        by_ms = (record.arrival_ms - stream.start_ms) // 30 * days_apart * DAY_MS
+        moved = {name: ms if ms is None else ms + by_ms for name, ms in later.items()}
+        records.append(replace(record, **moved))
+    return replace(stream, records=tuple(records), horizon_ms=horizon_ms, end_of_input=False)
+
+
+def midnight_after(*streams: Stream) -> int:
+    arrivals = [record.arrival_ms for stream in streams for record in stream.records]
+    return max(arrivals, default=streams[0].start_ms) // DAY_MS * DAY_MS + DAY_MS
+
+
+def is_as_said(pipeline: PipelineSpec, channels: pd.DataFrame, of: Stream, final_ms: int) -> bool:
+    step = Entry("r", 1, "published", "advance", clock_start_ms=of.start_ms)
+    last = replace(step, position=1, horizon_ms=of.horizon_ms, frontier_ms=of.horizon_ms)
+    found = watermark_by(pipeline, ChannelWatermarks(channels, None), PipelineState.of([last]))
+    said_ms = None if found is None else found.watermark_ms
+    said_ms = MIN_WATERMARK if said_ms is None else said_ms
+    return said_ms <= final_ms if found is not None and found.at_least else said_ms == final_ms
+
+
+@given(
+    streams(watermark=BY_RECORDS_ALONE, channels=st.just("discovered"), length=MANY_RECORDS),
+    st.integers(1, 2),
+)
+def test_the_watermark_is_that_of_the_reference_or_at_most_that(stream, days_apart):
+    moved = over_days(stream, 0, days_apart)
+    moved = replace(moved, horizon_ms=midnight_after(moved))
+    channels = history_by_record(moved).timeline.channel_days
+    assert is_as_said(moved.spec, channels, moved, moved.replay().final_watermark_ms)
+
+
+@settings(max_examples=max(settings.default.max_examples // 3, 5))
+@given(two_inputs(watermark=BY_RECORDS_ALONE, length=MANY_RECORDS), st.integers(1, 2))
+def test_so_is_that_of_two_sources(two, days_apart):
+    sides = {name: over_days(getattr(two, name), 0, days_apart) for name in ("left", "right")}
+    horizon_ms = midnight_after(*sides.values())
+    sides = {name: replace(side, horizon_ms=horizon_ms) for name, side in sides.items()}
+    moved = replace(two, **sides)
+    rows = [
+        known.assign(channel=f"{name}/" + known["channel"].astype(str))
+        for name, side in sides.items()
+        for known in [history_by_record(side).timeline.channel_days]
+    ]
+    channels = pd.concat([one for one in rows if len(one)] or rows[:1], ignore_index=True)
+    alone = JoinedSpec.of(two.spec)
+    assert is_as_said(alone, channels, moved.left, moved.replay().final_watermark_ms)
+    together = CogroupSpec.of(moved.over_windows)
+    if not not_yet(moved.over_windows):
+        final_ms = moved.replay_windows().final_watermark_ms
+        assert is_as_said(together, channels, moved.left, final_ms)
 
 
 def test_of_two_sources_each_waits_for_its_own_channels():
@@ -221,6 +320,18 @@ def test_what_waits_for_a_tick_is_no_watermark_before_it():
     pipeline = a_meter({"tumbling": "1h"}, seldom)
     assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms == DAY
     assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS).watermark_ms == DAY + HOUR_MS
+
+
+def test_what_waits_for_a_tick_waits_for_one_of_its_own_source():
+    """Where the other source has none, it once waited for ever."""
+    ticking = {"strategy": "ascending", "emit": {"every": "7h"}}
+    pipeline = a_join(
+        JOIN, left={"channels": "discovered"}, right={"channels": ["a"], "watermark": ticking}
+    )
+    rows = days(("left/a", 5, DAY + HOUR_MS, None), ("right/a", 5, None, DAY))
+    known = ChannelWatermarks(rows, None)
+    assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms is None
+    assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS).watermark_ms == DAY
 
 
 def test_without_ticks_there_is_no_watermark_whatever_waits_for_one():

@@ -391,7 +391,8 @@ def test_a_late_record_of_overlapping_windows_is_missing_in_each_and_quarantined
     sliding = a_spec(window={"sliding": "3h", "every": "1h"}, max_late_share=0.5)
     text = page_of(found, sliding).text
     assert "9,700 95.1 % of accepted and late records, each in all of its windows" in text
-    assert "Late, quarantined 100 2.94 %" in text and "limit" not in text.split("2.94 %")[1][:9]
+    late = "Late, quarantined 100 2.94 % if each counts in all of its windows Malformed"
+    assert late in text  # and no limit
 
 
 @pytest.mark.parametrize(

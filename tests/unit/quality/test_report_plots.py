@@ -136,6 +136,9 @@ def test_a_slot_of_a_week_across_new_year_is_drawn_in_both_years_and_listed_in_i
     assert strips["2013"].data["day"][:2] == [-3, 4]
     assert strips["2012"].data["day"][-1] == 363
     assert strips["2013"].table.rows[0][0] == "2013-01-05"
+    until_new_year = [a_slot(at - timedelta(days=3), week) for at in starts[:-2]]
+    strips = dict(calendar(slots(*until_new_year)).strips)
+    assert strips["2013"].data["day"] == [-3]  # no slot starts in it
 
 
 def test_it_is_said_if_several_slots_share_a_cell():

@@ -87,7 +87,8 @@ def _incomplete(shown: Shown, asked: Asked) -> dict[str, Any]:
 def _one_slot(shown: Shown, asked: Asked) -> dict[str, Any]:
     slot, causes = slot_at(shown, asked["start_ms"], asked["end_ms"]), shown.causes
     fires_ms, closes_ms = causes.fires_at_ms(slot), causes.closes_at_ms(slot)
-    channels, many = channels_passed(shown, fires_ms, closes_ms) or ([], 0)
+    passed = channels_passed(shown, fires_ms, closes_ms, slot.fired_at_ms)
+    channels, many = passed or ([], 0)
     watermark, runs = causes.watermark, runs_into(shown, slot)
     return {
         "slot": _slot(slot),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -19,6 +19,7 @@ from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 from strandline.quality.report.held_back_by import held_back_by
 from strandline.spec import PipelineSpec
+from strandline.spec.pipeline import channel_of
 
 
 @dataclass(frozen=True)
@@ -53,19 +54,27 @@ def _watermarks_of(store: Store, days: Days) -> ChannelWatermarks:
     return ChannelWatermarks(channel_days(timeline), read_source(timeline))
 
 
-def emitted_before(instant_ms: int, channels: pd.DataFrame, ticks: Sequence[Ticks]) -> pd.DataFrame:
+def emitted_before(
+    instant_ms: int, channels: pd.DataFrame, ticks: Mapping[str, Ticks]
+) -> pd.DataFrame:
     """The channels' watermarks by day, without those that no tick has emitted before an instant.
 
-    A watermark that is pending at the end of its arrival day waits for the first tick after it.
+    A watermark that is pending at the end of its arrival day waits for its source's first tick
+    after it.
 
     Args:
         instant_ms: the instant.
         channels: the timeline's rows of kind `channel`.
-        ticks: the ticks of each source.
+        ticks: the ticks of each source, by side.
     """
+    by_prefix = {channel_of(side, ""): of_side for side, of_side in ticks.items()}
     emitted = [
-        all(tick.after(midnight_of(day) + DAY_MS - 1) < instant_ms for tick in ticks)
-        for day in channels["arrival_date"]
+        any(
+            str(channel).startswith(prefix)
+            and of_side.after(midnight_of(day) + DAY_MS - 1) < instant_ms
+            for prefix, of_side in by_prefix.items()
+        )
+        for channel, day in zip(channels["channel"], channels["arrival_date"], strict=True)
     ]
     pending = channels["pending_ms"].astype("Int64")
     return channels.assign(pending_ms=pending.where(pd.Series(emitted, channels.index, dtype=bool)))

@@ -24,9 +24,11 @@ _NEVER_MS = 2**62
 
 
 def channels_passed(
-    shown: Shown, fires_ms: int, closes_ms: int | None
+    shown: Shown, fires_ms: int, closes_ms: int | None, fired_at_ms: int | None = None
 ) -> tuple[list[dict[str, Any]], int] | None:
     """The channels by when they passed a window, the last first, and their number.
+
+    Channels that passed it after it had fired, since they joined later, come after the others.
 
     None: the records of channels alone do not decide when the watermark passes: it follows the
     clock, channels go idle or retire, or there are two inputs or results of another pipeline.
@@ -35,6 +37,7 @@ def channels_passed(
         shown: the pipeline.
         fires_ms: the watermark at which the window fires.
         closes_ms: the watermark at which it closes; None: it never does.
+        fired_at_ms: when it fired; None: it has not.
 
     Returns:
         Of each `channel` (empty: the only one) when its own watermark reached the end of the
@@ -53,7 +56,7 @@ def channels_passed(
         {"channel": channel, **_passed_at(crossings.axis, visible, before_ms)}
         for channel, visible in zip(crossings.channels, by_channel, strict=True)
     ]
-    found.sort(key=_last_first)
+    found.sort(key=lambda one: _last_first(one, fired_at_ms))
     return found[:MOST_CHANNELS], len(found)
 
 
@@ -102,8 +105,9 @@ def _first_day(facts: dict[str, list[Any]], fires_ms: int) -> date | None:
     return None if is_ahead else first
 
 
-def _last_first(one: dict[str, Any]) -> tuple[int, int, str]:
+def _last_first(one: dict[str, Any], fired_at_ms: int | None) -> tuple[bool, int, int, str]:
     fired_ms, closed_ms = (
         _NEVER_MS if one[edge] is None else one[edge] for edge in ("fired_ms", "closed_ms")
     )
-    return -fired_ms, -closed_ms, one["channel"]
+    is_after = fired_at_ms is not None and fired_ms > fired_at_ms
+    return is_after, -fired_ms, -closed_ms, one["channel"]

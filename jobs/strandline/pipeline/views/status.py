@@ -167,9 +167,11 @@ def _watermark(found: HeldBack) -> dict[str, Any]:
     combined_ms = found.watermark_ms
     return {
         "combined": text_or_none(combined_ms),
+        "at_least": found.at_least,
         "held_by": found.held_by,
         "since": found.since,
         "ahead_ms": found.ahead_ms,
+        "behind_ms": found.behind_ms,
         "idle": list(found.idle),
         "arrived_before": found.arrived_before,
         "summary": str(found),

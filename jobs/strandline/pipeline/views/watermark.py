@@ -89,12 +89,16 @@ def _at(
         return HeldBack(None, None, None, None)
     if start_ms is None:
         return held_back_by(channels, spec, carried)
-    axes = [Axis.of(side, start_ms) for side in spec.sides.values()]
-    axis, lag_ms = axes[0], spec.watermark.lag_ms
+    lag_ms = spec.watermark.lag_ms
     if carried is None and lag_ms is not None and spec.watermark.goes_by_the_clock:
-        tick_ms = axis.last_tick_before(until_ms)
+        tick_ms = Axis.of(spec, start_ms).last_tick_before(until_ms)
         return HeldBack(tick_ms - lag_ms if tick_ms > start_ms else None, None, None, None)
     if carried is not None and spec.watermark.idleness_in_effect:
-        _, carried = Source(spec, axis).advance(carried, Source.silence, until_ms)
-    ticks = [one.ticks or Ticks(start_ms, WIDEST_MS) for one in axes]
+        _, carried = Source(spec, Axis.of(spec, start_ms)).advance(
+            carried, Source.silence, until_ms
+        )
+    ticks = {
+        name: Axis.of(side, start_ms).ticks or Ticks(start_ms, WIDEST_MS)
+        for name, side in spec.sides.items()
+    }
     return held_back_by(emitted_before(until_ms, channels, ticks), spec, carried)

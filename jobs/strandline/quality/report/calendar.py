@@ -188,7 +188,9 @@ def _strips(days: pd.Series[int], cell_days: int) -> list[tuple[str, int, int]]:
         years = sorted({day_of(day * DAY_MS).year for day in (first, last)})
         padded = min(max(last, first + _LEAST_DAYS - 1), END_OF_INSTANTS_MS // DAY_MS - 1)
         return [(" to ".join(map(str, years)), first, padded)]
-    years = sorted({day_of(int(day) * DAY_MS).year for day in days.unique()}, reverse=True)
+    ends = (days + cell_days - 1).clip(upper=END_OF_INSTANTS_MS // DAY_MS - 1)
+    drawn = {*days.unique(), *ends.unique()}  # a slot may end in a year in which none starts
+    years = sorted({day_of(int(day) * DAY_MS).year for day in drawn}, reverse=True)
     return [(str(year), _day(date(year, 1, 1)), _day(date(year, 12, 31))) for year in years]
 
 

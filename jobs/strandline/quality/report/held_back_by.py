@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from itertools import groupby
+from operator import itemgetter
 
 import pandas as pd
 
 from strandline.engine.idleness.state import SourceState
-from strandline.model.intervals import DAY_MS, midnight_of, text_of, text_or_none
+from strandline.model.intervals import (
+    DAY_MS,
+    LEAST_INSTANT_MS,
+    midnight_of,
+    text_of,
+    text_or_none,
+)
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.figures import duration
 from strandline.spec import PipelineSpec
@@ -24,12 +33,14 @@ class HeldBack:
         watermark_ms: the combined watermark after the last observed day; None: none yet.
         held_by: the channel with the smallest watermark; None: no channel takes part.
         since: the last time at which this channel raised its watermark; None: never.
-        ahead_ms: the distance to the next channel's watermark; None: no other has a watermark.
+        ahead_ms: the distance from the combined watermark to the next channel's; None: no other
+            channel has one.
         idle: the idle channels, which the combined watermark ignores.
         arrived_before: the instant up to which arrivals decide it; None: the data cut-off.
         behind_ms: how far the holding channel, which was discovered later, is behind it; 0: it is
             not, or has none.
-        at_least: whether the watermark may have advanced further before that channel joined.
+        at_least: whether it may be higher: channels joined in the course of a day, and only the
+            watermarks at midnight are known.
     """
 
     watermark_ms: int | None
@@ -43,8 +54,8 @@ class HeldBack:
 
     def __str__(self) -> str:
         """The state as one line of text."""
-        at = "at least at" if self.at_least else "at"
-        parts = [f"{at} {text_of(self.watermark_ms)}" if self.watermark_ms is not None else "none"]
+        at, none = ("at least at", "none for certain") if self.at_least else ("at", "none")
+        parts = [f"{at} {text_of(self.watermark_ms)}" if self.watermark_ms is not None else none]
         if self.held_by is None and self.since:
             parts.append(f"since {self.since}")
         if self.held_by is not None:
@@ -52,7 +63,8 @@ class HeldBack:
             behind = f", which is {duration(self.behind_ms)} behind it" if self.behind_ms else ""
             parts.append(f"held by channel {self.held_by}{since}{behind}")
         if self.ahead_ms:
-            parts.append(f"the others are {duration(self.ahead_ms)} ahead")
+            of_what = " of it" if self.behind_ms else ""
+            parts.append(f"the others are {duration(self.ahead_ms)} ahead{of_what}")
         if self.idle:
             parts.append(f"idle, and left out: {', '.join(self.idle)}")
         if self.arrived_before is not None:
@@ -61,10 +73,27 @@ class HeldBack:
 
 
 @dataclass(frozen=True)
+class _BeforeJoining:
+    """The bounds of the combined watermark when the last of some channels joined, in ms.
+
+    MIN_WATERMARK: there was none.
+    """
+
+    least_ms: int = MIN_WATERMARK
+    most_ms: int = MIN_WATERMARK
+
+
+@dataclass(frozen=True)
 class _ChannelWatermark:
     name: str
     watermark_ms: int
     since: str | None
+    before: _BeforeJoining = _BeforeJoining()
+
+    @property
+    def counted_ms(self) -> int:
+        """The watermark in ms that counts: the channel does not lower one that it found."""
+        return max(self.watermark_ms, self.before.least_ms)
 
 
 def held_back_by(
@@ -98,9 +127,9 @@ def held_back_by(
     own = [channel for channel in own if channel.name not in retired]
     known = {channel.name for channel in own} | retired
     silent = silent_channels(spec, known)
-    silent_ones = (_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent)
-    named = [replace(one, name=name_of(one.name, spec)) for one in (*own, *silent_ones)]
-    return _least(named, MIN_WATERMARK if silent else _reached(channels, spec))
+    own += [_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent]
+    own = _with_bounds(own, channels, spec)
+    return _least([replace(one, name=name_of(one.name, spec)) for one in own])
 
 
 def name_of(channel: str, spec: PipelineSpec) -> str:
@@ -155,21 +184,54 @@ def _retired_by_then(channels: pd.DataFrame, spec: PipelineSpec) -> set[str]:
     return {name for name, at_ms in spec.source.retired.items() if at_ms <= over_ms}
 
 
-def _reached(channels: pd.DataFrame, spec: PipelineSpec) -> int:
-    """The largest combined watermark at the end of a day, in ms; MIN_WATERMARK: there was none.
+def _with_bounds(
+    found: list[_ChannelWatermark], channels: pd.DataFrame, spec: PipelineSpec
+) -> list[_ChannelWatermark]:
+    """The channels, each with the bounds of its source's combined watermark before others joined.
 
-    A channel that is discovered behind it does not lower it; declared channels are never behind.
+    The sides of an interval join combine their channels each by itself.
     """
-    if all(side.source.declared_channels is not None for side in spec.sides.values()):
-        return MIN_WATERMARK
-    known, reached_ms = dict[str, int](), MIN_WATERMARK
-    for _, of_day in channels.groupby("arrival_date"):  # in the order of the days
-        offers = of_day["settled_ms"].astype("Int64").fillna(MIN_WATERMARK)
-        for name, offer_ms in zip(of_day["channel"], offers, strict=True):
-            known[str(name)] = max(known.get(str(name), MIN_WATERMARK), int(offer_ms))
-        if not silent_channels(spec, known):
-            reached_ms = max(reached_ms, min(known.values()))
-    return reached_ms
+    for name, side in spec.sides.items() if spec.result == PAIRS else [("", spec)]:
+        if any(one.source.declared_channels is None for one in side.sides.values()):
+            prefix = channel_of(name, "")
+            of_side = channels["channel"].astype(str).str.startswith(prefix)
+            before = _before_joining(channels[of_side], side)
+            found = [replace(c, before=before) if c.name.startswith(prefix) else c for c in found]
+    return found
+
+
+def _before_joining(channels: pd.DataFrame, spec: PipelineSpec) -> _BeforeJoining:
+    """The bounds of the watermark that channels had reached when later ones were discovered.
+
+    They joined in the course of a day: the watermark was at least that of the midnight before, and
+    at most what all earlier channels have by the midnight after.
+    """
+    known = dict.fromkeys(spec.waited_for(LEAST_INSTANT_MS), MIN_WATERMARK)
+    found = _BeforeJoining()
+    for _, of_day in groupby(_offers(channels), key=itemgetter(0)):
+        earlier = dict(known)
+        for _, name, offer_ms in of_day:
+            known[name] = max(known.get(name, MIN_WATERMARK), offer_ms)
+        if len(known) > max(len(earlier), 1):
+            least_ms = min(earlier.values(), default=MIN_WATERMARK)
+            most_ms = min((known[one] for one in earlier), default=max(known.values()))
+            found = _BeforeJoining(max(found.least_ms, least_ms), max(found.most_ms, most_ms))
+    # without a tick each day, an offer is emitted at an unknown later one
+    is_rare = any((s.watermark.emission_interval_ms or 0) > DAY_MS for s in spec.sides.values())
+    return replace(found, least_ms=MIN_WATERMARK) if is_rare else found
+
+
+def _offers(channels: pd.DataFrame) -> list[tuple[date, str, int]]:
+    """The watermarks of channels by the day on which they are emitted, in this order."""
+    offers = channels.reindex(columns=["settled_ms", "pending_ms"]).astype("Int64")
+    offers = offers.fillna(MIN_WATERMARK)
+    return sorted(
+        (day + timedelta(days=later), str(name), int(ms))
+        for later, column in enumerate(offers)
+        for day, name, ms in zip(
+            channels["arrival_date"], channels["channel"], offers[column], strict=True
+        )
+    )
 
 
 def _of_source(carried: SourceState) -> HeldBack | None:
@@ -202,16 +264,17 @@ def _by_days(name: str, rows: pd.DataFrame) -> _ChannelWatermark:
     return _ChannelWatermark(name, int(offered.max()), day.isoformat())
 
 
-def _least(channels: list[_ChannelWatermark], reached_ms: int = MIN_WATERMARK) -> HeldBack | None:
+def _least(channels: list[_ChannelWatermark]) -> HeldBack | None:
     """The watermark of the slowest channel, or the one that was reached before it joined."""
     if not channels:
         return None
-    first, *others = sorted(channels, key=lambda channel: channel.watermark_ms)
-    combined_ms, ahead = max(first.watermark_ms, reached_ms), None
+    first, *others = sorted(channels, key=lambda one: (one.counted_ms, one.watermark_ms))
+    combined_ms, ahead = first.counted_ms, None
+    at_least = combined_ms < min(max(one.counted_ms, one.before.most_ms) for one in channels)
     if combined_ms == MIN_WATERMARK:
-        return HeldBack(None, first.name, first.since, None)
+        return HeldBack(None, first.name, first.since, None, at_least=at_least)
     if others and others[0].watermark_ms > MIN_WATERMARK:
-        ahead = max(others[0].watermark_ms - combined_ms, 0)
+        ahead = others[0].counted_ms - combined_ms
     has_one = first.watermark_ms > MIN_WATERMARK
     return HeldBack(
         combined_ms,
@@ -219,5 +282,5 @@ def _least(channels: list[_ChannelWatermark], reached_ms: int = MIN_WATERMARK) -
         first.since,
         ahead,
         behind_ms=combined_ms - first.watermark_ms if has_one else 0,
-        at_least=first.watermark_ms < combined_ms,
+        at_least=at_least,
     )

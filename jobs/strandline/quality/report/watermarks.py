@@ -26,8 +26,8 @@ class Watermarks:
             if no channel has one.
         silent: the channels without a watermark, which hold the combined watermark back.
         left_out: the number of channels without a line; they are least behind.
-        has_combined: whether the slowest channel is the combined watermark: none can go idle, and
-            none has no watermark yet.
+        has_combined: whether the combined watermark waits for the slowest channel: none can go
+            idle, and none has no watermark yet.
     """
 
     figure: Figure | None
