@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from pyspark.errors import PySparkException
 
@@ -13,7 +15,9 @@ from strandline.engine.results.aggregates import (
     not_in_two_steps,
 )
 from strandline.errors import InputError
+from strandline.pipeline.request.ask_engine import asked
 from strandline.spec import parse_spec
+from strandline.sql.on_sail import BY_NAME, names_not_on_sail, types_not_on_sail
 
 pytestmark = pytest.mark.spark
 SORTED = "array_sort(collect_list(x)), or array_sort(collect_list(struct(y, x)))"
@@ -61,6 +65,29 @@ def checked(landing, text: str):
 )
 def test_what_the_records_alone_decide_is_taken(landing, text, result):
     assert checked(landing, text) == result
+
+
+@pytest.mark.parametrize(
+    ("rows", "corr", "r2"),
+    [
+        ("(1D, 2D), (2D, 4D), (3D, 5D)", 0.98198, 0.96429),
+        ("(1D, 2D)", None, None),
+        ("(CAST(NULL AS DOUBLE), 2D)", None, None),
+        ("(1D, 2D), (1D, 4D)", None, 1.0),  # all y are equal
+        ("(1D, 2D), (4D, 2D)", None, None),  # all x are equal
+    ],
+)
+def test_what_is_to_be_written_for_corr_and_regr_r2_on_sail_runs_for_every_window(
+    spark, rows, corr, r2
+):
+    pairs = spark.sql(f"SELECT * FROM VALUES {rows} AS pairs(y, x)")
+    ways_out = [BY_NAME[of][1] for of in ("corr", "regr_r2")]
+    for text in ways_out:
+        assert [*names_not_on_sail(text), *types_not_on_sail(text, partial(asked, pairs))] == []
+    found = [aggregate_columns(pairs, a_spec(text)) for text in ways_out]
+    assert [*pairs.agg(*(of["total"] for of in found)).first()] == [
+        None if one is None else pytest.approx(one, abs=1e-5) for one in (corr, r2)
+    ]
 
 
 @pytest.mark.parametrize(
