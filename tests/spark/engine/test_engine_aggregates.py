@@ -104,6 +104,22 @@ def test_a_sum_that_overflows_fails_on_each_engine(spark, text):
             parts.agg(in_steps["total"].whole).first()
 
 
+def test_a_sum_of_int_is_left_to_the_engine(spark):
+    rows = spark.sql("SELECT 1 AS i, 1L AS l")
+    for text in ("sum(i)", "sum(ALL i)"):
+        ((part, column),) = in_two_steps(rows, a_spec(text))["total"].parts.items()
+        assert rows.agg(column.alias(part)).dtypes == [(part, "bigint")]
+
+
+@pytest.mark.only_on_spark(reason="Sail takes such a name for a word without its argument")
+@pytest.mark.parametrize("text", ["avg(all)", "sum( ALL )", "avg(ALL all)"])
+def test_a_column_may_be_called_all(spark, text):
+    rows = spark.sql("SELECT 1L AS all")
+    steps = in_two_steps(rows, a_spec(text))["total"]
+    parts = rows.agg(*(column.alias(name) for name, column in steps.parts.items()))
+    assert parts.agg(steps.whole).first()[0] == 1
+
+
 @pytest.mark.parametrize(
     ("text", "way_out"),
     [
