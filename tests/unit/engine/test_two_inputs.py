@@ -11,12 +11,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from two_inputs import two_inputs
 
+from strandline.engine.idleness.activity import SILENCE, TICK_COLUMNS
 from strandline.engine.idleness.source import day_by_day
 from strandline.engine.idleness.state import Channel
 from strandline.engine.idleness.union import InputSource, Union
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.of_two import InputAxis
-from strandline.model.intervals import DAY_MS
+from strandline.model.intervals import DAY_MS, day_of
 from strandline.reference.answer import Cause
 
 SOME = settings(
@@ -81,8 +82,11 @@ def test_silent_days_that_come_one_by_one_are_those_of_one_stretch(until_ms):
     sources = tuple(replace(one, until_ms=until_ms, channels=channels) for one in start.sources)
     start = replace(start, until_ms=until_ms, sources=sources)
     end_ms = 5 * DAY_MS + 7
-    at_once, after_all = union._advance(start, union.silence, end_ms)
-    steps, after = day_by_day(advanced, union.silence, start, union.silence, (DAY_MS + 1, end_ms))
+    tick = (day_of(5 * DAY_MS), "", 5 * DAY_MS + 1, np.nan, np.nan)
+    active = replace(SILENCE, on_ticks=pd.DataFrame([tick], columns=[*TICK_COLUMNS]))
+    activities = [active, SILENCE]
+    at_once, after_all = union._advance(start, activities, end_ms)
+    steps, after = day_by_day(advanced, union.silence, start, activities, (DAY_MS + 1, end_ms))
     assert heard == [2 * DAY_MS, 3 * DAY_MS, 4 * DAY_MS, 5 * DAY_MS, end_ms]
     assert after == after_all
     assert len(steps) > 12

@@ -108,7 +108,9 @@ def day_by_day(
     start_ms, until_ms = interval
     parts = [part for one in activities for part in one.parts if len(part)]
     end_ms = min((midnight_of(part["arrival_date"].min()) + 1 for part in parts), default=until_ms)
-    since_ms = start_ms if carried.until_ms is None else carried.until_ms
+    since_ms = carried.until_ms
+    if since_ms is None:  # a landing without a row has no first day: its axis may start in 1970
+        since_ms = start_ms if parts else until_ms
     found = []
     for midnight_ms in range(midnight_before(since_ms) + DAY_MS, end_ms, DAY_MS):
         steps, carried = advance(carried, silence, midnight_ms)
