@@ -26,7 +26,7 @@ BY_NAME: dict[str, Problem] = {
     "bround": ("rounds half up", "round(x, n)"),
     "corr": (
         "loses the digits of large numbers",
-        "regr_sxy(y, x) / sqrt(regr_sxx(y, x) * regr_syy(y, x))",
+        "regr_sxy(y, x) / nullif(sqrt(regr_sxx(y, x) * regr_syy(y, x)), 0)",
     ),
     "conv": ("has no negative bases", "hex(x), or CAST"),
     "format_number": ("rounds halves otherwise", "CAST(x AS DECIMAL(38, 2))"),
@@ -42,7 +42,8 @@ BY_NAME: dict[str, Problem] = {
     "regexp_instr": ("counts signs otherwise", "instr(x, text)"),
     "regr_r2": (
         "gives null where all y are equal",
-        "power(regr_sxy(y, x), 2) / (regr_sxx(y, x) * regr_syy(y, x))",
+        "CASE WHEN regr_syy(y, x) = 0 AND regr_sxx(y, x) > 0 THEN 1D ELSE "
+        "power(regr_sxy(y, x), 2) / nullif(regr_sxx(y, x) * regr_syy(y, x), 0) END",
     ),
     "rint": ("rounds half up", "round(x)"),
     "sentences": ("knows other words", "split(x, ' ')"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
@@ -217,21 +217,21 @@ def _is_ordered(
         group: its WITHIN GROUP (ORDER BY …).
     """
     if group is not None:
-        keys = _written(key.this for key in group.expression.expressions)
         value = call.expressions[:1]
         if _is_distinct(call):
-            value = value[0].expressions
-        return all(
-            _written([one]) <= keys or _written(one.find_all(exp.Column)) <= keys for one in value
-        )
+            value = value[0].expressions[:1]
+        # its columns as keys would not do: 0.0 and -0.0 are equal there, and other texts
+        keys = {key.this.transform(_unquoted) for key in group.expression.expressions}
+        return all(one.transform(_unquoted) in keys for one in value)
     if call.name.lower() not in SORTABLE or not {*within[-1:]} & SORTERS:
         return False
     around = call.find_ancestor(exp.Anonymous, exp.Bracket)
     return isinstance(around, exp.Anonymous) and not isinstance(around.expressions[-1], exp.Lambda)
 
 
-def _written(parts: Iterable[exp.Expr]) -> set[str]:
-    return {sql_of(part).lower() for part in parts}
+def _unquoted(node: exp.Expr) -> exp.Expr:
+    is_name = isinstance(node, exp.Identifier)
+    return exp.to_identifier(node.name.lower(), quoted=False) if is_name else node
 
 
 def _is_distinct(call: exp.Anonymous) -> bool:

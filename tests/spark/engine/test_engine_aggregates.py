@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from pyspark.errors import PySparkException
 
@@ -13,7 +15,9 @@ from strandline.engine.results.aggregates import (
     not_in_two_steps,
 )
 from strandline.errors import InputError
+from strandline.pipeline.request.ask_engine import asked
 from strandline.spec import parse_spec
+from strandline.sql.on_sail import BY_NAME, names_not_on_sail, types_not_on_sail
 
 pytestmark = pytest.mark.spark
 SORTED = "array_sort(collect_list(x)), or array_sort(collect_list(struct(y, x)))"
@@ -64,6 +68,29 @@ def test_what_the_records_alone_decide_is_taken(landing, text, result):
 
 
 @pytest.mark.parametrize(
+    ("rows", "corr", "r2"),
+    [
+        ("(1D, 2D), (2D, 4D), (3D, 5D)", 0.98198, 0.96429),
+        ("(1D, 2D)", None, None),
+        ("(CAST(NULL AS DOUBLE), 2D)", None, None),
+        ("(1D, 2D), (1D, 4D)", None, 1.0),  # all y are equal
+        ("(1D, 2D), (4D, 2D)", None, None),  # all x are equal
+    ],
+)
+def test_what_is_to_be_written_for_corr_and_regr_r2_on_sail_runs_for_every_window(
+    spark, rows, corr, r2
+):
+    pairs = spark.sql(f"SELECT * FROM VALUES {rows} AS pairs(y, x)")
+    ways_out = [BY_NAME[of][1] for of in ("corr", "regr_r2")]
+    for text in ways_out:
+        assert [*names_not_on_sail(text), *types_not_on_sail(text, partial(asked, pairs))] == []
+    found = [aggregate_columns(pairs, a_spec(text)) for text in ways_out]
+    assert [*pairs.agg(*(of["total"] for of in found)).first()] == [
+        None if one is None else pytest.approx(one, abs=1e-5) for one in (corr, r2)
+    ]
+
+
+@pytest.mark.parametrize(
     "text", ["sum(l)", "1 + sum(DISTINCT l)", "sum(l) FILTER (WHERE l > 1) / count(*)"]
 )
 def test_a_sum_that_overflows_fails_on_each_engine(spark, text):
@@ -75,6 +102,22 @@ def test_a_sum_that_overflows_fails_on_each_engine(spark, text):
         parts = rows.groupBy("l").agg(*(c.alias(n) for n, c in in_steps["total"].parts.items()))
         with pytest.raises(PySparkException, match=r"(?i)overflow|out of range"):
             parts.agg(in_steps["total"].whole).first()
+
+
+def test_a_sum_of_int_is_left_to_the_engine(spark):
+    rows = spark.sql("SELECT 1 AS i, 1L AS l")
+    for text in ("sum(i)", "sum(ALL i)"):
+        ((part, column),) = in_two_steps(rows, a_spec(text))["total"].parts.items()
+        assert rows.agg(column.alias(part)).dtypes == [(part, "bigint")]
+
+
+@pytest.mark.only_on_spark(reason="Sail takes such a name for a word without its argument")
+@pytest.mark.parametrize("text", ["avg(all)", "sum( ALL )", "avg(ALL all)"])
+def test_a_column_may_be_called_all(spark, text):
+    rows = spark.sql("SELECT 1L AS all")
+    steps = in_two_steps(rows, a_spec(text))["total"]
+    parts = rows.agg(*(column.alias(name) for name, column in steps.parts.items()))
+    assert parts.agg(steps.whole).first()[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -372,6 +372,7 @@ def test_what_has_the_wrong_type_is_refused_with_a_way_out(landed, source, probl
         ("key.k", "NULL", "gives void, which a Delta table cannot store", False),
         ("key.k", "array(map(origin, n))", "is a MAP", True),
         ("channel", "n * 1e10D", "is double, which Sail writes otherwise", True),
+        ("channel", "encode(origin, 'UTF-8')", "is binary, which Sail writes otherwise", True),
     ],
 )
 def test_a_key_or_a_channel_that_cannot_be_kept_or_compared_is_refused(

@@ -92,6 +92,23 @@ def hashes(session, table: str) -> dict[str, list[str]]:
     return {name: [row[f"_{name}"] for row in answers] for name in asked}
 
 
+def test_a_new_column_that_is_null_changes_no_day(rows):
+    read = rows.table("nested")
+    kinds = ["int", "double", "decimal(38,2)", "struct<p:decimal(38,2)>", "array<struct<p:double>>"]
+    added = {
+        f"new_{number}": F.lit(None).cast(kind)
+        for number, kind in enumerate((*kinds, "map<string,double>"))
+    }
+    wider = read.withColumns(added)
+    is_exact = bool(SourceColumns.of(read, read.columns).kinds)
+
+    def hashes_of(fields):
+        hashed = F.xxhash64(*(hashable(field, is_exact=is_exact) for field in fields))
+        return wider.select(hashed).collect()
+
+    assert hashes_of(wider.schema.fields) == hashes_of(read.schema.fields)
+
+
 def test_a_record_is_the_same_on_each_engine(rows):
     found = {table: hashes(rows, table) for table in OF_ROWS}
     if os.environ.get("KEEP"):

@@ -11,6 +11,7 @@ import pytest
 from no_session import spark_of
 from pyspark.errors import AnalysisException, ArithmeticException, PySparkException
 
+from strandline.engine.replay.operator_io import OF_A_RECORD
 from strandline.errors import (
     AuditFailedError,
     InputError,
@@ -28,6 +29,16 @@ SPARK = spark_of()
 
 def recorded(say_failed):
     return failures_recorded(SPARK, "meter", "abc-1", say_failed)
+
+
+def test_a_record_that_ends_each_run_is_left_out_as_the_error_says():
+    steps: list[str] = []
+    said = f"ValueError: {OF_A_RECORD}window.session: gap_ms gives a record so long a gap\n at x"
+    with pytest.raises(InputError) as ended, recorded(steps.append):
+        raise PySparkException(said)
+    assert ended.value.place == "meter: window.session"
+    assert "leave them out by source.valid" in ended.value.way_out
+    assert steps == ["window.session: gap_ms gives a record so long a gap"]
 
 
 class JavaError(Exception):

@@ -7,15 +7,17 @@ from dataclasses import replace
 import lakes
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import Phase, given, settings
 from two_inputs import two_inputs
 
+from strandline.engine.idleness.activity import SILENCE, TICK_COLUMNS
 from strandline.engine.idleness.source import day_by_day
 from strandline.engine.idleness.state import Channel
 from strandline.engine.idleness.union import InputSource, Union
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.of_two import InputAxis
-from strandline.model.intervals import DAY_MS
+from strandline.model.intervals import DAY_MS, day_of
 from strandline.reference.answer import Cause
 
 SOME = settings(
@@ -61,13 +63,14 @@ def test_behind_one_valve_the_steps_of_two_inputs_are_the_rises_of_the_reference
     assert [value for _, value in steps.at_end if stream.end_of_input] == at_end
 
 
-def test_silent_days_that_come_one_by_one_are_those_of_one_stretch():
+@pytest.mark.parametrize("until_ms", [None, DAY_MS])
+def test_silent_days_that_come_one_by_one_are_those_of_one_stretch(until_ms):
     spec = lakes.a_spec(
         watermark={"strategy": "time_lag", "lag": "1s", "emit": {"every": "6h"}},
         source__channel=...,
         source__channels=...,
     )
-    axes = InputAxis.of_two(Axis.of(spec, 0), Axis.of(spec, 0))
+    axes = InputAxis.of_two(Axis.of(spec, DAY_MS + 1), Axis.of(spec, DAY_MS + 1))
     union, heard = Union(*(InputSource(spec, axis) for axis in axes)), []
 
     def advanced(carried, activities, until_ms):
@@ -76,12 +79,15 @@ def test_silent_days_that_come_one_by_one_are_those_of_one_stretch():
 
     channels = (Channel("", joined=1000, last_shown_ms=6 * 3_600_000),)
     start = union.at_the_start()
-    sources = tuple(replace(one, until_ms=DAY_MS, channels=channels) for one in start.sources)
-    start = replace(start, until_ms=DAY_MS, sources=sources)
-    until_ms = 4 * DAY_MS + 7
-    at_once, after_all = union._advance(start, union.silence, until_ms)
-    steps, after = day_by_day(advanced, union.silence, start, union.silence, until_ms)
-    assert heard == [2 * DAY_MS, 3 * DAY_MS, 4 * DAY_MS, until_ms]
+    sources = tuple(replace(one, until_ms=until_ms, channels=channels) for one in start.sources)
+    start = replace(start, until_ms=until_ms, sources=sources)
+    end_ms = 5 * DAY_MS + 7
+    tick = (day_of(5 * DAY_MS), "", 5 * DAY_MS + 1, np.nan, np.nan)
+    active = replace(SILENCE, on_ticks=pd.DataFrame([tick], columns=[*TICK_COLUMNS]))
+    activities = [active, SILENCE]
+    at_once, after_all = union._advance(start, activities, end_ms)
+    steps, after = day_by_day(advanced, union.silence, start, activities, (DAY_MS + 1, end_ms))
+    assert heard == [2 * DAY_MS, 3 * DAY_MS, 4 * DAY_MS, 5 * DAY_MS, end_ms]
     assert after == after_all
     assert len(steps) > 12
     pd.testing.assert_frame_equal(steps, at_once, check_dtype=False)

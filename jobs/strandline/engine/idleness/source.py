@@ -99,18 +99,24 @@ def day_by_day(
     silence: Sequence[Activity],
     carried: SourceState,
     activities: Sequence[Activity],
-    until_ms: int,
+    interval: tuple[int, int],
 ) -> tuple[pd.DataFrame, _State]:
-    """The steps and the state of `advance`, applied to each silent day before some activity."""
-    days = [day for one in activities for part in one.parts for day in part["arrival_date"]]
-    end_ms = midnight_of(min(days)) + 1 if days else until_ms
-    parts = []
-    if (since_ms := carried.until_ms) is not None:
-        for midnight_ms in range(midnight_before(since_ms) + DAY_MS, end_ms, DAY_MS):
-            steps, carried = advance(carried, silence, midnight_ms)
-            parts.append(steps)
+    """The steps and the state of `advance`, applied to each silent day before some activity.
+
+    `interval`: where the ticks begin, if none has run yet, and the instant before which they run.
+    """
+    start_ms, until_ms = interval
+    parts = [part for one in activities for part in one.parts if len(part)]
+    end_ms = min((midnight_of(part["arrival_date"].min()) + 1 for part in parts), default=until_ms)
+    since_ms = carried.until_ms
+    if since_ms is None:  # a landing without a row has no first day: its axis may start in 1970
+        since_ms = start_ms if parts else until_ms
+    found = []
+    for midnight_ms in range(midnight_before(since_ms) + DAY_MS, end_ms, DAY_MS):
+        steps, carried = advance(carried, silence, midnight_ms)
+        found.append(steps)
     steps, after = advance(carried, activities, until_ms)
-    filled = [part for part in (*parts, steps) if len(part)]
+    filled = [part for part in (*found, steps) if len(part)]
     return pd.concat(filled, ignore_index=True) if filled else steps, after
 
 

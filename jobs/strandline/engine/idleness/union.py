@@ -121,7 +121,8 @@ class Union(WatermarkSource):
         self, carried: SourceState, activities: Sequence[Activity], until_ms: int
     ) -> tuple[pd.DataFrame, UnionState]:
         """See `WatermarkSource`; silent days come one by one: each may have many ticks."""
-        return day_by_day(self._advance, self.silence, carried, activities, until_ms)
+        interval = (self.axis.start_ms, until_ms)
+        return day_by_day(self._advance, self.silence, carried, activities, interval)
 
     def _advance(
         self, carried: SourceState, activities: Sequence[Activity], until_ms: int

@@ -88,8 +88,9 @@ def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:
         return F.lit("")
     place = f"{spec.pipeline}: source.channel"
     column, found = column_and_type(landing, spec.source.channel, place)
-    if not _is_as_on_spark(landing) and holds(found, (T.FloatType, T.DoubleType, *NESTED)):
-        problem = f"is {found.simpleString()}, which Sail writes otherwise as a text"
+    otherwise = (T.FloatType, T.DoubleType, T.BinaryType, *NESTED)
+    if not _is_as_on_spark(landing) and holds(found, otherwise):
+        problem = f"is {found.simpleString()}, which Sail writes otherwise as a text, or not at all"
         raise InputError(place, problem, "give a text or a whole number, or --engine spark")
     return column.cast("string")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
@@ -27,10 +28,10 @@ from strandline.sql.calls import NotUnderstood
 from strandline.sql.read import read_sql
 
 _SIMPLE = re.compile(
-    r"\s*(count|sum|min|max|avg)\s*\((?:\s*ALL\b(?=.*\S))?(.*)\)\s*", re.IGNORECASE | re.DOTALL
+    r"\s*(count|sum|min|max|avg)\s*\((?:\s*ALL\b(?!\s*\)))?(.*)\)\s*", re.IGNORECASE | re.DOTALL
 )
 _WIDEST = "DECIMAL(38, 0)"
-"""The type in which Sail sums up whole numbers: its BIGINT overflows in silence."""
+"""The type in which Sail sums up BIGINT, which overflows in silence there."""
 _OF_NONE = "_strandline_of_none_"
 
 
@@ -90,7 +91,7 @@ def in_two_steps(
 def not_in_two_steps(records: DataFrame, spec: PipelineSpec) -> dict[str, Problem]:
     """The aggregates that cannot be computed from partial aggregates, by name, and why."""
     found = _partials(records, spec, None).items()
-    return {name: partial for name, partial in found if not isinstance(partial, Partial)}
+    return {name: problem for name, problem in found if not isinstance(problem, Partial)}
 
 
 def _partials(
@@ -98,14 +99,16 @@ def _partials(
 ) -> dict[str, Partial | Problem]:
     simple = [text for text in spec.aggregates.values() if _SIMPLE.fullmatch(text)]
     kinds = kinds or _types_of(records, simple)
-    summed_as = None if executor_of(records.sparkSession).answers_as_spark else _WIDEST
-    return {name: _partial(kinds, name, text, summed_as) for name, text in spec.aggregates.items()}
+    overflows = partial(_overflows, records)
+    return {name: _partial(kinds, name, text, overflows) for name, text in spec.aggregates.items()}
 
 
-def _partial(kinds: Kinds, name: str, text: str, summed_as: str | None) -> Partial | Problem:
+def _partial(
+    kinds: Kinds, name: str, text: str, overflows: Callable[[str], bool]
+) -> Partial | Problem:
     """The two steps of a call of `count`, `sum`, `min`, `max` or `avg` of one expression.
 
-    `summed_as`: the type in which whole numbers are summed up; None: in the engine's own.
+    `overflows`: see `_overflows`.
     """
     call = _SIMPLE.fullmatch(text)
     if call is None or not _is_one_argument(call[2]):
@@ -128,8 +131,8 @@ def _partial(kinds: Kinds, name: str, text: str, summed_as: str | None) -> Parti
     if function == "count":
         return Partial(parts, lambda of: F.coalesce(of(F.sum(part)), F.lit(0)).cast(kind))
     if function == "sum":
-        if summed_as is not None and isinstance(kind, T.LongType):
-            parts = {part: F.expr(f"sum(CAST({argument} AS {summed_as}))")}
+        if isinstance(kind, T.LongType) and overflows(argument):
+            parts = {part: F.expr(f"sum(CAST({argument} AS {_WIDEST}))")}
         return Partial(parts, lambda of: of(F.sum(part)).cast(kind))
     if function in {"min", "max"}:
         return Partial(parts, lambda of: of(F.expr(f"{function}(`{part}`)")))
@@ -241,11 +244,14 @@ def _checked(records: DataFrame, text: str) -> str:
         return text
     from strandline.sql.checked_sums import with_checked_sums  # noqa: PLC0415
 
-    def is_bigint(argument: str) -> bool:
-        found = records.select(F.expr(argument)).schema[0].dataType
-        return isinstance(found, T.LongType)
+    return with_checked_sums(text, partial(_overflows, records))
 
-    return with_checked_sums(text, is_bigint)
+
+def _overflows(records: DataFrame, argument: str) -> bool:
+    """Whether the engine's sum of an expression overflows in silence: a BIGINT on Sail."""
+    if executor_of(records.sparkSession).answers_as_spark:
+        return False
+    return isinstance(records.select(F.expr(argument)).schema[0].dataType, T.LongType)
 
 
 def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataType]:

@@ -82,7 +82,8 @@ def facts_by_rows(records: DataFrame, version: int, table_id: str) -> dict[date 
 def hashable(field: T.StructField, *, is_exact: bool) -> Column:
     """A column that each engine hashes to the same number.
 
-    It is JSON for types that Spark cannot hash (maps), or that Sail hashes otherwise.
+    It is JSON for types that Spark cannot hash (maps), or that Sail hashes otherwise; a null stays
+    null, which no hash counts.
 
     Args:
         field: the column.
@@ -93,8 +94,10 @@ def hashable(field: T.StructField, *, is_exact: bool) -> Column:
     if isinstance(kind, T.AtomicType) and not is_long:
         return column
     if is_exact:
-        return exact_json([Field(field.name, column, kind)], nulls=False)
-    return F.to_json(F.struct(column), OPTIONS)
+        written = exact_json([Field(field.name, column, kind)], nulls=False)
+    else:
+        written = F.to_json(F.struct(column), OPTIONS)
+    return F.when(column.isNotNull(), written)
 
 
 def _sum(rows: Iterable[int | None]) -> int | None:

@@ -169,7 +169,7 @@ def _said_in_a_worker(pipeline: str, error: BaseException) -> tuple[str, InputEr
         way_out = "mend the function: nothing has been published"
         return found[1], InputError(f"{pipeline}: process", found[1], way_out)
     if found := re.search(re.escape(OF_A_RECORD) + r"(\S+): (.*)", text):
-        way_out = "leave such records out, or give a default"
+        way_out = "leave them out by source.valid, or give a default (coalesce) or a limit (least)"
         place, problem = found[1], found[2]
         return f"{place}: {problem}", InputError(f"{pipeline}: {place}", problem, way_out)
     return None
