@@ -181,6 +181,23 @@ def test_what_had_landed_for_a_run_that_was_taken_back_is_not_what_results_are_o
     assert replace(results, state=taken_back).source_log(newest).version == 0
 
 
+def test_upkeep_makes_no_other_input_and_a_publication_does(tmp_path):
+    """A prepared run over results was said to be out of date after `strandline maintain`."""
+    lake = Lake.at(str(tmp_path))
+    spec = over("days", HOURS)
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    publish(lake, HOURS, 2, 0)
+    before = ResultsLog.published(lake, spec).input_id
+    store = lake.pipeline("meter")
+    store.table("windows").optimize.compact()
+    step = Entry("r-0", 1, "maintained", "maintain", versions=store.versions())
+    Ledger(store).append(step, datetime.now(UTC))
+    results = ResultsLog.published(lake, spec)
+    assert (results.tables.step.step, results.input_id) == ("maintained", before)
+    publish(lake, HOURS, 3, 0)
+    assert ResultsLog.published(lake, spec).input_id != before
+
+
 def test_results_that_are_published_anew_are_another_table(tmp_path):
     """The other pipeline's folder is removed, and as many versions are published again."""
     lake = Lake.at(str(tmp_path))

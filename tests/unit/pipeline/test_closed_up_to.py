@@ -22,7 +22,6 @@ from strandline.model.intervals import (
     midnight_of,
 )
 from strandline.model.lateness import is_window_late
-from strandline.model.watermarks import Ticks
 from strandline.pipeline.views.channels import emitted_before
 from strandline.pipeline.views.closed import closed_up_to, first_accepting
 from strandline.quality.report.held_back_by import HeldBack
@@ -119,12 +118,13 @@ def test_a_record_before_it_is_late_and_one_of_its_slot_is_not(kind, watermark_m
 def test_a_watermark_that_waits_for_a_tick_counts_once_the_tick_has_come():
     """A tick at midnight comes before the records of the new day, and after the data cut-off."""
     days = [date(2024, 3, 1), date(2024, 3, 2)]
-    channels = pd.DataFrame({"arrival_date": days, "settled_ms": [5, 7], "pending_ms": [6, 8]})
-    channels["channel"] = "a"
+    hourly = a_meter({"tumbling": "1h"}, {"strategy": "ascending", "emit": {"every": "1h"}})
+    rows = {"channel": "", "arrival_date": days, "settled_ms": [5, 7], "pending_ms": [6, 8]}
+    channels = pd.DataFrame(rows)
 
     def pending_on(last: date) -> list[int | None]:
         over_ms = midnight_of(last) + DAY_MS
-        found = emitted_before(over_ms, channels, {"": Ticks(0, HOUR_MS)})["pending_ms"]
+        found = emitted_before(over_ms, channels, hourly, 0)["pending_ms"]
         return [None if pd.isna(value) else value for value in found]
 
     assert pending_on(date(2024, 3, 2)) == [6, None]

@@ -16,15 +16,18 @@ from meter import HALF_DAYS_FILE as FILE
 from meter import a_meter
 
 from strandline.cli.main import main
+from strandline.engine.idleness.state import Channel, SourceState
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import Ledger
+from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import Days, rows_by_day, shown_days, totals
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import SCHEMA
+from strandline.model.intervals import HOUR_MS, midnight_of
 from strandline.pipeline.views import report
 from strandline.pipeline.views.report import report_tables, write_report
 from strandline.pipeline.views.status import status_of
-from strandline.pipeline.views.watermark import evaluated_watermark
+from strandline.pipeline.views.watermark import evaluated_watermark, watermark_of
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +184,30 @@ def test_a_channel_whose_clock_was_once_ahead_keeps_its_watermark(tmp_path):
     lake = a_lake_of(100, SPEC, tmp_path)
     a_day_of(lake.pipeline("meter"), 0, "a", 4_102_444_800_000)
     assert status_of(SPEC, lake)["watermark"]["combined"] == "2100-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("idleness", [None, "3h"])
+def test_a_rejected_night_leaves_a_watermark_by_the_clock_at_the_last_published_horizon(
+    tmp_path, idleness
+):
+    """The state of channels that can go idle was once that of the later day."""
+    lag = {"strategy": "time_lag", "lag": "2h", "emit": {"every": "1h"}, "idleness": idleness}
+    spec = a_meter({"tumbling": "12h"}, lag, channel="source", channels=["a"])
+    store = a_lake_of(2, spec, tmp_path).pipeline("meter")
+    for number in (0, 1):
+        a_day_of(store, number, "a", None)
+        over_ms = midnight_of(day(number + 1))
+        channel = Channel("a", watermark_ms=over_ms - 3 * HOUR_MS, last_shown_ms=over_ms - HOUR_MS)
+        state = SourceState(over_ms, (channel,), combined_ms=channel.watermark_ms)
+        row = {"arrival_date": day(number), "kind": "source", "source_state": state.to_json()}
+        if idleness is not None:
+            write_deltalake(
+                store.uri("timeline"), pa.Table.from_pylist([row], SCHEMA), mode="append"
+            )
+    horizon_ms, start_ms = midnight_of(day(1)), midnight_of(day(0))
+    step = Entry("r", 1, "published", "advance", horizon_ms=horizon_ms, clock_start_ms=start_ms)
+    found = watermark_of(spec, store, PipelineState.of([step]))
+    assert (found.watermark_ms, found.arrived_before) == (horizon_ms - 3 * HOUR_MS, None)
 
 
 def test_slots_of_a_day_with_two_rules_are_told_apart(tmp_path):

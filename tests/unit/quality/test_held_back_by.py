@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -21,6 +22,7 @@ from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.pipeline.audit.channel_checks import _offers_ahead, _watermark_at
 from strandline.pipeline.views.channels import ChannelWatermarks
 from strandline.pipeline.views.watermark import watermark_by
 from strandline.quality.report.held_back_by import HeldBack, held_back_by, silent_channels
@@ -339,3 +341,39 @@ def test_without_ticks_there_is_no_watermark_whatever_waits_for_one():
     rows, pipeline = days(("", 5, None, DAY)), a_meter({"tumbling": "1h"}, never)
     known = ChannelWatermarks(rows, None)
     assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms is None
+    for spec, reached_ms in ((pipeline, None), (a_meter({"tumbling": "1h"}), DAY)):  # the audit's
+        history = SimpleNamespace(spec=spec, timeline=SimpleNamespace(channel_days=rows))
+        assert _watermark_at(history, DAY - 1) == reached_ms
+        ahead = _offers_ahead(history.timeline, spec, DAY - 1)
+        assert [*ahead["offered"]] == [one for one in [reached_ms] if one is not None]
+
+
+def test_a_tick_at_midnight_comes_before_the_channels_that_join_on_the_day():
+    """With a tick a day there was said to be no watermark once another channel had joined."""
+    daily = {"strategy": "ascending", "emit": {"every": "24h"}}
+    pipeline = a_meter({"tumbling": "1h"}, daily, channel="source", channels="discovered")
+    rows = days(("a", 5, None, DAY), ("a", 6, None, DAY + DAY_MS), ("b", 6, None, DAY - HOUR_MS))
+    alone, both = ChannelWatermarks(rows[:1], None), ChannelWatermarks(rows, None)
+    assert shown(pipeline, alone, processed_ms=DAY + DAY_MS).watermark_ms is None
+    joined = shown(pipeline, both, processed_ms=DAY + 2 * DAY_MS)
+    assert (joined.watermark_ms, joined.at_least) == (DAY, False)
+
+
+@pytest.mark.parametrize("idleness", [None, "3h"])
+def test_a_watermark_by_the_clock_waits_for_a_first_channel_unless_splits_do_not(idleness):
+    """It was said to follow the clock where only malformed rows had landed."""
+    lag = {"strategy": "time_lag", "lag": "2h", "emit": {"every": "1h"}, "idleness": idleness}
+    nobody = ChannelWatermarks(days(), None)
+
+    def reached_ms(combine, **source):
+        pipeline = a_meter({"tumbling": "1h"}, lag | {"combine": combine}, **source)
+        return shown(pipeline, nobody, processed_ms=DAY + DAY_MS).watermark_ms
+
+    of_clock = DAY + 21 * HOUR_MS
+    discovered = {"channel": "source", "channels": "discovered"}
+    assert reached_ms("valve", **discovered) is None
+    # one that is declared, or has no name, takes part from the beginning, until it is idle
+    declared = of_clock if idleness is None else DAY + 2 * HOUR_MS
+    assert reached_ms("valve", channel="source", channels=["a"]) == declared
+    assert reached_ms("valve") == declared
+    assert reached_ms("splits", **discovered) == (of_clock if idleness is None else declared)

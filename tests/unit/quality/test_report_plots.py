@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pandas as pd
 import pytest
 
+from strandline.pipeline.views.channels import with_emissions
 from strandline.quality.report.calendar import calendar, late_calendar
 from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
 from strandline.quality.report.watermarks import watermarks
@@ -223,13 +224,13 @@ def test_the_last_extra_lateness_is_not_shorter_than_what_it_saves():
     assert (last.extra, last.records) == ("1d 4h", 4)
 
 
-def a_spec(channels, *, idleness=None, **source):
+def a_spec(channels, *, idleness=None, every="200ms", **source):
     named = {"channel": "origin", "channels": channels, **source} if channels else {}
     return parse_spec(
         {
             "pipeline": "flights",
             "source": {"table": "t", "arrival_time": "a", "event_time": "e", **named},
-            "watermark": {"strategy": "ascending", "idleness": idleness},
+            "watermark": {"strategy": "ascending", "idleness": idleness, "emit": {"every": every}},
             "window": {"tumbling": "1h"},
         },
         origin="flights.yaml",
@@ -300,6 +301,17 @@ def test_what_was_pending_at_a_midnight_counts_at_the_next():
         "discovered",
     )
     assert lines == {"EWR": [4, 25], "JFK": [2, 26], "combined": [4, 26]}
+
+
+def test_what_is_pending_is_drawn_from_its_tick_on():
+    """It was drawn as emitted at the next midnight, whatever the ticks are."""
+    rows = settled(*(("EWR", day, None, NEW_YEAR_MS + 20 * HOUR_MS) for day in range(3)))
+    late = rows.assign(emitted_ms=NEW_YEAR_MS + 49 * HOUR_MS).astype({"emitted_ms": "Int64"})
+    (line,) = watermarks(late, a_spec(["EWR"])).figure.data["series"]
+    assert [None if one is None else float(one) for one in line["values"]] == [None, None, 52]
+    never = with_emissions(rows, a_spec(["EWR"], every="0ms"), NEW_YEAR_MS)
+    found = watermarks(never, a_spec(["EWR"]))
+    assert (found.figure, found.silent) == (None, ("EWR",))
 
 
 def test_a_declared_channel_without_a_watermark_holds_the_combined_one_back():

@@ -80,8 +80,12 @@ class ResultsLog(LandingLog):
 
     @property
     def input_id(self) -> str:
-        """See `LandingLog`; every publication makes another input, since it moves the watermark."""
-        return f"{self.table_id}@{self.tables.step.position}"
+        """See `LandingLog`; every publication makes another input, since it moves the watermark.
+
+        Upkeep and erasure do not move it: what they change of the rows, the files tell.
+        """
+        last = max((run.position for run in self.state.published), default=0)
+        return f"{self.table_id}@{last}"
 
     @property
     def known_until_ms(self) -> int:

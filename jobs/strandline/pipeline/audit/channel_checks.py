@@ -87,6 +87,8 @@ def _watermark_at(history: History, horizon_ms: int) -> int | None:
     if not all(map(waits_for_all, spec.sides.values())):
         reached_ms = history.crossings.watermark_reached(horizon_ms)
         return None if reached_ms == MIN_WATERMARK else reached_ms
+    if any(side.watermark.emission_interval_ms == 0 for side in spec.sides.values()):
+        return None  # there is no tick
     offered = days[_OFFERS].max(axis=1).groupby(days["channel"]).max().dropna()
     retired = spec.retired_by(horizon_ms)
     taking_part = {*offered.index} - retired
@@ -149,8 +151,13 @@ def _first_record(
 
 
 def _offers_ahead(timeline: Timeline, spec: PipelineSpec, horizon_ms: int) -> pd.DataFrame:
-    """The days of channels whose watermark (`offered`) is ahead of the horizon."""
+    """The days of channels whose watermark (`offered`) is ahead of the horizon; none without ticks.
+
+    As in `_watermark_at`, what waits for the next tick counts.
+    """
     days = timeline.channel_days
+    if spec.watermark.emission_interval_ms == 0:
+        days = days.iloc[:0]
     days = days[~days["channel"].isin(spec.retired_by(horizon_ms))]
     offers = days.assign(offered=days[_OFFERS].max(axis=1)).dropna(subset="offered")
     return offers[offers["offered"] > horizon_ms]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -10,11 +9,12 @@ from typing import Any
 import pandas as pd
 
 from strandline.engine.idleness.state import SourceState
+from strandline.engine.position.axis import Axis
 from strandline.lake.store.days import Days, facts_of_files, shown_days
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days, read_source
-from strandline.model.intervals import DAY_MS, midnight_of
+from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 from strandline.quality.report.held_back_by import held_back_by
@@ -54,34 +54,52 @@ def _watermarks_of(store: Store, days: Days) -> ChannelWatermarks:
     return ChannelWatermarks(channel_days(timeline), read_source(timeline))
 
 
-def emitted_before(
-    instant_ms: int, channels: pd.DataFrame, ticks: Mapping[str, Ticks]
-) -> pd.DataFrame:
-    """The channels' watermarks by day, without those that no tick has emitted before an instant.
+def with_emissions(channels: pd.DataFrame, spec: PipelineSpec, start_ms: int) -> pd.DataFrame:
+    """The channels' watermarks by day, with the tick that emits a pending one (`emitted_ms`).
 
-    A watermark that is pending at the end of its arrival day waits for its source's first tick
-    after it.
+    A watermark that is pending at the end of its arrival day waits for the first tick of its own
+    source after it. Without such a tick it is left out.
 
     Args:
-        instant_ms: the instant.
         channels: the timeline's rows of kind `channel`.
-        ticks: the ticks of each source, by side.
+        spec: the pipeline.
+        start_ms: when the job's clock started.
     """
-    by_prefix = {channel_of(side, ""): of_side for side, of_side in ticks.items()}
-    emitted = [
-        any(
-            str(channel).startswith(prefix)
-            and of_side.after(midnight_of(day) + DAY_MS - 1) < instant_ms
-            for prefix, of_side in by_prefix.items()
-        )
-        for channel, day in zip(channels["channel"], channels["arrival_date"], strict=True)
+    axes = {channel_of(name, ""): Axis.of(side, start_ms) for name, side in spec.sides.items()}
+    ticks = [
+        _first_tick(midnight_of(day) + DAY_MS, axis)
+        for day, channel in zip(channels["arrival_date"], channels["channel"], strict=True)
+        for prefix, axis in axes.items()
+        if str(channel).startswith(prefix)
     ]
-    pending = channels["pending_ms"].astype("Int64")
-    return channels.assign(pending_ms=pending.where(pd.Series(emitted, channels.index, dtype=bool)))
+    emitted = pd.Series(ticks, channels.index, dtype="Int64")
+    pending = channels["pending_ms"].astype("Int64").where(emitted.notna())
+    return channels.assign(pending_ms=pending, emitted_ms=emitted)
+
+
+def _first_tick(midnight_ms: int, axis: Axis) -> int | None:
+    """The first tick from a midnight on; None: there is none."""
+    if axis.interval_ms is None:  # each record emits at once
+        return midnight_ms
+    if axis.interval_ms == 0:
+        return None
+    tick_ms = Ticks(axis.start_ms, axis.interval_ms).after(midnight_ms - 1)
+    return tick_ms if tick_ms < END_OF_INSTANTS_MS else None
+
+
+def emitted_before(
+    instant_ms: int, channels: pd.DataFrame, spec: PipelineSpec, start_ms: int
+) -> pd.DataFrame:
+    """The watermarks of `with_emissions`, without those that are emitted at an instant or later."""
+    found = with_emissions(channels, spec, start_ms)
+    is_emitted = (found["emitted_ms"] < instant_ms).fillna(value=False)
+    return found.assign(pending_ms=found["pending_ms"].where(is_emitted))
 
 
 def _recent_days_suffice(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
     """Whether no day before the days read can change the channels' watermarks."""
+    if found.channels.empty:
+        return False  # all channels may have been silent for long
     if spec.watermark.goes_by_the_clock or spec.reads_results_of is not None:
         return True  # the clock, or another pipeline, decides the watermark: channels do not
     if spec.watermark.idleness_in_effect:

@@ -31,7 +31,7 @@ from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days
 from strandline.pipeline.views.audited_data import rows_by_day
-from strandline.pipeline.views.channels import channel_watermarks
+from strandline.pipeline.views.channels import channel_watermarks, with_emissions
 from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.kept_advice import kept_advice
@@ -39,7 +39,7 @@ from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.pipeline.views.values import frequent_values
-from strandline.pipeline.views.watermark import evaluated_watermark, watermark_by
+from strandline.pipeline.views.watermark import evaluated_watermark, last_day_of, watermark_by
 from strandline.quality.completeness import in_ms
 from strandline.quality.findings.volume import first_compared
 from strandline.quality.report.format import instant
@@ -174,14 +174,21 @@ def report_tables(
     Only files of the shown days are opened, and of older days that the channels' watermarks, and
     the usual numbers of records, depend on. `evaluated`: see `evaluated_watermark`.
     """
-    watermarks = channel_watermarks(spec, store)
+    watermarks = channel_watermarks(spec, store, last_day_of(spec, state))
+    channels, start_ms = (
+        channel_days(TimelineTable.open(store, days.rows_of("timeline"))),
+        state.clock_start_ms,
+    )
+    latest = watermarks.channels
+    if start_ms is not None:
+        channels, latest = (with_emissions(one, spec, start_ms) for one in (channels, latest))
     return ReportTables(
         completeness=_completeness(spec, store, days),
         quarantine=_by_reason(store, days),
         lateness=_lateness(store, days),
-        channels=channel_days(TimelineTable.open(store, days.rows_of("timeline"))),
+        channels=channels,
         runs=runs_for_report(state),
-        latest=watermarks.channels,
+        latest=latest,
         processed_ms=state.frontier_ms,
         closed_ms=closed_up_to(spec, state, evaluated),
         watermark=watermark_by(spec, watermarks, state),

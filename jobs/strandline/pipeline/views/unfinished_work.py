@@ -72,8 +72,8 @@ def unfinished_work(
         fingerprint of their settings; `overridden`: the ranges with overridden settings
         (`OverriddenRange`); `open_behind_watermark`: the number of open slots that the watermark at
         the frontier, or at the first day to recompute, has passed (must be 0 after a run);
-        `open_by_other_rules`: the number of these with a watermark by other settings than the
-        file's;
+        `open_by_other_rules`: the number of these by another source, watermark, window or allowed
+        lateness than the file's;
         `sessions_across_rules`: the number of sessions that extend over a border between settings;
         `upstream`: the pipeline whose results are read (`_upstream`); `refused`: why every run
         is refused: the published rows have another window or key than the file, or a table that
@@ -203,7 +203,7 @@ def _open_behind_watermark(
 ) -> tuple[int, int]:
     """The numbers of open slots that the watermark by evaluated arrivals has passed.
 
-    Returns all of them; and the slots by other settings, whose watermark may be another one.
+    Returns all of them; and the slots by another timeline, whose watermark may be another one.
     """
     table = store.table("completeness")
     if table is None or state.frontier_ms is None or spec.watermark.lag_ms is not None:
@@ -213,14 +213,15 @@ def _open_behind_watermark(
     passed = in_arrow(evaluated.watermark_ms + 1)
     behind = (ds.field("state") == "open") & (ds.field("slot_end") <= passed)
     slots = dataset_of(table, "state = 'open'")
-    by_other_rules = behind & ~ds.field("spec_fingerprint").isin(_of_same_watermark(spec, state))
+    by_other_rules = behind & ~ds.field("spec_fingerprint").isin(_of_same_timeline(spec, state))
     return slots.count_rows(filter=behind), slots.count_rows(filter=by_other_rules)
 
 
-def _of_same_watermark(spec: PipelineSpec, state: PipelineState) -> list[str]:
-    """The fingerprints of published settings that differ from the file's in no timeline.
+def _of_same_timeline(spec: PipelineSpec, state: PipelineState) -> list[str]:
+    """The fingerprints of published settings with the timeline of the file's.
 
-    With another aggregate, or another trigger, a slot is open up to the same watermark.
+    With another aggregate, or another trigger, a slot is open up to the same watermark. So it is
+    with another allowed lateness alone, which the ledger does not tell from another watermark.
     """
     same = (
         run.spec_fingerprint

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 from strandline.engine.idleness.source import Source
 from strandline.engine.position.axis import Axis
-from strandline.engine.position.grid import WIDEST_MS
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of, text_of
-from strandline.model.watermarks import Ticks
 from strandline.pipeline.views.channels import (
     ChannelWatermarks,
     channel_watermarks,
@@ -57,13 +56,14 @@ def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> Held
     clock: the watermark at the last horizon. None: nothing has arrived, it is the
     watermark of another pipeline, or the records of two sources do not decide it (`held_back_by`).
     """
-    return watermark_by(spec, channel_watermarks(spec, store), state)
+    found = channel_watermarks(spec, store, last_day_of(spec, state))
+    return watermark_by(spec, found, state)
 
 
 def watermark_by(
     spec: PipelineSpec, watermarks: ChannelWatermarks, state: PipelineState
 ) -> HeldBack | None:
-    """The watermark as of `watermark_of`, by the channels' watermarks after the last day."""
+    """The watermark as of `watermark_of`, by the channels' watermarks after `last_day_of`."""
     horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]
     by_clock = spec.watermark.goes_by_the_clock
     days = [midnight_of(day) + DAY_MS for day in watermarks.channels["arrival_date"]]
@@ -80,6 +80,18 @@ def watermark_by(
     return replace(found, arrived_before=None if is_of_last_cutoff else text_of(until_ms))
 
 
+def last_day_of(spec: PipelineSpec, state: PipelineState) -> date | None:
+    """The last arrival day that `watermark_of` goes by; None: the last observed one.
+
+    If it follows the clock: the last whole day before the last published horizon. A rejected run
+    has observed later days, and the state of channels after these is none of an earlier instant.
+    """
+    horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]
+    if not horizons or not spec.watermark.goes_by_the_clock:
+        return None
+    return day_of(midnight_before(horizons[-1]) - DAY_MS)
+
+
 def _at(
     until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, state: PipelineState
 ) -> HeldBack | None:
@@ -89,16 +101,28 @@ def _at(
         return HeldBack(None, None, None, None)
     if start_ms is None:
         return held_back_by(channels, spec, carried)
-    lag_ms = spec.watermark.lag_ms
-    if carried is None and lag_ms is not None and spec.watermark.goes_by_the_clock:
-        tick_ms = Axis.of(spec, start_ms).last_tick_before(until_ms)
-        return HeldBack(tick_ms - lag_ms if tick_ms > start_ms else None, None, None, None)
+    if spec.watermark.goes_by_the_clock:
+        return _by_clock(until_ms, spec, found, Axis.of(spec, start_ms))
     if carried is not None and spec.watermark.idleness_in_effect:
-        _, carried = Source(spec, Axis.of(spec, start_ms)).advance(
-            carried, Source.silence, until_ms
-        )
-    ticks = {
-        name: Axis.of(side, start_ms).ticks or Ticks(start_ms, WIDEST_MS)
-        for name, side in spec.sides.items()
-    }
-    return held_back_by(emitted_before(until_ms, channels, ticks), spec, carried)
+        source = Source(spec, Axis.of(spec, start_ms))
+        _, carried = source.advance(carried, Source.silence, until_ms)
+    return held_back_by(emitted_before(until_ms, channels, spec, start_ms), spec, carried)
+
+
+def _by_clock(until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, axis: Axis) -> HeldBack:
+    """The watermark of the last tick before an instant on which a channel offered.
+
+    A source of splits offers without any. Of an instant within a day, channels that have joined on
+    this very day are not known.
+    """
+    none, is_midnight = HeldBack(None, None, None, None), until_ms % DAY_MS == 0
+    if spec.watermark.idleness_in_effect and (found.source is not None or is_midnight):
+        source = Source(spec, axis)
+        carried = found.source or source.at_the_start()
+        _, carried = source.advance(carried, Source.silence, until_ms)
+        return held_back_by(found.channels, spec, carried) or none
+    waits = spec.source.declared_channels is None and spec.watermark.combine != "splits"
+    if waits and is_midnight and found.channels.empty:
+        return none
+    tick_ms, lag_ms = axis.last_tick_before(until_ms), spec.watermark.lag_ms or 0
+    return replace(none, watermark_ms=tick_ms - lag_ms) if tick_ms > axis.start_ms else none

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
 from itertools import groupby
 from operator import itemgetter
 
@@ -14,6 +13,7 @@ from strandline.engine.idleness.state import SourceState
 from strandline.model.intervals import (
     DAY_MS,
     LEAST_INSTANT_MS,
+    midnight_before,
     midnight_of,
     text_of,
     text_or_none,
@@ -216,22 +216,28 @@ def _before_joining(channels: pd.DataFrame, spec: PipelineSpec) -> _BeforeJoinin
             least_ms = min(earlier.values(), default=MIN_WATERMARK)
             most_ms = min((known[one] for one in earlier), default=max(known.values()))
             found = _BeforeJoining(max(found.least_ms, least_ms), max(found.most_ms, most_ms))
-    # without a tick each day, an offer is emitted at an unknown later one
-    is_rare = any((s.watermark.emission_interval_ms or 0) > DAY_MS for s in spec.sides.values())
-    return replace(found, least_ms=MIN_WATERMARK) if is_rare else found
+    return found
 
 
-def _offers(channels: pd.DataFrame) -> list[tuple[date, str, int]]:
-    """The watermarks of channels by the day on which they are emitted, in this order."""
-    offers = channels.reindex(columns=["settled_ms", "pending_ms"]).astype("Int64")
-    offers = offers.fillna(MIN_WATERMARK)
-    return sorted(
-        (day + timedelta(days=later), str(name), int(ms))
-        for later, column in enumerate(offers)
-        for day, name, ms in zip(
-            channels["arrival_date"], channels["channel"], offers[column], strict=True
-        )
-    )
+def _offers(channels: pd.DataFrame) -> list[tuple[int, str, int]]:
+    """The watermarks of channels by when they are emitted, in this order.
+
+    That is a midnight, at which a tick comes before the records of the new day, or the millisecond
+    after it for the whole day. A pending one is emitted at `emitted_ms`, or the next midnight.
+    """
+    offers = channels.reindex(columns=["settled_ms", "pending_ms", "emitted_ms"]).astype("Int64")
+    found = []
+    for day, name, of_day in zip(
+        channels["arrival_date"], channels["channel"], offers.itertuples(index=False), strict=True
+    ):
+        midnight_ms, (settled_ms, pending_ms, emitted_ms) = midnight_of(day), of_day
+        offer_ms = MIN_WATERMARK if pd.isna(settled_ms) else int(settled_ms)
+        found.append((midnight_ms + 1, str(name), offer_ms))
+        if not pd.isna(pending_ms):
+            tick_ms = midnight_ms + DAY_MS if pd.isna(emitted_ms) else int(emitted_ms)
+            at_ms = midnight_before(tick_ms) + (tick_ms % DAY_MS > 0)
+            found.append((at_ms, str(name), int(pending_ms)))
+    return sorted(found)
 
 
 def _of_source(carried: SourceState) -> HeldBack | None:
@@ -248,7 +254,8 @@ def _of_source(carried: SourceState) -> HeldBack | None:
     idle = tuple(one.name for one in carried.channels if one.name and not one.active)
     least = _least(taking_part)
     if least is None:
-        return HeldBack(combined_ms, None, None, None, idle) if carried.channels else None
+        there_is_one = carried.channels or combined_ms is not None
+        return HeldBack(combined_ms, None, None, None, idle) if there_is_one else None
     return HeldBack(combined_ms, least.held_by, least.since, least.ahead_ms, idle)
 
 

@@ -26,7 +26,7 @@ class ReportTables:
             `records`.
         lateness: counts of late records by lateness: `late_by_ms` (may be rounded up), `records`.
         channels: the `timeline`'s rows of kind `channel`: `channel`, `arrival_date`, `settled_ms`
-            and optionally `pending_ms`.
+            and optionally `pending_ms`, with `emitted_ms`: when a tick emits it.
         runs: a document for each run, newest first and without upkeep, as `strandline runs` has it;
             those that the report lists (`listed_runs`) as `strandline runs show` has them.
         latest: rows as in `channels` up to the last observed day, with the last row of each

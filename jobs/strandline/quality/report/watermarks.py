@@ -42,7 +42,7 @@ def watermarks(
     """The progress of the watermarks, as `ReportTables` has them: `channels`, and `latest`."""
     behind = _hours_behind(channels)
     until_now = channels if latest is None else latest
-    known = set(until_now.dropna(subset=["settled_ms"])["channel"].fillna(""))
+    known = set(_emitted(until_now)["channel"])
     if not until_now.empty:
         known |= spec.retired_by(midnight_of(max(until_now["arrival_date"])) + DAY_MS)
     silent = tuple(name_of(one, spec) for one in silent_channels(spec, known))
@@ -102,24 +102,35 @@ def _figure(drawn: list[tuple[Series, pd.Series[float]]]) -> Figure:
 
 def _hours_behind(channels: pd.DataFrame) -> pd.DataFrame:
     """The hours from each channel's watermark (a column) to the end of each day (a row)."""
-    rows = channels.assign(
-        day=[midnight_of(day) // DAY_MS for day in channels["arrival_date"]],
-        channel=channels["channel"].fillna(""),
-        # hours for the eye: what a float loses of a long is not seen
-        **channels.filter(["settled_ms", "pending_ms"]).astype("float64"),
-    )
-    settled = rows.pivot_table(index="day", columns="channel", values="settled_ms", aggfunc="max")
-    if settled.empty:
+    rows = _emitted(channels)
+    if rows.empty:
         return pd.DataFrame()
-    first, last = int(rows["day"].min()), int(rows["day"].max())
-    days = range(first, last + 1) if last - first < _MOST_DAYS else settled.index
-    watermark = settled.reindex(days).cummax().ffill()
-    if "pending_ms" in rows and rows["pending_ms"].notna().any():
-        # what was not yet emitted at one midnight is at the next
-        pending = rows.pivot_table(
-            index="day", columns="channel", values="pending_ms", aggfunc="max"
-        )
-        emitted = pending.reindex(days).cummax().ffill().shift(1)
-        watermark = watermark.combine(emitted, lambda a, b: a.where(~(b > a) & a.notna(), b))
-    midnights = pd.Series([(day + 1) * DAY_MS for day in watermark.index], index=watermark.index)
+    emitted = rows.pivot_table(index="day", columns="channel", values="watermark", aggfunc="max")
+    observed = sorted({midnight_of(day) // DAY_MS for day in channels["arrival_date"]})
+    first, last = observed[0], observed[-1]
+    days = pd.Index(range(first, last + 1) if last - first < _MOST_DAYS else observed)
+    watermark = emitted.reindex(emitted.index.union(days)).cummax().ffill().reindex(days)
+    midnights = pd.Series([(day + 1) * DAY_MS for day in days], index=days)
     return watermark.rsub(midnights, axis=0) / _HOUR_MS
+
+
+def _emitted(channels: pd.DataFrame) -> pd.DataFrame:
+    """The watermarks of channels by the `day` on which they are emitted, up to the last day.
+
+    A pending one is emitted at `emitted_ms`, or the next midnight: no earlier than on the next day.
+    """
+    names = ["settled_ms", "pending_ms", "emitted_ms"]
+    offers = channels.reindex(columns=names).astype("Int64")
+    days = pd.Series(
+        [midnight_of(day) // DAY_MS for day in channels["arrival_date"]], channels.index, "int64"
+    )
+    ticked = (offers["emitted_ms"] // DAY_MS).fillna(days + 1)
+    found = [
+        # hours for the eye: what a float loses of a long is not seen
+        pd.DataFrame({"day": on, "watermark": offers[name].astype("float64")})
+        .assign(channel=channels["channel"].fillna(""))
+        .astype({"day": "int64"})
+        for name, on in (("settled_ms", days), ("pending_ms", ticked))
+    ]
+    rows = pd.concat(found, ignore_index=True).dropna(subset="watermark")
+    return rows[rows["day"] <= days.max()]
