@@ -37,9 +37,9 @@ def test_a_folder_that_each_machine_has_for_itself_is_named(spark, tmp_path, mon
 
 
 def test_a_folder_that_executors_cannot_write_is_named_with_what_they_say(spark, tmp_path):
-    (tmp_path / "lake").write_text("a file")
+    (tmp_path / "file").write_text("no folder")
     with pytest.raises(InputError, match=r"an executor cannot write into it: .*; mount the same"):
-        require_shared(Far(spark), Lake.at(str(tmp_path / "lake")), "probe")
+        require_shared(Far(spark), Lake.at(str(tmp_path / "file" / "lake")), "probe")
 
 
 def test_a_shared_folder_is_left_as_it_was(spark, tmp_path):
