@@ -115,6 +115,7 @@ def a_year(text):
                 "on_time": 50,
                 "late_accepted": 3,
                 "late": late,
+                "missed": late,
                 "no_window": 0,
             }
         ),

@@ -130,7 +130,7 @@ def test_a_lake_that_cannot_be_written_is_said_in_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("not a folder", encoding="utf-8")
-    assert job.main(["--lake", str(tmp_path / "file")]) == 4
+    assert job.main(["--lake", str(tmp_path / "file" / "lake")]) == 4
     (record,) = caplog.records
     assert "nothing was landed" in record.getMessage()
     assert "\n" not in record.getMessage()
