@@ -82,7 +82,7 @@ class ResultsLog(LandingLog):
     def input_id(self) -> str:
         """See `LandingLog`; every publication makes another input, since it moves the watermark.
 
-        Upkeep and erasure do not move it: what they change of the rows, the files tell.
+        Upkeep and erasure do not move it: the rows that they change are seen by their files.
         """
         last = max((run.position for run in self.state.published), default=0)
         return f"{self.table_id}@{last}"

@@ -175,13 +175,11 @@ def report_tables(
     the usual numbers of records, depend on. `evaluated`: see `evaluated_watermark`.
     """
     watermarks = channel_watermarks(spec, store, last_day_of(spec, state))
-    channels, start_ms = (
-        channel_days(TimelineTable.open(store, days.rows_of("timeline"))),
-        state.clock_start_ms,
-    )
-    latest = watermarks.channels
+    channels = channel_days(TimelineTable.open(store, days.rows_of("timeline")))
+    latest, start_ms = watermarks.channels, state.clock_start_ms
     if start_ms is not None:
-        channels, latest = (with_emissions(one, spec, start_ms) for one in (channels, latest))
+        channels = with_emissions(channels, spec, start_ms)
+        latest = with_emissions(latest, spec, start_ms)
     return ReportTables(
         completeness=_completeness(spec, store, days),
         quarantine=_by_reason(store, days),

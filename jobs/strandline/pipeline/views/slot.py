@@ -153,7 +153,7 @@ def _last_day(slot: Slot) -> date:
 
 
 def runs_into(shown: Shown, slot: Slot) -> list[Entry]:
-    """The published steps that brought a slot up to date, the newest first."""
+    """The published steps of runs that have updated a slot, the newest first."""
     return [
         step
         for step in reversed(shown.state.published)

@@ -63,8 +63,6 @@ def status_of(
     state = ledger.state_after_runs()
     store, notice = tables_shown(ledger)
     days = shown_days(store, since, until)
-    newest = next(step for step in reversed(state.steps) if step.kind in OF_RUNS)
-    last = run_line(state.runs[newest.run_id], state.reverted_by.get(newest.run_id))
     evaluated = evaluated_watermark(spec, store, state)
     of_ledger = unfinished_work(spec, store, state, evaluated)
     watermark = watermark_of(spec, store, state)
@@ -82,7 +80,7 @@ def status_of(
         "processed_up_to": processed,
         "closed_up_to": closed,
         "first_open": closed,
-        "last_run": last,
+        "last_run": _last_run(state),
         "notice": notice,
         "findings": [finding.to_json() for finding in findings],
         "books_of_tables": None if books is None else len(books),
@@ -97,6 +95,12 @@ def status_of(
         **of_ledger,
         "spec_is_published": _last_rules(state) in {None, spec.spec_fingerprint},
     }
+
+
+def _last_run(state: PipelineState) -> dict[str, Any]:
+    """The line of the last run of windows, see `run_line`."""
+    newest = next(step for step in reversed(state.steps) if step.kind in OF_RUNS)
+    return run_line(state.runs[newest.run_id], state.reverted_by.get(newest.run_id))
 
 
 def _last_rules(state: PipelineState) -> str | None:

@@ -220,8 +220,8 @@ def _open_behind_watermark(
 def _of_same_timeline(spec: PipelineSpec, state: PipelineState) -> list[str]:
     """The fingerprints of published settings with the timeline of the file's.
 
-    With another aggregate, or another trigger, a slot is open up to the same watermark. So it is
-    with another allowed lateness alone, which the ledger does not tell from another watermark.
+    An edit of an aggregate or a trigger keeps the timeline. An edit of the allowed lateness makes
+    another one, as one of the watermark does: the fingerprint covers both.
     """
     same = (
         run.spec_fingerprint

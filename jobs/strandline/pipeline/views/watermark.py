@@ -19,6 +19,9 @@ from strandline.pipeline.views.findings import start_to_come
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec
 
+_NONE = HeldBack(None, None, None, None)
+"""No watermark, and no channel that holds one back."""
+
 
 def evaluated_until_ms(state: PipelineState) -> int | None:
     """The midnight before which published runs have evaluated all arrivals as they are observed.
@@ -43,7 +46,7 @@ def evaluated_watermark(spec: PipelineSpec, store: Store, state: PipelineState) 
     if until_ms is None:
         return None
     if start_to_come(spec, state) is not None:
-        return HeldBack(None, None, None, None)
+        return _NONE
     found = channel_watermarks(spec, store, day_of(until_ms - DAY_MS))
     return _at(until_ms, spec, found, state)
 
@@ -64,19 +67,20 @@ def watermark_by(
     spec: PipelineSpec, watermarks: ChannelWatermarks, state: PipelineState
 ) -> HeldBack | None:
     """The watermark as of `watermark_of`, by the channels' watermarks after `last_day_of`."""
-    horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]
-    by_clock = spec.watermark.goes_by_the_clock
+    last_horizon_ms, by_clock = _last_horizon(state), spec.watermark.goes_by_the_clock
     days = [midnight_of(day) + DAY_MS for day in watermarks.channels["arrival_date"]]
     days += [] if state.frontier_ms is None else [state.frontier_ms]
-    until_ms = horizons[-1] if by_clock and horizons else max(days, default=None)
+    until_ms = max(days, default=None)
+    if by_clock and last_horizon_ms is not None:
+        until_ms = last_horizon_ms
     if until_ms is None:  # no record has been observed
         return held_back_by(watermarks.channels, spec, watermarks.source)
     found = _at(until_ms, spec, watermarks, state)
     if found is None:
         return None
     if start_to_come(spec, state) is not None:
-        return HeldBack(None, None, None, None)
-    is_of_last_cutoff = by_clock or not horizons or until_ms == horizons[-1]
+        return _NONE
+    is_of_last_cutoff = by_clock or last_horizon_ms in {None, until_ms}
     return replace(found, arrived_before=None if is_of_last_cutoff else text_of(until_ms))
 
 
@@ -86,10 +90,16 @@ def last_day_of(spec: PipelineSpec, state: PipelineState) -> date | None:
     If it follows the clock: the last whole day before the last published horizon. A rejected run
     has observed later days, and the state of channels after these is none of an earlier instant.
     """
-    horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]
-    if not horizons or not spec.watermark.goes_by_the_clock:
+    last_horizon_ms = _last_horizon(state)
+    if last_horizon_ms is None or not spec.watermark.goes_by_the_clock:
         return None
-    return day_of(midnight_before(horizons[-1]) - DAY_MS)
+    return day_of(midnight_before(last_horizon_ms) - DAY_MS)
+
+
+def _last_horizon(state: PipelineState) -> int | None:
+    """The data cut-off, in ms, of the last published run that has one; None: there is none."""
+    newest_first = (run.horizon_ms for run in reversed(state.published))
+    return next((one for one in newest_first if one is not None), None)
 
 
 def _at(
@@ -98,7 +108,7 @@ def _at(
     """The watermark at an instant: ticks emit, and channels go idle, on days without records."""
     channels, carried, start_ms = found.channels, found.source, state.clock_start_ms
     if spec.watermark.emission_interval_ms == 0:
-        return HeldBack(None, None, None, None)
+        return _NONE
     if start_ms is None:
         return held_back_by(channels, spec, carried)
     if spec.watermark.goes_by_the_clock:
@@ -115,14 +125,14 @@ def _by_clock(until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, axis:
     A source of splits offers without any. Of an instant within a day, channels that have joined on
     this very day are not known.
     """
-    none, is_midnight = HeldBack(None, None, None, None), until_ms % DAY_MS == 0
+    is_midnight = until_ms % DAY_MS == 0
     if spec.watermark.idleness_in_effect and (found.source is not None or is_midnight):
         source = Source(spec, axis)
         carried = found.source or source.at_the_start()
         _, carried = source.advance(carried, Source.silence, until_ms)
-        return held_back_by(found.channels, spec, carried) or none
+        return held_back_by(found.channels, spec, carried) or _NONE
     waits = spec.source.declared_channels is None and spec.watermark.combine != "splits"
     if waits and is_midnight and found.channels.empty:
-        return none
+        return _NONE
     tick_ms, lag_ms = axis.last_tick_before(until_ms), spec.watermark.lag_ms or 0
-    return replace(none, watermark_ms=tick_ms - lag_ms) if tick_ms > axis.start_ms else none
+    return replace(_NONE, watermark_ms=tick_ms - lag_ms) if tick_ms > axis.start_ms else _NONE
