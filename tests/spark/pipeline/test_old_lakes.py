@@ -7,7 +7,7 @@ run by hand that has noted their day.
 
 from __future__ import annotations
 
-import tarfile
+import shutil
 from pathlib import Path
 
 import pytest
@@ -42,8 +42,7 @@ LANDED = [
 @pytest.fixture
 def line(spark, tmp_path) -> Line:
     """A pipeline over the lake of then."""
-    with tarfile.open(OF_THEN) as lake:
-        lake.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(OF_THEN, tmp_path)
     return Line(spark, tmp_path, SPEC)
 
 
