@@ -87,42 +87,21 @@ python_version() {
     "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null
 }
 
-# Prints how long the interpreter takes for a fixed piece of work, in microseconds of processor time.
-work_of() {
-    "$1" -c '
-import time
-def fibonacci(n):
-    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
-def work():
-    begun = time.process_time()
-    fibonacci(19), sorted(str(number % 997) for number in range(10_000))
-    return time.process_time() - begun
-print(int(1e6 * min(work() for _ in range(9))))' 2>/dev/null
-}
-
-# Sets PYTHON_FOUND to the first fitting interpreter; else PYTHON_SEEN says which there were. Another one
-# on the PATH is taken if it is quicker by a tenth: some are built without optimization.
+# Sets PYTHON_FOUND to the first fitting interpreter; else PYTHON_SEEN says which there were.
 look_for_python() {
-    local candidate version fitting=() work least
+    local candidate version
     PYTHON_FOUND='' PYTHON_SEEN=''
-    for candidate in ${PYTHON:-$(type -aP python3 python3.13 python3.12 python3.11)}; do
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
         version=$(python_version "$candidate") || continue
         case $version in
-            3.11 | 3.12 | 3.13) fitting+=("$candidate") ;;
-            *) PYTHON_SEEN+="${PYTHON_SEEN:+, }${candidate##*/} is Python $version" ;;
+            3.11 | 3.12 | 3.13)
+                PYTHON_FOUND=$candidate
+                return
+                ;;
         esac
+        PYTHON_SEEN+="${PYTHON_SEEN:+, }$candidate is Python $version"
     done
-    ((${#fitting[@]} > 0)) || return 1
-    PYTHON_FOUND=${fitting[0]}
-    ((${#fitting[@]} > 1)) && least=$(work_of "$PYTHON_FOUND") || return 0
-    for candidate in "${fitting[@]:1}"; do
-        has_venv_module "$candidate" && work=$(work_of "$candidate") || continue
-        if ((work * 10 < least * 9)); then PYTHON_FOUND=$candidate least=$work; fi
-    done
-}
-
-has_venv_module() {
-    "$1" -c 'import ensurepip, venv' 2>/dev/null
+    return 1
 }
 
 check_python() {
@@ -135,10 +114,10 @@ check_python() {
 
 check_venv_module() {
     local version
-    has_venv_module "$PYTHON_FOUND" && return
+    "$PYTHON_FOUND" -c 'import ensurepip, venv' 2>/dev/null && return
     version=$(python_version "$PYTHON_FOUND")
-    provide "${PYTHON_FOUND##*/} has no venv module" "python$version-venv" python3-venv
-    has_venv_module "$PYTHON_FOUND" ||
+    provide "$PYTHON_FOUND has no venv module" "python$version-venv" python3-venv
+    "$PYTHON_FOUND" -c 'import ensurepip, venv' 2>/dev/null ||
         fail "$PYTHON_FOUND still has no venv module; name another interpreter with PYTHON=/path/to/python3."
 }
 
@@ -209,7 +188,7 @@ make_venv() {
         [[ ! -L $VENV ]] || fail ".venv is a link; remove it, then run this again."
         check_python
         check_venv_module
-        say "making .venv with $("$PYTHON_FOUND" --version), $PYTHON_FOUND"
+        say "making .venv with $("$PYTHON_FOUND" --version)"
         "$PYTHON_FOUND" -m venv --clear "$VENV"
         PYTHON_VERSION=$(python_version "$VENV/bin/python")
     fi

@@ -37,17 +37,9 @@ class Machine:
             f' echo "    java.specification.version = {version}" >&2',
         )
 
-    def python(
-        self, version: str, *, venv: bool = True, name: str = "python3", work: int = 1000
-    ) -> None:
-        """A Python that takes so many microseconds for the piece of work that the set-up times."""
+    def python(self, version: str, *, venv: bool = True) -> None:
         missing = "" if venv else "*ensurepip*) exit 1 ;; "
-        self.command(
-            name,
-            f'case "$*" in {missing}*version_info*) echo {version} ;;'
-            f" *process_time*) echo {work} ;;"
-            f' "-m venv"*) echo {name} makes it >&2; exit 1 ;; "--version") echo Python ;; esac',
-        )
+        self.command("python3", f'case "$*" in {missing}*version_info*) echo {version} ;; esac')
 
     def installs_nothing(self, calls: Path) -> None:
         """Its Python makes an environment of stand-ins, which note how they are called."""
@@ -202,19 +194,6 @@ def test_a_python_without_its_venv_module_is_refused_with_what_to_type(machine: 
     said = machine.refusal()
     assert "python3 has no venv module" in said
     assert said.endswith("install -y python3-venv")
-
-
-@pytest.mark.parametrize(
-    ("work", "venv", "made_by"),
-    [(700, True, "python3.11"), (950, True, "python3"), (700, False, "python3")],
-    ids=["quicker", "hardly quicker", "quicker without its venv module"],
-)
-def test_of_two_pythons_the_first_is_taken_unless_the_other_is_quicker_by_a_tenth(
-    machine: Machine, work: int, venv: bool, made_by: str
-) -> None:
-    machine.python("3.11", name="python3.11", work=work, venv=venv)
-    assert f"{made_by} makes it" in machine.set_up().stderr
-    assert "python3 makes it" in machine.set_up(PYTHON="python3").stderr
 
 
 def test_a_missing_tool_is_named(machine: Machine) -> None:
