@@ -28,6 +28,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day
 from strandline.lake.store.schema import Fit, schema_of
+from strandline.lake.store.second_columns import second_columns
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.diff.diff import no_longer_kept
 from strandline.pipeline.notes.of_days import of_changed_days, of_days_to_come
@@ -150,7 +151,14 @@ def _of_second_columns(ctx: Context) -> Iterator[str]:
         before = {field.name.lower(): field.dataType for field in schema_of(table)}
         if target.name == QUARANTINE.name:
             yield from _of_two_types(ctx, fit)
+        others = {own: of for of, every in second_columns(table).items() for own in every}
         for name, column in fit.second.items():
+            if name in others:
+                yield (
+                    f"{target.name}: {name} of the landing table is also the name of the second "
+                    f"column of {others[name]}: its values are in {column.name}"
+                )
+                continue
             was, now = (of.simpleString() for of in (before[name.lower()], column.dataType))
             yield (
                 f"{target.name}: {name} is {now} in the landing table, and was {was}: new "
