@@ -141,7 +141,7 @@ class Causes:
         if known is None or known.arrived_before is not None:  # that of the last run is not known
             return f"the watermark had not reached {what} at the last run"
         if watermark_ms is None:
-            return "there is no watermark yet"
+            return f"there {'may be' if known.at_least else 'is'} no watermark yet"
         return f"the watermark is {duration(threshold_ms - watermark_ms)} before {what}"
 
     def _by_landing(self, slot: Slot) -> Iterator[Cause]:
