@@ -22,6 +22,7 @@ from meter import a_meter
 from spec_strategies import cumulative_windows, sliding_windows
 from strategies import streams
 
+from strandline.cli import show
 from strandline.cli.main import main
 from strandline.engine.position.grid import Grid
 from strandline.errors import InputError
@@ -424,6 +425,15 @@ def test_the_command_lists_them_and_exits_with_0_whatever_it_shows(incomplete):
     assert "meter: no window there" in incomplete("meter", "--since", "2025-01-01")[1]
     found = json.loads(incomplete("meter", "--json")[1])
     assert (found["incomplete"], found["causes"]) == (6, {"open": 1, "late": 6})
+
+
+def test_in_a_narrow_terminal_each_window_has_lines_of_its_own(incomplete, monkeypatch):
+    """Columns of a few characters folded each instant into three lines."""
+    monkeypatch.setattr(show.out, "width", 40)
+    _, said = incomplete("meter", "--limit", "2")
+    assert "window from" not in said
+    assert "\n2013-01-03T12:00:00Z to 2013-01-04T00:00:00Z: open, " in said
+    assert "\n  not fired: " in said
 
 
 @pytest.mark.parametrize(
