@@ -257,6 +257,7 @@ def test_windows_that_an_edit_without_another_watermark_has_left_open_are_an_ala
         names = ("spec_fingerprint", "timeline_fingerprint")
         return {name: getattr(spec, name) for name in names}
 
+    # a run that has noted no rules, as of an earlier version
     runs = [rules(), rules(aggregates={"most": "max(x)"}), rules(allowed_lateness=HOUR_MS)]
     assert len({run["spec_fingerprint"] for run in runs}) == 3
     at = datetime(1970, 1, 2, tzinfo=UTC)
@@ -268,6 +269,12 @@ def test_windows_that_an_edit_without_another_watermark_has_left_open_are_an_ala
     store, passed = Lake.at(str(tmp_path)).pipeline("meter"), HeldBack(8 * DAY_MS, None, None, None)
     left = unfinished_work(HALF_DAYS, store, state, passed)
     assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (3, 1)
+    assert {tuple(one["edited_since"] or ["?"]) for one in left["rules"]} == {("?",)}
+    longer = HALF_DAYS.model_copy(update={"allowed_lateness": HOUR_MS})
+    noted = [replace(run, layout={"rules": longer.rules}) for run in state.published[-1:]]
+    left = unfinished_work(HALF_DAYS, store, PipelineState.of([*state.published, *noted]), passed)
+    assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (3, 0)
+    assert ["allowed_lateness"] in [one["edited_since"] for one in left["rules"]]
 
 
 def test_results_that_have_changed_below_such_a_range_are_named_with_it():
