@@ -188,6 +188,10 @@ def test_what_had_landed_for_a_run_that_was_taken_back_is_not_what_results_are_o
     assert results.source_log(newest).version == 1
     published = [replace(e, range=days(0, 9)) for e in results.state.steps]
     back = replace(published[-1], kind="revert", position=9)
+    # one that was prepared on the second, and published after the night of the third
+    approved = replace(published[0], kind="backfill", completes_ms=None, position=9)
+    later = replace(results, state=PipelineState.of([*published, approved]))
+    assert later.source_log(newest).version == 1
     taken_back = PipelineState.of([*published, back])
     assert replace(results, state=taken_back).source_log(newest).version == 0
 

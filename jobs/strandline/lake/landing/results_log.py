@@ -166,13 +166,17 @@ class ResultsLog(LandingLog):
         return then if whole else None
 
     def source_log(self, log: LandingLog) -> LandingLog:
-        """The log of the other pipeline's landing table at its last publication."""
-        runs = (run for run in reversed(self.state.in_force) if run.landing_version is not None)
-        last = next(runs, None)
-        if last is None or last.landing_version in {None, log.version}:
-            return log
+        """The log of the other pipeline's landing table as its publications have read it last.
+
+        A run that was prepared before other runs, and published after them, has read less.
+        """
+        runs = [run for run in self.state.in_force if run.landing_version is not None]
+        ids = {run.landing_id for run in runs[-1:]}
+        versions = [run.landing_version or 0 for run in runs if run.landing_id in ids]
+        version = max(versions, default=log.version)
         # where it is not there any more, what has landed since is judged with it
-        return log if log.is_another(last.landing_id) else log.nearest_to(last.landing_version)
+        is_as_read = version == log.version or any(map(log.is_another, ids))
+        return log if is_as_read else log.nearest_to(version)
 
 
 def known_over(state: PipelineState, results: TimeRange) -> int | None:
