@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -17,8 +17,8 @@ from strandline.quality.figures import share_so_far
 from strandline.visible import number_of
 
 MOST_LISTED = 100_000
-_UNFOLDED = 72
-"""The width in characters from which instants have a line each, and leave room for the reasons."""
+_LEAST_WIDTH = 72
+"""The width in characters of a table whose instants have a line each, with room for the reasons."""
 
 
 def incomplete(
@@ -61,23 +61,30 @@ def _page(found: Mapping[str, Any]) -> None:
     if found["causes"]:
         facts.add_row("causes", show.counted(found["causes"]))
     out.print(facts)
-    if found["listed"]:
-        out.print(_lines(found["listed"], unit))
+    listed = [_shown(one) for one in found["listed"]]
+    if listed and out.width >= _LEAST_WIDTH:
+        out.print(_lines(listed, unit))
+    else:
+        for start, until, state, share, why in listed:
+            out.print(f"[bold]{start}[/] to {until}: {state}, {share}\n  {why}")
     if found["left_out"]:
         out.print(f"and {found['left_out']:,} older ones: --limit and --until show them")
 
 
-def _lines(listed: list[dict[str, Any]], unit: str) -> Table:
-    """A line for each window or slot: start, end, state, share of its records, and reasons."""
+def _shown(one: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    """A window or slot as texts: start, end, state, share of its records, and reasons."""
+    start, end = one["slot_start"], one["slot_end"]
+    until = end[11:] if start[:11] == end[:11] else end
+    why = "; ".join(cause["sentence"] for cause in one["why"])
+    return start, until, one["state"], share_so_far(one["share"], one["state"]), escape(why)
+
+
+def _lines(listed: Sequence[tuple[str, ...]], unit: str) -> Table:
+    """A line for each window or slot."""
     lines = table("to", "state", "complete", "why", first=f"{unit} from")
-    lines.columns[0].overflow = "fold"
     for number in (0, 1, 3):
-        lines.columns[number].no_wrap = show.out.width >= _UNFOLDED
+        lines.columns[number].no_wrap = True
     lines.columns[3].justify = "right"
     for one in listed:
-        why = "; ".join(cause["sentence"] for cause in one["why"])
-        start, end = one["slot_start"], one["slot_end"]
-        until = end[11:] if start[:11] == end[:11] else end
-        share = share_so_far(one["share"], one["state"])
-        lines.add_row(start, until, one["state"], share, escape(why))
+        lines.add_row(*one)
     return lines

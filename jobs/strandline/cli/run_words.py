@@ -39,6 +39,11 @@ def state(run: Mapping[str, Any]) -> str:
     return f"running or dead on {escape(run['host'] or 'a host not noted')} since {run['started']}"
 
 
+def edited(before: str, of: Mapping[str, Any]) -> str:
+    """The keys of the pipeline's file that were edited, behind some words; nothing if not known."""
+    return before + escape(", ".join(of["edited_since"])) if of["edited_since"] else ""
+
+
 def engine(run: Mapping[str, Any]) -> str:
     """The engine of a run; nothing for a run of an earlier version, which did not record it."""
     return f" on {run['engine']} {run['engine_version']}" if run["engine"] else ""

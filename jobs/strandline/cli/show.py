@@ -98,7 +98,7 @@ def status(found: Mapping[str, Any]) -> None:
     colour = "green" if found["state"].startswith("OK") else "yellow"
     out.print(f"[bold]{escape(found['pipeline'])}[/]: [{colour}]{escape(found['state'])}[/]")
     out.print(*findings.of_status(found), sep="", end="")
-    facts, last = facts_table(), found["last_run"]
+    facts, last, records = facts_table(), found["last_run"], counted(found["records"])
     facts.add_row("lake", escape(found["lake"]))
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
     all_closed = "the last slot" if found["totals"]["slots"] else "no slot yet"
@@ -111,7 +111,6 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("shown", days.shown(found["days"]))
     only_late = {"only late": found["slots_only_late"]} if found["slots_only_late"] else {}
     facts.add_row("slots", counted(found["slots"] | only_late))
-    records = counted(found["records"])
     if found["overlapping"]:
         records += "; an accepted record counts in each of its windows, a late one in its newest"
     facts.add_row("records", records)
@@ -133,9 +132,9 @@ def status(found: Mapping[str, Any]) -> None:
                 "fills it"
             )
     if not found["spec_is_published"]:
-        upstream = found["upstream"]
+        upstream, keys = found["upstream"], run_words.edited(": ", found)
         or_other = f", or that of {escape(upstream['pipeline'])}," if upstream else ""
-        out.print(f"note: the pipeline file{or_other} has changed since the last run")
+        out.print(f"note: the pipeline file{or_other} has changed since the last run{keys}")
 
 
 def _add_last_run(facts: Table, run: Mapping[str, Any]) -> None:
@@ -163,8 +162,9 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
     if len(found["rules"]) < 2:
         return
     for one in found["rules"]:
-        line = f"{one['start']} to {one['end']}: {number_of(one['slots'], 'slot')}"
-        facts.add_row(f"rules {one['spec_fingerprint'][:8]}", line)
+        of_range = f"{one['start']} to {one['end']}: {number_of(one['slots'], 'slot')}"
+        by_other = run_words.edited(", by another ", one)
+        facts.add_row(f"rules {one['spec_fingerprint'][:8]}", of_range + by_other)
     if across := found["sessions_across_rules"]:
         sessions = number_of(across, "session")
         facts.add_row("", f"{sessions} begun under one set of rules and ended under another")

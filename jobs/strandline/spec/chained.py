@@ -132,6 +132,11 @@ class ResultsSpec(PipelineSpec):
         """See `PipelineSpec`; it covers the other pipeline's rules, which decide the results."""
         return self._with_upstream(super().timeline_fingerprint)
 
+    @property
+    def rules(self) -> dict[str, str]:
+        """See `PipelineSpec`; also the other pipeline's."""
+        return super().rules | {"source.pipeline": self._with_upstream("")}
+
     def _with_upstream(self, own: str) -> str:
         parts = (own, self.upstream.spec_fingerprint, str(self.last_firings))
         return sha256("|".join(parts).encode()).hexdigest()[:16]

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any, ClassVar
 
 from strandline.spec.join import SIDES, Interval, IntervalJoinSpec, WindowJoinSpec, side_of
-from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.pipeline import BEHIND_THE_WATERMARK, PipelineSpec
 from strandline.spec.source import Source
 from strandline.spec.watermark import NoWatermarks
 
@@ -53,6 +53,16 @@ class TwoSourcesSpec(PipelineSpec):
         return _digest(*(side.timeline_fingerprint for side in self.sides.values()))
 
     @property
+    def rules(self) -> dict[str, str]:
+        """See `PipelineSpec`; source and watermark are those of each side."""
+        of_sides = {
+            f"sources.{name}": _digest(*side.hashes("source", "watermark").values())
+            for name, side in self.sides.items()
+        }
+        joined = {"join": type(self).__name__}
+        return of_sides | joined | self.hashes("window", *BEHIND_THE_WATERMARK)
+
+    @property
     def layout(self) -> dict[str, Any]:
         """See `PipelineSpec`; the key of each side."""
         return super().layout | {"key": {n: side.source.key for n, side in self.sides.items()}}
@@ -89,6 +99,11 @@ class JoinedSpec(TwoSourcesSpec):
         """See `PipelineSpec`."""
         sides = (side.spec_fingerprint for side in self.sides.values())
         return _digest(*sides, self.join.lower_ms, self.join.upper_ms)
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """See `PipelineSpec`; also the interval."""
+        return super().rules | {"join": _digest(self.join.lower_ms, self.join.upper_ms)}
 
     @property
     def layout(self) -> dict[str, Any]:

@@ -28,6 +28,17 @@ RESULT_COLUMNS = frozenset({*WINDOW_COLUMNS, *FIRING_COLUMNS, "supersedes_window
 """The columns of every result, in lower case."""
 
 
+BEHIND_THE_WATERMARK = (
+    "allowed_lateness",
+    "trigger",
+    "evictor",
+    "aggregates",
+    "process",
+    "returns",
+)
+"""The keys of the file that decide the results, and not when the watermark reaches a window."""
+
+
 class PipelineSpec(WindowedSpec):
     """A pipeline of a YAML file; all times are whole milliseconds."""
 
@@ -197,6 +208,15 @@ class PipelineSpec(WindowedSpec):
         return _fingerprint(self, parts | given)
 
     @property
+    def rules(self) -> dict[str, str]:
+        """A hash of each rule of `spec_fingerprint` by its key in the file, to name edited ones."""
+        return self.hashes("source", "watermark", "window", *BEHIND_THE_WATERMARK)
+
+    def hashes(self, *keys: str) -> dict[str, str]:
+        """A hash of each of some keys of the file."""
+        return {key: _fingerprint(self, {key}) for key in keys}
+
+    @property
     def layout(self) -> dict[str, Any]:
         """The layout of its published rows: `window`, `key` and, for sessions, `slot`.
 
@@ -234,9 +254,10 @@ def refuse_names_in_use(
 
 def _fingerprint(spec: PipelineSpec, parts: set[str], **more: int) -> str:
     rules = spec.model_dump(mode="json", include=parts) | more
-    # when a day is over for a run decides no number; and of older versions nothing changes
-    rules["source"].pop("ready_after")
-    if not rules["source"]["retired"]:
-        rules["source"].pop("retired")
+    if source := rules.get("source"):
+        # when a day is over for a run decides no number; and of older versions nothing changes
+        source.pop("ready_after")
+        if not source["retired"]:
+            source.pop("retired")
     content = json.dumps(rules, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -32,16 +33,18 @@ UNUSED = a_spec(source__channels=["a"], aggregates={"seen": "count(*)"})
 def land_as(lake: Path, days: int, name: str, kind: pa.DataType | None, value: Any = None) -> None:
     """The first days as whoever overwrites the landing with its schema lands them.
 
-    `kind`: the type of a column; None: it is not there any more.
+    `kind`: the type of a column; None: it is not there any more. A new column has the values of
+    `amount`.
     """
     rows = pa.Table.from_pylist([row for day in range(1, days + 1) for row in DAYS[day]], SCHEMA)
     place = rows.schema.get_field_index(name)
     if kind is None:
         rows = rows.drop_columns([name])
     else:
-        column = rows[name].to_pylist()
+        column = rows["amount" if place < 0 else name].to_pylist()
         values = [one if value is None or one is None else value(one) for one in column]
-        rows = rows.set_column(place, name, pa.array(values, kind))
+        put = rows.append_column if place < 0 else partial(rows.set_column, place)
+        rows = put(name, pa.array(values, kind))
     write_deltalake(
         str(lake / "landing/meter"),
         rows,
@@ -112,6 +115,14 @@ def test_a_bigint_that_becomes_a_double_is_kept_in_a_second_column(two_days):
     assert not any("second" in note or "amount__double" in note for note in back.notes)
     assert {row["amount__double"] for row in line.rows("quarantine")} == {None}
     assert len(quarantined(line)) == 8
+    # a landing column that is called like the second one does not share it
+    land_as(lake, 4, "amount__double", pa.float64(), lambda n: n + 0.25)
+    assert (
+        "quarantine: amount__double of the landing table is also the name of the second column of "
+        "amount: its values are in amount__double__double"
+    ) in line.advance("5").notes
+    held = quarantined(line, "amount", "amount__double", "amount__double__double")
+    assert {(double, own - amount) for _, amount, double, own in held} == {(None, 0.25)}
 
 
 def test_a_retyped_input_of_an_aggregate_stops_the_run_and_both_ways_out_work(two_days, tmp_path):

@@ -23,8 +23,12 @@ def test_slots_of_other_windows_that_stay_are_told_until_a_backfill_replaces_the
     # a ledger of before it was kept by which windows was published does not refuse others
     monkeypatch.setattr("strandline.pipeline.request.layout._published_by", lambda entries: None)
     halves = line.of(a_spec(window={"sliding": "1h", "every": "30m"}))
-    (some,) = halves.backfill("1", "3", dry_run=True).notes
-    empty, told = sorted(halves.backfill("20", "21").notes, key=lambda note: "replaces" in note)
+    edited, some = halves.backfill("1", "3", dry_run=True).notes
+    assert edited.startswith("the pipeline's file has changed since run ")
+    assert edited.endswith(": window")
+    by_hand = halves.backfill("20", "21").notes
+    assert by_hand[0] == edited
+    empty, told = sorted(by_hand[1:], key=lambda note: "replaces" in note)
     assert "record" in empty  # nor is there any on that day
     assert 0 < int(some.split()[0]) < int(told.split()[0]) == hourly
     first, last = (told.split(f" --{name} ")[1].split()[0] for name in ("start", "end"))

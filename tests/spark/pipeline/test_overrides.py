@@ -48,8 +48,11 @@ def test_its_range_goes_by_its_rules_and_runs_after_it_by_the_files(spark, tmp_p
     assert (told["overrides"], told["reason"]) == (asked["overrides"], "a slow day")
     status = status_of(line.spec, line.lake)
     assert status["spec_is_published"]  # the file is as it was
-    by_rules = {one["spec_fingerprint"] for one in status["rules"]}
-    assert by_rules == {line.spec.spec_fingerprint, wider.spec.spec_fingerprint}
+    by_rules = {one["spec_fingerprint"]: one["edited_since"] for one in status["rules"]}
+    assert by_rules == {
+        line.spec.spec_fingerprint: [],
+        wider.spec.spec_fingerprint: ["watermark", "allowed_lateness"],
+    }
 
     land(tmp_path, of_days(ALONE, 4), mode="append")
     line.advance("5")

@@ -69,7 +69,9 @@ def test_they_do_where_a_run_by_hand_has_observed_the_rows_during_a_scheduled_ru
     rows = [*base, *in_both("2 00:20", "2 00:20", -5)]
     more = [*base, *in_both("2 00:20", "2 00:50", -5)]  # of the same hour: no firing changes
     chain = published(Chain(spark, tmp_path, **SIX_HOURS, allowed_lateness="6h"), rows, "4")
-    chain.hours.advance("5")
+    approved = chain.days.backfill("2 06:15", "2 12:15", prepare=True).run_id
+    chain.hours.advance("5")  # a night that only goes on leaves an approval valid
+    assert publish_prepared(chain.days.spec, chain.days.lake, approved, spark).status == "published"
     fired = chain.hours.table("firings").version()
     begun: list[str] = []
 

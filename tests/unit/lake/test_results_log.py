@@ -12,6 +12,7 @@ import pytest
 from deltalake import write_deltalake
 from lakes import a_record, a_spec, at, instant, land
 
+from strandline.errors import StaleStagingError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.landing.results_landing import ResultsLanding
@@ -22,6 +23,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.pipeline.plan.results_changed import ranges_changed
+from strandline.pipeline.publish.publish_prepared import require_publishable
 from strandline.spec import PipelineSpec, parse_any
 from strandline.spec.chained import ResultsSpec
 
@@ -112,10 +114,18 @@ def over(name: str, upstream: PipelineSpec) -> ResultsSpec:
     return parse_any(content, origin=f"{name}.yaml").over(upstream)
 
 
-def publish(lake: Lake, spec: PipelineSpec, day: int, landing_version: int | None = None) -> None:
-    """A run up to a day, with one more firing."""
+def publish(
+    lake: Lake,
+    spec: PipelineSpec,
+    day: int,
+    landing_version: int | None = None,
+    *,
+    window_date: int | None = None,
+    **more: object,
+) -> None:
+    """A run up to a day, with one more firing, by default of a window of that day."""
     store = lake.pipeline(spec.pipeline)
-    rows = pa.table({"window_date": [at(f"{day}").date()], "device": ["d1"]})
+    rows = pa.table({"window_date": [at(f"{window_date or day}").date()], "device": ["d1"]})
     for name in ("firings", "windows"):
         write_deltalake(store.uri(name), rows, mode="append", partition_by=["window_date"])
     step = Entry(
@@ -127,8 +137,9 @@ def publish(lake: Lake, spec: PipelineSpec, day: int, landing_version: int | Non
         landing_version=landing_version,
         versions=store.versions(),
         spec_fingerprint=spec.spec_fingerprint,
+        completes_ms=instant(f"{day}"),
     )
-    Ledger(store).append(step, datetime.now(UTC))
+    Ledger(store).append(replace(step, **more), datetime.now(UTC))
 
 
 def test_of_three_in_a_line_the_last_reads_the_first_as_it_was_for_the_second(tmp_path):
@@ -177,6 +188,10 @@ def test_what_had_landed_for_a_run_that_was_taken_back_is_not_what_results_are_o
     assert results.source_log(newest).version == 1
     published = [replace(e, range=days(0, 9)) for e in results.state.steps]
     back = replace(published[-1], kind="revert", position=9)
+    # one that was prepared on the second, and published after the night of the third
+    approved = replace(published[0], kind="backfill", completes_ms=None, position=9)
+    later = replace(results, state=PipelineState.of([*published, approved]))
+    assert later.source_log(newest).version == 1
     taken_back = PipelineState.of([*published, back])
     assert replace(results, state=taken_back).source_log(newest).version == 0
 
@@ -196,6 +211,69 @@ def test_upkeep_makes_no_other_input_and_a_publication_does(tmp_path):
     assert (results.tables.step.step, results.input_id) == ("maintained", before)
     publish(lake, HOURS, 3, 0)
     assert ResultsLog.published(lake, spec).input_id != before
+
+
+@pytest.fixture
+def approval(tmp_path):
+    """Whether a run over the results of 2 March may be published; why not, as text."""
+    lake = Lake.at(str(tmp_path))
+    spec = over("days", HOURS)
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    publish(lake, HOURS, 3, 0, window_date=2)
+    log, store = ResultsLog.published(lake, spec), lake.pipeline("days")
+    (tmp_path / "days/_staging/r-1").mkdir(parents=True)
+    (tmp_path / "days/_staging/r-1/part-0.parquet").touch()
+    prepared = Entry(
+        "r-1",
+        1,
+        "prepared",
+        "backfill",
+        TimeRange(instant("2"), instant("3")),
+        horizon_ms=instant("3"),
+        spec_fingerprint=spec.spec_fingerprint,
+        timeline_fingerprint=spec.timeline_fingerprint,
+        landing_version=log.version,
+        landing_id=log.table_id,
+        publish={"parts": ["windows", "firings"], "input": [log.input_id]},
+    )
+
+    def asked() -> str:
+        state = PipelineState.of([prepared])
+        try:
+            require_publishable(spec, store, state, "r-1", None, ResultsLog.published(lake, spec))
+        except StaleStagingError as error:
+            return error.problem
+        return "valid"
+
+    assert asked() == "valid"
+    return lake, asked
+
+
+def test_nights_of_the_other_pipeline_leave_an_approval_over_its_results_valid(approval):
+    """Each made it stale, though it could change nothing of what had been approved."""
+    lake, asked = approval
+    publish(lake, HOURS, 4, 0, window_date=3)
+    publish(lake, HOURS, 5, 0)
+    assert asked() == "valid"
+    publish(lake, HOURS, 6, 0, window_date=2)  # a late firing
+    assert "the results of meter have changed in its windows since" in asked()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"settled": [at("2").date()]},
+        {"kind": "revert"},
+        {"kind": "backfill", "completes_ms": None},
+        {"overrides": {"allowed_lateness": "3h"}},
+        {"accepted_loss": "nobody needs them"},
+        {"completes_ms": instant("3"), "frontier_ms": instant("3")},
+    ],
+)
+def test_a_publication_that_may_have_moved_the_watermark_makes_an_approval_stale(approval, more):
+    lake, asked = approval
+    publish(lake, HOURS, 4, 0, **more)
+    assert "were published again since, maybe with another watermark" in asked()
 
 
 def test_results_that_are_published_anew_are_another_table(tmp_path):

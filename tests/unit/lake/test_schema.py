@@ -190,12 +190,26 @@ def test_second_columns_are_known_by_their_mark_and_take_no_name_in_use(tmp_path
     assert names(amount=columns(a=TEXT)) == {"amount": "amount__struct_2"}
     taken = {"amount": T.DateType(), "amount__date": TEXT}
     assert names(**taken) == {"amount": "amount__date_2", "amount__date": "amount__date"}
+    # which never shares the second column of another one
+    before_amount = {"amount__double": T.DoubleType(), "amount": T.DoubleType()}
+    apart = {"amount__double": "amount__double__double", "amount": "amount__double"}
+    assert names(**before_amount) == names(**before_amount) == apart
+    assert names(**{name: before_amount[name] for name in reversed(before_amount)}) == apart
+    assert names(amount__double=T.DoubleType(), amount=LONG)["amount"] == "amount"
     assert second_columns(store.table("quarantine")) == {
         "amount": [
             *("amount__double", "amount__string"),
             *("amount__struct", "amount__struct_2", "amount__date_2"),
-        ]
+        ],
+        "amount__double": ["amount__double__double"],
     }
+    # a diff has the table's columns by their names, and keeps its own
+    of_diff = T.StructType([T.StructField(OP, TEXT), *schema_of(store.table("quarantine")).fields])
+    plain = columns(**{field.name: field.dataType for field in of_diff.fields})
+    for staged in (of_diff, plain):
+        fitted = fit_of(store, QUARANTINE, staged)
+        assert (fitted.new, {*fitted.names}) == ((), {*fitted.schema.names})
+        assert all(name == of_table for name, of_table in fitted.names.items())
     assert nulls_counted(store.table("quarantine")) == frozenset()
 
 

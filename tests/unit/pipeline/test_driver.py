@@ -87,6 +87,15 @@ def test_a_run_of_a_kind_that_only_a_later_version_knows_is_not_taken_for_a_dead
     assert state_of([replace(step("annotated", **more), kind="annotate")]) == "annotated"
 
 
+def test_a_step_that_only_a_later_version_knows_is_not_taken_for_the_death_of_its_run():
+    """It may be how a run ends there."""
+    ended = replace(HERE, pid=2**30)
+    begun = [step("started", driver=ended)]
+    assert state_of([*begun, step("audited", driver=ended)]) == "dead"
+    assert state_of([*begun, step("verified", driver=ended)]) == "unknown"
+    assert state_of([*begun, step("verified", driver=ended), step("published")]) == "published"
+
+
 def test_a_run_that_somebody_has_interrupted_is_told_from_one_that_failed():
     assert state_of([step("started"), step("failed", message="interrupted")]) == "interrupted"
     assert state_of([step("started"), step("failed", message="no space")]) == "failed"

@@ -22,6 +22,7 @@ from meter import a_meter
 from spec_strategies import cumulative_windows, sliding_windows
 from strategies import streams
 
+from strandline.cli import show
 from strandline.cli.main import main
 from strandline.engine.position.grid import Grid
 from strandline.errors import InputError
@@ -68,6 +69,9 @@ QUARANTINED = pa.schema(
         ("quarantine_date", pa.date32()),
     ]
 )
+SLOTS = pa.schema(
+    [("slot_start", pa.timestamp("us", tz="UTC")), ("late", pa.int64()), ("slot_date", pa.date32())]
+)
 
 
 def why(found):
@@ -103,6 +107,13 @@ def test_each_cause_is_named_with_its_figures(calendar, outcome, cause, sentence
     assert list(found["causes"]) == [cause]
     assert found["incomplete"] == outcome.get("slots", 1)
     assert why(found)[0][0].startswith(sentence)
+
+
+def test_a_late_record_between_two_windows_is_said_to_count_in_the_earlier_one(calendar):
+    hourly = a_meter({"sliding": "12h", "every": "13h"}, channel="source", channels=["a"])
+    assert why(calendar(a_slot(0, late=1), spec=hourly)) == [
+        ["1 of 11 records in it or in the gap behind it came too late (9.09 %)"]
+    ]
 
 
 OVERLAPPING = {
@@ -169,6 +180,33 @@ def test_a_window_lacks_each_late_record_that_lies_in_it_whichever_window_counts
         assert in_quarantine == many - slot["missed_pairs"]
 
 
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_a_window_that_may_lack_records_whose_rows_upkeep_has_removed_says_so(lake, calendar, name):
+    """It seemed complete, or its share was too large by them."""
+    window, hours, _ = OVERLAPPING[name]
+    spec = a_meter(window, channel="source", channels=["a"])
+    starts = [0, 0, 0, 3, 3, 3] if name == "cumulative" else [*range(6)]
+    lengths = [12, 24, 36] * 2 if name == "cumulative" else [hours] * 6
+    slots = [a_slot(start) for start in starts]
+    for slot, length in zip(slots, lengths, strict=True):
+        slot["slot_end"] = slot["slot_start"] + timedelta(hours=length)
+    newest = 5 if name == "cumulative" else 4
+    slots[newest]["late"] = 2
+    kept = {"reason": "late", "late_by_ms": 1, "missed_windows": 2}
+    kept |= {"slot_start": slots[newest]["slot_start"]}
+    kept |= {"quarantine_date": slots[newest]["slot_date"]}
+    quarantine = lake.pipeline("meter").uri("quarantine")
+    partitioned = {"partition_by": ["quarantine_date"], "schema_mode": "overwrite"}
+    write_deltalake(quarantine, pa.Table.from_pylist([kept]), mode="overwrite", **partitioned)
+    found = calendar(*slots, spec=spec)
+    removed = "rows of quarantine that would show it are removed"
+    assert [*zip((one["late_at_least"] for one in found["listed"]), why(found), strict=True)] == [
+        (False, ["2 of 12 records came too late (16.7 %)"]),
+        (True, [f"1 of 11 records came too late (9.09 %), perhaps more: {removed}"]),
+        (True, [f"records may have come too late: {removed}"]),
+    ]
+
+
 def overlap(stream):
     """Whether windows overlap: there may be gaps between them."""
     grid = Grid.of(stream.spec)
@@ -198,7 +236,7 @@ def with_windows_of_two_days(stream):
 def test_the_records_that_lie_in_a_window_are_those_that_it_accepted_and_those_that_it_lacks(
     stream,
 ):
-    """On whichever day the windows are asked for."""
+    """On whichever day the windows are asked for; where rows are removed, there may be more."""
     tables = Tables(stream.spec, stream.replay())
     rows = [
         {
@@ -209,19 +247,41 @@ def test_the_records_that_lie_in_a_window_are_those_that_it_accepted_and_those_t
         }
         for row in tables.quarantine()
     ]
-    quarantine = ds.dataset(pa.Table.from_pylist(rows, QUARANTINED))
+    slots = [
+        {
+            "slot_start": datetime_of(row.window.start_ms),
+            "late": row.late,
+            "slot_date": day_of(row.window.start_ms),
+        }
+        for row in tables.completeness()
+    ]
+    days = {slot["slot_date"] for slot in slots}
 
-    def read(_, name, columns, days, wanted):
-        return quarantine.to_table(columns=columns, filter=days.rows_of(name) & wanted)
+    def found_in(quarantined):
+        published = {
+            "quarantine": ds.dataset(pa.Table.from_pylist(quarantined, QUARANTINED)),
+            "completeness": ds.dataset(pa.Table.from_pylist(slots, SLOTS)),
+        }
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(late_of_newer, "read_days", read)
-        days = {day_of(row.window.start_ms) for row in tables.completeness()}
-        found = {day: LateOfNewer.of(stream.spec, None, Days(day, day)) for day in days}
-    for row in tables.completeness():
-        window, of_day = row.window, found[day_of(row.window.start_ms)]
+        def read(_, name, columns, days, wanted):
+            return published[name].to_table(columns=columns, filter=days.rows_of(name) & wanted)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(late_of_newer, "read_days", read)
+            return {day: LateOfNewer.of(stream.spec, None, Days(day, day)) for day in days}
+
+    def known(found, window):
+        of_day = found[day_of(window.start_ms)]
         edges = np.array([window.start_ms]), np.array([window.end_ms])
-        beside = 0 if of_day is None else int(of_day.counts(*edges)[0])
+        return (0, False) if of_day is None else (*of_day.counts(*edges), *of_day.are_least(*edges))
+
+    found, with_half = found_in(rows), found_in(rows[::2])
+    for row in tables.completeness():
+        window = row.window
+        beside, is_least = known(found, window)
+        assert not is_least
+        rest, is_least = known(with_half, window)
+        assert rest == beside or (rest < beside and is_least)
         lying_in_it = [
             record
             for record in stream.records
@@ -424,6 +484,15 @@ def test_the_command_lists_them_and_exits_with_0_whatever_it_shows(incomplete):
     assert "meter: no window there" in incomplete("meter", "--since", "2025-01-01")[1]
     found = json.loads(incomplete("meter", "--json")[1])
     assert (found["incomplete"], found["causes"]) == (6, {"open": 1, "late": 6})
+
+
+def test_in_a_narrow_terminal_each_window_has_lines_of_its_own(incomplete, monkeypatch):
+    """Columns of a few characters folded each instant into three lines."""
+    monkeypatch.setattr(show.out, "width", 40)
+    _, said = incomplete("meter", "--limit", "2")
+    assert "window from" not in said
+    assert "\n2013-01-03T12:00:00Z to 2013-01-04T00:00:00Z: open, " in said
+    assert "\n  not fired: " in said
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.pipeline.notes.notes import of_edited_file
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
 from strandline.pipeline.observe.earlier_runs import EarlierRuns, EdgeSlots
 from strandline.pipeline.plan.kept import closed_part, reached_by
@@ -257,6 +258,7 @@ def test_windows_that_an_edit_without_another_watermark_has_left_open_are_an_ala
         names = ("spec_fingerprint", "timeline_fingerprint")
         return {name: getattr(spec, name) for name in names}
 
+    # a run that has noted no rules, as of an earlier version
     runs = [rules(), rules(aggregates={"most": "max(x)"}), rules(allowed_lateness=HOUR_MS)]
     assert len({run["spec_fingerprint"] for run in runs}) == 3
     at = datetime(1970, 1, 2, tzinfo=UTC)
@@ -268,6 +270,17 @@ def test_windows_that_an_edit_without_another_watermark_has_left_open_are_an_ala
     store, passed = Lake.at(str(tmp_path)).pipeline("meter"), HeldBack(8 * DAY_MS, None, None, None)
     left = unfinished_work(HALF_DAYS, store, state, passed)
     assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (3, 1)
+    assert {tuple(one["edited_since"] or ["?"]) for one in left["rules"]} == {("?",)}
+    longer = HALF_DAYS.model_copy(update={"allowed_lateness": HOUR_MS})
+    noted = [replace(run, layout={"rules": longer.rules}) for run in state.published[-1:]]
+    left = unfinished_work(HALF_DAYS, store, PipelineState.of([*state.published, *noted]), passed)
+    assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (3, 0)
+    assert ["allowed_lateness"] in [one["edited_since"] for one in left["rules"]]
+    known = PipelineState.of(noted)
+    assert [*of_edited_file(HALF_DAYS, known)] == [
+        "the pipeline's file has changed since run r-3: allowed_lateness"
+    ]
+    assert [*of_edited_file(longer, known), *of_edited_file(HALF_DAYS, state)] == []
 
 
 def test_results_that_have_changed_below_such_a_range_are_named_with_it():

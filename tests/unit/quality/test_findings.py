@@ -362,10 +362,20 @@ def test_a_watermark_at_the_horizon_is_not_ahead():
         check = check_of_watermark("warn", watermark_ms, START_MS)
         assert check is not None
         assert check.success
+        assert "tick" not in check.sentence
     assert check_of_watermark("allow", START_MS + 1, START_MS) is None
     failed = check_of_watermark("fail", START_MS + 1, START_MS)
     assert failed is not None
     assert (failed.success, failed.severity) == (False, "critical")
+
+
+def test_a_watermark_that_waits_for_a_tick_is_not_said_to_be_reached():
+    check = check_of_watermark("warn", START_MS - 1, START_MS, waits=True)
+    assert check is not None
+    assert check.sentence == (
+        "at 2023-11-13T23:59:59.999Z once the next tick has emitted it, not ahead of the data "
+        "cut-off"
+    )
 
 
 def test_one_channel_far_ahead_is_judged_as_the_watermark_is():

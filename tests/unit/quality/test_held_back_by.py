@@ -22,7 +22,11 @@ from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.pipeline.audit.channel_checks import _offers_ahead, _watermark_at
+from strandline.pipeline.audit.channel_checks import (
+    _offers_ahead,
+    _waits_for_a_tick,
+    _watermark_at,
+)
 from strandline.pipeline.views.channels import ChannelWatermarks
 from strandline.pipeline.views.watermark import watermark_by
 from strandline.quality.report.held_back_by import HeldBack, held_back_by, silent_channels
@@ -168,8 +172,13 @@ def is_as_said(pipeline: PipelineSpec, channels: pd.DataFrame, of: Stream, final
 def test_the_watermark_is_that_of_the_reference_or_at_most_that(stream, days_apart):
     moved = over_days(stream, 0, days_apart)
     moved = replace(moved, horizon_ms=midnight_after(moved))
-    channels = history_by_record(moved).timeline.channel_days
-    assert is_as_said(moved.spec, channels, moved, moved.replay().final_watermark_ms)
+    history, final_ms = history_by_record(moved), moved.replay().final_watermark_ms
+    assert is_as_said(moved.spec, history.timeline.channel_days, moved, final_ms)
+    offered_ms = _watermark_at(history, moved.horizon_ms)
+    if offered_ms is not None:  # the audit's, with what waits for a tick
+        (threshold_ms,) = history.grid.largest_thresholds(pd.Series([offered_ms]))
+        waits = not pd.isna(threshold_ms) and final_ms < threshold_ms
+        assert _waits_for_a_tick(history, offered_ms, moved.horizon_ms) == waits
 
 
 @settings(max_examples=max(settings.default.max_examples // 3, 5))
@@ -377,3 +386,14 @@ def test_a_watermark_by_the_clock_waits_for_a_first_channel_unless_splits_do_not
     assert reached_ms("valve", channel="source", channels=["a"]) == declared
     assert reached_ms("valve") == declared
     assert reached_ms("splits", **discovered) == (of_clock if idleness is None else declared)
+
+
+def test_before_any_channel_has_joined_on_an_earlier_day_a_watermark_by_the_clock_is_uncertain():
+    """It was said to follow the clock from the first tick of the day on."""
+    lag = {"strategy": "time_lag", "lag": "2h", "emit": {"every": "1h"}}
+    pipeline = a_meter({"tumbling": "1h"}, lag, channel="source", channels="discovered")
+    nobody, one = (ChannelWatermarks(days(*rows), None) for rows in ((), (("a", 5, None, None),)))
+    at_noon = DAY + DAY_MS + DAY_MS // 2
+    found = shown(pipeline, nobody, processed_ms=at_noon)
+    assert (found.watermark_ms, str(found)) == (None, "none for certain")
+    assert shown(pipeline, one, processed_ms=at_noon).watermark_ms == at_noon - 3 * HOUR_MS

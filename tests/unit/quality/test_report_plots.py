@@ -291,6 +291,28 @@ def test_the_combined_watermark_does_not_fall_when_a_channel_joins_behind_it():
     assert drawn_lines([*rows, joining], "discovered")["combined"] == [4, 28]
 
 
+def test_the_combined_watermark_of_an_interval_join_is_the_least_of_its_sides_own():
+    """A channel that joined behind its own side held the combined one where the other side was."""
+    side = {"table": "t", "arrival_time": "a", "event_time": "e", "channel": "c", "key": ["k"]}
+    ascending = {"strategy": "ascending"}
+    sides = {
+        "left": side | {"channels": "discovered", "watermark": ascending},
+        "right": side | {"channels": ["b", "c"], "watermark": ascending},
+    }
+    content = {"pipeline": "near", "sources": sides, "join": {"interval": ["-1h", "1h"]}}
+    pipeline = parse_spec(content, origin="near.yaml")
+    rows = settled(
+        *(("right/b", day, NEW_YEAR_MS + hour * HOUR_MS, None) for day, hour in ((0, 30), (1, 44))),
+        *(("right/c", day, NEW_YEAR_MS + hour * HOUR_MS, None) for day, hour in ((1, 42), (2, 60))),
+        *(("left/a", day, NEW_YEAR_MS + hour * HOUR_MS, None) for day, hour in ((0, 47), (2, 70))),
+        ("left/late", 1, NEW_YEAR_MS + 5 * HOUR_MS, None),
+    )
+    lines = watermarks(rows, pipeline).figure.data["series"]
+    (combined,) = (line["values"] for line in lines if line["name"] == "combined")
+    # right/c has none on the first day, and left/a had reached 47 before left/late joined
+    assert combined == [None, 48 - 42, 72 - 44]
+
+
 def test_what_was_pending_at_a_midnight_counts_at_the_next():
     lines = drawn_lines(
         [

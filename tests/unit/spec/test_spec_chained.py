@@ -71,6 +71,7 @@ def test_its_fingerprint_covers_whatever_decides_its_numbers(tmp_path, hours, da
     before = days_over(tmp_path)
     after = days_over(tmp_path, hours, days)
     assert before.spec_fingerprint != after.spec_fingerprint
+    assert before.rules != after.rules
 
 
 def test_the_fingerprint_is_the_same_whenever_it_is_read(tmp_path):

@@ -68,6 +68,25 @@ def test_windows_that_tell_of_pairs_are_other_numbers_over_the_same_timeline():
     assert as_one.timeline_fingerprint == cogroup.timeline_fingerprint
 
 
+@pytest.mark.parametrize(
+    ("content", "edit", "keys"),
+    [
+        (JOIN, {"join": {"interval": ["-10m", "50m"]}}, ["join"]),
+        (JOIN, {"where": "amount > 0"}, ["sources.right"]),
+        (COGROUP, {"allowed_lateness": "1h"}, ["allowed_lateness"]),
+        (COGROUP, {"join": {"window": {}}, "aggregates": {}}, ["join", "aggregates"]),
+        (COGROUP, {"quality": {"gaps": "fail"}}, []),
+    ],
+)
+def test_the_keys_that_an_edit_has_changed_are_known(content, edit, keys):
+    sources = content["sources"]
+    if "where" in edit:
+        edit = {"sources": sources | {"right": sources["right"] | edit}}
+    before, after = (parse_spec(one, origin="p.yaml") for one in (content, content | edit))
+    assert [key for key in before.rules if before.rules[key] != after.rules[key]] == keys
+    assert (before.spec_fingerprint == after.spec_fingerprint) == (not keys)
+
+
 EXPECTATION = {"type": "expect_column_to_exist", "column": "x"}
 REFUSED = [
     ({"left": {"start": "2024-01-01", "table": "t"}}, None),

@@ -120,12 +120,15 @@ def as_landed(
     """
     names = result_names([field.name for field in landing.fields])
     kinds = {field.name: field.dataType for field in quarantined.schema.fields}
+    of_others = {name for columns in second.values() for name in columns}
+
+    def columns_of(kept: str) -> list[str]:
+        own = () if kept in of_others else (kept,)
+        return [name for name in (*own, *second.get(kept, ())) if name in kinds]
+
     values = {
-        field.name: _value_of(
-            [name for name in (kept, *second.get(kept, ())) if name in kinds], kinds, field.dataType
-        )
+        field.name: _value_of(columns_of(names[field.name]), kinds, field.dataType)
         for field in landing.fields
-        if (kept := names[field.name])
     }
     whole = F.struct(*map(quoted, quarantined.columns)).alias(c.QUARANTINED)
     return quarantined.select(*(value.alias(name) for name, value in values.items()), whole)

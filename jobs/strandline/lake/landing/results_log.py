@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -10,6 +11,7 @@ from deltalake.exceptions import DeltaError
 from strandline.errors import InputError, RetryableError
 from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.landing.log import LandingLog
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import ConsistentTables, published_tables
 from strandline.lake.store.lake import Lake
@@ -87,6 +89,29 @@ class ResultsLog(LandingLog):
         last = max((run.position for run in self.state.published), default=0)
         return f"{self.table_id}@{last}"
 
+    def goes_on_since(self, input_ids: Sequence[str], before_ms: int) -> bool:
+        """Whether the watermark of arrivals before an instant is as it was for an earlier input.
+
+        So it is if scheduled runs alone have published since, each from a midnight on that is not
+        before the instant, and none of them by other rules, with less, or with days again.
+
+        Args:
+            input_ids: the earlier input, see `input_id`.
+            before_ms: the instant.
+        """
+        known = int(input_ids[0].rpartition("@")[2])
+        since = (run for run in self.state.published if run.position > known)
+        return all(self._goes_on(run, before_ms) for run in since)
+
+    def _goes_on(self, run: Entry, before_ms: int) -> bool:
+        """Whether a scheduled run has evaluated only what arrived from an instant on."""
+        reached_ms = self.state.until(run.position - 1).frontier_ms
+        again = run.settled or self.state.until(run.position).days_to_recompute
+        by_the_file = run.kind == "advance" and not (run.overrides or run.recreated)
+        if again or run.accepted_loss is not None or not by_the_file:
+            return False
+        return reached_ms is not None and before_ms <= reached_ms < (run.completes_ms or 0)
+
     @property
     def known_until_ms(self) -> int:
         """The midnight up to which all results are published; the smallest instant if none is."""
@@ -141,13 +166,17 @@ class ResultsLog(LandingLog):
         return then if whole else None
 
     def source_log(self, log: LandingLog) -> LandingLog:
-        """The log of the other pipeline's landing table at its last publication."""
-        runs = (run for run in reversed(self.state.in_force) if run.landing_version is not None)
-        last = next(runs, None)
-        if last is None or last.landing_version in {None, log.version}:
-            return log
+        """The log of the other pipeline's landing table as its publications have read it last.
+
+        A run that was prepared before other runs, and published after them, has read less.
+        """
+        runs = [run for run in self.state.in_force if run.landing_version is not None]
+        ids = {run.landing_id for run in runs[-1:]}
+        versions = [run.landing_version or 0 for run in runs if run.landing_id in ids]
+        version = max(versions, default=log.version)
         # where it is not there any more, what has landed since is judged with it
-        return log if log.is_another(last.landing_id) else log.nearest_to(last.landing_version)
+        is_as_read = version == log.version or any(map(log.is_another, ids))
+        return log if is_as_read else log.nearest_to(version)
 
 
 def known_over(state: PipelineState, results: TimeRange) -> int | None:

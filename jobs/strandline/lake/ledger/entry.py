@@ -157,8 +157,8 @@ class Entry:
             accepted a record, after which empty slots are gaps; None: there is none, or the run
             has overridden rules.
         request_fingerprint: a hash of the request; None: the request is never a repetition.
-        layout: the windows and the key of the published rows (`PipelineSpec.layout`); None: the run
-            reverts another run.
+        layout: the windows and the key of the published rows (`PipelineSpec.layout`), and the
+            `rules` of the pipeline; None: the run reverts another run.
         recreated: whether the run replaces all that was published before.
         overrides: the rules that override the pipeline's file; None: there are none.
         versions: (step `published`) the versions of all tables after the run; (step `publishing`)

@@ -22,7 +22,7 @@ from strandline.lake.store.lock import commit
 from strandline.lake.store.reads import columns_of, dataset_of_files, paths_of
 from strandline.lake.store.store import Store, storage_errors
 
-__all__ = ["FINAL", "OF_RUNS", "SCHEMA", "UPKEEP", "Driver", "Entry", "Ledger"]
+__all__ = ["FINAL", "OF_RUNS", "SCHEMA", "UNDERWAY", "UPKEEP", "Driver", "Entry", "Ledger"]
 
 FINAL = (
     "published",
@@ -35,6 +35,18 @@ FINAL = (
     "erased",
     "acknowledged",
 )
+UNDERWAY = (
+    "started",
+    "owed",
+    "observed",
+    "staged",
+    "audited",
+    "prepared",
+    "publishing",
+    "dropping",
+    "erasing",
+)
+"""All other steps. A later version may write further ones, as it may write further kinds."""
 OF_RUNS = ("advance", "backfill", "revert")
 """Kinds of steps that belong to a run. A later version may write kinds that are not here and not in
 `UPKEEP`; where an earlier one must not ignore them, the tables have a newer format."""

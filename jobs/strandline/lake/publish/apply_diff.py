@@ -77,7 +77,7 @@ def _add(
 
 
 def fit_of(store: Store, target: PublishedTable, staged: StructType) -> Fit | None:
-    """The fit of staged columns with their table; None if the table does not exist.
+    """The fit of staged columns, or of a diff's, with their table; None if it does not exist.
 
     Raises:
         InputError: a staged column cannot be converted to the table's type without loss.
@@ -87,12 +87,13 @@ def fit_of(store: Store, target: PublishedTable, staged: StructType) -> Fit | No
 
 
 def fit_into(table: DeltaTable, target: PublishedTable, staged: StructType, pipeline: str) -> Fit:
-    """The fit of staged columns with an open table.
+    """The fit of staged columns, or of a diff's, with an open table.
 
     Raises:
         InputError: a staged column cannot be converted to the table's type without loss.
     """
-    return fit(staged, schema_of(table), f"{pipeline}: {target.name}", target)
+    columns, place = without_op(staged), f"{pipeline}: {target.name}"
+    return fit(columns, schema_of(table), place, target, is_diff=OP in staged.names)
 
 
 def publish(
@@ -125,7 +126,7 @@ def publish(
         return
     adoption = Adoption(store.uri(target.name), target.partition, attempt)
     table = DeltaTable(adoption.uri)
-    fitted = fit_into(table, target, without_op(changes.schema), store.pipeline)
+    fitted = fit_into(table, target, changes.schema, store.pipeline)
     if fitted.widened or fitted.new:
         _make_room(target, fitted, adoption)
         table = DeltaTable(adoption.uri)

@@ -111,6 +111,8 @@ def fit(
     published: T.StructType,
     place: str,
     target: PublishedTable | None = None,
+    *,
+    is_diff: bool = False,
 ) -> Fit:
     """The fit of staged columns with their table.
 
@@ -124,6 +126,7 @@ def fit(
         published: the columns of the table.
         place: the place for an error.
         target: the table's description; None: it has no source rows, and no key is known.
+        is_diff: whether the rows are a diff, whose columns already have the table's names.
 
     Raises:
         InputError: a staged column cannot be combined with the table's without loss.
@@ -134,6 +137,8 @@ def fit(
         free = {name: one for name, one in columns.items() if name not in names.values()}
         by_source = target is not None and target.is_of_source(key_of(field.name))
         mark = second_of(field, staged) if by_source else None
+        if by_source and not is_diff:
+            free = _without_seconds_of_others(field, free, mark)
         column = next(_columns_for(field, free, mark, by_source=by_source), None)
         if column is None:
             own = None if by_source else _own(field, columns)
@@ -167,6 +172,17 @@ def second_of(field: T.StructField, staged: T.StructType) -> dict[str, str] | No
     named = (name for name in staged.names if second_name(name, field.dataType) == field.name)
     first = next(named, None)
     return None if first is None else {SECOND_OF: first}
+
+
+def _without_seconds_of_others(
+    field: T.StructField, columns: Mapping[str, T.StructField], mark: Mapping[str, str] | None
+) -> dict[str, T.StructField]:
+    """The table's columns without second columns of others than a staged one.
+
+    A landing column that is called like one of these, as `amount__double`, does not share it.
+    """
+    own = {"", key_of(field.name), *map(key_of, (mark or {}).values())}
+    return {name: one for name, one in columns.items() if _source_of_second(one) in own}
 
 
 def _columns_for(

@@ -72,7 +72,8 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
         far_ms = horizon_ms + CHANNEL_AHEAD_MS
         if raised := _raised_by(ctx, planned, far_ms, far_ms):
             return check_of_one_channel(asked, raised[0], horizon_ms)
-    return check_of_watermark(asked, watermark_ms, horizon_ms, behind)
+    waits = watermark_ms is not None and _waits_for_a_tick(history, watermark_ms, horizon_ms)
+    return check_of_watermark(asked, watermark_ms, horizon_ms, behind, waits=waits)
 
 
 def _of_the_watermark(history: History) -> History:
@@ -95,6 +96,14 @@ def _watermark_at(history: History, horizon_ms: int) -> int | None:
     if not taking_part or silent_channels(spec, taking_part | retired):
         return None
     return int(min(offered[name] for name in taking_part))
+
+
+def _waits_for_a_tick(history: History, watermark_ms: int, horizon_ms: int) -> bool:
+    """Whether the watermark has not reached, at a horizon, each window that it reaches."""
+    (threshold_ms,) = history.grid.largest_thresholds(pd.Series([watermark_ms]))
+    if pd.isna(threshold_ms):
+        return False
+    return history.crossings.watermark_reached(horizon_ms) < int(threshold_ms)
 
 
 def _late_behind(ctx: Context, staged: Staged, horizon_ms: int) -> int:

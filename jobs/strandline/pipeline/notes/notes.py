@@ -28,6 +28,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day
 from strandline.lake.store.schema import Fit, schema_of
+from strandline.lake.store.second_columns import second_columns
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.diff.diff import no_longer_kept
 from strandline.pipeline.notes.of_days import of_changed_days, of_days_to_come
@@ -40,6 +41,8 @@ from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request, of_overrides
+from strandline.pipeline.views.edited_rules import edited_since
+from strandline.spec import PipelineSpec
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS
 from strandline.spec.runnable import times_of_a_window
@@ -61,6 +64,7 @@ def notes_of(
         *of_publishers(ctx.lake),
         *plan.notes,
         *of_overrides(request.overrides, ctx.spec),
+        *(() if request.overrides else of_edited_file(ctx.spec, state)),
         *of_reverts(ctx.spec, plan, state),
         *of_less_known(plan, state, ctx.landing.log.horizon_ms),
         *(of_form(ctx.spec) if ctx.dry_run else ()),
@@ -82,6 +86,18 @@ def of_publishers(lake: Lake) -> Iterator[str]:
             "publishers: one. The pipeline has no lock on this object store, as "
             f"{PUBLISHERS} is set: let no second run of it publish at the same time"
         )
+
+
+def of_edited_file(spec: PipelineSpec, state: PipelineState) -> Iterator[str]:
+    """A note with the keys of the pipeline's file that were edited since the last run by it.
+
+    There is none if they are not known (`edited_since`).
+    """
+    by_file = (run for run in reversed(state.in_force) if not run.overrides)
+    last = next(by_file, None)
+    edited = None if last is None else edited_since(spec, state, last.spec_fingerprint)
+    if last is not None and edited:
+        yield f"the pipeline's file has changed since run {last.run_id}: {', '.join(edited)}"
 
 
 def of_staged(staged: Staged, request: Request) -> Iterator[str]:
@@ -150,7 +166,14 @@ def _of_second_columns(ctx: Context) -> Iterator[str]:
         before = {field.name.lower(): field.dataType for field in schema_of(table)}
         if target.name == QUARANTINE.name:
             yield from _of_two_types(ctx, fit)
+        others = {own: of for of, every in second_columns(table).items() for own in every}
         for name, column in fit.second.items():
+            if name in others:
+                yield (
+                    f"{target.name}: {name} of the landing table is also the name of the second "
+                    f"column of {others[name]}: its values are in {column.name}"
+                )
+                continue
             was, now = (of.simpleString() for of in (before[name.lower()], column.dataType))
             yield (
                 f"{target.name}: {name} is {now} in the landing table, and was {was}: new "

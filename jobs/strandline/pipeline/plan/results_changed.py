@@ -37,6 +37,7 @@ from strandline.model.intervals import (
 from strandline.pipeline.plan.kept import closed_part
 from strandline.pipeline.plan.published_rows import states_in
 from strandline.pipeline.request.request import Request
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -112,7 +113,7 @@ def _horizon_of(published_ms: int | None, landing: ResultsLanding, until_ms: int
 def _has_changed(one: OverriddenRange, landing: ResultsLanding) -> bool:
     """Whether results of a range have changed since they were evaluated for it."""
     dates = _dates_changed(landing, one.landing_version, one.landing_id)
-    return dates is None or any(one.windows.overlaps(it) for it in _ranges_over(dates, landing))
+    return dates is None or any(one.windows.overlaps(it) for it in ranges_over(dates, landing.spec))
 
 
 def ranges_changed(landing: ResultsLanding, state: PipelineState) -> list[TimeRange]:
@@ -157,7 +158,7 @@ def _rebuilt_since(last: Entry, state: PipelineState) -> list[Entry]:
 def _ranges_changed_since(run: Entry, landing: ResultsLanding) -> list[TimeRange]:
     """The ranges of windows whose results have changed since a run; of all, if it is not known."""
     dates = _dates_changed(landing, run.landing_version, run.landing_id)
-    return [EVERYTHING] if dates is None else _ranges_over(dates, landing)
+    return [EVERYTHING] if dates is None else ranges_over(dates, landing.spec)
 
 
 def _dates_changed(
@@ -170,9 +171,9 @@ def _dates_changed(
     return days_changed(log.table, "window_date", version)
 
 
-def _ranges_over(dates: Iterable[date], landing: ResultsLanding) -> list[TimeRange]:
+def ranges_over(dates: Iterable[date], spec: ResultsSpec) -> list[TimeRange]:
     """The separate ranges of starts of windows with results of some dates, in order."""
-    grid, first = Grid.of(landing.spec), Grid.of(landing.spec.upstream)
+    grid, first = Grid.of(spec), Grid.of(spec.upstream)
     return merged(_starts_over(midnight_of(day), first, grid) for day in dates)
 
 

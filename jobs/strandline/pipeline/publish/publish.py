@@ -152,7 +152,7 @@ def bring_in(
     for change in changes:
         if any(change.counts.values()) and not change.replaces_all:
             # raises if a column does not fit
-            apply_diff.fit_of(ctx.store, change.target, apply_diff.without_op(change.rows.schema))
+            apply_diff.fit_of(ctx.store, change.target, change.rows.schema)
     state = ctx.ledger.state()
     state = state.recreating if entry.recreated else state
     after_ms = state.frontier_after(entry, entry.completes_ms)

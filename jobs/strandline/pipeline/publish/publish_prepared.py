@@ -28,6 +28,7 @@ from strandline.pipeline.observe.landing_status import landing_status_of
 from strandline.pipeline.observe.malformed import stage_malformed
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.publish.publish import bring_in, changes_of, finish_dead_publish
+from strandline.pipeline.publish.stale import changed_since
 from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.driver import state_of, this_driver
 from strandline.pipeline.request.journal import Journal
@@ -207,46 +208,12 @@ def require_publishable(
         raise InputError(place, f"was rejected: {run.message}", way_out)
     if outcome == "prepared" and accept is not None:
         raise InputError(place, "was not rejected: there is nothing to accept", "omit --accept")
-    changed = _changed_since(spec, state, run, log)
+    changed = changed_since(spec, state, run, log)
     if changed is not None:
         raise StaleStagingError(place, changed, again)
     if not store.keeps_staging(run_id):
         raise InputError(place, "its staging is gone", again)
     return run
-
-
-def _changed_since(
-    spec: PipelineSpec, state: PipelineState, run: Entry, log: LandingLog | None
-) -> str | None:
-    """The change that has made a staging stale; None: it is not stale."""
-    if (erased := state.erased_since(run.base)) is not None:
-        return f"{erased.run_id} has since erased rows that it may contain"
-    for other in state.published_since(run):
-        return (
-            f"run {other.run_id} has published into its range, or into older slots of "
-            "its late records, since"
-        )
-    rules = (spec.spec_fingerprint, spec.timeline_fingerprint)
-    keeps_firings = "firings" in (run.publish or {}).get("parts", ())
-    if rules != (run.spec_fingerprint, run.timeline_fingerprint) or keeps_firings != spec.firings:
-        return "the pipeline's rules have changed since"
-    if log is not None and log.is_another(run.landing_id):
-        return f"{spec.source.table} was created again since"
-    if log is not None and not _same_landing(spec, run, log):
-        return f"{spec.source.table} has other files before its data cut-off since"
-    if log is not None and (run.publish or {}).get("input", [log.input_id]) != [log.input_id]:
-        return f"{spec.input_in_words} were published again since, maybe with another watermark"
-    return None
-
-
-def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:
-    """Whether the landing table still has the rows that a run has read, up to its horizon.
-
-    Rows that were only rewritten into other files count as changed.
-    """
-    if run.horizon_ms is None:
-        return False
-    return log.has_rows_read_by(run, spec.source.arrival_date, run.horizon_ms)
 
 
 def _again(pipeline: str, run: Entry) -> str:

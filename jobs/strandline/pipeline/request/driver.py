@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import psutil
 
-from strandline.lake.ledger.ledger import FINAL, OF_RUNS, UPKEEP, Driver, Entry
+from strandline.lake.ledger.ledger import FINAL, OF_RUNS, UNDERWAY, UPKEEP, Driver, Entry
 from strandline.lake.publish.adopt import Attempt
 
 if TYPE_CHECKING:
@@ -75,8 +75,9 @@ def state_of(steps: Sequence[Entry]) -> str:
         `published`, `repeated`, `already_processed`, `rejected`, `dropped` or `failed`, as the
         run's last step says it; `interrupted`: it failed by an interruption; `prepared`: its
         staging waits to be published; `running` or `dead`: it has no such step, and its process
-        lives or not; `unknown`: the process is on another host, or not recorded. If only a later
-        version knows its kind, its last step's name in place of `dead` and `unknown`.
+        lives or not; `unknown`: the process is on another host, or not recorded, or only a later
+        version knows the last step, which may be the end of the run. If only a later version knows
+        its kind, its last step's name in place of `dead` and `unknown`.
     """
     if any(step.step == "dropped" for step in steps):
         return "dropped"
@@ -94,7 +95,7 @@ def state_of(steps: Sequence[Entry]) -> str:
     if since[-1].kind not in OF_RUNS + UPKEEP:
         return since[-1].step
     is_here = last is not None and last.driver and last.driver.host == socket.gethostname()
-    return "dead" if is_here else "unknown"
+    return "dead" if is_here and since[-1].step in UNDERWAY else "unknown"
 
 
 def last_driven(steps: Sequence[Entry]) -> Entry | None:

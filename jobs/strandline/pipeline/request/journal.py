@@ -28,7 +28,7 @@ def started(spec: PipelineSpec, landing: Landing, request: Request) -> Entry:
         timeline_fingerprint=spec.timeline_fingerprint,
         landing_version=landing.version,
         landing_id=landing.log.table_id,
-        layout=spec.layout,
+        layout=spec.layout | {"rules": spec.rules},
         recreated=request.recreate,
         overrides=request.overrides or None,
         reason=request.reason,

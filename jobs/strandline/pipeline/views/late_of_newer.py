@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -17,7 +18,14 @@ import pyarrow.dataset as ds
 from strandline.engine.position.grid import Grid
 from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import in_arrow
-from strandline.model.intervals import DAY_MS, TimeRange, day_of, merged
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    day_of,
+    merged,
+)
 from strandline.quality.completeness import in_ms
 from strandline.tables import QUARANTINE
 
@@ -36,36 +44,40 @@ class LateOfNewer:
     """The late records in each window that are counted in a newer window.
 
     All windows of a late record have refused it. They are neighbours, as many as its row of
-    quarantine says, so rows that an erasure or upkeep has removed do not count.
+    quarantine says. An erasure or upkeep may have removed rows: then these windows are not known.
 
     Attributes:
         grid: the windows.
         oldest: for some late records the id of the oldest window.
         newest: the id of their newest window.
         records: their number.
+        lacking: the ids of newest windows of which rows have been removed, in ascending order.
     """
 
     grid: Grid
     oldest: _Longs
     newest: _Longs
     records: _Longs
+    lacking: _Longs
 
     @classmethod
     def of(cls, spec: PipelineSpec, store: Store, days: Days) -> LateOfNewer | None:
         """The late records in the windows that start on some days; None: there is none."""
         grid = Grid.of(spec)
-        if not spec.window.overlapping:
+        if not spec.window.overlapping or grid.most_windows == 1:
             return None
-        wanted = (ds.field("reason") == "late") & (ds.field("missed_windows") > 1)
-        asked = (QUARANTINE.name, ["slot_start", "missed_windows"], _reached(days, grid), wanted)
-        rows = read_days(store, *asked)
-        if rows is None or not len(rows):
+        reached = _reached(days, grid)
+        late = _late_rows(store, reached)
+        if late is None:
             return None
-        groups = pa.TableGroupBy(rows, ["slot_start", "missed_windows"])
-        found = groups.aggregate([([], "count_all")]).to_pandas()
-        newest = in_ms(found["slot_start"]).to_numpy() + (grid.size_ms if grid.cumulative else 0)
-        older = found["missed_windows"].to_numpy(dtype="int64") - 1
-        return cls(grid, newest - older * grid.step_ms, newest, found["count_all"].to_numpy())
+        to_id_ms = grid.size_ms if grid.cumulative else 0
+        lacking = _lacking(store, reached, late).to_numpy() + to_id_ms
+        older = late[late["missed_windows"] > 1]
+        if older.empty and not len(lacking):
+            return None
+        newest = older["start_ms"].to_numpy() + to_id_ms
+        oldest = newest - (older["missed_windows"].to_numpy() - 1) * grid.step_ms
+        return cls(grid, oldest, newest, older["records"].to_numpy(), lacking)
 
     def counts(self, starts_ms: _Longs, ends_ms: _Longs) -> _Longs:
         """The number of such records in each of some windows."""
@@ -77,10 +89,27 @@ class LateOfNewer:
         counts: _Longs = np.concatenate([[0], so_far])[before]
         return counts
 
+    def are_least(self, starts_ms: _Longs, ends_ms: _Longs) -> npt.NDArray[np.bool_]:
+        """Whether each of some windows may have more such records, whose rows are removed."""
+        ids = ends_ms if self.grid.cumulative else starts_ms
+        following = np.append(self.lacking, END_OF_INSTANTS_MS + self._reach_ms)
+        nearest = following[np.searchsorted(self.lacking, ids, side="right")]
+        are_least: npt.NDArray[np.bool_] = nearest - ids <= self._reach_ms
+        return are_least
+
+    @property
+    def _reach_ms(self) -> int:
+        """The longest time between the ids of two windows of a record."""
+        return (self.grid.most_windows - 1) * self.grid.step_ms
+
     @property
     def windows(self) -> ds.Expression:
         """The slots of the windows with such records; of many ranges also those between."""
-        edges = zip(self.oldest.tolist(), self.newest.tolist(), strict=True)
+        edges = [*zip(self.oldest.tolist(), self.newest.tolist(), strict=True)]
+        edges += [
+            (max(newest - self._reach_ms, LEAST_INSTANT_MS), newest)
+            for newest in self.lacking.tolist()
+        ]
         ranges = merged(TimeRange(oldest, newest) for oldest, newest in edges)
         if len(ranges) > _MOST_RANGES:
             ranges = [TimeRange(ranges[0].start_ms, ranges[-1].end_ms)]
@@ -89,6 +118,33 @@ class LateOfNewer:
             or_,
             ((edge >= in_arrow(r.start_ms)) & (edge < in_arrow(r.end_ms)) for r in ranges),
         )
+
+
+def _late_rows(store: Store, days: Days) -> pd.DataFrame | None:
+    """The number of quarantined late `records` by `start_ms` of their newest slot, and by windows.
+
+    None: there is no quarantine.
+    """
+    columns = ["slot_start", "missed_windows"]
+    rows = read_days(store, QUARANTINE.name, columns, days, ds.field("reason") == "late")
+    if rows is None:
+        return None
+    counts = pa.TableGroupBy(rows, columns).aggregate([([], "count_all")])
+    found: pd.DataFrame = counts.to_pandas().rename(columns={"count_all": "records"})
+    found["start_ms"] = in_ms(found["slot_start"])
+    return found.astype({"missed_windows": "int64"})
+
+
+def _lacking(store: Store, days: Days, late: pd.DataFrame) -> pd.Index[int]:
+    """The starts of newest slots that count more late records than there are `late` rows."""
+    rows = read_days(store, "completeness", ["slot_start", "late"], days, ds.field("late") > 0)
+    if rows is None:
+        return pd.Index([], dtype="int64")
+    slots = rows.to_pandas()
+    counted = slots["late"].groupby(in_ms(slots["slot_start"])).sum()
+    more = counted.sub(late.groupby("start_ms")["records"].sum(), fill_value=0)
+    starts: pd.Index[int] = more[more > 0].index.sort_values()
+    return starts
 
 
 def refused_by(spec: PipelineSpec, start_ms: int, end_ms: int) -> tuple[Days, ds.Expression]:

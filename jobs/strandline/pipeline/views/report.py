@@ -223,8 +223,9 @@ def _completeness(spec: PipelineSpec, store: Store, days: Days) -> pd.DataFrame:
     rows = _frame(read_days_of_any_version(store, "completeness", _SLOTS, days), _SLOTS)
     late = LateOfNewer.of(spec, store, days)
     if late is not None:
-        edges = (in_ms(rows[name]).to_numpy() for name in ("slot_start", "slot_end"))
+        edges = [in_ms(rows[name]).to_numpy() for name in ("slot_start", "slot_end")]
         rows["missed_pairs"] += late.counts(*edges)
+        rows["missed_at_least"] = late.are_least(*edges)
     return rows.assign(missed=rows["late"] + rows["missed_pairs"])
 
 

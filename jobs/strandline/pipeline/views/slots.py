@@ -52,6 +52,7 @@ class Slot:
         run_id: the run that has changed its row last.
         spec_fingerprint: the fingerprint of the settings that it was published with.
         late_of_newer: the number of late records in it that `counts` of a newer window has.
+        late_at_least: whether there may be more of these, whose rows of quarantine are removed.
     """
 
     start_ms: int
@@ -65,6 +66,7 @@ class Slot:
     run_id: str | None
     spec_fingerprint: str | None
     late_of_newer: int = 0
+    late_at_least: bool = False
 
     @property
     def accepted(self) -> int:
@@ -104,6 +106,7 @@ class Slot:
             "closed_at": text_or_none(self.closed_at_ms),
             **self.counts,
             "late_of_newer": self.late_of_newer,
+            "late_at_least": self.late_at_least,
         }
 
 
@@ -145,9 +148,10 @@ def slots_of(
 
 
 def _with_late(slots: Sequence[Slot], late: LateOfNewer) -> Iterator[Slot]:
-    starts_ms, ends_ms = np.array([(one.start_ms, one.end_ms) for one in slots]).reshape(-1, 2).T
-    for slot, count in zip(slots, late.counts(starts_ms, ends_ms).tolist(), strict=True):
-        yield replace(slot, late_of_newer=count)
+    edges = np.array([(one.start_ms, one.end_ms) for one in slots]).reshape(-1, 2).T
+    counts, are_least = late.counts(*edges).tolist(), late.are_least(*edges).tolist()
+    for slot, count, is_least in zip(slots, counts, are_least, strict=True):
+        yield replace(slot, late_of_newer=count, late_at_least=is_least)
 
 
 def shares_instants_with(within: TimeRange) -> ds.Expression:

@@ -25,6 +25,7 @@ from strandline.lake.store.store import Store
 from strandline.model.intervals import text_or_none
 from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
+from strandline.pipeline.views.edited_rules import edited_since
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.runs import run_line
 from strandline.pipeline.views.unfinished_work import unfinished_work
@@ -93,7 +94,7 @@ def status_of(
         "watermark": None if watermark is None else _watermark(watermark),
         "lacking": _lacking(spec, store),
         **of_ledger,
-        "spec_is_published": _last_rules(state) in {None, spec.spec_fingerprint},
+        **_edited(spec, state),
     }
 
 
@@ -101,6 +102,15 @@ def _last_run(state: PipelineState) -> dict[str, Any]:
     """The line of the last run of windows, see `run_line`."""
     newest = next(step for step in reversed(state.steps) if step.kind in OF_RUNS)
     return run_line(state.runs[newest.run_id], state.reverted_by.get(newest.run_id))
+
+
+def _edited(spec: PipelineSpec, state: PipelineState) -> dict[str, Any]:
+    """Whether the last run used the pipeline's file as it is, and the keys edited since."""
+    last = _last_rules(state) or spec.spec_fingerprint
+    return {
+        "spec_is_published": last == spec.spec_fingerprint,
+        "edited_since": edited_since(spec, state, last),
+    }
 
 
 def _last_rules(state: PipelineState) -> str | None:

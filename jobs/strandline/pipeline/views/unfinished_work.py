@@ -33,10 +33,12 @@ from strandline.model.intervals import (
     text_or_none,
 )
 from strandline.pipeline.request.layout import require_same_layout
+from strandline.pipeline.views.edited_rules import edited_since
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.expressions import problems_of
+from strandline.spec.pipeline import BEHIND_THE_WATERMARK
 
 _KNOWN_BY_FILES = {
     "num_records",
@@ -69,11 +71,12 @@ def unfinished_work(
     Returns:
         `owed`: the arrival days still to recompute; `lost`: the days that were observed with more
         rows than the landing table had at the last run; `rules`: the ranges of slots by the
-        fingerprint of their settings; `overridden`: the ranges with overridden settings
-        (`OverriddenRange`); `open_behind_watermark`: the number of open slots that the watermark at
-        the frontier, or at the first day to recompute, has passed (must be 0 after a run);
-        `open_by_other_rules`: the number of these by another source, watermark, window or allowed
-        lateness than the file's;
+        fingerprint of their settings, each with the keys `edited_since`; `overridden`: the ranges
+        with overridden settings (`OverriddenRange`); `open_behind_watermark`: the number of open
+        slots that the watermark at the frontier, or at the first day to recompute, has passed (must
+        be 0 after a run);
+        `open_by_other_rules`: the number of these by another source, watermark or window than the
+        file's (of an earlier version's runs: or another allowed lateness);
         `sessions_across_rules`: the number of sessions that extend over a border between settings;
         `upstream`: the pipeline whose results are read (`_upstream`); `refused`: why every run
         is refused: the published rows have another window or key than the file, or a table that
@@ -90,6 +93,7 @@ def unfinished_work(
                 "start": text_of(one.start_ms),
                 "end": text_of(one.end_ms),
                 "slots": one.slots,
+                "edited_since": edited_since(spec, state, one.spec_fingerprint),
             }
             for one in ranges
         ],
@@ -203,7 +207,7 @@ def _open_behind_watermark(
 ) -> tuple[int, int]:
     """The numbers of open slots that the watermark by evaluated arrivals has passed.
 
-    Returns all of them; and the slots by another timeline, whose watermark may be another one.
+    Returns all of them; and the slots by rules with which the watermark may be another one.
     """
     table = store.table("completeness")
     if table is None or state.frontier_ms is None or spec.watermark.lag_ms is not None:
@@ -213,22 +217,24 @@ def _open_behind_watermark(
     passed = in_arrow(evaluated.watermark_ms + 1)
     behind = (ds.field("state") == "open") & (ds.field("slot_end") <= passed)
     slots = dataset_of(table, "state = 'open'")
-    by_other_rules = behind & ~ds.field("spec_fingerprint").isin(_of_same_timeline(spec, state))
+    by_other_rules = behind & ~ds.field("spec_fingerprint").isin(_of_same_watermark(spec, state))
     return slots.count_rows(filter=behind), slots.count_rows(filter=by_other_rules)
 
 
-def _of_same_timeline(spec: PipelineSpec, state: PipelineState) -> list[str]:
-    """The fingerprints of published settings with the timeline of the file's.
+def _of_same_watermark(spec: PipelineSpec, state: PipelineState) -> list[str]:
+    """The fingerprints of published settings by which the watermark reaches windows as by the file.
 
-    An edit of an aggregate or a trigger keeps the timeline. An edit of the allowed lateness makes
-    another one, as one of the watermark does: the fingerprint covers both.
+    An edit of the allowed lateness makes another timeline, as one of the watermark does: of runs of
+    earlier versions it is not known which it was.
     """
-    same = (
-        run.spec_fingerprint
-        for run in state.published
-        if run.timeline_fingerprint == spec.timeline_fingerprint
-    )
-    return sorted({spec.spec_fingerprint, *same})
+    timelines = {run.spec_fingerprint: run.timeline_fingerprint for run in state.published}
+    same = {spec.spec_fingerprint}
+    for rules, timeline in timelines.items():
+        edited = edited_since(spec, state, rules)
+        is_timeline = timeline == spec.timeline_fingerprint
+        if is_timeline if edited is None else {*edited} <= {*BEHIND_THE_WATERMARK}:
+            same.add(rules)
+    return sorted(same)
 
 
 def _across(spec: PipelineSpec, store: Store, ranges: list[RulesRange]) -> int:

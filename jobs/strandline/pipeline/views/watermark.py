@@ -123,7 +123,7 @@ def _by_clock(until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, axis:
     """The watermark of the last tick before an instant on which a channel offered.
 
     A source of splits offers without any. Of an instant within a day, channels that have joined on
-    this very day are not known.
+    this very day are not known: if no other has, there may be a watermark, or none.
     """
     is_midnight = until_ms % DAY_MS == 0
     if spec.watermark.idleness_in_effect and (found.source is not None or is_midnight):
@@ -132,7 +132,7 @@ def _by_clock(until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, axis:
         _, carried = source.advance(carried, Source.silence, until_ms)
         return held_back_by(found.channels, spec, carried) or _NONE
     waits = spec.source.declared_channels is None and spec.watermark.combine != "splits"
-    if waits and is_midnight and found.channels.empty:
-        return _NONE
+    if waits and found.channels.empty:
+        return replace(_NONE, at_least=not is_midnight)
     tick_ms, lag_ms = axis.last_tick_before(until_ms), spec.watermark.lag_ms or 0
     return replace(_NONE, watermark_ms=tick_ms - lag_ms) if tick_ms > axis.start_ms else _NONE

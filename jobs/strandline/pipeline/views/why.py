@@ -100,7 +100,7 @@ class Causes:
 
     def why(self, slot: Slot) -> list[Cause]:
         """The reasons why a slot is not complete; empty: it is complete."""
-        return [*self._by_state(slot), *_by_counts(slot), *self._by_landing(slot)]
+        return [*self._by_state(slot), *self._by_counts(slot), *self._by_landing(slot)]
 
     def _by_state(self, slot: Slot) -> Iterator[Cause]:
         if slot.state == "gap":
@@ -141,8 +141,38 @@ class Causes:
         if known is None or known.arrived_before is not None:  # that of the last run is not known
             return f"the watermark had not reached {what} at the last run"
         if watermark_ms is None:
-            return "there is no watermark yet"
+            return f"there {'may be' if known.at_least else 'is'} no watermark yet"
         return f"the watermark is {duration(threshold_ms - watermark_ms)} before {what}"
+
+    def _by_counts(self, slot: Slot) -> Iterator[Cause]:
+        counts = slot.counts
+        known = slot.accepted + slot.refused
+        if slot.late or slot.late_at_least:
+            yield Cause("late", self._of_late(slot, known))
+        if outside := counts["no_window"]:
+            yield Cause("no_window", f"{outside:,} of {known:,} records lie in no window")
+        if missed := counts["missed_pairs"]:
+            yield Cause(
+                "missed_pairs",
+                f"{number_of(missed, 'record')} came too late for it, but not for other windows",
+            )
+        if dropped := counts.get("unfired"):
+            yield Cause(
+                "unfired", f"{number_of(dropped, 'record')} dropped before they were in a firing"
+            )
+
+    def _of_late(self, slot: Slot, known: int) -> str:
+        """The number of late records as a text; of those without a row left only that there may be.
+
+        Late records of event times between two windows count in the earlier one.
+        """
+        removed = "rows of quarantine that would show it are removed"
+        if not slot.late:
+            return f"records may have come too late: {removed}"
+        place = " in it or in the gap behind it" if self.spec.window.leaves_gaps else ""
+        share = percent(slot.late, known)
+        more = f", perhaps more: {removed}" if slot.late_at_least else ""
+        return f"{slot.late:,} of {known:,} records{place} came too late ({share}){more}"
 
     def _by_landing(self, slot: Slot) -> Iterator[Cause]:
         for name, days, meaning in (
@@ -153,22 +183,3 @@ class Causes:
             if found:
                 others = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
                 yield Cause(name, f"the landing of {min(found)}{others} {meaning}")
-
-
-def _by_counts(slot: Slot) -> Iterator[Cause]:
-    counts = slot.counts
-    known = slot.accepted + slot.refused
-    if late := slot.late:
-        share = f" ({percent(late, known)})"
-        yield Cause("late", f"{late:,} of {known:,} records came too late{share}")
-    if outside := counts["no_window"]:
-        yield Cause("no_window", f"{outside:,} of {known:,} records lie in no window")
-    if missed := counts["missed_pairs"]:
-        yield Cause(
-            "missed_pairs",
-            f"{number_of(missed, 'record')} came too late for it, but not for other windows",
-        )
-    if dropped := counts.get("unfired"):
-        yield Cause(
-            "unfired", f"{number_of(dropped, 'record')} dropped before they were in a firing"
-        )

@@ -94,7 +94,12 @@ def check_of_one_channel(asked: str, raised: Raised, horizon_ms: int) -> Check |
 
 
 def check_of_watermark(
-    asked: str, watermark_ms: int | None, horizon_ms: int, behind: str = ""
+    asked: str,
+    watermark_ms: int | None,
+    horizon_ms: int,
+    behind: str = "",
+    *,
+    waits: bool = False,
 ) -> Check | None:
     """The check that the watermark does not exceed the horizon; None if it is switched off.
 
@@ -103,6 +108,7 @@ def check_of_watermark(
         watermark_ms: the watermark at the horizon; None: there is none yet.
         horizon_ms: the instant up to which the run has read arrivals.
         behind: the cause in words, if the watermark is ahead (`raised_in_words`).
+        waits: whether only the next tick emits the watermark.
     """
     severity = BY_QUALITY[asked]
     if severity is None:
@@ -110,7 +116,8 @@ def check_of_watermark(
     name = "watermark_ahead"
     if watermark_ms is None:
         return Check(name, severity, None, 0, "no watermark yet")
-    ahead_ms, at = watermark_ms - horizon_ms, text_of(watermark_ms)
+    ahead_ms = watermark_ms - horizon_ms
+    at = text_of(watermark_ms) + (" once the next tick has emitted it" if waits else "")
     if ahead_ms <= 0:
         return Check(name, severity, ahead_ms, 0, f"at {at}, not ahead of the data cut-off")
     ahead = f"at {at}, {duration(ahead_ms)} ahead of the data cut-off {text_of(horizon_ms)}"

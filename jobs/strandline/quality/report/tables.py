@@ -21,7 +21,8 @@ class ReportTables:
 
     Attributes:
         completeness: the table `completeness`, and `missed`: the records that came too late for a
-            slot's window, also those that another window holds or counts.
+            slot's window, also those that another window holds or counts; and optionally
+            `missed_at_least`: whether there may be more, whose rows of quarantine are removed.
         quarantine: counts of quarantined records: `reason`, `day` (the table's `quarantine_date`),
             `records`.
         lateness: counts of late records by lateness: `late_by_ms` (may be rounded up), `records`.

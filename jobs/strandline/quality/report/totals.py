@@ -30,9 +30,13 @@ MEANINGS = {
 
 
 def meanings_for(spec: PipelineSpec) -> Mapping[str, str]:
-    """The meaning of each reason; an interval join has no windows that close."""
-    is_join = isinstance(spec, JoinedSpec)
-    return MEANINGS | {"late": "arrived behind the watermark"} if is_join else MEANINGS
+    """The meaning of each reason; an interval join has no windows that close, others leave gaps."""
+    late = MEANINGS["late"]
+    if isinstance(spec, JoinedSpec):
+        late = "arrived behind the watermark"
+    elif spec.window.leaves_gaps:
+        late += ", or lies between two windows and arrived behind the watermark"
+    return MEANINGS | {"late": late}
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,8 @@ class Reason:
 class Totals:
     """The number of records by outcome, over all slots and the whole quarantine.
 
-    An accepted record, and one that is missed, counts in each of its windows.
+    An accepted record, and one that is missed, counts in each of its windows. `missed_at_least`:
+    more may be missed, whose rows of quarantine are removed.
     """
 
     on_time: int
@@ -60,6 +65,7 @@ class Totals:
     closed: int
     gaps: int
     reasons: tuple[Reason, ...]
+    missed_at_least: bool = False
 
     @property
     def evaluated(self) -> int:
@@ -93,4 +99,5 @@ def totals_of(tables: ReportTables) -> Totals:
         closed=int((~is_gap & (slots["state"] == "closed")).sum()),
         gaps=gaps_in(slots),
         reasons=tuple(sorted(found, key=lambda one: (not one.is_refused, -one.records, one.name))),
+        missed_at_least="missed_at_least" in slots and bool(slots["missed_at_least"].any()),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
+from typing import Any
 
 import pandas as pd
 
@@ -11,6 +12,8 @@ from strandline.model.intervals import DAY_MS, day_of, midnight_of
 from strandline.quality.report.figure import Figure, Series, TableBehind, lines
 from strandline.quality.report.held_back_by import name_of, silent_channels, waits_for_all
 from strandline.spec import PipelineSpec
+from strandline.spec.joined import PAIRS
+from strandline.spec.pipeline import channel_of
 
 _MOST_CHANNELS = 8
 _MOST_DAYS = 4_000
@@ -57,23 +60,38 @@ def watermarks(
     left_out = len(behind.columns) - len(furthest)
     has_combined = not silent and all(map(waits_for_all, spec.sides.values()))
     if len(behind.columns) > 1 and has_combined:
-        drawn.append((Series("combined", "combined"), _combined(behind, spec)))
+        drawn += _combined(behind, spec)
     return Watermarks(_figure(drawn), silent, left_out, has_combined)
 
 
-def _combined(behind: pd.DataFrame, spec: PipelineSpec) -> pd.Series[float]:
-    """The hours of the combined watermark: the slowest channel's that takes part, or an earlier.
+def _combined(behind: pd.DataFrame, spec: PipelineSpec) -> list[tuple[Series, pd.Series[float]]]:
+    """The line of the combined watermark: of an interval join, the side that is further behind.
 
-    It stays where it was when a channel joins behind it.
+    Windows over two sources combine the channels of both at once, as those of one source. There is
+    no line if it has no value.
     """
-    # a channel takes part from its first record on, if channels are discovered
-    is_discovered = spec.source.declared_channels is None
-    slowest = {
-        day: behind.loc[day]
-        .drop([*spec.retired_by((day + 1) * DAY_MS)], errors="ignore")
-        .max(skipna=is_discovered)
-        for day in map(int, behind.index)
-    }
+    sources = spec.sides if spec.result == PAIRS else {"": spec}
+    of_sources = [
+        _combined_of(behind[[one for one in behind if str(one).startswith(prefix)]], prefix, side)
+        for prefix, side in ((channel_of(name, ""), side) for name, side in sources.items())
+    ]
+    hours = pd.concat(of_sources, axis=1).max(axis=1, skipna=False)
+    return [(Series("combined", "combined"), hours)] if hours.notna().any() else []
+
+
+def _combined_of(behind: pd.DataFrame, prefix: str, spec: PipelineSpec) -> pd.Series[float]:
+    """The hours of a source's watermark: the slowest channel's that takes part, or an earlier.
+
+    It stays where it was when a channel joins behind it. There is none while a declared channel has
+    none; a discovered one takes part from its first record on.
+    """
+    own = behind.rename(columns=lambda name: str(name).removeprefix(prefix))
+    slowest: dict[int, Any] = {}
+    for day in map(int, own.index):
+        over_ms = (day + 1) * DAY_MS
+        of_day = own.loc[day].drop([*spec.retired_by(over_ms)], errors="ignore")
+        has_all = of_day.reindex(spec.waited_for(over_ms)).notna().all()
+        slowest[day] = of_day.max() if has_all else nan
     ends = pd.Series(slowest.keys(), index=slowest.keys()) * (DAY_MS // _HOUR_MS)
     return ends - (ends - pd.Series(slowest)).cummax()
 
