@@ -25,12 +25,12 @@ from strandline.engine.idleness.by_records import (
     channels_after,
     events_of,
 )
-from strandline.engine.idleness.events import PlacedEvents
+from strandline.engine.idleness.events import IDLE, JOIN, OFFER, Events
 from strandline.engine.idleness.received import Interval, channels_of, with_status
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.source import Source, WatermarkSource, day_by_day
 from strandline.engine.idleness.state import Channel, SourceState, UnionState
-from strandline.engine.idleness.valve import IDLE, JOIN, OFFER, Channels, Valve
+from strandline.engine.idleness.valve import Channels, Valve
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.position.of_two import InputAxis
 from strandline.spec.joined import TwoSourcesSpec
@@ -74,11 +74,11 @@ class InputEvents:
             valve.
     """
 
-    events: PlacedEvents
+    events: Events
     before: tuple[Channel, ...]
     joined: int
     interval: Interval
-    own: PlacedEvents | None = None
+    own: Events | None = None
     after: SourceState | None = None
 
 
@@ -138,7 +138,7 @@ class Union(WatermarkSource):
         channels = channels_of(sides, carried.combined_ms)
         events = _events_of_both(of_inputs)
         events = events.without_swallowed_offers(channels.watermark_ms.tolist())
-        advances = Valve(channels).run(events.events) if len(events) else []
+        advances = Valve(channels).run(events) if len(events) else []
         return advances_as_rows(events, advances), self._after(
             carried, of_inputs, channels, until_ms
         )
@@ -213,7 +213,7 @@ def _events_of_input(
     )
 
 
-def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
+def _own_events(rules: IdlenessRules, interval: Interval) -> Events:
     """The events of channels, including offers of the clock minus a lag on every tick."""
     parts = [events_of(rules, interval)]
     if rules.lag_ms is not None:
@@ -223,11 +223,11 @@ def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
                 ticks = np.arange(first, last, rules.ticks.interval_ms, dtype=np.int64)
                 offers = ticks - rules.lag_ms
                 rank = TICK_RANK + number
-                parts.append(PlacedEvents.of(ticks, rank, number, OFFER, offers))
-    return PlacedEvents.concatenated(parts)
+                parts.append(Events.of(ticks, rank, number, OFFER, offers))
+    return Events.concatenated(parts)
 
 
-def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> PlacedEvents:
+def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> Events:
     """The watermark advances and status changes of a source of splits, as of one channel."""
     interval_ms = one.axis.own.interval_ms or 1
     parts = []
@@ -237,12 +237,12 @@ def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState)
     ):
         instants = np.array(range(first, until + 1, interval_ms), dtype=object)
         values = np.array([value + at - first for at in instants], dtype=np.int64)
-        parts.append(PlacedEvents.of(instants, rank, 0, OFFER, values))
+        parts.append(Events.of(instants, rank, 0, OFFER, values))
     idle = [change for change in after.changes if change.idle]
     parts += [
-        PlacedEvents.of(np.array([at.seen_from], dtype=object), at.rank, 0, IDLE) for at in idle
+        Events.of(np.array([at.seen_from], dtype=object), at.rank, 0, IDLE) for at in idle
     ]
-    return _on_both(one.axis, PlacedEvents.concatenated(parts), {})
+    return _on_both(one.axis, Events.concatenated(parts), {})
 
 
 def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int, int]:
@@ -257,7 +257,7 @@ def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int,
     return {n: at[name] + 1 for n, name in enumerate(names) if interval.is_new(n)}
 
 
-def _on_both(axis: InputAxis, own: PlacedEvents, joins: Mapping[int, int]) -> PlacedEvents:
+def _on_both(axis: InputAxis, own: Events, joins: Mapping[int, int]) -> Events:
     """Events of one input, on the axis of both; a channel joins before it offers."""
     seen = [
         joins[channel] if kind == JOIN else axis.seen_from(int(at))
@@ -273,11 +273,11 @@ def _on_both(axis: InputAxis, own: PlacedEvents, joins: Mapping[int, int]) -> Pl
     return replace(own, seen_from=np.array(seen, dtype=kind), rank=np.array(ranks, dtype=np.int64))
 
 
-def _events_of_both(of_inputs: Sequence[InputEvents]) -> PlacedEvents:
+def _events_of_both(of_inputs: Sequence[InputEvents]) -> Events:
     """The events of both inputs' channels; the right input's are numbered after the left's."""
     left, right = (one.events for one in of_inputs)
     behind = replace(right, channel=right.channel + len(of_inputs[0].before))
-    return PlacedEvents.concatenated([left, behind])
+    return Events.concatenated([left, behind])
 
 
 def _part(channels: Channels, part: slice) -> Channels:
