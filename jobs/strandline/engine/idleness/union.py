@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -37,27 +36,17 @@ from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 
 
-@dataclass(frozen=True)
-class InputSource:
-    """The channels of one of two inputs.
+class InputSource(Source):
+    """The channels of one of two inputs: see `Source`.
 
     Attributes:
-        spec: its part of the pipeline file.
-        axis: its own axis, and the one of both inputs.
+        of_two: its own axis, and the one of both inputs.
     """
 
-    spec: PipelineSpec
-    axis: InputAxis
-
-    @cached_property
-    def own(self) -> Source:
-        """The input by itself."""
-        return Source(self.spec, self.axis.own)
-
-    @property
-    def rules(self) -> IdlenessRules:
-        """The idleness settings of the input."""
-        return self.own.rules
+    def __init__(self, spec: PipelineSpec, of_two: InputAxis) -> None:
+        """Prepare for an input by its part of the pipeline file."""
+        super().__init__(spec, of_two.own)
+        self.of_two = of_two
 
 
 @dataclass(frozen=True)
@@ -66,19 +55,19 @@ class InputEvents:
 
     Attributes:
         events: the events, by position on the axis of both inputs.
+        own: the events on the input's own axis.
         before: the channels before the events.
         joined: the number of these channels that had joined.
         interval: the records and offers of the source's channels.
-        own: the events on the input's own axis; None: the input is a source of splits.
         after: the state of a source of splits after the events; None: its channels are at the
             valve.
     """
 
     events: Events
+    own: Events
     before: tuple[Channel, ...]
     joined: int
     interval: Interval
-    own: Events | None = None
     after: SourceState | None = None
 
 
@@ -89,7 +78,7 @@ class Union(WatermarkSource):
 
     def __init__(self, left: InputSource, right: InputSource) -> None:
         """Combine two inputs; the left one is probed first."""
-        self.inputs, self.axis = (left, right), left.axis.both
+        self.inputs, self.axis = (left, right), left.of_two.both
 
     @classmethod
     def of(cls, spec: TwoSourcesSpec, axes: tuple[Axis, Axis]) -> Self:
@@ -103,7 +92,7 @@ class Union(WatermarkSource):
             Channel(name) if one.rules.splits else None
             for name, one in zip(("left", "right"), self.inputs, strict=True)
         )
-        sources = (self.inputs[0].own.at_the_start(), self.inputs[1].own.at_the_start())
+        sources = (self.inputs[0].at_the_start(), self.inputs[1].at_the_start())
         return UnionState(sources=sources, splits=(left, right))
 
     def observe(
@@ -114,7 +103,7 @@ class Union(WatermarkSource):
         return tuple(
             activity
             for one, (name, rows) in sides
-            for activity in one.own.observe({name: rows}, days, among)
+            for activity in one.observe({name: rows}, days, among)
         )
 
     def advance(
@@ -201,16 +190,13 @@ def _events_of_input(
 ) -> InputEvents:
     interval = Interval.of(source, activity, until_ms, one.rules)
     if splits is not None:
-        steps, after = one.own.advance(source, [activity], until_ms)
-        return InputEvents(
-            _events_of_splits(one, steps, after), (splits,), 1, interval, after=after
-        )
+        steps, after = one.advance(source, [activity], until_ms)
+        own = _events_of_splits(one, steps, after)
+        return InputEvents(_on_both(one.of_two, own, {}), own, (splits,), 1, interval, after)
     before = tuple(received.before for received in interval.channels)
     own = _own_events(one.rules, interval)
-    joins = _joins(one.axis, interval, activity)
-    return InputEvents(
-        _on_both(one.axis, own, joins), before, len(source.channels), interval, own=own
-    )
+    events = _on_both(one.of_two, own, _joins(one.of_two, interval, activity))
+    return InputEvents(events, own, before, len(source.channels), interval)
 
 
 def _own_events(rules: IdlenessRules, interval: Interval) -> Events:
@@ -229,7 +215,7 @@ def _own_events(rules: IdlenessRules, interval: Interval) -> Events:
 
 def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> Events:
     """The watermark advances and status changes of a source of splits, as of one channel."""
-    interval_ms = one.axis.own.interval_ms or 1
+    interval_ms = one.axis.interval_ms or 1
     parts = []
     for first, until, rank, value in zip(
         *(steps[name].tolist() for name in ("seen_from", "until", "rank", "watermark_ms")),
@@ -242,7 +228,7 @@ def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState)
     parts += [
         Events.of(np.array([at.seen_from], dtype=object), at.rank, 0, IDLE) for at in idle
     ]
-    return _on_both(one.axis, Events.concatenated(parts), {})
+    return Events.concatenated(parts)
 
 
 def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int, int]:
@@ -294,6 +280,5 @@ def _input_after(
     """The state of an input after its events, which have changed its `combined` channels."""
     if splits is not None and events.after is not None:
         return events.after, with_status(splits, combined, 0)
-    own = events.own if events.own is not None else events.events
-    channels = channels_after(one.rules, events.interval, own, combined)
+    channels = channels_after(one.rules, events.interval, events.own, combined)
     return replace(events.interval.before, channels=channels, until_ms=until_ms), None
