@@ -139,7 +139,7 @@ def test_what_is_observed_in_parts_is_what_is_observed_in_one_go(stream, parts):
     one, many = history_of(stream), history_of(stream, parts=parts)
     clock = clock_of(stream)
     assert slots_in(one, EVERYTHING, clock).equals(slots_in(many, EVERYTHING, clock))
-    assert one.crossings.channels == many.crossings.channels
+    assert one.crossings.order.channels == many.crossings.order.channels
     assert one.timeline.day_map.equals(many.timeline.day_map)
     assert one.timeline.channel_days.equals(many.timeline.channel_days)
 
@@ -178,7 +178,7 @@ def test_the_watermark_of_every_midnight_is_carried_by_the_channels(stream):
     history = history_of(stream)
     days = history.timeline.channel_days
     for midnight_ms in {midnight_of(day) + DAY_MS for day in days["arrival_date"]}:
-        offered = dict.fromkeys(history.crossings.channels, MIN_WATERMARK)
+        offered = dict.fromkeys(history.crossings.order.channels, MIN_WATERMARK)
         for row in days.itertuples():
             shown_ms = midnight_of(row.arrival_date) + DAY_MS
             offers = [row.settled_ms] if shown_ms <= midnight_ms else []
@@ -350,21 +350,17 @@ def test_discovered_channels_stand_in_the_order_of_their_first_instants(stream):
         if record.arrival_ms < stream.horizon_ms:
             instant = instant_of(stream, record)
             first[record.channel] = min(instant, first.get(record.channel, instant))
-    assert history.crossings.channels == tuple(
-        sorted(first, key=lambda channel: (first[channel], channel))
-    )
-    assert history.crossings.joined == [first[channel] for channel in history.crossings.channels]
+    order = history.crossings.order
+    assert order.channels == tuple(sorted(first, key=lambda channel: (first[channel], channel)))
+    assert order.joined == [first[channel] for channel in order.channels]
 
 
 @FEW
 @given(streams(channels=st.just(list(CHANNELS))))
 def test_declared_channels_stand_as_declared_and_are_there_from_the_start(stream):
-    history = history_of(stream)
-    assert history.crossings.channels == CHANNELS
-    assert all(
-        joined < axis_of(stream).first_of(EVERYTHING.start_ms)
-        for joined in history.crossings.joined
-    )
+    order = history_of(stream).crossings.order
+    assert order.channels == CHANNELS
+    assert all(joined < axis_of(stream).first_of(EVERYTHING.start_ms) for joined in order.joined)
 
 
 @FEW
@@ -446,4 +442,4 @@ def test_without_any_record_every_question_has_an_answer(stream):
     assert history.crossings.watermark_reached(stream.horizon_ms) == MIN_WATERMARK
     assert history.timeline.day_map.empty
     assert history.timeline.channel_days.empty
-    assert history.crossings.channels == (stream.spec.source.declared_channels or ())
+    assert history.crossings.order.channels == (stream.spec.source.declared_channels or ())

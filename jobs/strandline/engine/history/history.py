@@ -23,7 +23,7 @@ from strandline.engine.timeline import CellQuery, Timeline
 from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.by_steps import ClockCrossings, StepCrossings
 from strandline.engine.watermark.crossings import Crossings
-from strandline.engine.watermark.probe_order import ProbeOrder, probe_order
+from strandline.engine.watermark.probe_order import probe_order
 from strandline.engine.watermark.retired import with_ends
 from strandline.model.intervals import (
     DAY_MS,
@@ -158,11 +158,7 @@ class History:
             .select(c.CHANNEL, f"first.{c.SEQUENCE}", f"first.{c.TS}")
         )
         behind = {str(row[0]): (int(row[1]), int(row[2])) for row in first.collect()}
-        return self.probed_in(order.broken_by(behind))
-
-    def probed_in(self, order: ProbeOrder) -> History:
-        """The same history with the channels in another probe order."""
-        return replace(self, crossings=self.crossings.in_order(order))
+        return replace(self, crossings=self.crossings.in_order(order.broken_by(behind)))
 
 
 def _days_of_next_ticks(axis: Axis, days: Collection[date], horizon_ms: int) -> set[date]:

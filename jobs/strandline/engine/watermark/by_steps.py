@@ -88,7 +88,7 @@ class StepCrossings(ByChannels):
     @property
     def drops_end(self) -> bool:
         """See `Crossings`."""
-        return not self.at_end and bool(self.channels)
+        return not self.at_end and bool(self.order.channels)
 
     def on_days(self, days: Collection[date], horizon_ms: int) -> Steps:
         """The steps of some days before a horizon, and the last one before each of them."""

@@ -88,17 +88,6 @@ class CrossingsOfTwo(Crossings):
         """The axis of both inputs."""
         return self.left.axis.both
 
-    @property
-    def channels(self) -> tuple[str, ...]:
-        """The channels of the left input, then of the right one."""
-        return (*self.left.crossings.channels, *self.right.crossings.channels)
-
-    @property
-    def joined(self) -> list[int]:
-        """See `Crossings`, on the axis of both inputs."""
-        inputs = (self.left, self.right)
-        return [one.axis.seen_from(at) for one in inputs for at in one.crossings.joined]
-
     def days_of_steps(self, horizon_ms: int) -> set[date]:
         """See `Crossings.days_of_steps`: the days of either input."""
         inputs = (self.left, self.right)

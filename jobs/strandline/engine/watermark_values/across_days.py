@@ -22,7 +22,7 @@ from strandline.model.lateness import MAX_WATERMARK
 
 def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[date]) -> DataFrame:
     """The offers, on each of some days, of earlier arrivals and of the end of the input."""
-    axis, channels = history.axis, history.crossings.channels
+    axis, channels = history.axis, history.crossings.order.channels
     offers = _offers_across_days(history, clock)
     parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
     if clock.ends_by_channel:
@@ -42,7 +42,7 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
 def _at_end(day: date, history: History) -> pd.DataFrame:
     """The offers of the end of the input, for channels that have joined by the end of a day."""
     over = history.axis.end_of(day)
-    joined = [number for number, at in enumerate(history.crossings.joined) if at < over]
+    joined = [number for number, at in enumerate(history.crossings.order.joined) if at < over]
     return pd.DataFrame({"number": joined, "rank": joined, "candidate_ms": MAX_WATERMARK})
 
 
@@ -63,7 +63,7 @@ def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
     """
     axis = history.axis
     days = with_ends(history.timeline, history.spec, axis).channel_days
-    numbers = {channel: number for number, channel in enumerate(history.crossings.channels)}
+    numbers = {channel: number for number, channel in enumerate(history.crossings.order.channels)}
     days = days[days["channel"].isin(numbers)]
     number = days["channel"].map(numbers)
     midnights = [midnight_of(day) + DAY_MS for day in days["arrival_date"]]

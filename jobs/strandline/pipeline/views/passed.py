@@ -54,7 +54,7 @@ def channels_passed(
     by_channel = crossings.seen_from(thresholds)
     found = [
         {"channel": channel, **_passed_at(crossings.axis, visible, before_ms)}
-        for channel, visible in zip(crossings.channels, by_channel, strict=True)
+        for channel, visible in zip(crossings.order.channels, by_channel, strict=True)
     ]
     found.sort(key=lambda one: _last_first(one, fired_at_ms))
     return found[:MOST_CHANNELS], len(found)
