@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any, Protocol
 
@@ -114,29 +113,6 @@ def union_by_name(first: DataFrame, *others: DataFrame) -> DataFrame:
     for other in others:
         both = both.unionByName(other, allowMissingColumns=True)
     return both
-
-
-@dataclass(frozen=True)
-class PerIdentity:
-    """Rows that depend on the expression that identifies records, which breaks ties of position.
-
-    Attributes:
-        make: computes the rows for an identity; called once for each identity.
-    """
-
-    make: Callable[[Column], DataFrame]
-    _made: dict[str, DataFrame] = field(default_factory=dict, repr=False)
-
-    def any_or(self, identity: Column) -> DataFrame:
-        """The rows of the first identity that was asked for; if there is none, of the given one."""
-        return next(iter(self._made.values())) if self._made else self(identity)
-
-    def __call__(self, identity: Column) -> DataFrame:
-        """The rows of an identity."""
-        by = str(identity)
-        if by not in self._made:
-            self._made[by] = self.make(identity)
-        return self._made[by]
 
 
 def all_of(conditions: Iterable[Column]) -> Column:

@@ -17,7 +17,7 @@ from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.at_arrival import probe_at
-from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.identity import SourceColumns, identity
 from strandline.engine.results.aggregates import (
     Kinds,
     Partial,
@@ -77,6 +77,7 @@ class Rebuild(ABC):
         slots: the slots of the range (`Calendar.slots`), on the driver.
         older: the older slots that the scope's late records belong to, on the driver.
         older_records: the number of new arrivals whose newest window is an older slot.
+        tie_breaker: orders records of one position; None: their identity does.
     """
 
     records: DataFrame
@@ -88,6 +89,7 @@ class Rebuild(ABC):
     slots: pd.DataFrame
     older: pd.DataFrame
     older_records: int
+    tie_breaker: Column | None = None
 
     @property
     def spark(self) -> SparkSession:
@@ -123,8 +125,8 @@ class Rebuild(ABC):
         """The records of the scope that no window accepted, as quarantine rows."""
 
     @abstractmethod
-    def firings(self, identity: Column) -> DataFrame:
-        """The firings of the range's windows; `identity` orders records of equal position."""
+    def firings(self) -> DataFrame:
+        """The firings of the range's windows."""
 
     def pairs(self, windows: DataFrame) -> DataFrame:
         """The pairs of the last firing of each of some windows, as rows of `pairs`.
@@ -147,6 +149,12 @@ class Rebuild(ABC):
         axis, day = self.history.axis, last_day_before(self.clock.horizon_ms)
         row = self._emissions([day]).at(probe_at(instant, day, axis, self.spark)).first()
         return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
+
+    @cached_property
+    def _identity(self) -> Column:
+        """The value that orders records of one position."""
+        own = self.tie_breaker
+        return identity(self.history.spec, self.source_columns) if own is None else own
 
     def _known(self, days: Collection[date]) -> DataFrame:
         return self.history.known(self.records, self.clock.horizon_ms, days)

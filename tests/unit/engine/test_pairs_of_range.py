@@ -44,7 +44,7 @@ def test_two_columns_of_one_name_are_refused_with_their_place(left, key, place, 
 
 def test_of_pairs_nothing_fires():
     with pytest.raises(TypeError, match="pairs have no firings"):
-        a_rebuild(("amount",)).firings(None)
+        a_rebuild(("amount",)).firings()
 
 
 def test_the_history_of_one_source_is_none_of_two():

@@ -83,7 +83,7 @@ class PairsOfRange(Rebuild):
         kept = (self._pairs.in_state(name).withColumn(INPUT, F.lit(name)) for name in SIDES)
         return reduce(DataFrame.unionByName, (rows.select(INPUT, c.TS) for rows in kept))
 
-    def firings(self, identity: Column) -> DataFrame:
+    def firings(self) -> DataFrame:
         """Not applicable: an interval join has no firings.
 
         Raises:

@@ -63,8 +63,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         They have the content of the last firing, which may lack accepted records.
         """
         spec, window, aggregates = self._spec, self.group, self._aggregates
-        records = self._replayed(self._identity)
-        parts = records.groupBy(*window, IS_SHOWN).agg(
+        parts = self.replayed.groupBy(*window, IS_SHOWN).agg(
             *(column.alias(name) for name, column in aggregates.items()),
             F.count(F.lit(1)).alias("records"),
             F.count_if(LATE).alias("late_accepted"),
@@ -76,8 +75,8 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
         filled = counted.select(*window, "late_accepted", *fields_of(counted, _CONTENT))
         if _may_hold_nothing(spec):
-            filled = with_contents_of_none(filled, records, aggregates)
-        fired = self._fired(self._identity).groupBy(*window)
+            filled = with_contents_of_none(filled, self.replayed, aggregates)
+        fired = self._fired.groupBy(*window)
         both = filled.join(
             fired.agg(F.count(F.lit(1)).alias("firings"), F.min(FIRED_AT).alias(FIRED_AT)),
             window,
@@ -91,8 +90,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         """See `Rebuild`: each window is a slot."""
         closed = self._windows.select(c.WINDOW, (F.col(c.SLOT_STATE) == "closed").alias(_IS_CLOSED))
         counted = (
-            self._replayed(self._identity)
-            .join(F.broadcast(closed), c.WINDOW)
+            self.replayed.join(F.broadcast(closed), c.WINDOW)
             .groupBy(F.col(c.WINDOW).alias(c.SLOT))
             .agg(
                 F.count(F.lit(1)).alias("records"),
@@ -113,17 +111,17 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     def in_state(self) -> DataFrame:
         """The contents of the windows that have not closed, each with the `state` of its slot."""
         state = F.col(c.SLOT_STATE)
-        records = self._replayed.any_or(self._identity).where(IS_IN_STATE)
+        records = self.replayed.where(IS_IN_STATE)
         shown = contents(records, self.group, self._aggregates).join(
             F.broadcast(self._windows), c.WINDOW
         )
         columns = window_columns(c.SLOT, c.SLOT_END, self._spec)
         return shown.where(state != "closed").select(*columns, "records", state.alias("state"))
 
-    def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
+    def _filled(self, rows: DataFrame) -> DataFrame:
         """See `ReplayedRebuild`; only an evictor can remove all records of a firing."""
         if _may_hold_nothing(self._spec):
-            return super()._filled(rows, records)
+            return super()._filled(rows)
         return rows.withColumn("records", F.coalesce("records", long(0)))
 
     # ------------------------------------------------------------------------------- the replay
@@ -132,7 +130,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     def _spec(self) -> PipelineSpec:
         return self.history.spec
 
-    def _replay(self, identity: Column) -> DataFrame:
+    def _replay(self) -> DataFrame:
         spec, accepted = self._spec, self._accepted(self._windows)
         own = {
             c.START: F.col(c.SLOT),
@@ -142,8 +140,8 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         records = self._with_watermarks(accepted).withColumns(own)
         used = [] if self.history.grid.one_window_each else [c.NEWEST_WINDOW]
         used += causes_of(spec) + columns_read(self.records, spec, self.source_columns)
-        identifying = self.source_columns.names
-        return replayed(records, self.groups, spec, rules_of(spec), identity, used, identifying)
+        by, identifying = self._identity, self.source_columns.names
+        return replayed(records, self.groups, spec, rules_of(spec), by, used, identifying)
 
     @property
     def groups(self) -> Groups:
@@ -202,9 +200,9 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     # ------------------------------------------------------------------------------ its firings
 
-    def _place(self, identity: Column) -> DataFrame:
+    def _place(self) -> DataFrame:
         causes = [*self.group, *causes_of(self._spec), c.RECORD_ID]
-        fired = firings_of(self._replayed(identity), causes)
+        fired = firings_of(self.replayed, causes)
         timed = self._reached(fired) if self._spec.fires_at_times else self._at_ends(fired)
         own_window = -F.col(c.END)  # a record fires its newest window first
         return placed_in(timed, F.col(_AT_MS), own_window, self._spec)
@@ -235,19 +233,18 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             }
         )
 
-    def _contents_of(self, identity: Column) -> DataFrame:
+    def _contents_of_firings(self) -> DataFrame:
         """See `ReplayedRebuild`; added up where each firing has all records so far."""
         window = self.group
         keeps_all = self._spec.evicts_by is None and not self._spec.fires_by.purging
         partials = self._partials
         if not keeps_all or partials is None:
-            return super()._contents_of(identity)
+            return super()._contents_of_firings()
         _ = self._aggregates  # checked
         parts = [part.alias(n) for of in partials.values() for n, part in of.parts.items()]
-        last = self._fired(identity).groupBy(*window).agg(F.max(c.FIRING).alias(LAST_FIRING))
+        last = self._fired.groupBy(*window).agg(F.max(c.FIRING).alias(LAST_FIRING))
         units = (
-            self._replayed(identity)
-            .groupBy(*window, F.col(FIRST).alias(FIRST_FIRING))
+            self.replayed.groupBy(*window, F.col(FIRST).alias(FIRST_FIRING))
             .agg(F.count(F.lit(1)).alias(c.RECORDS), *parts)
             .join(last, window)
         )

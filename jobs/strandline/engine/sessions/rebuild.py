@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -214,10 +214,10 @@ class SessionRebuild(SessionReplay):
 
     # ------------------------------------------------------------------------------ firings
 
-    def firings(self, identity: Column) -> DataFrame:
+    def firings(self) -> DataFrame:
         """One row for each firing of each session, as `windows.firings` gives them."""
         alone = self._firings_alone()
-        return alone if self._outcome is None else alone.unionByName(super().firings(identity))
+        return alone if self._outcome is None else alone.unionByName(super().firings())
 
     def _firings_alone(self) -> DataFrame:
         """The firings of the sessions that are ALONE."""

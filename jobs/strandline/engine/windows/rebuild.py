@@ -7,7 +7,7 @@ from datetime import date
 from functools import cached_property
 
 import pandas as pd
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
@@ -15,7 +15,6 @@ from strandline.engine.calendar.tables import newest_window_table, pane_table, w
 from strandline.engine.frames import computed
 from strandline.engine.history.history import History
 from strandline.engine.records.at_arrival import arrival_probe
-from strandline.engine.records.identity import identity
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
 from strandline.engine.watermark_values.emissions import Emissions
@@ -78,11 +77,11 @@ class GridRebuild(Rebuild):
             days |= {day for day in of_older if midnight_of(day) >= since_ms}
         return sorted(days)
 
-    def firings(self, identity: Column) -> DataFrame:
-        """The firings of the range's windows; `identity` orders records of equal position."""
+    def firings(self) -> DataFrame:
+        """See `Rebuild`."""
         spec, aggregates = self.history.spec, self._aggregates
         days = {*self._fired_days, *self.history.days.of_windows(self.scope.windows)}
-        accepted = self._accepted(self._windows).withColumn(c.RECORD_ID, identity)
+        accepted = self._accepted(self._windows).withColumn(c.RECORD_ID, self._identity)
         contents = contents_of_firings(accepted, spec, aggregates, self._partials)
         windows = self._window_table(self._probed)
         return firings(contents, windows, self._emissions_probed(sorted(days)), self._probed)
@@ -112,10 +111,6 @@ class GridRebuild(Rebuild):
         if history is self.history:
             return self.slots
         return replace(self.calendar, history=history).starting_in(self.scope.windows)
-
-    @property
-    def _identity(self) -> Column:
-        return identity(self.history.spec, self.source_columns)
 
     def _accepted(self, windows: DataFrame) -> DataFrame:
         """The accepted records, once for each window that accepted them."""
