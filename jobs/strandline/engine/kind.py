@@ -37,13 +37,15 @@ class WindowKind(ABC):
         spec: the pipeline.
         cross_slots: whether a window may extend from the slot that it starts in into later ones.
             Then accepted records are counted for each slot in addition to the windows.
-        needs_probe_order: whether every rebuild depends on the order in which channels are probed.
-            For windows on a grid only the watermarks that firings report do.
     """
 
     spec: PipelineSpec
     cross_slots: ClassVar[bool]
-    needs_probe_order: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def needs_probe_order(self) -> bool:
+        """Whether a rebuild depends on the order in which channels are probed."""
 
     @property
     @abstractmethod
@@ -102,7 +104,11 @@ class GridWindows(WindowKind):
     """Tumbling, sliding and cumulative windows: each is a slot itself."""
 
     cross_slots = False
-    needs_probe_order = False
+
+    @property
+    def needs_probe_order(self) -> bool:
+        """See `WindowKind`: only the watermarks that firings report do."""
+        return self.spec.firings or self.spec.is_replayed
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:

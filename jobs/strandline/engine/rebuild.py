@@ -48,13 +48,13 @@ def rebuild_of_scope(
             too=scope.older_too,
             kept=scope.kept,
         )
+    kind = kind_of(history.spec)
+    if kind.needs_probe_order:
+        history = history.in_probe_order(records)
     ranges = [scope.windows, *fresh.starts(history.grid)]
     calendar = Calendar.of(history, clock, ranges)
     slots = calendar.starting_in(scope.windows)
     older = calendar.slots(calendar.windows["window_id"].isin(fresh.ids))
-    kind = kind_of(history.spec)
-    if kind.needs_probe_order:
-        history = history.in_probe_order(records)
     asked = history
     if history.spec.has_pairs_of_windows:  # what is counted there is counted of pairs
         asked = replace(history, spec=history.spec.model_copy(update={"aggregates": {}}))

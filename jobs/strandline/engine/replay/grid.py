@@ -12,7 +12,6 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.tables import end_columns, window_table
 from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long
-from strandline.engine.history.history import History
 from strandline.engine.position.axis import END_RANK
 from strandline.engine.records.arithmetic import event_ms, happened_before
 from strandline.engine.records.at_arrival import arrival_probe
@@ -102,7 +101,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         if self.history.grid.one_window_each:
             return counted
         kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
-        refused = self._pairs(self._windows).where(kept_elsewhere)
+        refused = self._pairs.where(kept_elsewhere)
         missed = refused.groupBy(F.col(c.WINDOW).alias(c.SLOT)).agg(
             F.count(F.lit(1)).alias("missed_pairs")
         )
@@ -131,7 +130,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         return self.history.spec
 
     def _replay(self) -> DataFrame:
-        spec, accepted = self._spec, self._accepted(self._windows)
+        spec, accepted = self._spec, self._accepted
         own = {
             c.START: F.col(c.SLOT),
             c.END: F.col(c.SLOT_END),
@@ -177,7 +176,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             asked = TimeRange(events.start_ms - 1, events.end_ms)
             days.update(self.history.advance_days(asked, self.clock))
         days.update(self._fired_days)
-        return self._emissions_probed(sorted(days)).computed_once()
+        return self._emissions(sorted(days)).computed_once()
 
     def _is_newest(self) -> Column:
         """Whether a record's window is its newest one, in which it is counted."""
@@ -185,13 +184,12 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             return F.lit(True)
         return F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
 
-    def _window_table(self, history: History) -> DataFrame:
+    @cached_property
+    def _windows(self) -> DataFrame:
         """The windows of the range; with the end of their input, if they fire at timers."""
-        if not self._spec.fires_at_times:
-            return super()._window_table(history)
-        slots = self._slots_of(history)
-        ends = end_columns(slots, history, self.clock)
-        return window_table(self.spark, slots, history.axis, ends)
+        at_times, history = self._spec.fires_at_times, self.history
+        ends = end_columns(self.slots, history, self.clock) if at_times else None
+        return window_table(self.spark, self.slots, history.axis, ends)
 
     @property
     def _until_ms(self) -> int:
@@ -209,9 +207,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     def _at_ends(self, fired: DataFrame) -> DataFrame:
         """Firings with where the watermark reached the end of their window."""
-        ends = self._window_table(self._probed).select(
-            c.WINDOW, c.FIRE_FROM, c.RANK, F.col(c.FIRE_AT).alias(_AT_MS)
-        )
+        ends = self._windows.select(c.WINDOW, c.FIRE_FROM, c.RANK, F.col(c.FIRE_AT).alias(_AT_MS))
         return fired.join(F.broadcast(ends), c.WINDOW)
 
     def _reached(self, fired: DataFrame) -> DataFrame:

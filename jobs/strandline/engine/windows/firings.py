@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.columns import window_of
 from strandline.engine.frames import long, union_by_name
-from strandline.engine.history.history import History
 from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
@@ -28,7 +27,7 @@ _OF_CAUSE = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
 
 
 def firings(
-    contents: DataFrame, windows: DataFrame, emitted: Emissions, history: History
+    contents: DataFrame, windows: DataFrame, emitted: Emissions, spec: PipelineSpec
 ) -> DataFrame:
     """One row for each firing of each window, with its contents, its watermark and its position.
 
@@ -36,9 +35,9 @@ def firings(
         contents: the rows of `contents_of_firings`.
         windows: the windows of the range.
         emitted: the emissions of the days on which something fires.
-        history: everything observed below the horizon.
+        spec: the pipeline.
     """
-    spec, by_watermark, end = history.spec, F.col(FIRING) == 0, F.col(c.SLOT_END)
+    by_watermark, end = F.col(FIRING) == 0, F.col(c.SLOT_END)
     fired = contents.join(F.broadcast(windows), c.WINDOW).withColumns(
         {c.START: F.col(c.SLOT), c.END: end}
     )
