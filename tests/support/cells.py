@@ -147,11 +147,6 @@ def slots_in(history: History, within: TimeRange, clock: Clock) -> pd.DataFrame:
     return Calendar.of(history, clock, [within]).starting_in(within)
 
 
-def placed_at(history: History, ids: Sequence[int], clock: Clock) -> pd.DataFrame:
-    """Where some windows fire and close."""
-    return Calendar.of(history, clock, []).placed(ids)
-
-
 def late_days(history: History, clock: Clock) -> list[date]:
     """The days on which any record can be late."""
     calendar = Calendar.of(history, clock, [EVERYTHING])

@@ -17,7 +17,6 @@ from cells import (
     instant_of,
     late_days,
     older_slots,
-    placed_at,
     slots_in,
 )
 from hypothesis import assume, given, settings
@@ -27,6 +26,7 @@ from spec_strategies import any_windows, cumulative_windows, sliding_windows, wi
 from strategies import CHANNELS, Stream, streams
 
 from strandline.engine.calendar.gaps import Gaps
+from strandline.engine.calendar.placed import placed
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
@@ -80,10 +80,10 @@ def whole(value) -> int | None:
     return None if pd.isna(value) else int(value)
 
 
-def states(placed: pd.DataFrame) -> list[SlotState]:
+def states(places: pd.DataFrame) -> list[SlotState]:
     return [
         SlotState(row.state, whole(row.fire_at_ms), whole(row.close_at_ms))
-        for row in placed.itertuples()
+        for row in places.itertuples()
     ]
 
 
@@ -92,10 +92,10 @@ def states(placed: pd.DataFrame) -> list[SlotState]:
 def test_windows_fire_and_close_when_they_do_record_by_record(stream):
     tables = Tables(stream.spec, stream.replay())
     starts = starts_around(stream)
-    placed = placed_at(history_of(stream), starts, clock_of(stream))
+    places = placed(starts, history_of(stream), clock_of(stream))
     size_ms = stream.spec.window.tumbling
-    assert states(placed) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
-    assert placed["slot_end_ms"].tolist() == [start + size_ms for start in starts]
+    assert states(places) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
+    assert places["slot_end_ms"].tolist() == [start + size_ms for start in starts]
 
 
 @FEW
@@ -299,14 +299,15 @@ def test_after_an_end_of_input_windows_stay_as_the_end_left_them(stream, ahead_m
     later = replace(stream, horizon_ms=at_ms + 500)
     starts = starts_around(stream)
     clock = Clock(later.horizon_ms, (Closure(EVERYTHING, at_ms),))
-    placed = placed_at(history_of(later), starts, clock)
+    places = placed(starts, history_of(later), clock)
     size_ms = stream.spec.window.tumbling
-    assert states(placed) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
-    assert placed["ended_at_ms"].tolist() == [at_ms] * len(starts)
+    assert states(places) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
+    assert places["ended_at_ms"].tolist() == [at_ms] * len(starts)
     closing = replace(clock, horizon_ms=at_ms)
-    assert placed_at(history_of(replace(later, horizon_ms=at_ms)), starts, closing).equals(placed)
+    earlier = history_of(replace(later, horizon_ms=at_ms))
+    assert placed(starts, earlier, closing).equals(places)
     # whoever comes afterwards is late, also where nothing is ever cleaned
-    assert (placed["close_from"] <= axis_of(stream).first_of(at_ms)).all()
+    assert (places["close_from"] <= axis_of(stream).first_of(at_ms)).all()
 
 
 @FEW
@@ -369,14 +370,14 @@ def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
     """At one instant channels are probed in order: the window fires as the last of them speaks."""
     history = history_of(stream)
     starts = starts_around(stream)
-    placed = placed_at(history, starts, clock_of(stream))
+    places = placed(starts, history, clock_of(stream))
     seen = history.crossings.seen_from(history.grid.fire_thresholds(np.array(starts)).tolist())
     ended = stream.replay().watermarks[-1:]
     for at, (one, other) in enumerate(zip(*seen, strict=True)):
-        if placed["state"][at] == "open" or (ended and ended[0].origin.cause is Cause.END):
+        if places["state"][at] == "open" or (ended and ended[0].origin.cause is Cause.END):
             continue
-        assert placed["fire_rank"][at] == (0 if one > other else 1)
-        assert placed["fire_from"][at] == max(one, other)
+        assert places["fire_rank"][at] == (0 if one > other else 1)
+        assert places["fire_from"][at] == max(one, other)
 
 
 # ------------------------------------------------------------------------------------ how far back

@@ -146,7 +146,7 @@ class Gaps:
             first = np.array([window for window, _ in some], dtype=np.int64)
             counts = np.array([count for _, count in some], dtype=np.int64)
             last = (first + (counts - 1) * step).tolist()
-            places = placed(last, grid, self.history.axis, self.history.crossings, self.clock)
+            places = placed(last, self.history, self.clock)
             slots = pd.Series(counts, dtype="Int64").mask(counts == 1)
             yield places.assign(window_id=first, slot_ms=grid.starts_of(first), slots=slots)
 
@@ -171,8 +171,7 @@ class Gaps:
 
         Older windows close first.
         """
-        grid, axis, crossings = self.history.grid, self.history.axis, self.history.crossings
-        first, last = placed([row[0], row[-1]], grid, axis, crossings, self.clock)["state"]
+        first, last = placed([row[0], row[-1]], self.history, self.clock)["state"]
         if first == last:
             yield first, row
             return

@@ -95,12 +95,7 @@ class Calendar:
         slots = self.windows[chosen.astype(bool)].reset_index(drop=True)
         ids = slots["window_id"].astype("int64").to_numpy()
         slots["slot_ms"] = self.history.grid.starts_of(ids)
-        return pd.concat([slots, self.placed(ids.tolist())], axis=1)
-
-    def placed(self, ids: Sequence[int]) -> pd.DataFrame:
-        """When some windows fire and close, whether they have records or not: see `placed`."""
-        history = self.history
-        return placed(ids, history.grid, history.axis, history.crossings, self.clock)
+        return pd.concat([slots, placed(ids.tolist(), self.history, self.clock)], axis=1)
 
     def panes(self, slots: pd.DataFrame) -> pd.DataFrame:
         """The panes with a record whose newest window is one of some slots.
@@ -130,7 +125,7 @@ class Calendar:
         panes = panes[panes["oldest_id"] <= panes["newest_window_id"]]
         panes = panes[(panes["oldest_id"] < ids.stop) & (panes["newest_window_id"] >= ids.start)]
         newest = panes["newest_window_id"].unique()
-        closes = self.placed(newest.tolist())["close_from"].set_axis(newest)
+        closes = placed(newest.tolist(), self.history, self.clock)["close_from"].set_axis(newest)
         oldest = panes["oldest_id"].clip(lower=ids.start)
         return panes.assign(
             oldest_id=oldest,

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from strandline.engine.calendar.placed import placed
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock, Closure
@@ -154,7 +155,7 @@ def _closing(around: TimeRange, history: History, clock: Clock) -> list[tuple[in
     at_edges = (window for edge in first for window in (edge - grid.step_ms, edge))
     chosen = {*calendar.windows["window_id"].tolist(), *at_edges}
     ids = sorted(window for window in chosen if inside.start <= window < inside.stop)
-    return list(zip(ids, calendar.placed(ids)["close_from"].tolist(), strict=True))
+    return list(zip(ids, placed(ids, history, clock)["close_from"].tolist(), strict=True))
 
 
 def _first_open(history: History, clock: Clock) -> int:
