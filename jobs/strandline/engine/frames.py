@@ -87,16 +87,6 @@ def up_to_here(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
-def with_nulls_for(other: DataFrame, rows: DataFrame) -> DataFrame:
-    """Rows with the columns that only another DataFrame has, null and of that DataFrame's types.
-
-    Unlike `union_by_name`, this gives a struct column its type on every engine.
-    """
-    names = {name.lower() for name in rows.columns}
-    lacking = [field for field in other.schema.fields if field.name.lower() not in names]
-    return rows.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in lacking))
-
-
 def fields_of(rows: DataFrame, struct: str) -> list[Column]:
     """The fields of a struct as columns; not every engine supports `select("struct.*")`."""
     kind = rows.schema[struct].dataType
@@ -104,15 +94,19 @@ def fields_of(rows: DataFrame, struct: str) -> list[Column]:
     return [F.col(struct)[name].alias(name) for name in names]
 
 
-def union_by_name(first: DataFrame, *others: DataFrame) -> DataFrame:
-    """The union of DataFrames by column name.
+def union_by_name(one: DataFrame, other: DataFrame) -> DataFrame:
+    """The union of two DataFrames by column name; a column that one of them lacks is null there.
 
-    A missing column is null, and must not be a struct.
+    Unlike `allowMissingColumns`, this gives a struct column its type on every engine.
     """
-    both = first
-    for other in others:
-        both = both.unionByName(other, allowMissingColumns=True)
-    return both
+    return _with_nulls_for(other, one).unionByName(_with_nulls_for(one, other))
+
+
+def _with_nulls_for(other: DataFrame, rows: DataFrame) -> DataFrame:
+    """Rows with the columns that only another DataFrame has, null and of that DataFrame's types."""
+    names = {name.lower() for name in rows.columns}
+    lacking = [field for field in other.schema.fields if field.name.lower() not in names]
+    return rows.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in lacking))
 
 
 def all_of(conditions: Iterable[Column]) -> Column:

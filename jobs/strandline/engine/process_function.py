@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.frames import computed, with_nulls_for
+from strandline.engine.frames import computed, union_by_name
 from strandline.engine.records.expressions import quoted
 from strandline.engine.replay import calls
 from strandline.engine.replay.calls import Calls, call_partition
@@ -86,7 +86,7 @@ class ProcessFunctionRebuild(OverReplay):
         fired = replay.fired
         reported = replay.reported(fired if spec.firings else fired.where(IS_SHOWN))
         firings = reported.select(*replay.group, _firing_struct().alias(_FIRING))
-        return with_nulls_for(firings, records).unionByName(with_nulls_for(records, firings))
+        return union_by_name(records, firings)
 
 
 def _firing_struct() -> Column:

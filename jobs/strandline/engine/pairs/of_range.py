@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import long, union_by_name
+from strandline.engine.frames import long
 from strandline.engine.history.inputs import HistoryOfTwo
 from strandline.engine.pairs.rebuild import PAIR, PAIR_TS, PairRebuild, of_side
 from strandline.engine.records.arithmetic import slot_of
@@ -94,7 +94,7 @@ class PairsOfRange(Rebuild):
         late = self._pairs.late(name)
         if since_ms is not None:
             older = self._pairs.late_since(name, since_ms, self.scope.older_end_ms)
-            late = union_by_name(late, older)
+            late = late.unionByName(older, allowMissingColumns=True)
         slots = {
             c.SLOT: slot_of(F.col(c.TS), self.history.grid),
             c.SLOT_END: F.col(c.TS) + 1,

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
 from strandline.engine.calendar.tables import part_table
-from strandline.engine.frames import long, union_by_name
+from strandline.engine.frames import long
 from strandline.engine.position.clock import Closure
 from strandline.engine.records.arithmetic import date_of, ended_at, slot_of, starts_in
 from strandline.engine.records.at_arrival import arrival_probe
@@ -185,7 +185,7 @@ class SessionRows(Rebuild, ABC):
         late = self._late_of_range()
         if self.scope.older_since_ms is not None:
             older = self._older_records(self.scope.older_since_ms)
-            late = union_by_name(late, older)
+            late = late.unionByName(older, allowMissingColumns=True)
         slots = {
             c.SLOT: slot_of(F.col(c.TS), self.history.grid),
             c.SLOT_END: F.col(c.END),

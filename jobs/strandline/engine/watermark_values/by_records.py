@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import first_of_cases, long, small_table, union_by_name
+from strandline.engine.frames import first_of_cases, long, small_table
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
@@ -102,7 +102,7 @@ class _Offers:
             .orderBy(c.SEEN_FROM, c.RANK)
             .rowsBetween(Window.unboundedPreceding, -1)
         )
-        rows = union_by_name(self.rows, self._ends_of_parts())
+        rows = self.rows.unionByName(self._ends_of_parts(), allowMissingColumns=True)
         previous = F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
         offered = F.col(c.CANDIDATE)
         return rows.withColumn(_PREVIOUS, previous).where(

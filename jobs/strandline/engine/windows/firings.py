@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import window_of
-from strandline.engine.frames import long, union_by_name
+from strandline.engine.frames import long
 from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
@@ -71,7 +71,8 @@ def contents_of_firings(
     late = _numbered(accepted.where(fires_at_once()), spec)
     late = late.groupBy(*window, FIRST_FIRING, *of_cause).agg(*counted)
     on_time = accepted.where(~fires_at_once()).groupBy(*window).agg(*counted)
-    units = union_by_name(late, on_time.withColumn(FIRST_FIRING, long(0)))
+    on_time = on_time.withColumn(FIRST_FIRING, long(0))
+    units = late.unionByName(on_time, allowMissingColumns=True)
     return grown(_with_last(units, spec), window, partials, {n: F.col(n) for n in of_cause})
 
 
