@@ -15,7 +15,7 @@ from strandline.engine import columns as c
 from strandline.engine.history.history import History
 from strandline.engine.pairs.of_range import PairsOfRange
 from strandline.engine.position.grid import Grid, gap_of
-from strandline.engine.records.arithmetic import slot_of, starts_in
+from strandline.engine.records.arithmetic import lies_in, slot_of
 from strandline.engine.replay.grid import ReplayedWindows
 from strandline.engine.replay.of_all_time import ReplayedOfAllTime
 from strandline.engine.scope import Rebuild
@@ -125,7 +125,7 @@ class GridWindows(WindowKind):
 
     def counts_in(self, within: TimeRange) -> Column:
         """Whether the newest window of the record starts in the range."""
-        return starts_in(slot_of(F.col(c.TS), Grid.of(self.spec)), within)
+        return lies_in(slot_of(F.col(c.TS), Grid.of(self.spec)), within)
 
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
@@ -175,7 +175,7 @@ class SessionWindows(WindowKind):
 
     def counts_in(self, within: TimeRange) -> Column:
         """Whether the event time of the record lies in the range."""
-        return starts_in(F.col(c.TS), within)
+        return lies_in(F.col(c.TS), within)
 
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int

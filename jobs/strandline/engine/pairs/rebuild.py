@@ -16,7 +16,7 @@ from strandline.engine.pairs.side import Side
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.engine.records.arithmetic import floor, instant_of
+from strandline.engine.records.arithmetic import floor, instant_of, lies_in
 from strandline.engine.records.at_arrival import probe_at
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
@@ -70,7 +70,7 @@ class PairRebuild:
         return (
             left.join(right, [*self._keys, c.BUCKET])
             .where(distance.between(lower_ms, upper_ms) & ~self._expired())
-            .where(pair_ts.between(self.within.start_ms, self.within.end_ms - 1))
+            .where(lies_in(pair_ts, self.within))
             .withColumn(PAIR_TS, F.timestamp_millis(pair_ts))
             .drop(c.BUCKET)
             .withColumn(PAIR, self._nth_of_equal())
@@ -96,8 +96,7 @@ class PairRebuild:
 
     def late(self, name: str) -> DataFrame:
         """The late records of a side, each with the WATERMARK at its arrival."""
-        inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
-        return self._sides[name].late().where(inside)
+        return self._sides[name].late().where(lies_in(F.col(c.TS), self.within))
 
     def late_since(self, name: str, arrived_since_ms: int, ts_before_ms: int) -> DataFrame:
         """The late records of a side, each with the WATERMARK at its arrival.
@@ -119,8 +118,7 @@ class PairRebuild:
 
     def accepted(self, name: str) -> DataFrame:
         """The records of a side that are not late."""
-        inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
-        return self._sides[name].accepted.where(inside)
+        return self._sides[name].accepted.where(lies_in(F.col(c.TS), self.within))
 
     def in_state(self, name: str) -> DataFrame:
         """The records of a side that Flink's operator still keeps in state at the horizon."""

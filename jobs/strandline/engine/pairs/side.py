@@ -19,7 +19,7 @@ from strandline.engine.history.history import History
 from strandline.engine.history.inputs import Input
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.arithmetic import instant_of
+from strandline.engine.records.arithmetic import instant_of, lies_in
 from strandline.engine.watermark.of_two import CrossingsOfTwo
 from strandline.engine.watermark_values.of_two import EmissionsOfTwo
 from strandline.model.intervals import EVERYTHING, TimeRange
@@ -89,9 +89,7 @@ class Side:
         """Whether a record came after the input had ended for its event time; None: no end."""
         before = (one for one in self.clock.closures if one.at_ms < self.clock.horizon_ms)
         ended = [
-            F.col(c.TS).between(one.windows.start_ms, one.windows.end_ms - 1)
-            & (F.col(c.ARRIVAL) >= one.at_ms)
-            for one in before
+            lies_in(F.col(c.TS), one.windows) & (F.col(c.ARRIVAL) >= one.at_ms) for one in before
         ]
         return reduce(or_, ended) if ended else None
 
@@ -109,8 +107,7 @@ class Side:
         axis, grid = self.crossings.axis, self.given.history.grid
         known = self.given.history.known(self.given.records, self.clock.horizon_ms, days)
         if self.within != EVERYTHING:
-            inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
-            known = known.where(inside)
+            known = known.where(lies_in(F.col(c.TS), self.within))
         ts = F.col(c.TS)
         part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
         at_arrival = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))

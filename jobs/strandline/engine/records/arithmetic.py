@@ -23,14 +23,14 @@ def floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
     return ts - F.pmod(ts - offset_ms, F.lit(step_ms))
 
 
-def starts_in(start: Column, within: TimeRange) -> Column:
-    """Whether a time lies in a range."""
-    return (start >= within.start_ms) & (start < within.end_ms)
+def lies_in(ms: Column, within: TimeRange) -> Column:
+    """Whether a time lies in a range; the column form of `TimeRange`'s `in`."""
+    return (ms >= within.start_ms) & (ms < within.end_ms)
 
 
 def ended_at(closures: Sequence[Closure]) -> Column:
     """When the input for a record's event time had ended, by its last closure, in ms; or null."""
-    cases = ((starts_in(F.col(c.TS), one.windows), long(one.at_ms)) for one in reversed(closures))
+    cases = ((lies_in(F.col(c.TS), one.windows), long(one.at_ms)) for one in reversed(closures))
     return first_of_cases(cases, F.lit(None).cast("bigint"))
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import computed
-from strandline.engine.records.arithmetic import starts_in
+from strandline.engine.records.arithmetic import lies_in
 from strandline.engine.records.expressions import quoted
 from strandline.engine.replay.dataframe import Groups
 from strandline.engine.replay.outcome import NUMBER, contents, in_firings, supersedes, timing
@@ -42,7 +42,7 @@ class ReplayedRebuild(Rebuild, ABC):
     @property
     def fired(self) -> DataFrame:
         """The firings of windows that start in the range, with POSITION and FIRED_AT."""
-        return self._fired.where(starts_in(F.col(c.START), self.scope.windows))
+        return self._fired.where(lies_in(F.col(c.START), self.scope.windows))
 
     def reported(self, fired: DataFrame) -> DataFrame:
         """The same firings, each with the WATERMARK that it reports."""

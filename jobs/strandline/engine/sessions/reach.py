@@ -17,7 +17,7 @@ from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.history.history import History
 from strandline.engine.position.grid import gap_of
-from strandline.engine.records.arithmetic import slot_of, starts_in
+from strandline.engine.records.arithmetic import lies_in, slot_of
 from strandline.engine.sessions.condense import begins
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
@@ -197,7 +197,7 @@ def _slots_of_chains(
         history.days.first_reaching(within.start_ms), history.days.last_end(within.end_ms) + 1
     )
     days = [day for day in history.days.of_events(region) if midnight_of(day) < until_ms]
-    known = history.known(records, until_ms, days).where(starts_in(ts, region))
+    known = history.known(records, until_ms, days).where(lies_in(ts, region))
     rows = known.select(*keys_of(history.spec), ts.alias(c.START), c.END)
     chains = _chains(rows, history.spec).select(
         slot_of(F.col(c.START), grid).alias(c.SLOT),

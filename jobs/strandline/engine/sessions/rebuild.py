@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed, first_of_cases, long
-from strandline.engine.records.arithmetic import date_of, slot_of, starts_in
+from strandline.engine.records.arithmetic import date_of, lies_in, slot_of
 from strandline.engine.replay.dataframe import (
     IN_STATE_AS,
     IS_REFUSED,
@@ -136,7 +136,7 @@ class SessionRebuild(SessionReplay):
         """The sessions of one run that is ALONE, in the form of `_refired`; computed."""
         closures = enumerate(self._closures)
         ended = (
-            ((F.col(c.ERA) <= number) & starts_in(F.col(c.START), one.windows), long(one.at_ms))
+            ((F.col(c.ERA) <= number) & lies_in(F.col(c.START), one.windows), long(one.at_ms))
             for number, one in closures
         )
         rows = self._rows.where(c.ALONE).withColumns(

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import long
-from strandline.engine.records.arithmetic import slot_of, starts_in
+from strandline.engine.records.arithmetic import lies_in, slot_of
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.replay.dataframe import (
     IN_END,
@@ -136,7 +136,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
         return self._state(F.col(c.FIRE_FROM) < axis.literal(axis.never), F.col(c.CLOSE_FROM))
 
     def _starts_in_range(self, windows: DataFrame) -> DataFrame:
-        return windows.where(starts_in(F.col(c.START), self.scope.windows))
+        return windows.where(lies_in(F.col(c.START), self.scope.windows))
 
     def _as_rows(self, windows: DataFrame) -> DataFrame:
         """Windows with their contents as rows."""
@@ -203,7 +203,7 @@ class ReplayedSessions(SessionReplay):
     def accepted_by_slot(self) -> DataFrame:
         """How many records sessions accepted, and how many were in no firing at the close."""
         return (
-            self.replayed.where(~F.col(IS_REFUSED) & starts_in(F.col(c.TS), self.scope.windows))
+            self.replayed.where(~F.col(IS_REFUSED) & lies_in(F.col(c.TS), self.scope.windows))
             .groupBy(slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT))
             .agg(
                 F.count(F.lit(1)).alias("records"),

@@ -16,7 +16,7 @@ from strandline.engine.calendar.ahead import Parts
 from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import long
 from strandline.engine.position.clock import Closure
-from strandline.engine.records.arithmetic import date_of, ended_at, slot_of, starts_in
+from strandline.engine.records.arithmetic import date_of, ended_at, lies_in, slot_of
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
@@ -77,7 +77,7 @@ class SessionRows(Rebuild, ABC):
         """
         known = super()._known(days)
         for within in self.scope.kept:
-            known = known.where(~starts_in(F.col(c.TS), within))
+            known = known.where(~lies_in(F.col(c.TS), within))
         return known
 
     def _parts_of(self, region: TimeRange) -> Parts:
@@ -122,7 +122,7 @@ class SessionRows(Rebuild, ABC):
     def _in_rows(self, days: list[date], within: TimeRange) -> DataFrame:
         records = self._known(days)
         if within != EVERYTHING:
-            records = records.where(starts_in(F.col(c.TS), within))
+            records = records.where(lies_in(F.col(c.TS), within))
             if not self.needs_whole_chains:
                 # one with a gap of its own may reach into the range from anywhere before it
                 records = records.where(F.col(c.END) >= self.scope.windows.start_ms)
@@ -200,7 +200,7 @@ class SessionRows(Rebuild, ABC):
         columns = (*row_key(spec), c.START, c.WATERMARK)
         replayed = self._late_rows.select(*columns)
         late = self._rows.where(is_refused()).select(*columns).unionByName(replayed)
-        rows = late.where(starts_in(F.col(c.START), within)).drop(c.START)
+        rows = late.where(lies_in(F.col(c.START), within)).drop(c.START)
         days, length = self._days_and_length(rows)
         rows = F.broadcast(rows) if length <= _FEW else rows
         return self._in_rows(days, within).join(rows, row_key(spec))
