@@ -14,7 +14,6 @@ from strandline.engine.calendar.slots import Calendar
 from strandline.engine.calendar.tables import newest_window_table
 from strandline.engine.frames import long
 from strandline.engine.records.arithmetic import ended_at, slot_of
-from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.watermark_values.of_days import emissions
@@ -54,7 +53,7 @@ def late_for_kept(
         newest = newest_window_table(records.sparkSession, panes, history.axis)
         placed = arrived.join(F.broadcast(newest), c.PANE)
     emitted = emissions(records, history, calendar.clock, days)
-    at_arrival = emitted.at(placed.withColumns(arrival_probe(history.spec)))
+    at_arrival = emitted.at_arrival(placed, history.spec)
     lead_ms = (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
     by_rules = F.greatest(_ahead(lead_ms), _closing(rules.allowed_lateness))
     return quarantine_late(at_arrival.withColumn(c.WATERMARK, by_rules), rules, source_columns)

@@ -14,7 +14,6 @@ from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long
 from strandline.engine.position.axis import END_RANK
 from strandline.engine.records.arithmetic import event_ms, happened_before
-from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.replay.dataframe import (
     FIRST,
@@ -154,7 +153,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         If only the end of a window matters, WATERMARK only says whether it had been reached.
         """
         if self._spec.fires_at_times:
-            records = self._emitted.at(accepted.withColumns(arrival_probe(self._spec)))
+            records = self._emitted.at_arrival(accepted, self._spec)
             until_ms = F.lit(self._until_ms).cast("bigint")
             has_ended = F.col(c.ENDS_FROM) < self.history.axis.literal(self.history.axis.never)
             return records.withColumn(UNTIL_MS, F.when(~has_ended, until_ms))

@@ -21,7 +21,7 @@ from strandline.engine.frames import computed, long
 from strandline.engine.history.history import History
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import date_of, first_of
-from strandline.engine.records.at_arrival import advance_column, arrival_probe
+from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
@@ -127,8 +127,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
 def with_watermarks(rows: DataFrame, emitted: Emissions, spec: PipelineSpec) -> DataFrame:
     """The rows with the WATERMARK at their arrival; rows ahead get one below all of theirs."""
     is_ahead = F.col(AT) == AHEAD
-    at_arrival = {c.ARRIVAL_DAY: date_of(F.col(AT)), **arrival_probe(spec)}
-    probes = rows.where(~is_ahead).withColumns(at_arrival)
-    behind = emitted.at(probes).drop(c.ARRIVAL_DAY, c.SEEN_FROM)
+    probes = rows.where(~is_ahead).withColumn(c.ARRIVAL_DAY, date_of(F.col(AT)))
+    behind = emitted.at_arrival(probes, spec).drop(c.ARRIVAL_DAY)
     ahead = rows.where(is_ahead).withColumn(c.WATERMARK, long(AHEAD))
     return ahead.unionByName(behind)

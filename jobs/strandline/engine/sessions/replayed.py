@@ -14,7 +14,6 @@ from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import long
 from strandline.engine.records.arithmetic import lies_in, slot_of
-from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.replay.dataframe import (
     IN_END,
     IN_START,
@@ -230,7 +229,4 @@ class ReplayedSessions(SessionReplay):
         records = self._records_of(self._rows.where(~is_refused()))
         if not self._spec.fires_by.fires_at_end:  # only whether a record is ahead matters
             return records
-        at_arrival = self._emitted.at(
-            records.drop(c.WATERMARK).withColumns(arrival_probe(self._spec))
-        )
-        return at_arrival.drop(c.SEEN_FROM, c.RANK)
+        return self._emitted.at_arrival(records.drop(c.WATERMARK), self._spec)

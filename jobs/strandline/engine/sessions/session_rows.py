@@ -17,7 +17,6 @@ from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import long
 from strandline.engine.position.clock import Closure
 from strandline.engine.records.arithmetic import date_of, ended_at, lies_in, slot_of
-from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.condense import AT, digest, in_rows, row_key, with_watermarks
@@ -216,5 +215,4 @@ class SessionRows(Rebuild, ABC):
         """The records of older sessions that arrived since a midnight: all are late."""
         days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since_ms]
         records = self._known(days).where(F.col(c.TS) < self.scope.older_end_ms)
-        probes = records.withColumns(arrival_probe(self._spec))
-        return self._emissions(days).at(probes).drop(c.SEEN_FROM, c.RANK)
+        return self._emissions(days).at_arrival(records, self._spec)

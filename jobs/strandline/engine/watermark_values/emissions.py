@@ -17,10 +17,12 @@ from strandline.engine import columns as c
 from strandline.engine.frames import computed, first_of_cases, long, small_table, up_to_here
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
+from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.watermark_values.between_thresholds import first_reaching
 from strandline.model.intervals import last_day_before
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
 
 CARRIED = -1
 """The rank of watermarks that were emitted before a day: before all channels."""
@@ -87,6 +89,10 @@ class Emissions:
             reached = self._in_run(*(F.col(_LAST)[name] for name in names))
         watermark = F.coalesce(reached, F.lit(MIN_WATERMARK))
         return answered(rows.withColumn(c.WATERMARK, watermark), probes)
+
+    def at_arrival(self, records: DataFrame, spec: PipelineSpec) -> DataFrame:
+        """Records of a pipeline with the combined WATERMARK at their arrival; see `at`."""
+        return self.at(records.withColumns(arrival_probe(spec))).drop(c.SEEN_FROM)
 
     def _at_few(self, runs: pd.DataFrame, probes: DataFrame) -> DataFrame:
         """`at` for a few runs of ticks: the probes need no sort."""

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import newest_window_table, pane_table, window_table
 from strandline.engine.frames import computed
-from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
 from strandline.engine.windows.assign import in_each_window, in_own_window, is_accepted, refused
@@ -60,10 +59,9 @@ class GridRebuild(Rebuild):
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)
                 | (F.col(c.ARRIVAL) >= self.scope.older_since_ms)
             )
-        at_arrival = self._emissions(late_days).at(
-            late.withColumns(arrival_probe(self.history.spec))
-        )
-        return quarantine_late(at_arrival, self.history.spec, self.source_columns)
+        spec = self.history.spec
+        at_arrival = self._emissions(late_days).at_arrival(late, spec)
+        return quarantine_late(at_arrival, spec, self.source_columns)
 
     def _late_days(self) -> list[date]:
         """The arrival days on which a requested record may have been refused."""
