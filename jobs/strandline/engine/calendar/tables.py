@@ -56,12 +56,6 @@ def newest_window_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) ->
     return small_table(spark, columns)
 
 
-def part_table(spark: SparkSession, ahead: pd.DataFrame, axis: Axis) -> DataFrame:
-    """The table of `Parts` as a DataFrame."""
-    columns = {c.PART: ahead["part_ms"], c.AHEAD_BEFORE: axis.column(ahead["ahead_before"])}
-    return small_table(spark, columns)
-
-
 def pane_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:
     """The panes of `Calendar.panes_within`, each with its windows of a range, as a DataFrame."""
     columns = {

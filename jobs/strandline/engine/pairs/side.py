@@ -13,9 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
-from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import computed
-from strandline.engine.history.history import History
 from strandline.engine.history.inputs import Input
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
@@ -104,15 +102,11 @@ class Side:
         return computed(at_arrival.drop(c.SEEN_FROM, c.PART, c.AHEAD_BEFORE))
 
     def _known(self, days: Sequence[date]) -> DataFrame:
-        axis, grid = self.crossings.axis, self.given.history.grid
         known = self.given.history.known(self.given.records, self.clock.horizon_ms, days)
         if self.within != EVERYTHING:
             known = known.where(lies_in(F.col(c.TS), self.within))
-        ts = F.col(c.TS)
-        part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
-        at_arrival = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
-        ahead = F.broadcast(part_table(self.given.records.sparkSession, self._parts.table, axis))
-        return known.withColumns({c.PART: part, c.AT_ARRIVAL: at_arrival}).join(ahead, c.PART)
+        at_arrival = instant_of(self.crossings.axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
+        return self._parts.of_records(known).withColumn(c.AT_ARRIVAL, at_arrival)
 
     @cached_property
     def _days(self) -> list[date]:
@@ -120,13 +114,10 @@ class Side:
 
     @cached_property
     def _parts(self) -> Parts:
-        return Parts.of(self._as_of_both, self.within, self.clock)
+        """The parts of the input's slots, by the watermark of both inputs."""
+        own, of_both = self.given.history, self.crossings
+        return Parts.of(replace(own, crossings=of_both, axis=of_both.axis), self.within, self.clock)
 
     @cached_property
     def _behind_days(self) -> list[date]:
-        return sorted(self._parts.behind_days(self._as_of_both) & {*self._days})
-
-    @cached_property
-    def _as_of_both(self) -> History:
-        """The input's history, with the watermark of both inputs."""
-        return replace(self.given.history, crossings=self.crossings, axis=self.crossings.axis)
+        return sorted(self._parts.behind_days & {*self._days})

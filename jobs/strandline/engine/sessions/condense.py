@@ -46,40 +46,29 @@ def begins(by_start: WindowSpec) -> Column:
     return F.coalesce(F.col(c.START) > reach, F.lit(True))
 
 
-def in_rows(
-    records: DataFrame, ahead: DataFrame, history: History, ends_ms: Iterable[int] = ()
-) -> DataFrame:
+def in_rows(records: DataFrame, history: History, ends_ms: Iterable[int]) -> DataFrame:
     """The records with the `row_key` of the row that they belong to.
 
     Args:
-        records: well-formed records.
-        ahead: for every part of a slot, before which instant its records are ahead.
+        records: well-formed records with AHEAD_BEFORE (`Parts.of_records`).
         history: everything observed below the horizon.
         ends_ms: the instants at which the input of some range had ended.
     """
     ts, gap_ms, grid = F.col(c.TS), gap_of(history.spec), history.grid
-    part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
     is_ahead = _is_ahead(history.spec)
     place = ts
     if gap_ms is not None:
         width_ms = min(gap_ms, grid.step_ms)
         close = ts - F.pmod(ts - F.col(c.STEP), F.lit(width_ms))
         place = F.when(is_ahead, close).otherwise(ts)
-    return (
-        records.withColumn(c.PART, part)
-        .join(F.broadcast(ahead), c.PART)
-        .withColumns(
-            {
-                c.PLACE: place,
-                c.ERA: reduce(
-                    Column.__add__,
-                    ((F.col(c.ARRIVAL) >= end_ms).cast("int") for end_ms in ends_ms),
-                    F.lit(0),
-                ),
-                AT: F.when(is_ahead, F.lit(AHEAD)).otherwise(F.col(c.ARRIVAL)),
-                AT_SEQUENCE: F.when(is_ahead, long(0)).otherwise(_sequence(history)),
-            }
-        )
+    ended = ((F.col(c.ARRIVAL) >= end_ms).cast("int") for end_ms in ends_ms)
+    return records.withColumns(
+        {
+            c.PLACE: place,
+            c.ERA: reduce(Column.__add__, ended, F.lit(0)),
+            AT: F.when(is_ahead, F.lit(AHEAD)).otherwise(F.col(c.ARRIVAL)),
+            AT_SEQUENCE: F.when(is_ahead, long(0)).otherwise(_sequence(history)),
+        }
     )
 
 

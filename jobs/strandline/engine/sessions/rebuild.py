@@ -255,5 +255,4 @@ class SessionRebuild(SessionReplay):
     @property
     def _probed_days(self) -> set[date]:
         """See `SessionRows`: the watermark is looked up only for rows behind it."""
-        behind = self._parts_of(self._region).behind_days(self.history)
-        return behind & {*self._days(self._region)}
+        return self._parts_of(self._region).behind_days & {*self._days(self._region)}

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
-from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import long
 from strandline.engine.position.clock import Closure
 from strandline.engine.records.arithmetic import date_of, ended_at, lies_in, slot_of
@@ -126,8 +125,7 @@ class SessionRows(Rebuild, ABC):
                 # one with a gap of its own may reach into the range from anywhere before it
                 records = records.where(F.col(c.END) >= self.scope.windows.start_ms)
         ends_ms = [closure.at_ms for closure in self._ended]
-        ahead = part_table(self.spark, self._parts_of(within).table, self.history.axis)
-        return in_rows(records, ahead, self.history, ends_ms)
+        return in_rows(self._parts_of(within).of_records(records), self.history, ends_ms)
 
     @cached_property
     def _at_arrival(self) -> DataFrame:
