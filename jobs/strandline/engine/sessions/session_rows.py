@@ -13,9 +13,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
-from strandline.engine.frames import long
 from strandline.engine.position.clock import Closure
-from strandline.engine.records.arithmetic import date_of, ended_at, lies_in, slot_of
+from strandline.engine.records.arithmetic import date_of, lies_in, slot_of_session
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.condense import AT, digest, in_rows, row_key, with_watermarks
@@ -183,13 +182,8 @@ class SessionRows(Rebuild, ABC):
         if self.scope.older_since_ms is not None:
             older = self._older_records(self.scope.older_since_ms)
             late = late.unionByName(older, allowMissingColumns=True)
-        slots = {
-            c.SLOT: slot_of(F.col(c.TS), self.history.grid),
-            c.SLOT_END: F.col(c.END),
-            c.MISSED: long(1),
-            c.ENDED_AT: ended_at(self._ended),
-        }
-        return quarantine_late(late.withColumns(slots), self._spec, self.source_columns)
+        placed = late.withColumns(slot_of_session(self.history.grid, self._ended))
+        return quarantine_late(placed, self._spec, self.source_columns)
 
     def _late_of_range(self) -> DataFrame:
         """Records of the range that no session accepted, with the WATERMARK at their arrival."""
