@@ -37,10 +37,10 @@ from strandline.engine.replay.outcome import (
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
-from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
+from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.results.rows import FIRED_AT, window_columns, window_rows
 from strandline.engine.watermark_values.emissions import Emissions
-from strandline.engine.windows.assign import fires_at_once, is_accepted
+from strandline.engine.windows.assign import fires_at_once, is_kept_elsewhere
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MIN_WATERMARK
@@ -99,8 +99,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
         if self.history.grid.one_window_each:
             return counted
-        kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
-        refused = self._pairs.where(kept_elsewhere)
+        refused = self._pairs.where(is_kept_elsewhere())
         missed = refused.groupBy(F.col(c.WINDOW).alias(c.SLOT)).agg(
             F.count(F.lit(1)).alias("missed_pairs")
         )
@@ -243,7 +242,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             .agg(F.count(F.lit(1)).alias(c.RECORDS), *parts)
             .join(last, window)
         )
-        return grown(units, window, partials).withColumnRenamed(FIRING, c.FIRING)
+        return grown(units, window, partials)
 
 
 def _may_hold_nothing(spec: PipelineSpec) -> bool:

@@ -14,8 +14,6 @@ FIRST_FIRING = "_strandline_first_firing"
 """The number of the first firing that contains some records of a window."""
 LAST_FIRING = "_strandline_last_firing"
 """The number of the last firing of a window; null: there is none."""
-FIRING = "_strandline_nth_firing"
-"""The number of a firing in its window."""
 
 
 def grown(
@@ -47,7 +45,7 @@ def grown(
     return (
         added_up.groupBy(*window, FIRST_FIRING, LAST_FIRING)
         .agg(*(F.any_value(name).alias(name) for name in (*sums, *more)))
-        .withColumn(FIRING, until)
-        .withColumn(FIRING, F.explode(F.sequence(FIRST_FIRING, FIRING)))
+        .withColumn(c.FIRING, until)
+        .withColumn(c.FIRING, F.explode(F.sequence(FIRST_FIRING, c.FIRING)))
         .drop(FIRST_FIRING, LAST_FIRING)
     )

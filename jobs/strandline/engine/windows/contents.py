@@ -12,7 +12,7 @@ from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import floor
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.rows import window_rows
-from strandline.engine.windows.assign import fires_at_once, is_accepted
+from strandline.engine.windows.assign import fires_at_once, is_accepted, is_kept_elsewhere
 from strandline.spec.pipeline import PipelineSpec
 
 _ACCEPTED = "_strandline_accepted"
@@ -64,10 +64,9 @@ def count_each(
             .agg(*contents, *_counts())
             .withColumns({c.IN_NEWEST_WINDOW: F.col("records"), c.MISSED_PAIRS: long(0)})
         )
-    kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
     counted = (
         assigned.withColumn(_ACCEPTED, is_accepted())
-        .where(F.col(_ACCEPTED) | kept_elsewhere)
+        .where(is_accepted() | is_kept_elsewhere())
         .groupBy(*keys, c.WINDOW, _ACCEPTED)
         .agg(
             *contents,

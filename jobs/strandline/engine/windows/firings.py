@@ -16,7 +16,7 @@ from strandline.engine.columns import window_of
 from strandline.engine.frames import long
 from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.results.aggregates import Partial
-from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
+from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.results.rows import as_probes, firing_columns, numbered, placed
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
@@ -37,15 +37,15 @@ def firings(
         emitted: the emissions of the days on which something fires.
         spec: the pipeline.
     """
-    by_watermark, end = F.col(FIRING) == 0, F.col(c.SLOT_END)
+    by_watermark, end = F.col(c.FIRING) == 0, F.col(c.SLOT_END)
     fired = contents.join(F.broadcast(windows), c.WINDOW).withColumns(
         {c.START: F.col(c.SLOT), c.END: end}
     )
     # a watermark fires by rising times, a record its newest window first
     probes = as_probes(placed(fired, by_watermark, F.col(c.FIRE_AT), (end, -end), spec))
     timing = F.when(by_watermark, "ON_TIME").otherwise("LATE")
-    rows = emitted.at(probes).select(*firing_columns(timing, spec), FIRING)
-    return numbered(rows, [FIRING], spec).drop(FIRING)
+    rows = emitted.at(probes).select(*firing_columns(timing, spec), c.FIRING)
+    return numbered(rows, [c.FIRING], spec).drop(c.FIRING)
 
 
 def contents_of_firings(
@@ -85,10 +85,10 @@ def _of_single_records(
     """The contents of firings from single records, each aggregated once for each firing with it."""
     each = _with_last(_numbered(accepted, spec), spec)
     in_each = each.where(F.col(FIRST_FIRING) <= F.col(LAST_FIRING)).withColumn(
-        FIRING, F.explode(F.sequence(FIRST_FIRING, LAST_FIRING))
+        c.FIRING, F.explode(F.sequence(FIRST_FIRING, LAST_FIRING))
     )
-    is_cause = (F.col(FIRST_FIRING) == F.col(FIRING)) & (F.col(FIRING) > 0)
-    return in_each.groupBy(*window_of(spec), FIRING).agg(
+    is_cause = (F.col(FIRST_FIRING) == F.col(c.FIRING)) & (F.col(c.FIRING) > 0)
+    return in_each.groupBy(*window_of(spec), c.FIRING).agg(
         *(column.alias(name) for name, column in aggregates.items()),
         F.count(F.lit(1)).alias("records"),
         *(F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause),
