@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property, partial
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -20,8 +20,7 @@ from strandline.engine.records.arithmetic import floor, instant_of, lies_in
 from strandline.engine.records.at_arrival import probe_at
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
-from strandline.engine.watermark_values.of_days import emissions
-from strandline.engine.watermark_values.of_two import EmissionsOfTwo, InputEmissions
+from strandline.engine.watermark_values.of_two import EmissionsOfTwo
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     LEAST_INSTANT_MS,
@@ -136,23 +135,16 @@ class PairRebuild:
 
     def emitted(self, days: Sequence[date]) -> EmissionsOfTwo:
         """The watermark's values on some days."""
-        crossings = self.history.crossings
-        left, right = (
-            InputEmissions(place, partial(emissions, given.records, given.history, self.clock))
-            for place, given in zip(
-                (crossings.left, crossings.right), self.history.inputs.values(), strict=True
-            )
-        )
-        return EmissionsOfTwo(left, right, days)
+        return EmissionsOfTwo(self.history, self.clock, days)
 
     @cached_property
     def _sides(self) -> dict[str, Side]:
         """Both sides, with the records that may have a partner in the range."""
-        crossings, sides = self.history.crossings, {}
-        for name, given in self.history.inputs.items():
+        sides = {}
+        for name in self.history.inputs:
             start_ms = max(self.within.start_ms - self._retention_ms[name], LEAST_INSTANT_MS)
             region = TimeRange(start_ms, min(self.within.end_ms, END_OF_INSTANTS_MS))
-            sides[name] = Side(given, crossings, self.emitted, self.clock, region)
+            sides[name] = Side(self.history, name, self.clock, region)
         return sides
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, reduce
@@ -14,11 +14,10 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
 from strandline.engine.frames import computed
-from strandline.engine.history.inputs import Input
+from strandline.engine.history.inputs import HistoryOfTwo
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import instant_of, lies_in
-from strandline.engine.watermark.of_two import CrossingsOfTwo
 from strandline.engine.watermark_values.of_two import EmissionsOfTwo
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
@@ -33,16 +32,14 @@ class Side:
     itself is looked up only for the others.
 
     Attributes:
-        given: the input.
-        crossings: the crossings of both inputs together.
-        emitted: gives the watermark's values on some days.
+        history: the history of both inputs.
+        name: the name of the input.
         clock: the horizon and the inputs that have ended.
         within: the range of event times.
     """
 
-    given: Input
-    crossings: CrossingsOfTwo
-    emitted: Callable[[Sequence[date]], EmissionsOfTwo]
+    history: HistoryOfTwo
+    name: str
     clock: Clock
     within: TimeRange
 
@@ -98,25 +95,27 @@ class Side:
         probes = behind.withColumns(
             {c.SEEN_FROM: F.col(c.AT_ARRIVAL), c.RANK: F.lit(AFTER_CHANNELS)}
         )
-        at_arrival = self.emitted(self._behind_days).at(probes)
+        at_arrival = EmissionsOfTwo(self.history, self.clock, self._behind_days).at(probes)
         return computed(at_arrival.drop(c.SEEN_FROM, c.PART, c.AHEAD_BEFORE))
 
     def _known(self, days: Sequence[date]) -> DataFrame:
-        known = self.given.history.known(self.given.records, self.clock.horizon_ms, days)
+        given = self.history.inputs[self.name]
+        known = given.history.known(given.records, self.clock.horizon_ms, days)
         if self.within != EVERYTHING:
             known = known.where(lies_in(F.col(c.TS), self.within))
-        at_arrival = instant_of(self.crossings.axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
+        at_arrival = instant_of(self.history.axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
         return self._parts.of_records(known).withColumn(c.AT_ARRIVAL, at_arrival)
 
     @cached_property
     def _days(self) -> list[date]:
-        return self.given.history.days.of_events(self.within)
+        return self.history.inputs[self.name].history.days.of_events(self.within)
 
     @cached_property
     def _parts(self) -> Parts:
         """The parts of the input's slots, by the watermark of both inputs."""
-        own, of_both = self.given.history, self.crossings
-        return Parts.of(replace(own, crossings=of_both, axis=of_both.axis), self.within, self.clock)
+        own, both = self.history.inputs[self.name].history, self.history
+        by_both = replace(own, crossings=both.crossings, axis=both.axis)
+        return Parts.of(by_both, self.within, self.clock)
 
     @cached_property
     def _behind_days(self) -> list[date]:
