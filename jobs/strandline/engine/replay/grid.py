@@ -29,7 +29,6 @@ from strandline.engine.replay.dataframe import (
 )
 from strandline.engine.replay.outcome import (
     REACHES,
-    causes_of,
     contents,
     firings_of,
     placed_in,
@@ -38,7 +37,7 @@ from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, with_contents_of_none
 from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
-from strandline.engine.results.rows import FIRED_AT, window_columns, window_rows
+from strandline.engine.results.rows import FIRED_AT, causes_of, window_columns, window_rows
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once, is_kept_elsewhere
 from strandline.engine.windows.rebuild import GridRebuild

@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.replay.dataframe import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
 from strandline.engine.results.rows import placed
 from strandline.spec.pipeline import PipelineSpec
@@ -41,11 +40,6 @@ _OF_FIRING = {
     "is_shown": IS_SHOWN,
     "supersedes": SUPERSEDES,
 }
-
-
-def causes_of(spec: PipelineSpec) -> list[str]:
-    """The columns of a record that decide where its firings are placed."""
-    return [c.INSTANT, *advance_column(spec), c.SEQUENCE, c.TS, c.ARRIVAL]
 
 
 def firings_of(

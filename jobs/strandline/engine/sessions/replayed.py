@@ -34,7 +34,6 @@ from strandline.engine.replay.outcome import (
     IS_SHOWN,
     OWN_END,
     REACHES,
-    causes_of,
     contents,
     firings_of,
     happened,
@@ -45,7 +44,7 @@ from strandline.engine.replay.outcome import (
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read
-from strandline.engine.results.rows import FIRED_AT, window_rows
+from strandline.engine.results.rows import FIRED_AT, causes_of, window_rows
 from strandline.engine.sessions.condense import row_key
 from strandline.engine.sessions.crossings import crossed_at_ms, with_crossings
 from strandline.engine.sessions.runs import is_refused

@@ -14,16 +14,18 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.columns import window_of
 from strandline.engine.frames import long
-from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.results.aggregates import Partial
 from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
-from strandline.engine.results.rows import as_probes, firing_columns, numbered, placed
+from strandline.engine.results.rows import (
+    as_probes,
+    causes_of,
+    firing_columns,
+    numbered,
+    placed,
+)
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
 from strandline.spec.pipeline import PipelineSpec
-
-_OF_CAUSE = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
-"""The columns of the record that fires a window."""
 
 
 def firings(
@@ -62,7 +64,7 @@ def contents_of_firings(
         aggregates: the aggregates of a firing.
         partials: the aggregates in two steps; None: not all aggregates have two steps.
     """
-    of_cause = [*_OF_CAUSE, *advance_column(spec)]
+    of_cause = [*causes_of(spec), c.RECORD_ID]
     if partials is None:
         return _of_single_records(accepted, spec, aggregates, of_cause)
     window = window_of(spec)
