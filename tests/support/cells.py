@@ -21,6 +21,7 @@ from strandline.model.intervals import (
     day_of,
     midnight_of,
 )
+from strandline.model.windows import TimeWindow
 from strandline.spec.watermark import CandidateExpression, Punctuated
 from strandline.spec.window import Session
 
@@ -145,6 +146,11 @@ def _arrived(arrivals_ms: Iterable[int]) -> tuple[int, int]:
 def slots_in(history: History, within: TimeRange, clock: Clock) -> pd.DataFrame:
     """The slots of a range, its cells alone read."""
     return Calendar.of(history, clock, [within]).starting_in(within)
+
+
+def window_of(grid: Grid, window: int) -> TimeWindow:
+    """A window by its id in the grid."""
+    return TimeWindow(grid.starts_of(window), grid.ends_of(window))
 
 
 def late_days(history: History, clock: Clock) -> list[date]:

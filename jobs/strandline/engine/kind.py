@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -229,8 +228,8 @@ class JoinedWithin(SessionWindows):
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
         """The slot of the watermark: a record that is not late forms pairs at its time or later."""
-        reached = np.array([max(watermark_ms, LEAST_INSTANT_MS)])
-        return max(int(history.grid.newest_starts(reached)[0]), LEAST_INSTANT_MS)
+        reached_ms = max(watermark_ms, LEAST_INSTANT_MS)
+        return max(history.grid.newest_starts(reached_ms), LEAST_INSTANT_MS)
 
     def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
         """See `WindowKind`; a pair belongs to one slot."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
-import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -103,8 +102,7 @@ class History:
         """The cells that may have a record with an event time in a range; some of their columns."""
         slots = events
         if events != EVERYTHING:
-            first_ms = int(self.grid.newest_starts(np.array([events.start_ms]))[0])
-            slots = TimeRange(first_ms, events.end_ms)
+            slots = TimeRange(self.grid.newest_starts(events.start_ms), events.end_ms)
         days = self.days.of_events(events)
         return self.timeline.cells(CellQuery(days, slots=slots, columns=columns))
 

@@ -146,7 +146,7 @@ def first_not_final(
     start_ms = _first_start_ending_after(final_ms, records, history, until_ms)
     if start_ms is None:
         return slot_ms
-    return min(slot_ms, start_ms - (start_ms - grid.offset_ms) % grid.step_ms)
+    return min(slot_ms, grid.newest_starts(start_ms))
 
 
 def whole_within(

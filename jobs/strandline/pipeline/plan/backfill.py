@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import pairwise
 
-import numpy as np
-
 from strandline.engine.calendar.placed import placed
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
@@ -123,7 +121,7 @@ def _holds_all(within: TimeRange, history: History) -> bool:
     events = history.days.events
     if events is None:
         return False
-    (last_ms,) = history.grid.newest_starts(np.array([events.end_ms - 1])).tolist()
+    last_ms = history.grid.newest_starts(events.end_ms - 1)
     return last_ms < within.end_ms and _oldest_window(history) >= within.start_ms
 
 
