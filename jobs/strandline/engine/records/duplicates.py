@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.records.days import in_days, on_days
-from strandline.engine.records.expressions import quoted
+from strandline.engine.records.expressions import first_line, quoted
 from strandline.engine.records.identity import SourceColumns, content
 from strandline.errors import InputError
 from strandline.model.intervals import (
@@ -76,10 +76,9 @@ def with_duplicates(
         marked = hashed.withColumn(c.REASON, reason).drop(_CONTENT)
         _ = marked.schema  # which makes Spark analyse
     except AnalysisException as error:
-        problem = str(error.getMessage() or error).splitlines()[0]
         raise InputError(
             f"{spec.pipeline}: source.deduplicate.columns",
-            f"{list(rule.columns)} cannot identify duplicates ({problem})",
+            f"{list(rule.columns)} cannot identify duplicates ({first_line(error)})",
             f"name columns of plain types; the table has {', '.join(own)}",
         ) from None
     return marked if all_days else marked.where(in_days(c.ARRIVAL_DAY, days))

@@ -65,23 +65,13 @@ def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
     days = with_ends(history.timeline, history.spec, axis).channel_days
     numbers = {channel: number for number, channel in enumerate(history.crossings.order.channels)}
     days = days[days["channel"].isin(numbers)]
-    number = days["channel"].map(numbers)
     midnights = [midnight_of(day) + DAY_MS for day in days["arrival_date"]]
     seen = pd.Series([axis.first_of(at) for at in midnights], days.index, dtype=object)
-    settled = pd.DataFrame(
-        {"number": number, "seen_from": seen, "rank": CARRIED, "candidate_ms": days["settled_ms"]}
-    )
-    parts = [settled]
+    offers = days[[]].assign(number=days["channel"].map(numbers))
+    parts = [offers.assign(seen_from=seen, rank=CARRIED, candidate_ms=days["settled_ms"])]
     if axis.ticks is not None:
-        ticks = [axis.ticks.after(at - 1) for at in midnights]
-        tick = pd.Series(ticks, days.index, dtype=object)
-        pending = pd.DataFrame(
-            {
-                "number": number,
-                "seen_from": tick,
-                "rank": number,
-                "candidate_ms": days["pending_ms"],
-            }
-        )
+        tick = pd.Series([axis.ticks.after(at - 1) for at in midnights], days.index, dtype=object)
+        pending = offers.assign(seen_from=tick, rank=offers["number"])
+        pending = pending.assign(candidate_ms=days["pending_ms"])
         parts.append(pending[(tick < axis.known_below(clock.horizon_ms)).astype(bool)])
     return pd.concat(parts, ignore_index=True).dropna(subset=["candidate_ms"])

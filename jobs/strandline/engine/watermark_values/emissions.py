@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from strandline.engine import columns as c
 from strandline.engine.frames import computed, first_of_cases, long, small_table, up_to_here
 from strandline.engine.history.history import History
+from strandline.engine.idleness.steps import highest_of
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
@@ -154,7 +155,7 @@ class Emissions:
     def _reached_in(self, steps: pd.DataFrame, thresholds: DataFrame) -> DataFrame:
         """The crossings where the steps are runs of ticks, as many as changes of status."""
         axis = self.history.axis
-        highest = steps["watermark_ms"] + steps["until"] - steps["seen_from"]
+        highest = highest_of(steps)
         columns = {
             c.SEEN_FROM: axis.column(steps["seen_from"]),
             c.RANK: steps["rank"],
