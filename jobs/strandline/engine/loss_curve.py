@@ -140,7 +140,7 @@ def reached(history: History, offer: Offer, horizon_ms: int) -> Reached:
     distinct, place = np.unique(thresholds, return_inverse=True)
     seen, ranks = history.crossings.reached(distinct.tolist(), horizon_ms)
     axis = history.axis
-    happened = axis.all_event_ms(seen, ranks).astype("float64")
+    happened = axis.event_ms(seen, ranks).astype("float64")
     happened[np.asarray(seen >= axis.end, dtype=bool)] = np.nan
     place = place.reshape(thresholds.shape)
     return Reached(slots_ms, seen[place], happened[place])

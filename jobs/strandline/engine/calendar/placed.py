@@ -111,7 +111,7 @@ def _turn(
     seen, rank = history.crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
     if never is not None:
         seen[never] = axis.never
-    at = np.where(seen < axis.end, axis.all_event_ms(seen, rank), clock.horizon_ms - 1)
+    at = np.where(seen < axis.end, axis.event_ms(seen, rank), clock.horizon_ms - 1)
     at_ms = pd.Series(at.astype(np.int64), dtype="Int64").mask(seen == axis.never)
     for ended_ms in np.unique(ended.at_ms[ended.has_ended]).tolist():
         at_its_end = (ended.at_ms == ended_ms) & ~axis.happened_before(ended_ms, seen, rank)

@@ -89,7 +89,7 @@ def _crossings(shown: Shown, axis: Axis, fires_ms: int) -> tuple[RecordCrossings
 def _passed_at(axis: Axis, visible: Instants, before_ms: int) -> dict[str, int | None]:
     known = known_before(visible, before_ms, axis)
     at_ms = [
-        axis.event_ms(int(one)) if is_known else None
+        axis.event_ms(int(one), 0) if is_known else None
         for one, is_known in zip(visible, known, strict=True)
     ]
     return {"fired_ms": at_ms[0], "closed_ms": at_ms[1] if len(at_ms) > 1 else None}
