@@ -74,8 +74,13 @@ def small_table(spark: SparkSession, columns: Columns) -> DataFrame:
     return from_arrow(spark, pa.table({name: column(name, of) for name, of in columns.items()}))
 
 
-def long(value: int) -> Column:
-    """A whole number as a BIGINT column, however small it is.
+def named(columns: Mapping[str, Column]) -> list[Column]:
+    """Columns under their names, to be selected."""
+    return [column.alias(name) for name, column in columns.items()]
+
+
+def long(value: int | None) -> Column:
+    """A whole number as a BIGINT column, however small it is; or null.
 
     Spark types a small literal as INT, and not every engine widens the branches of a CASE.
     """

@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import collected, computed, from_arrow, long, small_table
+from strandline.engine.frames import collected, computed, from_arrow, long, named, small_table
 from strandline.engine.history.history import History
 from strandline.engine.loss_curve import Offer, Reached
 from strandline.engine.position.axis import Axis
@@ -96,9 +96,7 @@ class Losses:
             for place in range(len(self.totals_ms))
         }
         parts = (
-            self._counted_by(names)
-            .groupBy(*names)
-            .agg(F.sum(_EVERY).alias(_EVERY), *(count.alias(name) for name, count in sums.items()))
+            self._counted_by(names).groupBy(*names).agg(F.sum(_EVERY).alias(_EVERY), *named(sums))
         )
         rows = collected(parts.orderBy(F.desc(f"{_LOST}{place_of}"), *names).limit(most))
         found = [

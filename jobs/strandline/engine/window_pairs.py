@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import computed, long
+from strandline.engine.frames import computed, long, named
 from strandline.engine.pairs.of_range import refuse_names_in_use
 from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.records.expressions import quoted
@@ -78,7 +78,7 @@ class WindowPairsRebuild(OverReplay):
             F.to_date(pair_ts).alias("pair_date"),
             *map(quoted, window),
             *self._columns_of_a_pair,
-            *(id_.alias(name) for name, id_ in ids.items()),
+            *named(ids),
             F.row_number().over(equal).cast("bigint").alias("pair"),
             F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         )

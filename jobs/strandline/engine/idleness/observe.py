@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.frames import collected
+from strandline.engine.frames import collected, long, named
 from strandline.engine.idleness.activity import SILENCE, Activity
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.records.arithmetic import tick_after
@@ -30,7 +30,7 @@ def observe_activity(records: DataFrame, spec: PipelineSpec, rules: IdlenessRule
     """
     by_records = rules.offers_at_once
     tick = tick_after(F.col(c.ARRIVAL), rules.ticks)
-    offered = F.max(c.CANDIDATE) if not by_records else F.lit(None).cast("bigint")
+    offered = F.max(c.CANDIDATE) if not by_records else long(None)
     of_day = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(_TICK)
     on_ticks = (
         records.withColumn(_TICK, tick)
@@ -88,8 +88,8 @@ def _first(records: DataFrame) -> pd.DataFrame:
 
 def _collected(rows: DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
     """Columns of each arrival day and channel, on the driver."""
-    named = {"arrival_date": F.col(c.ARRIVAL_DAY), "channel": F.col(c.CHANNEL), **columns}
-    return collected(rows.select(*(column.alias(name) for name, column in named.items())))
+    of_day = {"arrival_date": F.col(c.ARRIVAL_DAY), "channel": F.col(c.CHANNEL), **columns}
+    return collected(rows.select(*named(of_day)))
 
 
 def _largest_before(of_day: WindowSpec) -> Column:

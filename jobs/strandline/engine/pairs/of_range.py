@@ -99,10 +99,10 @@ class PairsOfRange(Rebuild):
             c.SLOT: slot_of(F.col(c.TS), self.history.grid),
             c.SLOT_END: F.col(c.TS) + 1,
             c.MISSED: long(1),
-            c.ENDED_AT: F.lit(None).cast("bigint"),
+            c.ENDED_AT: long(None),
         }
         rows = quarantine_late(late.withColumns(slots), given.history.spec, given.source_columns)
-        return rows.withColumn("missed_windows", F.lit(None).cast("bigint"))
+        return rows.withColumn("missed_windows", long(None))
 
     @cached_property
     def _pairs(self) -> PairRebuild:

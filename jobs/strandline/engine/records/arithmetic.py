@@ -43,7 +43,7 @@ def slot_of_session(grid: Grid, closures: Sequence[Closure]) -> dict[str, Column
         c.SLOT: slot_of(F.col(c.TS), grid),
         c.SLOT_END: F.col(c.END),
         c.MISSED: long(1),
-        c.ENDED_AT: first_of_cases(ended, F.lit(None).cast("bigint")),
+        c.ENDED_AT: first_of_cases(ended, long(None)),
     }
 
 

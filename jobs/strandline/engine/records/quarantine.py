@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.frames import long
+from strandline.engine.frames import long, named
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, content, identity
 from strandline.engine.records.side_by_side import side_by_side
@@ -59,7 +59,7 @@ def quarantine_malformed(
     records: DataFrame, spec: PipelineSpec, source_columns: SourceColumns
 ) -> DataFrame:
     """The malformed records as quarantine rows without `run_id`."""
-    nothing, malformed = F.lit(None).cast("bigint"), records.where(F.col(c.REASON).isNotNull())
+    nothing, malformed = long(None), records.where(F.col(c.REASON).isNotNull())
     columns = {
         "reason": F.col(c.REASON),
         "watermark_ms": nothing,
@@ -123,7 +123,7 @@ def as_landed(
         if (kept := names[field.name])
     }
     whole = F.struct(*map(quoted, quarantined.columns)).alias(c.QUARANTINED)
-    return quarantined.select(*(value.alias(name) for name, value in values.items()), whole)
+    return quarantined.select(*named(values), whole)
 
 
 def _value_of(
@@ -159,7 +159,7 @@ def _rows(
     rows = records.select(
         *(quoted(name).alias(names[name]) for name in source_columns.names),
         identity(spec, source_columns).alias("record_id"),
-        *(column.alias(name) for name, column in columns.items()),
+        *named(columns),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         day.alias("quarantine_date"),
         content(source_columns).alias(_CONTENT),

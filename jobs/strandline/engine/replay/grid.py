@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import end_columns, window_table
 from strandline.engine.columns import window_of
-from strandline.engine.frames import computed, fields_of, long
+from strandline.engine.frames import computed, fields_of, long, named
 from strandline.engine.position.axis import END_RANK
 from strandline.engine.records.arithmetic import event_ms, happened_before
 from strandline.engine.records.expressions import quoted
@@ -35,7 +35,7 @@ from strandline.engine.replay.outcome import (
 )
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
-from strandline.engine.results.aggregates import columns_read, with_contents_of_none
+from strandline.engine.results.aggregates import columns_read, parts_of, with_contents_of_none
 from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.results.rows import FIRED_AT, causes_of, window_columns, window_rows
 from strandline.engine.watermark_values.emissions import Emissions
@@ -61,7 +61,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         """
         spec, window, aggregates = self._spec, self.group, self._aggregates
         parts = self.replayed.groupBy(*window, IS_SHOWN).agg(
-            *(column.alias(name) for name, column in aggregates.items()),
+            *named(aggregates),
             F.count(F.lit(1)).alias("records"),
             F.count_if(LATE).alias("late_accepted"),
         )
@@ -234,11 +234,10 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         if not keeps_all or partials is None:
             return super()._contents_of_firings()
         _ = self._aggregates  # checked
-        parts = [part.alias(n) for of in partials.values() for n, part in of.parts.items()]
         last = self._fired.groupBy(*window).agg(F.max(c.FIRING).alias(LAST_FIRING))
         units = (
             self.replayed.groupBy(*window, F.col(FIRST).alias(FIRST_FIRING))
-            .agg(F.count(F.lit(1)).alias(c.RECORDS), *parts)
+            .agg(F.count(F.lit(1)).alias(c.RECORDS), *parts_of(partials))
             .join(last, window)
         )
         return grown(units, window, partials)

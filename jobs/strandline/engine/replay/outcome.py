@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import named
 from strandline.engine.position.axis import Axis
 from strandline.engine.replay.dataframe import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
 from strandline.engine.replay.in_workers import FIRING
@@ -119,4 +120,4 @@ def in_firings(records: DataFrame, firings: DataFrame, group: Sequence[str]) -> 
 def contents(members: DataFrame, by: Sequence[str], aggregates: Mapping[str, Column]) -> DataFrame:
     """The aggregates and the number (`records`) of records, grouped by some columns."""
     of_members = {**aggregates, "records": F.count(F.lit(1))}
-    return members.groupBy(*by).agg(*(column.alias(name) for name, column in of_members.items()))
+    return members.groupBy(*by).agg(*named(of_members))

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import named
 from strandline.engine.results.aggregates import Partial
 
 FIRST_FIRING = "_strandline_first_firing"
@@ -36,7 +37,7 @@ def grown(
     sums = {name: partial.running(so_far) for name, partial in partials.items()}
     sums["records"] = F.sum(c.RECORDS).over(so_far)
     more = causes or {}
-    columns = (column.alias(name) for name, column in {**sums, **more}.items())
+    columns = named({**sums, **more})
     added_up = units.where(F.col(FIRST_FIRING) <= F.col(LAST_FIRING)).select(
         *window, FIRST_FIRING, LAST_FIRING, *columns
     )

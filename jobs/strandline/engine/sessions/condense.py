@@ -22,7 +22,7 @@ from strandline.engine.history.history import History
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import date_of, first_of
 from strandline.engine.records.at_arrival import advance_column
-from strandline.engine.results.aggregates import Partial
+from strandline.engine.results.aggregates import Partial, parts_of
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
@@ -106,7 +106,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
             *ends,
             F.count(F.lit(1)).alias("records"),
             *(F.max(name).alias(name) for name in (c.INSTANT, *advance_column(spec))),
-            *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
+            *parts_of(partials),
         )
         .withColumn(c.ROW, F.monotonically_increasing_id())
         .transform(computed)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.frames import computed, first_of_cases, long
+from strandline.engine.frames import computed, first_of_cases, long, named
 from strandline.engine.records.arithmetic import date_of, lies_in, slot_of
 from strandline.engine.replay.dataframe import (
     IN_STATE_AS,
@@ -74,11 +74,7 @@ class SessionRebuild(SessionReplay):
             records = self._at_arrival
             whole = {name: partial.whole for name, partial in self._partials.items()}
             whole["records"] = F.sum("records")
-        return (
-            records.join(members, c.ROW)
-            .groupBy(c.CHAIN, c.FIRING)
-            .agg(*(column.alias(name) for name, column in whole.items()))
-        )
+        return records.join(members, c.ROW).groupBy(c.CHAIN, c.FIRING).agg(*named(whole))
 
     @cached_property
     def _windows(self) -> DataFrame:
@@ -140,7 +136,7 @@ class SessionRebuild(SessionReplay):
             for number, one in closures
         )
         rows = self._rows.where(c.ALONE).withColumns(
-            {c.FIRING: long(0), c.ENDED: first_of_cases(ended, F.lit(None).cast("bigint"))}
+            {c.FIRING: long(0), c.ENDED: first_of_cases(ended, long(None))}
         )
         max_timestamp, lateness_ms = F.col(c.END) - 1, self._spec.allowed_lateness
         timed = with_crossings(rows, max_timestamp, self._emitted, lateness_ms)
@@ -215,7 +211,7 @@ class SessionRebuild(SessionReplay):
 
     def _firings_alone(self) -> DataFrame:
         """The firings of the sessions that are ALONE."""
-        axis, nothing = self.history.axis, F.lit(None).cast("bigint")
+        axis, nothing = self.history.axis, long(None)
         fired = self._starts_in_range(self._alone).where(
             F.col(c.FIRE_FROM) < axis.literal(axis.never)
         )

@@ -138,7 +138,7 @@ class Emissions:
         if not self.clock.ends_by_channel:
             return crossed
         cases = ((F.col(c.THRESHOLD) <= reached, long(rank)) for rank, reached in self._at_end())
-        at_end = first_of_cases(cases, F.lit(None).cast("bigint"))
+        at_end = first_of_cases(cases, long(None))
         never = F.col(c.SEEN_FROM) == axis.literal(axis.never)
         return crossed.withColumn(c.RANK, F.when(never, at_end).otherwise(F.col(c.RANK)))
 

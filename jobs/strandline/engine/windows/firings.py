@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import window_of
-from strandline.engine.frames import long
-from strandline.engine.results.aggregates import Partial
+from strandline.engine.frames import long, named
+from strandline.engine.results.aggregates import Partial, parts_of
 from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.results.rows import (
     as_probes,
@@ -69,7 +69,7 @@ def contents_of_firings(
         return _of_single_records(accepted, spec, aggregates, of_cause)
     window = window_of(spec)
     counted = [F.count(F.lit(1)).alias(c.RECORDS), F.max(c.FIRE_AT).alias(c.FIRE_AT)]
-    counted += [part.alias(name) for p in partials.values() for name, part in p.parts.items()]
+    counted += parts_of(partials)
     late = _numbered(accepted.where(fires_at_once()), spec)
     late = late.groupBy(*window, FIRST_FIRING, *of_cause).agg(*counted)
     on_time = accepted.where(~fires_at_once()).groupBy(*window).agg(*counted)
@@ -91,7 +91,7 @@ def _of_single_records(
     )
     is_cause = (F.col(FIRST_FIRING) == F.col(c.FIRING)) & (F.col(c.FIRING) > 0)
     return in_each.groupBy(*window_of(spec), c.FIRING).agg(
-        *(column.alias(name) for name, column in aggregates.items()),
+        *named(aggregates),
         F.count(F.lit(1)).alias("records"),
         *(F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause),
     )
