@@ -23,7 +23,7 @@ from strandline.engine.replay.calls import Calls, call_partition
 from strandline.engine.replay.dataframe import FIRST, UNTIL, position_of
 from strandline.engine.replay.outcome import IS_SHOWN, NUMBER
 from strandline.engine.replay.rebuild import OverReplay
-from strandline.engine.results.rows import fired_with, window_key
+from strandline.engine.results.rows import fired_with
 from strandline.errors import InputError
 from strandline.spec import functions
 from strandline.spec.pipeline import PipelineSpec
@@ -40,20 +40,19 @@ class ProcessFunctionRebuild(OverReplay):
 
     def windows(self) -> DataFrame:
         """The windows of `replay`, with the function's result for their last firing."""
-        spec, rows = self.history.spec, self.replay.windows()
+        rows = self.replay.windows()
         last = self._returned.withColumnRenamed(NUMBER, "firings")
-        both = rows.join(last, [*window_key(spec), "firings"], "left")
-        return both.select(*rows.columns, *spec.returns)
+        both = rows.join(last, [*self._window, "firings"], "left")
+        return both.select(*rows.columns, *self._spec.returns)
 
     def firings(self) -> DataFrame:
         """The firings, each with the function's result."""
-        firing = [*window_key(self.history.spec), NUMBER]
-        return self.replay.firings().join(self._returned, firing)
+        return self.replay.firings().join(self._returned, [*self._window, NUMBER])
 
     @cached_property
     def _returned(self) -> DataFrame:
         """The function's result for each reported firing, by `window_key` and NUMBER; computed."""
-        spec, groups, order = self.history.spec, self.replay.groups, self._order
+        spec, groups, order = self._spec, self.replay.groups, self._order
         both = self._records_and_firings()
         rows, group = groups.with_texts(groups.partitioned(both))
         calls = calls_of(spec, group, order)
@@ -76,11 +75,11 @@ class ProcessFunctionRebuild(OverReplay):
 
     @property
     def _order(self) -> tuple[str, ...]:
-        return (*position_of(self.history.spec), c.RECORD_ID)
+        return (*position_of(self._spec), c.RECORD_ID)
 
     def _records_and_firings(self) -> DataFrame:
         """The input rows of `Calls`: records, and the firings to call the function for."""
-        spec, replay = self.history.spec, self.replay
+        spec, replay = self._spec, self.replay
         record = F.struct(*map(quoted, self.source_columns.names)).alias(_RECORD)
         records = replay.replayed.select(*replay.group, *self._order, FIRST, UNTIL, record)
         fired = replay.fired

@@ -29,6 +29,7 @@ from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_days import emissions
 from strandline.model.intervals import TimeRange, last_day_before, parts_outside
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,10 @@ class Rebuild(ABC):
     tie_breaker: Column | None = None
 
     @property
+    def _spec(self) -> PipelineSpec:
+        return self.history.spec
+
+    @property
     def spark(self) -> SparkSession:
         """The session."""
         return self.records.sparkSession
@@ -134,7 +139,7 @@ class Rebuild(ABC):
         Raises:
             TypeError: the results of the pipeline's windows are no pairs.
         """
-        msg = f"{self.history.spec.pipeline} has no pairs"
+        msg = f"{self._spec.pipeline} has no pairs"
         raise TypeError(msg)
 
     def final_watermark(self) -> int:
@@ -154,7 +159,7 @@ class Rebuild(ABC):
     def _identity(self) -> Column:
         """The value that orders records of one position."""
         own = self.tie_breaker
-        return identity(self.history.spec, self.source_columns) if own is None else own
+        return identity(self._spec, self.source_columns) if own is None else own
 
     def _known(self, days: Collection[date]) -> DataFrame:
         return self.history.known(self.records, self.clock.horizon_ms, days)
@@ -162,17 +167,17 @@ class Rebuild(ABC):
     @cached_property
     def _aggregates(self) -> dict[str, Column]:
         """The aggregates by name, checked."""
-        spec, columns = self.history.spec, self.source_columns.names
-        return aggregate_columns(self.records, spec, self._kinds, columns)
+        columns = self.source_columns.names
+        return aggregate_columns(self.records, self._spec, self._kinds, columns)
 
     @cached_property
     def _partials(self) -> dict[str, Partial] | None:
         """The aggregates in two steps; None: at least one of them has no partial form."""
-        return in_two_steps(self.records, self.history.spec, self._kinds)
+        return in_two_steps(self.records, self._spec, self._kinds)
 
     @cached_property
     def _kinds(self) -> Kinds:
-        return kinds_of_aggregates(self.records, self.history.spec)
+        return kinds_of_aggregates(self.records, self._spec)
 
     def _emissions(self, days: list[date]) -> Emissions:
         return emissions(self.records, self.history, self.clock, days)

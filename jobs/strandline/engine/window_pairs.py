@@ -38,17 +38,15 @@ class WindowPairsRebuild(OverReplay):
         Raises:
             InputError: two columns of `pairs` would have one name.
         """
-        spec, window = self.history.spec, window_key(self.history.spec)
-        refuse_names_in_use(spec, self._columns_of_sides, ("window_start", "window_end"))
+        refuse_names_in_use(self._spec, self._columns_of_sides, ("window_start", "window_end"))
         replayed = self.replay.windows().drop("records", "firings", "fired_at")
-        both = replayed.join(self._last(), window, "left")
+        both = replayed.join(self._last(), self._window, "left")
         none = long(0)
         return both.withColumns({name: F.coalesce(name, none) for name in ("records", "firings")})
 
     def _last(self) -> DataFrame:
         """The last firing of each window, with the number of firings and the time of the first."""
-        spec = self.history.spec
-        window = window_key(spec)
+        spec, window = self._spec, self._window
         first_at = F.min("fired_at").over(Window.partitionBy(*window))
         last = last_firings(self._results.withColumn("fired_at", first_at), spec)
         firings = F.col("firing").alias("firings")
@@ -60,7 +58,7 @@ class WindowPairsRebuild(OverReplay):
 
     def pairs(self, windows: DataFrame) -> DataFrame:
         """See `Rebuild`; a session that a later one covers is not among the windows."""
-        spec, window = self.history.spec, window_key(self.history.spec)
+        spec, window = self._spec, self._window
         results = (
             last_firings(self._results, spec)
             .join(windows, window, "left_semi")
@@ -89,7 +87,7 @@ class WindowPairsRebuild(OverReplay):
 
         If whole rows identify records, records with one id are equal.
         """
-        if not self.history.spec.ids_of_sides:
+        if not self._spec.ids_of_sides:
             return [F.lit(0)]
         records = {name: F.col(side) for name, side in _SIDES.items()}
         times = [record[c.TS] for record in records.values()]
@@ -113,7 +111,7 @@ class WindowPairsRebuild(OverReplay):
 
         `records` counts the pairs.
         """
-        spec, firing = self.history.spec, self._firing
+        spec, firing = self._spec, self._firing
         fired = self.replay.fired
         records = self.replay.records_in(fired)
         pairs = _beside_each_other(records, firing).select(*firing, *self._columns_of_a_pair)

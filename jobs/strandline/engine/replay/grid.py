@@ -122,10 +122,6 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     # ------------------------------------------------------------------------------- the replay
 
-    @property
-    def _spec(self) -> PipelineSpec:
-        return self.history.spec
-
     def _replay(self) -> DataFrame:
         spec, accepted = self._spec, self._accepted
         own = {

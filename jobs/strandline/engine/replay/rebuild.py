@@ -16,7 +16,7 @@ from strandline.engine.records.expressions import quoted
 from strandline.engine.replay.dataframe import Groups
 from strandline.engine.replay.outcome import NUMBER, contents, in_firings, supersedes, timing
 from strandline.engine.results.aggregates import with_contents_of_none
-from strandline.engine.results.rows import as_probes, firing_columns
+from strandline.engine.results.rows import as_probes, firing_columns, window_key
 from strandline.engine.scope import Rebuild
 from strandline.engine.watermark_values.emissions import Emissions
 
@@ -56,7 +56,7 @@ class ReplayedRebuild(Rebuild, ABC):
 
     def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
         """Firings of `reported` with their contents as rows of `firings`, and further columns."""
-        columns = firing_columns(timing(), self.history.spec)
+        columns = firing_columns(timing(), self._spec)
         return filled.select(*columns, NUMBER, *self._replaced, *map(quoted, more))
 
     @property
@@ -111,6 +111,11 @@ class OverReplay(Rebuild, ABC):
     """
 
     replay: ReplayedRebuild
+
+    @property
+    def _window(self) -> list[str]:
+        """The columns that identify a window of a key."""
+        return window_key(self._spec)
 
     def in_state(self) -> DataFrame:
         """See `Rebuild`: nothing is computed before a window fires."""

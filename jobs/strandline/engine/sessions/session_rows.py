@@ -28,7 +28,6 @@ from strandline.engine.sessions.runs import (
 )
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange, midnight_of
-from strandline.spec.pipeline import PipelineSpec
 
 _FEW = 1_000_000
 """The largest number of rows that are broadcast to every task; more are shuffled."""
@@ -44,10 +43,6 @@ class SessionRows(Rebuild, ABC):
     """The rows of a range's sessions, computed on first use, and its late records."""
 
     # ------------------------------------------------------------------------------------ its rows
-
-    @property
-    def _spec(self) -> PipelineSpec:
-        return self.history.spec
 
     @property
     def needs_whole_chains(self) -> bool:

@@ -27,7 +27,7 @@ class GridRebuild(Rebuild):
 
     def windows(self) -> DataFrame:
         """The windows of every key, the open ones included (see `fire`)."""
-        return fire(self._counted, self._windows, self.history.spec)
+        return fire(self._counted, self._windows, self._spec)
 
     def in_state(self) -> DataFrame:
         """The windows that have not closed, with the content of their state."""
@@ -40,7 +40,7 @@ class GridRebuild(Rebuild):
     @cached_property
     def _counted(self) -> DataFrame:
         """The contents and record counts of every window of every key, computed once."""
-        spec, grid, aggregates = self.history.spec, self.history.grid, self._aggregates
+        spec, grid, aggregates = self._spec, self.history.grid, self._aggregates
         partials = None if grid.one_window_each else self._partials
         if partials is None:
             return computed(count_each(self._pairs, spec, aggregates, grid))
@@ -59,9 +59,8 @@ class GridRebuild(Rebuild):
                 (F.col(c.SLOT) >= self.scope.windows.start_ms)
                 | (F.col(c.ARRIVAL) >= self.scope.older_since_ms)
             )
-        spec = self.history.spec
-        at_arrival = self._emissions(late_days).at_arrival(late, spec)
-        return quarantine_late(at_arrival, spec, self.source_columns)
+        at_arrival = self._emissions(late_days).at_arrival(late, self._spec)
+        return quarantine_late(at_arrival, self._spec, self.source_columns)
 
     def _late_days(self) -> list[date]:
         """The arrival days on which a requested record may have been refused."""
@@ -73,7 +72,7 @@ class GridRebuild(Rebuild):
 
     def firings(self) -> DataFrame:
         """See `Rebuild`."""
-        spec, aggregates = self.history.spec, self._aggregates
+        spec, aggregates = self._spec, self._aggregates
         days = {*self._fired_days, *self.history.days.of_windows(self.scope.windows)}
         accepted = self._accepted.withColumn(c.RECORD_ID, self._identity)
         contents = contents_of_firings(accepted, spec, aggregates, self._partials)
