@@ -27,11 +27,12 @@ from strandline.engine.idleness.by_records import (
 from strandline.engine.idleness.events import IDLE, JOIN, OFFER, Events
 from strandline.engine.idleness.received import Interval, channels_of, with_status
 from strandline.engine.idleness.rules import IdlenessRules
-from strandline.engine.idleness.source import Source, WatermarkSource, day_by_day
+from strandline.engine.idleness.source import Source, WatermarkSource
 from strandline.engine.idleness.state import Channel, SourceState, UnionState
 from strandline.engine.idleness.valve import Channels, Valve
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.position.of_two import InputAxis
+from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
 from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 
@@ -110,8 +111,18 @@ class Union(WatermarkSource):
         self, carried: SourceState, activities: Sequence[Activity], until_ms: int
     ) -> tuple[pd.DataFrame, UnionState]:
         """See `WatermarkSource`; silent days come one by one: each may have many ticks."""
-        interval = (self.axis.start_ms, until_ms)
-        return day_by_day(self._advance, self.silence, carried, activities, interval)
+        parts = [part for one in activities for part in one.parts if len(part)]
+        firsts = (midnight_of(part["arrival_date"].min()) + 1 for part in parts)
+        since_ms, end_ms = carried.until_ms, min(firsts, default=until_ms)
+        if since_ms is None:  # a landing without a row has no first day: its axis may start in 1970
+            since_ms = self.axis.start_ms if parts else until_ms
+        found = []
+        for midnight_ms in range(midnight_before(since_ms) + DAY_MS, end_ms, DAY_MS):
+            steps, carried = self._advance(carried, self.silence, midnight_ms)
+            found.append(steps)
+        steps, after = self._advance(carried, activities, until_ms)
+        filled = [part for part in (*found, steps) if len(part)]
+        return pd.concat(filled, ignore_index=True) if filled else steps, after
 
     def _advance(
         self, carried: SourceState, activities: Sequence[Activity], until_ms: int
@@ -225,9 +236,7 @@ def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState)
         values = np.array([value + at - first for at in instants], dtype=np.int64)
         parts.append(Events.of(instants, rank, 0, OFFER, values))
     idle = [change for change in after.changes if change.idle]
-    parts += [
-        Events.of(np.array([at.seen_from], dtype=object), at.rank, 0, IDLE) for at in idle
-    ]
+    parts += [Events.of(np.array([at.seen_from], dtype=object), at.rank, 0, IDLE) for at in idle]
     return Events.concatenated(parts)
 
 
