@@ -84,9 +84,10 @@ class DaysToRead:
         )
         return self.day_map[inside.astype(bool)]
 
-    def of_events(self, events: TimeRange) -> list[date]:
-        """The arrival days that may have records with an event time in a range."""
-        return sorted(self.rows_of(events)["arrival_date"].unique())
+    def of_events(self, events: TimeRange, until_ms: int = END_OF_INSTANTS_MS) -> list[date]:
+        """The arrival days, of those before an instant, that may have an event time of a range."""
+        rows = self.rows_of(events)
+        return sorted(rows.loc[rows["arrived_ms"] < until_ms, "arrival_date"].unique())
 
     def of_windows(self, within: TimeRange) -> list[date]:
         """The arrival days that may have records of windows that start in a range."""

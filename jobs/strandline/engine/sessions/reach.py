@@ -19,12 +19,7 @@ from strandline.engine.history.history import History
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import lies_in, slot_of
 from strandline.engine.sessions.condense import begins
-from strandline.model.intervals import (
-    END_OF_INSTANTS_MS,
-    LEAST_INSTANT_MS,
-    TimeRange,
-    midnight_of,
-)
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.spec.pipeline import PipelineSpec
 
 _WIDER = 4
@@ -196,7 +191,7 @@ def _slots_of_chains(
     region = TimeRange(
         history.days.first_reaching(within.start_ms), history.days.last_end(within.end_ms) + 1
     )
-    days = [day for day in history.days.of_events(region) if midnight_of(day) < until_ms]
+    days = history.days.of_events(region, until_ms)
     known = history.known(records, until_ms, days).where(lies_in(ts, region))
     rows = known.select(*keys_of(history.spec), ts.alias(c.START), c.END)
     chains = _chains(rows, history.spec).select(
@@ -240,8 +235,7 @@ def _rows_from(least_ms: int, records: DataFrame, history: History, until_ms: in
     time are combined.
     """
     spec, gap_ms, ts = history.spec, gap_of(history.spec), F.col(c.TS)
-    of_events = history.days.of_events(TimeRange(least_ms, END_OF_INSTANTS_MS))
-    days = [day for day in of_events if midnight_of(day) < until_ms]
+    days = history.days.of_events(TimeRange(least_ms, END_OF_INSTANTS_MS), until_ms)
     known = history.known(records, until_ms, days).where(ts >= least_ms)
     place = ts if gap_ms is None else ts - F.pmod(ts, F.lit(gap_ms))
     return known.groupBy(*keys_of(spec), place.alias(c.PLACE)).agg(

@@ -27,7 +27,7 @@ from strandline.engine.sessions.runs import (
     one_row_per_run,
 )
 from strandline.engine.watermark_values.emissions import Emissions
-from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange, midnight_of
+from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 
 _FEW = 1_000_000
 """The largest number of rows that are broadcast to every task; more are shuffled."""
@@ -200,6 +200,6 @@ class SessionRows(Rebuild, ABC):
 
     def _older_records(self, since_ms: int) -> DataFrame:
         """The records of older sessions that arrived since a midnight: all are late."""
-        days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since_ms]
+        days = self.history.days.since(since_ms)
         records = self._known(days).where(F.col(c.TS) < self.scope.older_end_ms)
         return self._emissions(days).at_arrival(records, self._spec)
