@@ -78,8 +78,8 @@ class Offer:
     @property
     def event_times(self) -> TimeRange:
         """Event times of the records whose newest window starts in the range."""
-        longest_ms = max(self.grid.size_ms, self.grid.span_ms)
-        return TimeRange(self.within.start_ms, _inside(self.within.end_ms + longest_ms))
+        end_ms = self.within.end_ms + self.grid.reach_ms
+        return TimeRange(self.within.start_ms, _inside(end_ms))
 
     @property
     def watermarks(self) -> TimeRange:

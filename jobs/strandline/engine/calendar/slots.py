@@ -48,8 +48,9 @@ class Calendar:
     @classmethod
     def of(cls, history: History, clock: Clock, starts: Sequence[TimeRange]) -> Calendar:
         """The calendar of the windows that start in some ranges."""
-        events = map(history.grid.events_of, _disjoint(starts, history.grid))
-        parts = [history.cells_of(within, _COUNTED) for within in events]
+        grid = history.grid
+        disjoint = merged(starts, grid.reach_ms - 1)  # windows of two of them share no records
+        parts = [history.cells_of(grid.events_of(within), _COUNTED) for within in disjoint]
         cells = (
             concatenated(*parts)
             if parts
@@ -227,8 +228,7 @@ class OlderWindows:
 
 def _cells_since(history: History, since_ms: int, before_ms: int) -> pd.DataFrame:
     """The cells of records from a midnight on that may have missed a window before an instant."""
-    grid = history.grid
-    end_ms = min(before_ms + max(grid.size_ms, grid.span_ms), END_OF_INSTANTS_MS)
+    end_ms = min(before_ms + history.grid.reach_ms, END_OF_INSTANTS_MS)
     near, days = TimeRange(LEAST_INSTANT_MS, end_ms), history.days.since(since_ms)
     return with_windows(
         history.timeline.cells(CellQuery(days, slots=near, columns=_COUNTED)), history
@@ -249,9 +249,3 @@ def starting_in(
     for within in ranges:
         inside |= (starts_ms >= within.start_ms) & (starts_ms < within.end_ms)
     return inside
-
-
-def _disjoint(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:
-    """Some ranges; ranges whose windows can share records are merged."""
-    reach_ms = max(grid.size_ms, grid.span_ms)
-    return merged(starts, reach_ms - 1)

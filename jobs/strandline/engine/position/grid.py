@@ -100,6 +100,11 @@ class Grid:
         return -(-self.size_ms // self.step_ms)
 
     @property
+    def reach_ms(self) -> int:
+        """The longest time from a window's start to the last event time that is counted in it."""
+        return max(self.size_ms, self.span_ms)
+
+    @property
     def residues(self) -> tuple[int, ...]:
         """The thresholds modulo their step: of firing and, if different, of closing."""
         step = self.threshold_step_ms
@@ -206,7 +211,7 @@ class Grid:
         if not len(ids):
             return TimeRange(within.start_ms, within.start_ms)
         last_ms = self.starts_of(ids[-1])
-        return TimeRange(self.starts_of(ids[0]), last_ms + max(self.size_ms, self.span_ms))
+        return TimeRange(self.starts_of(ids[0]), last_ms + self.reach_ms)
 
     def fire_thresholds(self, windows: Longs) -> Longs:
         """The watermarks that fire some windows: the array form of `max_timestamp_ms`."""

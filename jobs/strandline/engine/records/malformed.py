@@ -65,7 +65,7 @@ def _inside_the_years(spec: PipelineSpec) -> Column:
     Nearly all records lie far from both ends and need only one comparison.
     """
     ts, grid = F.col(c.TS), Grid.of(spec)
-    far_ms = 3 * max(grid.size_ms, grid.span_ms)
+    far_ms = 3 * grid.reach_ms
     surely = ts.between(LEAST_INSTANT_MS + far_ms, END_OF_INSTANTS_MS - 1 - far_ms)
     within = ts.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
     inside = surely | (within & windows_fit(grid))
