@@ -21,6 +21,7 @@ from strandline.model.intervals import (
     day_of,
     midnight_of,
 )
+from strandline.model.windows import TimeWindow
 from strandline.spec.watermark import CandidateExpression, Punctuated
 from strandline.spec.window import Session
 
@@ -147,9 +148,9 @@ def slots_in(history: History, within: TimeRange, clock: Clock) -> pd.DataFrame:
     return Calendar.of(history, clock, [within]).starting_in(within)
 
 
-def placed_at(history: History, ids: Sequence[int], clock: Clock) -> pd.DataFrame:
-    """Where some windows fire and close."""
-    return Calendar.of(history, clock, []).placed(ids)
+def window_of(grid: Grid, window: int) -> TimeWindow:
+    """A window by its id in the grid."""
+    return TimeWindow(grid.starts_of(window), grid.ends_of(window))
 
 
 def late_days(history: History, clock: Clock) -> list[date]:

@@ -167,8 +167,7 @@ def rebuild_of(session: Any, chain: Stream | Chain) -> Rebuild:
     if not isinstance(chain, Chain):
         return Engine.on(session, chain).rebuild()
     first, spec = rebuild_of(session, chain.first), chain.spec
-    told_by = F.col("id") if isinstance(chain.first, Chain) else F.format_string("%04d", "id")
-    landing = results_of(first.firings(told_by), first.windows(), spec).withColumns(
+    landing = results_of(first.firings(), first.windows(), spec).withColumns(
         {"id": F.expr(RESULT), "value": F.col("sum")}
     )
     landing = from_arrow(session, landing.drop("count", "sum", "ids").toArrow())
@@ -176,8 +175,8 @@ def rebuild_of(session: Any, chain: Stream | Chain) -> Rebuild:
     records = read_records(landing, spec, axis)
     upstream = Upstream(first.records, first.history.in_probe_order(first.records))
     history = history_behind(spec, Observed(cells_of(records, spec, axis)), upstream)
-    columns = SourceColumns.of(landing)
-    return rebuild_of_scope(records, columns, history, first.clock, Scope(EVERYTHING))
+    columns, scope, by_id = SourceColumns.of(landing), Scope(EVERYTHING), F.col("id")
+    return rebuild_of_scope(records, columns, history, first.clock, scope, tie_breaker=by_id)
 
 
 def answer_of(session: Any, chain: Chain) -> Answer:
@@ -188,7 +187,7 @@ def answer_of(session: Any, chain: Chain) -> Answer:
         windows=emitted,
         open=still_open,
         late=late_of(rebuild),
-        firings=firings_of(rebuild, F.col("id")),
+        firings=firings_of(rebuild),
         final_watermark=rebuild.final_watermark(),
         violations=0,
     )

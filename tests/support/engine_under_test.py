@@ -140,6 +140,7 @@ class Engine:
             known,
             clock or self.clock,
             scope,
+            tie_breaker=F.format_string("%04d", "id"),
         )
 
     def observed_records(self, history: History) -> DataFrame:
@@ -229,10 +230,9 @@ def late_of(rebuild: Rebuild) -> list[dict[str, Any]]:
     return by_id(rows.toArrow().to_pylist())
 
 
-def firings_of(rebuild: Rebuild, identity: Column | None = None) -> list[dict[str, Any]]:
-    """The firings in Flink's order; `identity` orders records of equal position."""
-    by_number = F.format_string("%04d", "id")
-    firings = rebuild.firings(by_number if identity is None else identity)
+def firings_of(rebuild: Rebuild) -> list[dict[str, Any]]:
+    """The firings in Flink's order."""
+    firings = rebuild.firings()
     rows = firings.select(
         F.col("k").alias("key"),
         _ms("window_start", "start"),

@@ -78,9 +78,8 @@ class TwoInputs:
         """Of both inputs, each observed record by record."""
         left, right = (history_of_side(getattr(self, name)) for name in SIDES)
         axes = InputAxis.of_two(left.axis, right.axis)
-        return CrossingsOfTwo(
-            InputCrossings(left.crossings, axes[0]), InputCrossings(right.crossings, axes[1])
-        )
+        crossings = (left.crossings, right.crossings)
+        return CrossingsOfTwo(dict(zip(SIDES, map(InputCrossings, crossings, axes), strict=True)))
 
     @property
     def over_windows(self) -> WindowJoinSpec:

@@ -84,8 +84,9 @@ def windows_of_two(scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame)
     source = Union.of(CogroupSpec.of(spec), (left, right))
     records = _in_one(inputs, source.axis)
     history = _behind_one_valve(inputs, records, spec, source, scenario.horizon_ms)
-    columns = SourceColumns.of(landing)
-    return rebuild_of_scope(records, columns, history, clock_of(scenario), Scope(EVERYTHING))
+    columns, clock, scope = SourceColumns.of(landing), clock_of(scenario), Scope(EVERYTHING)
+    by_id = F.col("id").cast("string")
+    return rebuild_of_scope(records, columns, history, clock, scope, tie_breaker=by_id)
 
 
 def _in_one(inputs: Mapping[str, DataFrame], axis: Axis) -> DataFrame:

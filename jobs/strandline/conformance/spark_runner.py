@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -98,25 +98,25 @@ class SparkEngine:
         records = read_records(landing, spec, axis)
         known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
         history = observed_history(known, spec, axis, scenario.horizon_ms)
-        return self._closed(scenario, records, landing, history)
+        return self._closed(scenario, records, landing, history, F.col("id").cast("string"))
 
     def _then(
         self, scenario: ChainedScenario, first: Rebuild, firings: list[dict[str, Any]]
     ) -> ThenAnswer:
         """The result of the second windows, whose records are the firings of the first."""
         spec = scenario.then.over(first.history.spec)
-        columns = to_arrow_schema(_firing_rows(first).schema, timezone="UTC")
+        columns = to_arrow_schema(first.firings().schema, timezone="UTC")
         table = from_arrow(self._spark, _as_records(firings, columns))
         results = results_of(table, first.windows(), spec)
         records = read_records(results, spec, first.history.axis)
         upstream = Upstream(first.records, first.history.in_probe_order(first.records))
         cells = Observed(cells_of(records, spec, first.history.axis))
         history = history_behind(spec, cells, upstream)
-        then = self._closed(scenario, records, results, history)
+        then = self._closed(scenario, records, results, history, F.col("fired_by"))
         return ThenAnswer(
             firings=[
                 ThenFiring(**_content(row), **_fired_at(row, then), seqs=row["ids"])
-                for row in _rows(then.firings(F.col("fired_by")), *_OF_FIRING)
+                for row in _rows(then.firings(), *_OF_FIRING)
             ],
             late=[
                 ThenLate(seq=row["id"], watermark=row["watermark_ms"])
@@ -129,10 +129,15 @@ class SparkEngine:
         )
 
     def _closed(
-        self, scenario: Scenario, records: DataFrame, landing: DataFrame, history: History
+        self,
+        scenario: Scenario,
+        records: DataFrame,
+        landing: DataFrame,
+        history: History,
+        tie_breaker: Column,
     ) -> Rebuild:
-        columns, clock = SourceColumns.of(landing), clock_of(scenario)
-        return rebuild_of_scope(records, columns, history, clock, Scope(EVERYTHING))
+        columns, clock, scope = SourceColumns.of(landing), clock_of(scenario), Scope(EVERYTHING)
+        return rebuild_of_scope(records, columns, history, clock, scope, tie_breaker=tie_breaker)
 
 
 def _require_runnable(scenario: Scenario) -> None:
@@ -148,13 +153,9 @@ def _require_runnable(scenario: Scenario) -> None:
         raise Unsupported(*(f"{path}: {kind}" for path, kind in features.items()))
 
 
-def _firing_rows(rebuild: Rebuild) -> DataFrame:
-    return rebuild.firings(F.col("id").cast("string"))
-
-
 def _firings(rebuild: Rebuild) -> list[dict[str, Any]]:
     """The firings, computed once: each computation may order equal firings differently."""
-    return _rows(_firing_rows(rebuild), *_OF_FIRING)
+    return _rows(rebuild.firings(), *_OF_FIRING)
 
 
 def _answer(rebuild: Rebuild, firings: list[dict[str, Any]], of_records: Rebuild) -> Answer:

@@ -93,7 +93,7 @@ ERA = _PREFIX + "era"
 ENDED = _PREFIX + "ended_ms"
 """When the input of a session had ended, in ms; null: it had not, up to the horizon."""
 FIRING = _PREFIX + "firing"
-"""The number of a firing in its group, from 1; below 1: a window in state."""
+"""The number of a firing in its group; in a replay from 1, below 1: a window in state."""
 
 SEEN_FROM = _PREFIX + "seen_from"
 """The first instant at which an emitted candidate counts for arriving records."""

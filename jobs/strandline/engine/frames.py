@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any, Protocol
 
@@ -75,8 +74,13 @@ def small_table(spark: SparkSession, columns: Columns) -> DataFrame:
     return from_arrow(spark, pa.table({name: column(name, of) for name, of in columns.items()}))
 
 
-def long(value: int) -> Column:
-    """A whole number as a BIGINT column, however small it is.
+def named(columns: Mapping[str, Column]) -> list[Column]:
+    """Columns under their names, to be selected."""
+    return [column.alias(name) for name, column in columns.items()]
+
+
+def long(value: int | None) -> Column:
+    """A whole number as a BIGINT column, however small it is; or null.
 
     Spark types a small literal as INT, and not every engine widens the branches of a CASE.
     """
@@ -88,16 +92,6 @@ def up_to_here(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
-def with_nulls_for(other: DataFrame, rows: DataFrame) -> DataFrame:
-    """Rows with the columns that only another DataFrame has, null and of that DataFrame's types.
-
-    Unlike `union_by_name`, this gives a struct column its type on every engine.
-    """
-    names = {name.lower() for name in rows.columns}
-    lacking = [field for field in other.schema.fields if field.name.lower() not in names]
-    return rows.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in lacking))
-
-
 def fields_of(rows: DataFrame, struct: str) -> list[Column]:
     """The fields of a struct as columns; not every engine supports `select("struct.*")`."""
     kind = rows.schema[struct].dataType
@@ -105,38 +99,19 @@ def fields_of(rows: DataFrame, struct: str) -> list[Column]:
     return [F.col(struct)[name].alias(name) for name in names]
 
 
-def union_by_name(first: DataFrame, *others: DataFrame) -> DataFrame:
-    """The union of DataFrames by column name.
+def union_by_name(one: DataFrame, other: DataFrame) -> DataFrame:
+    """The union of two DataFrames by column name; a column that one of them lacks is null there.
 
-    A missing column is null, and must not be a struct.
+    Unlike `allowMissingColumns`, this gives a struct column its type on every engine.
     """
-    both = first
-    for other in others:
-        both = both.unionByName(other, allowMissingColumns=True)
-    return both
+    return _with_nulls_for(other, one).unionByName(_with_nulls_for(one, other))
 
 
-@dataclass(frozen=True)
-class PerIdentity:
-    """Rows that depend on the expression that identifies records, which breaks ties of position.
-
-    Attributes:
-        make: computes the rows for an identity; called once for each identity.
-    """
-
-    make: Callable[[Column], DataFrame]
-    _made: dict[str, DataFrame] = field(default_factory=dict, repr=False)
-
-    def any_or(self, identity: Column) -> DataFrame:
-        """The rows of the first identity that was asked for; if there is none, of the given one."""
-        return next(iter(self._made.values())) if self._made else self(identity)
-
-    def __call__(self, identity: Column) -> DataFrame:
-        """The rows of an identity."""
-        by = str(identity)
-        if by not in self._made:
-            self._made[by] = self.make(identity)
-        return self._made[by]
+def _with_nulls_for(other: DataFrame, rows: DataFrame) -> DataFrame:
+    """Rows with the columns that only another DataFrame has, null and of that DataFrame's types."""
+    names = {name.lower() for name in rows.columns}
+    lacking = [field for field in other.schema.fields if field.name.lower() not in names]
+    return rows.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in lacking))
 
 
 def all_of(conditions: Iterable[Column]) -> Column:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -15,7 +14,7 @@ from strandline.engine import columns as c
 from strandline.engine.history.history import History
 from strandline.engine.pairs.of_range import PairsOfRange
 from strandline.engine.position.grid import Grid, gap_of
-from strandline.engine.records.arithmetic import slot_of, starts_in
+from strandline.engine.records.arithmetic import lies_in, slot_of
 from strandline.engine.replay.grid import ReplayedWindows
 from strandline.engine.replay.of_all_time import ReplayedOfAllTime
 from strandline.engine.scope import Rebuild
@@ -37,13 +36,15 @@ class WindowKind(ABC):
         spec: the pipeline.
         cross_slots: whether a window may extend from the slot that it starts in into later ones.
             Then accepted records are counted for each slot in addition to the windows.
-        needs_probe_order: whether every rebuild depends on the order in which channels are probed.
-            For windows on a grid only the watermarks that firings report do.
     """
 
     spec: PipelineSpec
     cross_slots: ClassVar[bool]
-    needs_probe_order: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def needs_probe_order(self) -> bool:
+        """Whether a rebuild depends on the order in which channels are probed."""
 
     @property
     @abstractmethod
@@ -102,7 +103,11 @@ class GridWindows(WindowKind):
     """Tumbling, sliding and cumulative windows: each is a slot itself."""
 
     cross_slots = False
-    needs_probe_order = False
+
+    @property
+    def needs_probe_order(self) -> bool:
+        """See `WindowKind`: only the watermarks that firings report do."""
+        return self.spec.firings or self.spec.is_replayed
 
     @property
     def rebuilt_by(self) -> type[Rebuild]:
@@ -119,7 +124,7 @@ class GridWindows(WindowKind):
 
     def counts_in(self, within: TimeRange) -> Column:
         """Whether the newest window of the record starts in the range."""
-        return starts_in(slot_of(F.col(c.TS), Grid.of(self.spec)), within)
+        return lies_in(slot_of(F.col(c.TS), Grid.of(self.spec)), within)
 
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
@@ -169,7 +174,7 @@ class SessionWindows(WindowKind):
 
     def counts_in(self, within: TimeRange) -> Column:
         """Whether the event time of the record lies in the range."""
-        return starts_in(F.col(c.TS), within)
+        return lies_in(F.col(c.TS), within)
 
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
@@ -223,8 +228,8 @@ class JoinedWithin(SessionWindows):
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
     ) -> int:
         """The slot of the watermark: a record that is not late forms pairs at its time or later."""
-        reached = np.array([max(watermark_ms, LEAST_INSTANT_MS)])
-        return max(int(history.grid.newest_starts(reached)[0]), LEAST_INSTANT_MS)
+        reached_ms = max(watermark_ms, LEAST_INSTANT_MS)
+        return max(history.grid.newest_starts(reached_ms), LEAST_INSTANT_MS)
 
     def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
         """See `WindowKind`; a pair belongs to one slot."""

@@ -13,8 +13,7 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.calendar.tables import newest_window_table
 from strandline.engine.frames import long
-from strandline.engine.records.arithmetic import ended_at, slot_of
-from strandline.engine.records.at_arrival import arrival_probe
+from strandline.engine.records.arithmetic import slot_of_session
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.watermark_values.of_days import emissions
@@ -48,26 +47,16 @@ def late_for_kept(
     history = calendar.history
     if history.spec.window.merging:
         history = history.in_probe_order(records)
-        placed = arrived.withColumns(_as_slots(calendar))
+        placed = arrived.withColumns(slot_of_session(history.grid, calendar.clock.closures))
     else:
         panes = calendar.panes(slots)
         newest = newest_window_table(records.sparkSession, panes, history.axis)
         placed = arrived.join(F.broadcast(newest), c.PANE)
     emitted = emissions(records, history, calendar.clock, days)
-    at_arrival = emitted.at(placed.withColumns(arrival_probe(history.spec)))
+    at_arrival = emitted.at_arrival(placed, history.spec)
     lead_ms = (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
     by_rules = F.greatest(_ahead(lead_ms), _closing(rules.allowed_lateness))
     return quarantine_late(at_arrival.withColumn(c.WATERMARK, by_rules), rules, source_columns)
-
-
-def _as_slots(calendar: Calendar) -> dict[str, Column]:
-    """The columns of a session's slot for each record, as if it were a session by itself."""
-    return {
-        c.SLOT: slot_of(F.col(c.TS), calendar.history.grid),
-        c.SLOT_END: F.col(c.END),
-        c.MISSED: long(1),
-        c.ENDED_AT: ended_at(calendar.clock.closures),
-    }
 
 
 def _ahead(lead_ms: int) -> Column:

@@ -78,8 +78,8 @@ class Offer:
     @property
     def event_times(self) -> TimeRange:
         """Event times of the records whose newest window starts in the range."""
-        longest_ms = max(self.grid.size_ms, self.grid.span_ms)
-        return TimeRange(self.within.start_ms, _inside(self.within.end_ms + longest_ms))
+        end_ms = self.within.end_ms + self.grid.reach_ms
+        return TimeRange(self.within.start_ms, _inside(end_ms))
 
     @property
     def watermarks(self) -> TimeRange:
@@ -140,7 +140,7 @@ def reached(history: History, offer: Offer, horizon_ms: int) -> Reached:
     distinct, place = np.unique(thresholds, return_inverse=True)
     seen, ranks = history.crossings.reached(distinct.tolist(), horizon_ms)
     axis = history.axis
-    happened = axis.all_event_ms(seen, ranks).astype("float64")
+    happened = axis.event_ms(seen, ranks).astype("float64")
     happened[np.asarray(seen >= axis.end, dtype=bool)] = np.nan
     place = place.reshape(thresholds.shape)
     return Reached(slots_ms, seen[place], happened[place])

@@ -19,11 +19,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import collected, computed, from_arrow, long, small_table
+from strandline.engine.frames import collected, computed, from_arrow, long, named, small_table
 from strandline.engine.history.history import History
 from strandline.engine.loss_curve import Offer, Reached
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.arithmetic import date_of, slot_of
+from strandline.engine.records.arithmetic import date_of, lies_in, slot_of
 from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import DAY_MS, EVERYTHING
 from strandline.model.loss_curve import LossCurve, curve_of
@@ -96,9 +96,7 @@ class Losses:
             for place in range(len(self.totals_ms))
         }
         parts = (
-            self._counted_by(names)
-            .groupBy(*names)
-            .agg(F.sum(_EVERY).alias(_EVERY), *(count.alias(name) for name, count in sums.items()))
+            self._counted_by(names).groupBy(*names).agg(F.sum(_EVERY).alias(_EVERY), *named(sums))
         )
         rows = collected(parts.orderBy(F.desc(f"{_LOST}{place_of}"), *names).limit(most))
         found = [
@@ -160,10 +158,9 @@ def losses_of(
 
 def _within(placed: DataFrame, offer: Offer) -> DataFrame:
     """The records whose newest window starts in the range."""
-    start_ms, end_ms = offer.within.start_ms, offer.within.end_ms
     if offer.within == EVERYTHING:
         return placed
-    return placed.where((F.col(c.SLOT) >= start_ms) & (F.col(c.SLOT) < end_ms))
+    return placed.where(lies_in(F.col(c.SLOT), offer.within))
 
 
 def _lost(placed: DataFrame, offer: Offer, closes: Reached, axis: Axis) -> DataFrame:

@@ -16,15 +16,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.frames import PerIdentity, computed, with_nulls_for
+from strandline.engine.frames import computed, union_by_name
 from strandline.engine.records.expressions import quoted
-from strandline.engine.records.identity import identity
 from strandline.engine.replay import calls
 from strandline.engine.replay.calls import Calls, call_partition
 from strandline.engine.replay.dataframe import FIRST, UNTIL, position_of
 from strandline.engine.replay.outcome import IS_SHOWN, NUMBER
 from strandline.engine.replay.rebuild import OverReplay
-from strandline.engine.results.rows import fired_with, window_key
+from strandline.engine.results.rows import fired_with
 from strandline.errors import InputError
 from strandline.spec import functions
 from strandline.spec.pipeline import PipelineSpec
@@ -41,25 +40,20 @@ class ProcessFunctionRebuild(OverReplay):
 
     def windows(self) -> DataFrame:
         """The windows of `replay`, with the function's result for their last firing."""
-        spec, rows = self.history.spec, self.replay.windows()
-        last = self._returned(identity(spec, self.source_columns))
-        last = last.withColumnRenamed(NUMBER, "firings")
-        both = rows.join(last, [*window_key(spec), "firings"], "left")
-        return both.select(*rows.columns, *spec.returns)
+        rows = self.replay.windows()
+        last = self._returned.withColumnRenamed(NUMBER, "firings")
+        both = rows.join(last, [*self._window, "firings"], "left")
+        return both.select(*rows.columns, *self._spec.returns)
 
-    def firings(self, identity: Column) -> DataFrame:
+    def firings(self) -> DataFrame:
         """The firings, each with the function's result."""
-        rows, spec = self.replay.firings(identity), self.history.spec
-        return rows.join(self._returned(identity), [*window_key(spec), NUMBER])
+        return self.replay.firings().join(self._returned, [*self._window, NUMBER])
 
     @cached_property
-    def _returned(self) -> PerIdentity:
-        """The function's result for each reported firing, by `window_key` and NUMBER."""
-        return PerIdentity(self._call)
-
-    def _call(self, identity: Column) -> DataFrame:
-        spec, groups, order = self.history.spec, self.replay.groups, self._order
-        both = self._records_and_firings(identity)
+    def _returned(self) -> DataFrame:
+        """The function's result for each reported firing, by `window_key` and NUMBER; computed."""
+        spec, groups, order = self._spec, self.replay.groups, self._order
+        both = self._records_and_firings()
         rows, group = groups.with_texts(groups.partitioned(both))
         calls = calls_of(spec, group, order)
 
@@ -81,18 +75,17 @@ class ProcessFunctionRebuild(OverReplay):
 
     @property
     def _order(self) -> tuple[str, ...]:
-        return (*position_of(self.history.spec), c.RECORD_ID)
+        return (*position_of(self._spec), c.RECORD_ID)
 
-    def _records_and_firings(self, identity: Column) -> DataFrame:
+    def _records_and_firings(self) -> DataFrame:
         """The input rows of `Calls`: records, and the firings to call the function for."""
-        spec, replay = self.history.spec, self.replay
+        spec, replay = self._spec, self.replay
         record = F.struct(*map(quoted, self.source_columns.names)).alias(_RECORD)
-        records = replay.records_of(identity)
-        records = records.select(*replay.group, *self._order, FIRST, UNTIL, record)
-        fired = replay.fired(identity)
+        records = replay.replayed.select(*replay.group, *self._order, FIRST, UNTIL, record)
+        fired = replay.fired
         reported = replay.reported(fired if spec.firings else fired.where(IS_SHOWN))
         firings = reported.select(*replay.group, _firing_struct().alias(_FIRING))
-        return with_nulls_for(firings, records).unionByName(with_nulls_for(records, firings))
+        return union_by_name(records, firings)
 
 
 def _firing_struct() -> Column:

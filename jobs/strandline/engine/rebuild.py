@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from strandline.engine.calendar.slots import Calendar, OlderWindows
 from strandline.engine.history.history import History
@@ -25,6 +25,8 @@ def rebuild_of_scope(
     history: History,
     clock: Clock,
     scope: Scope,
+    *,
+    tie_breaker: Column | None = None,
 ) -> Rebuild:
     """The rebuild of a scope: its slots are computed here, its DataFrames are evaluated later.
 
@@ -34,6 +36,7 @@ def rebuild_of_scope(
         history: everything observed below the clock's horizon.
         clock: the horizon and the inputs that have ended.
         scope: the windows to rebuild.
+        tie_breaker: orders records of one position; None: their identity does.
     """
     clock = history.crossings.without_dropped_end(clock)
     fresh = OlderWindows()
@@ -45,18 +48,27 @@ def rebuild_of_scope(
             too=scope.older_too,
             kept=scope.kept,
         )
+    kind = kind_of(history.spec)
+    if kind.needs_probe_order:
+        history = history.in_probe_order(records)
     ranges = [scope.windows, *fresh.starts(history.grid)]
     calendar = Calendar.of(history, clock, ranges)
     slots = calendar.starting_in(scope.windows)
     older = calendar.slots(calendar.windows["window_id"].isin(fresh.ids))
-    kind = kind_of(history.spec)
-    if kind.needs_probe_order:
-        history = history.in_probe_order(records)
     asked = history
     if history.spec.has_pairs_of_windows:  # what is counted there is counted of pairs
         asked = replace(history, spec=history.spec.model_copy(update={"aggregates": {}}))
     rebuilt = kind.rebuilt_by(
-        records, source_columns, asked, clock, scope, calendar, slots, older, fresh.records
+        records,
+        source_columns,
+        asked,
+        clock,
+        scope,
+        calendar,
+        slots,
+        older,
+        fresh.records,
+        tie_breaker,
     )
     if not isinstance(rebuilt, ReplayedRebuild):
         return rebuilt

@@ -17,7 +17,7 @@ from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.at_arrival import probe_at
-from strandline.engine.records.identity import SourceColumns
+from strandline.engine.records.identity import SourceColumns, identity
 from strandline.engine.results.aggregates import (
     Kinds,
     Partial,
@@ -29,6 +29,7 @@ from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_days import emissions
 from strandline.model.intervals import TimeRange, last_day_before, parts_outside
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Rebuild(ABC):
         slots: the slots of the range (`Calendar.slots`), on the driver.
         older: the older slots that the scope's late records belong to, on the driver.
         older_records: the number of new arrivals whose newest window is an older slot.
+        tie_breaker: orders records of one position; None: their identity does.
     """
 
     records: DataFrame
@@ -88,6 +90,11 @@ class Rebuild(ABC):
     slots: pd.DataFrame
     older: pd.DataFrame
     older_records: int
+    tie_breaker: Column | None = None
+
+    @property
+    def _spec(self) -> PipelineSpec:
+        return self.history.spec
 
     @property
     def spark(self) -> SparkSession:
@@ -123,8 +130,8 @@ class Rebuild(ABC):
         """The records of the scope that no window accepted, as quarantine rows."""
 
     @abstractmethod
-    def firings(self, identity: Column) -> DataFrame:
-        """The firings of the range's windows; `identity` orders records of equal position."""
+    def firings(self) -> DataFrame:
+        """The firings of the range's windows."""
 
     def pairs(self, windows: DataFrame) -> DataFrame:
         """The pairs of the last firing of each of some windows, as rows of `pairs`.
@@ -132,7 +139,7 @@ class Rebuild(ABC):
         Raises:
             TypeError: the results of the pipeline's windows are no pairs.
         """
-        msg = f"{self.history.spec.pipeline} has no pairs"
+        msg = f"{self._spec.pipeline} has no pairs"
         raise TypeError(msg)
 
     def final_watermark(self) -> int:
@@ -148,23 +155,29 @@ class Rebuild(ABC):
         row = self._emissions([day]).at(probe_at(instant, day, axis, self.spark)).first()
         return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
 
+    @cached_property
+    def _identity(self) -> Column:
+        """The value that orders records of one position."""
+        own = self.tie_breaker
+        return identity(self._spec, self.source_columns) if own is None else own
+
     def _known(self, days: Collection[date]) -> DataFrame:
         return self.history.known(self.records, self.clock.horizon_ms, days)
 
     @cached_property
     def _aggregates(self) -> dict[str, Column]:
         """The aggregates by name, checked."""
-        spec, columns = self.history.spec, self.source_columns.names
-        return aggregate_columns(self.records, spec, self._kinds, columns)
+        columns = self.source_columns.names
+        return aggregate_columns(self.records, self._spec, self._kinds, columns)
 
     @cached_property
     def _partials(self) -> dict[str, Partial] | None:
         """The aggregates in two steps; None: at least one of them has no partial form."""
-        return in_two_steps(self.records, self.history.spec, self._kinds)
+        return in_two_steps(self.records, self._spec, self._kinds)
 
     @cached_property
     def _kinds(self) -> Kinds:
-        return kinds_of_aggregates(self.records, self.history.spec)
+        return kinds_of_aggregates(self.records, self._spec)
 
     def _emissions(self, days: list[date]) -> Emissions:
         return emissions(self.records, self.history, self.clock, days)

@@ -167,6 +167,23 @@ class Fresh(Timeline, Protocol):
 
 
 @dataclass(frozen=True)
+class OverTimeline:
+    """The base of a timeline that changes only some queries of another one, which it wraps."""
+
+    timeline: Timeline
+
+    @property
+    def day_map(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self.timeline.day_map
+
+    @property
+    def malformed(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self.timeline.malformed
+
+
+@dataclass(frozen=True)
 class CombinedTimeline:
     """Two timelines of different days as one."""
 

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import PerIdentity, computed, long
+from strandline.engine.frames import computed, long, named
 from strandline.engine.pairs.of_range import refuse_names_in_use
 from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.records.expressions import quoted
@@ -38,37 +38,34 @@ class WindowPairsRebuild(OverReplay):
         Raises:
             InputError: two columns of `pairs` would have one name.
         """
-        spec, window = self.history.spec, window_key(self.history.spec)
-        refuse_names_in_use(spec, self._columns_of_sides, ("window_start", "window_end"))
+        refuse_names_in_use(self._spec, self._columns_of_sides, ("window_start", "window_end"))
         replayed = self.replay.windows().drop("records", "firings", "fired_at")
-        last = self._last(self._results(identity(spec, self.source_columns)))
-        both = replayed.join(last, window, "left")
+        both = replayed.join(self._last(), self._window, "left")
         none = long(0)
         return both.withColumns({name: F.coalesce(name, none) for name in ("records", "firings")})
 
-    def _last(self, results: DataFrame) -> DataFrame:
+    def _last(self) -> DataFrame:
         """The last firing of each window, with the number of firings and the time of the first."""
-        spec = self.history.spec
-        window = window_key(spec)
+        spec, window = self._spec, self._window
         first_at = F.min("fired_at").over(Window.partitionBy(*window))
-        last = last_firings(results.withColumn("fired_at", first_at), spec)
+        last = last_firings(self._results.withColumn("fired_at", first_at), spec)
         firings = F.col("firing").alias("firings")
         return last.select(*window, *map(quoted, spec.aggregates), "records", "fired_at", firings)
 
-    def firings(self, identity: Column) -> DataFrame:
+    def firings(self) -> DataFrame:
         """The firings with a pair, each with the aggregates of its pairs."""
-        return self._results(identity).drop(_NTH, *self._which)
+        return self._results.drop(_NTH, *self._which)
 
     def pairs(self, windows: DataFrame) -> DataFrame:
         """See `Rebuild`; a session that a later one covers is not among the windows."""
-        spec, window = self.history.spec, window_key(self.history.spec)
-        by = identity(spec, self.source_columns)
+        spec, window = self._spec, self._window
         results = (
-            last_firings(self._results(by), spec)
+            last_firings(self._results, spec)
             .join(windows, window, "left_semi")
             .select(*self._firing, *window, c.START, c.END)
         )
-        contained = self.replay.records_in(results, by).withColumn(c.RECORD_ID, by)
+        record_id = identity(spec, self.source_columns)
+        contained = self.replay.records_in(results).withColumn(c.RECORD_ID, record_id)
         pairs = _beside_each_other(contained, self._firing).join(results, self._firing)
         records = [F.col(side) for side in _SIDES.values()]
         pair_ts = F.timestamp_millis(F.greatest(*(record[c.TS] for record in records)))
@@ -79,7 +76,7 @@ class WindowPairsRebuild(OverReplay):
             F.to_date(pair_ts).alias("pair_date"),
             *map(quoted, window),
             *self._columns_of_a_pair,
-            *(id_.alias(name) for name, id_ in ids.items()),
+            *named(ids),
             F.row_number().over(equal).cast("bigint").alias("pair"),
             F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         )
@@ -90,7 +87,7 @@ class WindowPairsRebuild(OverReplay):
 
         If whole rows identify records, records with one id are equal.
         """
-        if not self.history.spec.ids_of_sides:
+        if not self._spec.ids_of_sides:
             return [F.lit(0)]
         records = {name: F.col(side) for name, side in _SIDES.items()}
         times = [record[c.TS] for record in records.values()]
@@ -109,15 +106,14 @@ class WindowPairsRebuild(OverReplay):
         }
 
     @cached_property
-    def _results(self) -> PerIdentity:
-        """The firings with a pair, and the columns `_which`, computed once."""
-        return PerIdentity(self._compute)
+    def _results(self) -> DataFrame:
+        """The firings with a pair, with the aggregates of their pairs and `_which`; computed.
 
-    def _compute(self, identity: Column) -> DataFrame:
-        """The aggregates of the pairs of each firing that has any; `records` counts the pairs."""
-        spec, firing = self.history.spec, self._firing
-        fired = self.replay.fired(identity)
-        records = self.replay.records_in(fired, identity)
+        `records` counts the pairs.
+        """
+        spec, firing = self._spec, self._firing
+        fired = self.replay.fired
+        records = self.replay.records_in(fired)
         pairs = _beside_each_other(records, firing).select(*firing, *self._columns_of_a_pair)
         aggregates = aggregate_columns(pairs, spec)
         results = self.replay.reported(fired).join(contents(pairs, firing, aggregates), firing)
@@ -125,7 +121,7 @@ class WindowPairsRebuild(OverReplay):
         results = numbered(rows.withColumnRenamed(NUMBER, _NTH), [_NTH], spec)
         if _SUPERSEDED in results.columns:
             results = _by_numbers_of_results(results, spec)
-        return results.transform(computed)
+        return computed(results)
 
     @property
     def _firing(self) -> list[str]:

@@ -10,7 +10,6 @@ from answers import agree, reference, reference_within
 from drawn import ROUNDS
 from engine_under_test import Engine, each, firings_of
 from law_streams import drawn_stream
-from pyspark.sql import functions as F
 
 from strandline.engine.rebuild import Scope
 from strandline.engine.results.rows import ORDER
@@ -133,7 +132,7 @@ def test_a_firing_put_together_of_those_before_it_is_what_its_records_say(sessio
     for aggregates in (alone, one_by_one):
         spec = engine.stream.spec.model_copy(update={"aggregates": aggregates})
         of_spec = replace(engine, stream=replace(engine.stream, spec=spec))
-        firings = of_spec.rebuild().firings(F.format_string("%04d", "id"))
+        firings = of_spec.rebuild().firings()
         rows_of = firings.select(*ORDER, "k", *alone, "records", "firing").collect()
         told.append(sorted((tuple(row) for row in rows_of), key=str))
     assert told[0] == told[1]

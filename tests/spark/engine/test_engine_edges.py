@@ -11,7 +11,6 @@ from engine_under_test import Engine, each, late_of, windows_of
 from strategies import Stream
 
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.records.identity import SourceColumns, identity
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec import parse_spec
@@ -79,7 +78,5 @@ def test_columns_of_the_source_keep_their_values_whatever_their_names(session):
         "x",
     )
     assert (late["watermark_ms"], late["reason"], len(late["record_id"])) == (24, "late", 32)
-    (fired,) = (
-        rebuild.firings(identity(spec, SourceColumns.of(engine.landing))).toArrow().to_pylist()
-    )
+    (fired,) = rebuild.firings().toArrow().to_pylist()
     assert (fired["sum"], fired["last"]) == (1, 0)

@@ -12,7 +12,6 @@ from engine_under_test import Engine, each
 from law_streams import drawn_stream
 from pyspark.sql import functions as F
 
-from strandline.engine.records.identity import identity
 from strandline.reference.process import returned
 from strandline.spec.evictor import TimeEvictor
 from strandline.spec.process import Process
@@ -73,7 +72,7 @@ def test_each_firing_and_each_window_has_what_the_function_returns_for_it(sessio
 
 def told_by(rebuild: Rebuild, part: str) -> list[Any]:
     if part == "firings":
-        rows = rebuild.firings(identity(rebuild.history.spec, rebuild.source_columns))
+        rows = rebuild.firings()
     else:
         rows = rebuild.windows().where((F.col("state") != "open") & (F.col("firings") > 0))
     return sorted((row["n"], row["said"]) for row in rows.toArrow().to_pylist())

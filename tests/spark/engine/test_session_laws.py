@@ -34,7 +34,7 @@ FIRINGS = rows(
 @pytest.mark.hypothesis
 def test_a_firing_names_those_that_it_takes_the_place_of(session):
     def named(stream: Stream) -> dict[tuple, list[tuple]]:
-        rows = Engine.on(session, stream).rebuild().firings(F.format_string("%04d", "id"))
+        rows = Engine.on(session, stream).rebuild().firings()
         window = (F.unix_millis("window_start"), F.unix_millis("window_end"), F.col("firing"))
         earlier = F.transform(
             "supersedes_windows",

@@ -55,7 +55,7 @@ def test_a_candidate_is_seen_from_its_tick_on(start_ms, arrival_ms, interval_ms)
     assert tick_ms == Ticks(start_ms, interval_ms).after(arrival_ms)
     assert tick_ms > arrival_ms
     assert tick_ms >= start_ms + interval_ms
-    assert axis.event_ms(tick_ms) == tick_ms
+    assert axis.event_ms(tick_ms, 0) == tick_ms
 
 
 @given(ARRIVALS, SEQUENCES, st.booleans())
@@ -63,7 +63,7 @@ def test_per_record_a_candidate_is_seen_after_its_own_instant(arrival_ms, sequen
     axis = Axis(0, None, sequenced=sequenced)
     instant = axis.instant(arrival_ms, sequence)
     assert seen_from(axis, instant) == instant + 1
-    assert axis.event_ms(instant + 1) == arrival_ms
+    assert axis.event_ms(instant + 1, 0) == arrival_ms
 
 
 @pytest.mark.parametrize("axis", [Axis(0, None, True), Axis(0, None, False), Axis(0, 0, False)])
@@ -80,7 +80,7 @@ def test_an_interval_of_zero_shows_nothing():
 def test_a_horizon_knows_what_happened_before_it(horizon_ms, arrival_ms, sequence, interval, seq):
     axis = Axis(0, interval, sequenced=seq and interval is None)
     seen = seen_from(axis, axis.instant(arrival_ms, sequence))
-    assert (seen < axis.known_below(horizon_ms)) == (axis.event_ms(seen) < horizon_ms)
+    assert (seen < axis.known_below(horizon_ms)) == (axis.event_ms(seen, 0) < horizon_ms)
 
 
 @given(ARRIVALS, INTERVALS, ARRIVALS)

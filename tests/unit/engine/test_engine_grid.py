@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from cells import window_of
 from hypothesis import given
 from hypothesis import strategies as st
 from spec_strategies import cumulative_windows, sliding_windows, windows
@@ -45,7 +46,7 @@ def ids_of(grid: Grid, ts_ms: int) -> range:
 def test_an_event_time_has_the_windows_that_the_assigner_gives_it(spec, ts_ms):
     grid = Grid.of(spec)
     assigned = spec.window.assigner.windows_of(ts_ms)
-    assert [grid.window(window) for window in ids_of(grid, ts_ms)] == list(assigned)
+    assert [window_of(grid, window) for window in ids_of(grid, ts_ms)] == list(assigned)
     assert len(assigned) <= grid.most_windows
     newest = int(grid.newest_starts(np.array([ts_ms]))[0])
     assert newest == spec.window.assigner.newest_start(ts_ms)
@@ -75,7 +76,7 @@ def test_the_ids_of_a_range_are_those_of_the_windows_that_start_in_it(
 ):
     grid, within = Grid.of(spec), TimeRange(from_ms, from_ms + long_ms)
     for window in ids_of(grid, ts_ms):
-        assert (window in grid.ids_within(within)) == (grid.window(window).start_ms in within)
+        assert (window in grid.ids_within(within)) == (window_of(grid, window).start_ms in within)
 
 
 @given(SPECS, TIMES, st.integers(0, 50))
@@ -96,14 +97,14 @@ def test_all_before_the_first_start_that_is_not_final_is_dropped(spec, at_ms, nu
     some = grid.ids_within(TimeRange(first_ms, first_ms + grid.span_ms)).start
     window = some + number * grid.step_ms
     dropped = is_window_late(
-        grid.window(window).max_timestamp_ms,
+        window_of(grid, window).max_timestamp_ms,
         allowed_lateness_ms=grid.allowed_lateness_ms,
         watermark_ms=at_ms,
     )
     saturated = grid.close_thresholds(np.array([window]))[0] == MAX_WATERMARK
-    before_time = grid.window(window).start_ms < LEAST_INSTANT_MS
+    before_time = window_of(grid, window).start_ms < LEAST_INSTANT_MS
     if not (saturated or before_time):
-        assert dropped or grid.window(window).start_ms >= first_ms
+        assert dropped or window_of(grid, window).start_ms >= first_ms
 
 
 @given(SPECS)
@@ -118,7 +119,7 @@ def test_every_threshold_has_one_of_the_residues(spec, ts_ms):
     assert len(grid.residues) <= 2
     for window in ids_of(grid, ts_ms):
         fires_ms = int(grid.fire_thresholds(np.array([window]))[0])
-        assert fires_ms == grid.window(window).max_timestamp_ms
+        assert fires_ms == window_of(grid, window).max_timestamp_ms
         assert fires_ms % grid.step_ms in grid.residues
         assert (fires_ms + grid.allowed_lateness_ms) % grid.step_ms in grid.residues
 
@@ -141,9 +142,9 @@ def of_sessions(gap: str, slot_ms: int) -> Grid:
 def test_sessions_have_the_slots_of_their_calendar_in_equal_parts(gap_ms, slot_ms, ts_ms):
     grid = of_sessions(f"{gap_ms}ms", slot_ms)
     (slot,) = ids_of(grid, ts_ms)
-    assert slot <= ts_ms < slot + slot_ms == grid.window(slot).end_ms
+    assert slot <= ts_ms < slot + slot_ms == window_of(grid, slot).end_ms
     assert slot_ms % grid.threshold_step_ms == 0
-    assert grid.window(slot).max_timestamp_ms % grid.threshold_step_ms in grid.residues
+    assert window_of(grid, slot).max_timestamp_ms % grid.threshold_step_ms in grid.residues
 
 
 def test_the_parts_of_a_slot_are_an_eighth_of_the_gap_and_at_most_3600():
@@ -174,7 +175,7 @@ def test_windows_of_all_time_are_one_slot_that_only_the_end_of_the_input_ends(ts
     }
     grid = Grid.of(parse_any(content, origin="p.yaml"))
     (slot,) = ids_of(grid, ts_ms)
-    assert grid.window(slot) == TimeWindow(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
+    assert window_of(grid, slot) == TimeWindow(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
     assert grid.fire_thresholds(np.array([slot])) == [MAX_WATERMARK]
     assert grid.close_thresholds(np.array([slot])) == [MAX_WATERMARK]
     assert grid.first_not_final(END_OF_INSTANTS_MS - 3) == LEAST_INSTANT_MS

@@ -17,8 +17,8 @@ from cells import (
     instant_of,
     late_days,
     older_slots,
-    placed_at,
     slots_in,
+    window_of,
 )
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -27,6 +27,7 @@ from spec_strategies import any_windows, cumulative_windows, sliding_windows, wi
 from strategies import CHANNELS, Stream, streams
 
 from strandline.engine.calendar.gaps import Gaps
+from strandline.engine.calendar.placed import placed
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
@@ -80,10 +81,10 @@ def whole(value) -> int | None:
     return None if pd.isna(value) else int(value)
 
 
-def states(placed: pd.DataFrame) -> list[SlotState]:
+def states(places: pd.DataFrame) -> list[SlotState]:
     return [
         SlotState(row.state, whole(row.fire_at_ms), whole(row.close_at_ms))
-        for row in placed.itertuples()
+        for row in places.itertuples()
     ]
 
 
@@ -92,10 +93,10 @@ def states(placed: pd.DataFrame) -> list[SlotState]:
 def test_windows_fire_and_close_when_they_do_record_by_record(stream):
     tables = Tables(stream.spec, stream.replay())
     starts = starts_around(stream)
-    placed = placed_at(history_of(stream), starts, clock_of(stream))
+    places = placed(starts, history_of(stream), clock_of(stream))
     size_ms = stream.spec.window.tumbling
-    assert states(placed) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
-    assert placed["slot_end_ms"].tolist() == [start + size_ms for start in starts]
+    assert states(places) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
+    assert places["slot_end_ms"].tolist() == [start + size_ms for start in starts]
 
 
 @FEW
@@ -139,7 +140,7 @@ def test_what_is_observed_in_parts_is_what_is_observed_in_one_go(stream, parts):
     one, many = history_of(stream), history_of(stream, parts=parts)
     clock = clock_of(stream)
     assert slots_in(one, EVERYTHING, clock).equals(slots_in(many, EVERYTHING, clock))
-    assert one.crossings.channels == many.crossings.channels
+    assert one.crossings.order.channels == many.crossings.order.channels
     assert one.timeline.day_map.equals(many.timeline.day_map)
     assert one.timeline.channel_days.equals(many.timeline.channel_days)
 
@@ -178,7 +179,7 @@ def test_the_watermark_of_every_midnight_is_carried_by_the_channels(stream):
     history = history_of(stream)
     days = history.timeline.channel_days
     for midnight_ms in {midnight_of(day) + DAY_MS for day in days["arrival_date"]}:
-        offered = dict.fromkeys(history.crossings.channels, MIN_WATERMARK)
+        offered = dict.fromkeys(history.crossings.order.channels, MIN_WATERMARK)
         for row in days.itertuples():
             shown_ms = midnight_of(row.arrival_date) + DAY_MS
             offers = [row.settled_ms] if shown_ms <= midnight_ms else []
@@ -207,7 +208,7 @@ def test_gaps_are_the_empty_slots_behind_the_first_that_accepted_a_record(
     rows = [*gaps.around(ids, filled)]
     inside = [range(max(row.start, ids.start), min(row.stop, ids.stop), row.step) for row in rows]
     assert all(row.step == ids.step and (row.start - ids.start) % ids.step == 0 for row in rows)
-    assert [grid.window(window) for row in inside for window in row] == told
+    assert [window_of(grid, window) for row in inside for window in row] == told
     assert gaps.count(within, filled) == len(told)
     part = TimeRange(within.start_ms + width_ms // 4, within.end_ms)
     known = [w for w in told if part.start_ms <= w.start_ms and w.end_ms <= part.end_ms]
@@ -299,14 +300,15 @@ def test_after_an_end_of_input_windows_stay_as_the_end_left_them(stream, ahead_m
     later = replace(stream, horizon_ms=at_ms + 500)
     starts = starts_around(stream)
     clock = Clock(later.horizon_ms, (Closure(EVERYTHING, at_ms),))
-    placed = placed_at(history_of(later), starts, clock)
+    places = placed(starts, history_of(later), clock)
     size_ms = stream.spec.window.tumbling
-    assert states(placed) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
-    assert placed["ended_at_ms"].tolist() == [at_ms] * len(starts)
+    assert states(places) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
+    assert places["ended_at_ms"].tolist() == [at_ms] * len(starts)
     closing = replace(clock, horizon_ms=at_ms)
-    assert placed_at(history_of(replace(later, horizon_ms=at_ms)), starts, closing).equals(placed)
+    earlier = history_of(replace(later, horizon_ms=at_ms))
+    assert placed(starts, earlier, closing).equals(places)
     # whoever comes afterwards is late, also where nothing is ever cleaned
-    assert (placed["close_from"] <= axis_of(stream).first_of(at_ms)).all()
+    assert (places["close_from"] <= axis_of(stream).first_of(at_ms)).all()
 
 
 @FEW
@@ -350,21 +352,17 @@ def test_discovered_channels_stand_in_the_order_of_their_first_instants(stream):
         if record.arrival_ms < stream.horizon_ms:
             instant = instant_of(stream, record)
             first[record.channel] = min(instant, first.get(record.channel, instant))
-    assert history.crossings.channels == tuple(
-        sorted(first, key=lambda channel: (first[channel], channel))
-    )
-    assert history.crossings.joined == [first[channel] for channel in history.crossings.channels]
+    order = history.crossings.order
+    assert order.channels == tuple(sorted(first, key=lambda channel: (first[channel], channel)))
+    assert order.joined == [first[channel] for channel in order.channels]
 
 
 @FEW
 @given(streams(channels=st.just(list(CHANNELS))))
 def test_declared_channels_stand_as_declared_and_are_there_from_the_start(stream):
-    history = history_of(stream)
-    assert history.crossings.channels == CHANNELS
-    assert all(
-        joined < axis_of(stream).first_of(EVERYTHING.start_ms)
-        for joined in history.crossings.joined
-    )
+    order = history_of(stream).crossings.order
+    assert order.channels == CHANNELS
+    assert all(joined < axis_of(stream).first_of(EVERYTHING.start_ms) for joined in order.joined)
 
 
 @FEW
@@ -373,14 +371,14 @@ def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
     """At one instant channels are probed in order: the window fires as the last of them speaks."""
     history = history_of(stream)
     starts = starts_around(stream)
-    placed = placed_at(history, starts, clock_of(stream))
+    places = placed(starts, history, clock_of(stream))
     seen = history.crossings.seen_from(history.grid.fire_thresholds(np.array(starts)).tolist())
     ended = stream.replay().watermarks[-1:]
     for at, (one, other) in enumerate(zip(*seen, strict=True)):
-        if placed["state"][at] == "open" or (ended and ended[0].origin.cause is Cause.END):
+        if places["state"][at] == "open" or (ended and ended[0].origin.cause is Cause.END):
             continue
-        assert placed["fire_rank"][at] == (0 if one > other else 1)
-        assert placed["fire_from"][at] == max(one, other)
+        assert places["fire_rank"][at] == (0 if one > other else 1)
+        assert places["fire_from"][at] == max(one, other)
 
 
 # ------------------------------------------------------------------------------------ how far back
@@ -446,4 +444,4 @@ def test_without_any_record_every_question_has_an_answer(stream):
     assert history.crossings.watermark_reached(stream.horizon_ms) == MIN_WATERMARK
     assert history.timeline.day_map.empty
     assert history.timeline.channel_days.empty
-    assert history.crossings.channels == (stream.spec.source.declared_channels or ())
+    assert history.crossings.order.channels == (stream.spec.source.declared_channels or ())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from cells import history_by_record, history_of, instant_of, placed_at, slots_in
+from cells import history_by_record, history_of, instant_of, slots_in
 from hypothesis import given, settings
 from lakes import a_spec
 from spec_strategies import watermarks, windows
 from strategies import BY_RECORDS, Stream, retired_streams, retiring
 
+from strandline.engine.calendar.placed import placed
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
@@ -31,11 +32,11 @@ def clock_of(stream: Stream) -> Clock:
     return Clock(stream.horizon_ms, ended, by_channel=True)
 
 
-def states(placed) -> list[SlotState]:
+def states(places) -> list[SlotState]:
     def whole(value) -> int | None:
         return None if value != value or value is None else int(value)
 
-    rows = placed.astype(object).where(placed.notna(), None).itertuples()
+    rows = places.astype(object).where(places.notna(), None).itertuples()
     return [SlotState(row.state, whole(row.fire_at_ms), whole(row.close_at_ms)) for row in rows]
 
 
@@ -47,8 +48,8 @@ def test_windows_fire_and_close_when_they_do_record_by_record(stream):
     newest = stream.spec.window.assigner.newest_start
     starts = [newest(r.ts_ms) for r in stream.records] or [newest(stream.start_ms)]
     around = list(range(min(starts) - size_ms, max(starts) + 2 * size_ms, size_ms))
-    placed = placed_at(history_by_record(stream), around, clock_of(stream))
-    assert states(placed) == [tables.slot(TimeWindow(s, s + size_ms)) for s in around]
+    places = placed(around, history_by_record(stream), clock_of(stream))
+    assert states(places) == [tables.slot(TimeWindow(s, s + size_ms)) for s in around]
 
 
 @FEW

@@ -72,7 +72,7 @@ def concatenated(observed: list[ObservedDay]) -> pd.DataFrame:
 def test_thresholds_are_reached_where_all_steps_together_reach_them(past, halves, closes):
     thresholds = [*(half * HOUR_MS // 2 for half in halves), MAX_WATERMARK]
     ended = np.full(len(thresholds), closes)
-    found = past.kept.reaching(thresholds).crossings(thresholds, ended)
+    found = past.kept.reached(thresholds, past.whole.horizon_ms, ended)
     expected = past.whole.crossings(thresholds, ended)
     assert [part.tolist() for part in found] == [part.tolist() for part in expected]
 
@@ -91,7 +91,7 @@ def test_there_is_no_watermark_at_the_first_instant(past):
 @given(pasts(), st.sets(st.integers(0, DAYS - 1), min_size=1))
 def test_of_a_day_its_steps_are_read_and_the_last_one_before(past, days):
     asked = [day_of(day * DAY_MS) for day in days]
-    found = past.kept.around(asked).table
+    found = past.kept.on_days(asked, past.whole.horizon_ms).table
     for day in asked:
         start_ms = midnight_of(day)
         assert seen_on(found, start_ms) == seen_on(past.whole.table, start_ms)
@@ -111,4 +111,4 @@ def test_a_day_is_named_if_a_step_lies_on_it(past):
     table = past.whole.table
     spans = zip(table["seen_from"], table["until"], strict=True)
     lie_on = {day_of(tick) for seen, until in spans for tick in range(seen, until + 1, HOUR_MS)}
-    assert lie_on <= past.kept.dates()
+    assert lie_on <= past.kept.days_of_steps(past.whole.horizon_ms)

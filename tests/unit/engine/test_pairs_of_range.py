@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from joined import JOIN
 
-from strandline.engine.history.history import History
 from strandline.engine.history.inputs import HistoryOfTwo, Input
-from strandline.engine.pairs.of_range import PairsOfRange, of_two
+from strandline.engine.pairs.of_range import PairsOfRange
 from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
 from strandline.spec import parse_spec
@@ -44,10 +43,4 @@ def test_two_columns_of_one_name_are_refused_with_their_place(left, key, place, 
 
 def test_of_pairs_nothing_fires():
     with pytest.raises(TypeError, match="pairs have no firings"):
-        a_rebuild(("amount",)).firings(None)
-
-
-def test_the_history_of_one_source_is_none_of_two():
-    spec = parse_spec(JOIN, origin="near.yaml").left
-    with pytest.raises(TypeError, match="near has one source"):
-        of_two(History(spec, None, None, None))
+        a_rebuild(("amount",)).firings()

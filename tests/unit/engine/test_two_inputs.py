@@ -12,7 +12,6 @@ from hypothesis import Phase, given, settings
 from two_inputs import two_inputs
 
 from strandline.engine.idleness.activity import SILENCE, TICK_COLUMNS
-from strandline.engine.idleness.source import day_by_day
 from strandline.engine.idleness.state import Channel
 from strandline.engine.idleness.union import InputSource, Union
 from strandline.engine.position.axis import Axis
@@ -71,12 +70,15 @@ def test_silent_days_that_come_one_by_one_are_those_of_one_stretch(until_ms):
         source__channels=...,
     )
     axes = InputAxis.of_two(Axis.of(spec, DAY_MS + 1), Axis.of(spec, DAY_MS + 1))
-    union, heard = Union(*(InputSource(spec, axis) for axis in axes)), []
+    heard = []
 
-    def advanced(carried, activities, until_ms):
-        heard.append(until_ms)
-        return union._advance(carried, activities, until_ms)
+    class Heard(Union):
+        def _advance(self, carried, activities, until_ms):
+            heard.append(until_ms)
+            return super()._advance(carried, activities, until_ms)
 
+    inputs = [InputSource(spec, axis) for axis in axes]
+    union = Union(*inputs)
     channels = (Channel("", joined=1000, last_shown_ms=6 * 3_600_000),)
     start = union.at_the_start()
     sources = tuple(replace(one, until_ms=until_ms, channels=channels) for one in start.sources)
@@ -86,7 +88,7 @@ def test_silent_days_that_come_one_by_one_are_those_of_one_stretch(until_ms):
     active = replace(SILENCE, on_ticks=pd.DataFrame([tick], columns=[*TICK_COLUMNS]))
     activities = [active, SILENCE]
     at_once, after_all = union._advance(start, activities, end_ms)
-    steps, after = day_by_day(advanced, union.silence, start, activities, (DAY_MS + 1, end_ms))
+    steps, after = Heard(*inputs).advance(start, activities, end_ms)
     assert heard == [2 * DAY_MS, 3 * DAY_MS, 4 * DAY_MS, 5 * DAY_MS, end_ms]
     assert after == after_all
     assert len(steps) > 12

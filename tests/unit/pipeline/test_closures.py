@@ -18,7 +18,6 @@ from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.scope import Scope
 from strandline.engine.sessions.rebuild import SessionRebuild
 from strandline.engine.watermark.by_steps import StepCrossings, StepDays
-from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
@@ -182,7 +181,7 @@ def test_a_closed_range_is_rebuilt_at_another_horizon_only_where_it_is_to_stay_c
 def test_the_end_of_an_idle_source_closes_nothing_and_the_plan_says_so():
     open_end = sliding_history()
     nothing = pd.DataFrame(columns=list(STEP_COLUMNS))
-    order = ProbeOrder(open_end.crossings.channels, open_end.crossings.joined)
+    order = open_end.crossings.order
     steps = StepCrossings(StepDays.none(), nothing, open_end.axis, 150, order=order)
     idle = replace(open_end, crossings=steps)
     plan = planned(0, 40, 150, history=idle, close=True)

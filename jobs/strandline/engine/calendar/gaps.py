@@ -126,7 +126,7 @@ class Gaps:
 
     def has_record(self, window: int) -> bool:
         """Whether a window has a record, or precedes a gap between windows that has one."""
-        first = self._first_from(self._start(window))
+        first = self._first_from(self.history.grid.starts_of(window))
         return first is not None and first[0] <= window
 
     def listed(self, rows: Iterable[range]) -> Iterator[pd.DataFrame]:
@@ -146,7 +146,7 @@ class Gaps:
             first = np.array([window for window, _ in some], dtype=np.int64)
             counts = np.array([count for _, count in some], dtype=np.int64)
             last = (first + (counts - 1) * step).tolist()
-            places = placed(last, grid, self.history.axis, self.history.crossings, self.clock)
+            places = placed(last, self.history, self.clock)
             slots = pd.Series(counts, dtype="Int64").mask(counts == 1)
             yield places.assign(window_id=first, slot_ms=grid.starts_of(first), slots=slots)
 
@@ -171,8 +171,7 @@ class Gaps:
 
         Older windows close first.
         """
-        grid, axis, crossings = self.history.grid, self.history.axis, self.history.crossings
-        first, last = placed([row[0], row[-1]], grid, axis, crossings, self.clock)["state"]
+        first, last = placed([row[0], row[-1]], self.history, self.clock)["state"]
         if first == last:
             yield first, row
             return
@@ -182,7 +181,8 @@ class Gaps:
 
     def starts_of(self, row: range) -> TimeRange:
         """The range of window starts of a run of gaps."""
-        return TimeRange(self._start(row[0]), self._start(row[-1]) + 1)
+        grid = self.history.grid
+        return TimeRange(grid.starts_of(row[0]), grid.starts_of(row[-1]) + 1)
 
     @cached_property
     def _possible(self) -> range:
@@ -208,18 +208,15 @@ class Gaps:
         step = self.history.grid.step_ms
         if window - step not in self._possible or self.has_record(window - step):
             return window
-        last = self._last_before(self._start(window - step))
+        last = self._last_before(self.history.grid.starts_of(window - step))
         return self._possible.start if last is None else max(last + step, self._possible.start)
 
     def _end_of_row(self, window: int) -> int:
         """The id after the empty windows that begin with a window; its own id if it is filled."""
         if window not in self._possible or self.has_record(window):
             return window
-        first = self._first_from(self._start(window))
+        first = self._first_from(self.history.grid.starts_of(window))
         return self._possible.stop if first is None else min(first[0], self._possible.stop)
-
-    def _start(self, window: int) -> int:
-        return int(self.history.grid.starts_of(np.array([window]))[0])
 
     def _windows_of(self, ts_ms: int) -> tuple[int, int]:
         """The oldest and newest window of an event time; in a gap both are the one before it."""

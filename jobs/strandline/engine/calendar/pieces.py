@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import date
 from itertools import pairwise
 
@@ -35,7 +34,8 @@ def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
     day_map = history.days.rows_of(history.days.events_of(within))
     borders: list[int] = []
     cells = 0
-    for event_date, records in _records_by_date(day_map):
+    by_date = day_map.groupby("event_date")["records"].sum()
+    for event_date, records in zip(by_date.index, by_date.astype("int64"), strict=True):
         of_date, within_ms = records, list[int]()
         if records > most_cells:
             slots_ms = _slots_of_cells(history, day_map, event_date)
@@ -47,14 +47,6 @@ def _borders(history: History, within: TimeRange, most_cells: int) -> list[int]:
             cells += of_date
     starts = history.grid.newest_starts(np.array(borders, dtype=np.int64))
     return sorted(set(starts.tolist()))
-
-
-def _records_by_date(day_map: pd.DataFrame) -> list[tuple[date, int]]:
-    """The number of records of each event date, ascending, from some rows of the day map."""
-    by_date = Counter[date]()
-    for event_date, count in zip(day_map["event_date"], day_map["records"], strict=True):
-        by_date[event_date] += int(count)
-    return sorted(by_date.items())
 
 
 def _cut(slots_ms: np.ndarray, most_cells: int) -> list[int]:

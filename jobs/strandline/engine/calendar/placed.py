@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.position.axis import END_RANK, Axis
+from strandline.engine.history.history import History
+from strandline.engine.position.axis import END_RANK
 from strandline.engine.position.clock import Clock
-from strandline.engine.position.grid import Grid
-from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
+from strandline.engine.watermark.crossings import Instants, Ranks
 from strandline.model.lateness import MAX_WATERMARK
 
 _NEVER_ENDED = np.iinfo(np.int64).max
@@ -60,22 +60,20 @@ class Turn:
     at_ms: pd.Series[Any]
 
 
-def placed(
-    ids: Sequence[int], grid: Grid, axis: Axis, crossings: Crossings, clock: Clock
-) -> pd.DataFrame:
-    """When some windows fire and close.
+def placed(ids: Sequence[int], history: History, clock: Clock) -> pd.DataFrame:
+    """When some windows fire and close, whether they have records or not.
 
     Returns:
         A row for each: `slot_end_ms`; `fire_from`, `close_from` (instants); `fire_rank` (the number
         of the channel that fires it, or END_RANK); `fire_at_ms`, `close_at_ms` (null: not yet);
         `ended_at_ms` (where the input has ended); `state`.
     """
-    windows = np.asarray(ids, dtype=np.int64)
+    windows, grid = np.asarray(ids, dtype=np.int64), history.grid
     ended = _EndOfInput.of(grid.starts_of(windows), clock)
     close_at = grid.close_thresholds(windows)
     never_cleaned = close_at == MAX_WATERMARK
-    fires = _turn(grid.fire_thresholds(windows), ended, axis, crossings, clock)
-    closes = _turn(close_at, ended, axis, crossings, clock, never=never_cleaned)
+    fires = _turn(grid.fire_thresholds(windows), ended, history, clock)
+    closes = _turn(close_at, ended, history, clock, never=never_cleaned)
     # what is never cleaned is late after an end of input all the same, but stays fired
     closed_at = closes.at_ms.mask(never_cleaned)
     state = np.where(closed_at.notna(), "closed", np.where(fires.at_ms.notna(), "fired", "open"))
@@ -93,27 +91,27 @@ def placed(
     )
 
 
-def turns(thresholds: Longs, starts: Longs, axis: Axis, crossings: Crossings, clock: Clock) -> Turn:
+def turns(thresholds: Longs, starts: Longs, history: History, clock: Clock) -> Turn:
     """When the watermark reaches a threshold of each window, or the input of the window ends.
 
     `starts`: the starts of the windows, in ms.
     """
-    return _turn(thresholds, _EndOfInput.of(starts, clock), axis, crossings, clock)
+    return _turn(thresholds, _EndOfInput.of(starts, clock), history, clock)
 
 
 def _turn(
     thresholds: Longs,
     ended: _EndOfInput,
-    axis: Axis,
-    crossings: Crossings,
+    history: History,
     clock: Clock,
     never: Mask | None = None,
 ) -> Turn:
     """When the watermark reaches thresholds, or the input ends; `never` masks unreachable ones."""
-    seen, rank = crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
+    axis = history.axis
+    seen, rank = history.crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
     if never is not None:
         seen[never] = axis.never
-    at = np.where(seen < axis.end, axis.all_event_ms(seen, rank), clock.horizon_ms - 1)
+    at = np.where(seen < axis.end, axis.event_ms(seen, rank), clock.horizon_ms - 1)
     at_ms = pd.Series(at.astype(np.int64), dtype="Int64").mask(seen == axis.never)
     for ended_ms in np.unique(ended.at_ms[ended.has_ended]).tolist():
         at_its_end = (ended.at_ms == ended_ms) & ~axis.happened_before(ended_ms, seen, rank)

@@ -48,8 +48,9 @@ class Calendar:
     @classmethod
     def of(cls, history: History, clock: Clock, starts: Sequence[TimeRange]) -> Calendar:
         """The calendar of the windows that start in some ranges."""
-        events = map(history.grid.events_of, _disjoint(starts, history.grid))
-        parts = [history.cells_of(within, _COUNTED) for within in events]
+        grid = history.grid
+        disjoint = merged(starts, grid.reach_ms - 1)  # windows of two of them share no records
+        parts = [history.cells_of(grid.events_of(within), _COUNTED) for within in disjoint]
         cells = (
             concatenated(*parts)
             if parts
@@ -95,12 +96,7 @@ class Calendar:
         slots = self.windows[chosen.astype(bool)].reset_index(drop=True)
         ids = slots["window_id"].astype("int64").to_numpy()
         slots["slot_ms"] = self.history.grid.starts_of(ids)
-        return pd.concat([slots, self.placed(ids.tolist())], axis=1)
-
-    def placed(self, ids: Sequence[int]) -> pd.DataFrame:
-        """When some windows fire and close, whether they have records or not: see `placed`."""
-        history = self.history
-        return placed(ids, history.grid, history.axis, history.crossings, self.clock)
+        return pd.concat([slots, placed(ids.tolist(), self.history, self.clock)], axis=1)
 
     def panes(self, slots: pd.DataFrame) -> pd.DataFrame:
         """The panes with a record whose newest window is one of some slots.
@@ -130,7 +126,7 @@ class Calendar:
         panes = panes[panes["oldest_id"] <= panes["newest_window_id"]]
         panes = panes[(panes["oldest_id"] < ids.stop) & (panes["newest_window_id"] >= ids.start)]
         newest = panes["newest_window_id"].unique()
-        closes = self.placed(newest.tolist())["close_from"].set_axis(newest)
+        closes = placed(newest.tolist(), self.history, self.clock)["close_from"].set_axis(newest)
         oldest = panes["oldest_id"].clip(lower=ids.start)
         return panes.assign(
             oldest_id=oldest,
@@ -232,8 +228,7 @@ class OlderWindows:
 
 def _cells_since(history: History, since_ms: int, before_ms: int) -> pd.DataFrame:
     """The cells of records from a midnight on that may have missed a window before an instant."""
-    grid = history.grid
-    end_ms = min(before_ms + max(grid.size_ms, grid.span_ms), END_OF_INSTANTS_MS)
+    end_ms = min(before_ms + history.grid.reach_ms, END_OF_INSTANTS_MS)
     near, days = TimeRange(LEAST_INSTANT_MS, end_ms), history.days.since(since_ms)
     return with_windows(
         history.timeline.cells(CellQuery(days, slots=near, columns=_COUNTED)), history
@@ -254,9 +249,3 @@ def starting_in(
     for within in ranges:
         inside |= (starts_ms >= within.start_ms) & (starts_ms < within.end_ms)
     return inside
-
-
-def _disjoint(starts: Sequence[TimeRange], grid: Grid) -> list[TimeRange]:
-    """Some ranges; ranges whose windows can share records are merged."""
-    reach_ms = max(grid.size_ms, grid.span_ms)
-    return merged(starts, reach_ms - 1)

@@ -38,7 +38,7 @@ def end_columns(slots: pd.DataFrame, history: History, clock: Clock) -> Columns:
     """When the input of some slots ends, as columns: ENDS_FROM, ENDS_RANK, ENDS_AT."""
     axis, starts = history.axis, slots["slot_ms"].to_numpy(dtype="int64")
     never = np.full(len(starts), MAX_WATERMARK)
-    ends = turns(never, starts, axis, history.crossings, clock)
+    ends = turns(never, starts, history, clock)
     from_, rank = axis.column(ends.seen_from), ends.rank
     return {c.ENDS_FROM: from_, c.ENDS_RANK: rank, c.ENDS_AT: ends.at_ms}
 
@@ -53,12 +53,6 @@ def newest_window_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) ->
         c.ENDED_AT: panes["ended_at_ms"],
         c.MISSED: panes["missed"],
     }
-    return small_table(spark, columns)
-
-
-def part_table(spark: SparkSession, ahead: pd.DataFrame, axis: Axis) -> DataFrame:
-    """The table of `Parts` as a DataFrame."""
-    columns = {c.PART: ahead["part_ms"], c.AHEAD_BEFORE: axis.column(ahead["ahead_before"])}
     return small_table(spark, columns)
 
 

@@ -10,8 +10,7 @@ from functools import cached_property
 import pandas as pd
 import pyarrow as pa
 
-from strandline.engine.over_timeline import OverTimeline
-from strandline.engine.timeline import CellQuery, CombinedTimeline, Fresh
+from strandline.engine.timeline import CellQuery, CombinedTimeline, Fresh, OverTimeline
 from strandline.spec.pipeline import channel_of
 
 

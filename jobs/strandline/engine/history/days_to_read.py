@@ -84,9 +84,10 @@ class DaysToRead:
         )
         return self.day_map[inside.astype(bool)]
 
-    def of_events(self, events: TimeRange) -> list[date]:
-        """The arrival days that may have records with an event time in a range."""
-        return sorted(self.rows_of(events)["arrival_date"].unique())
+    def of_events(self, events: TimeRange, until_ms: int = END_OF_INSTANTS_MS) -> list[date]:
+        """The arrival days, of those before an instant, that may have an event time of a range."""
+        rows = self.rows_of(events)
+        return sorted(rows.loc[rows["arrived_ms"] < until_ms, "arrival_date"].unique())
 
     def of_windows(self, within: TimeRange) -> list[date]:
         """The arrival days that may have records of windows that start in a range."""
@@ -108,10 +109,9 @@ class DaysToRead:
         arrived = self.between(since_ms, until_ms)
         if not len(arrived):
             return END_OF_INSTANTS_MS
-        least = np.array([int(arrived["least_ts_ms"].min())])
-        oldest, _ = self.grid.windows_of_panes(self.grid.panes_of(least))
-        starts = self.grid.starts_of(oldest)
-        return int(min(starts[0], self.grid.newest_starts(least)[0]))
+        least_ms = int(arrived["least_ts_ms"].min())
+        oldest, _ = self.grid.windows_of_panes(self.grid.panes_of(np.array([least_ms])))
+        return min(self.grid.starts_of(int(oldest[0])), self.grid.newest_starts(least_ms))
 
     def slots_named(self, within: TimeRange) -> frozenset[int]:
         """The slots in a range that the day map itself identifies, by their starts.
@@ -144,7 +144,7 @@ class DaysToRead:
         if self.spec.window.merging:
             end_ms = self.last_end(ts_ms + 1)
             return end_ms + (self.grid.offset_ms - end_ms) % self.grid.step_ms
-        return int(self.grid.newest_starts(np.array([ts_ms]))[0]) + self.grid.span_ms
+        return self.grid.newest_starts(ts_ms) + self.grid.span_ms
 
     def first_reaching(self, instant_ms: int) -> int:
         """A lower bound of the event times of records whose own session reaches an instant.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
-import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,7 +22,7 @@ from strandline.engine.timeline import CellQuery, Timeline
 from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.by_steps import ClockCrossings, StepCrossings
 from strandline.engine.watermark.crossings import Crossings
-from strandline.engine.watermark.probe_order import ProbeOrder, probe_order
+from strandline.engine.watermark.probe_order import probe_order
 from strandline.engine.watermark.retired import with_ends
 from strandline.model.intervals import (
     DAY_MS,
@@ -103,8 +102,7 @@ class History:
         """The cells that may have a record with an event time in a range; some of their columns."""
         slots = events
         if events != EVERYTHING:
-            first_ms = int(self.grid.newest_starts(np.array([events.start_ms]))[0])
-            slots = TimeRange(first_ms, events.end_ms)
+            slots = TimeRange(self.grid.newest_starts(events.start_ms), events.end_ms)
         days = self.days.of_events(events)
         return self.timeline.cells(CellQuery(days, slots=slots, columns=columns))
 
@@ -158,11 +156,7 @@ class History:
             .select(c.CHANNEL, f"first.{c.SEQUENCE}", f"first.{c.TS}")
         )
         behind = {str(row[0]): (int(row[1]), int(row[2])) for row in first.collect()}
-        return self.probed_in(order.broken_by(behind))
-
-    def probed_in(self, order: ProbeOrder) -> History:
-        """The same history with the channels in another probe order."""
-        return replace(self, crossings=self.crossings.in_order(order))
+        return replace(self, crossings=self.crossings.in_order(order.broken_by(behind)))
 
 
 def _days_of_next_ticks(axis: Axis, days: Collection[date], horizon_ms: int) -> set[date]:

@@ -53,9 +53,9 @@ class HistoryOfTwo(History):
     def of(cls, timeline: Timeline, spec: JoinedSpec, inputs: dict[str, Input]) -> HistoryOfTwo:
         """The history of both inputs; `timeline` is the one of both."""
         left, right = inputs["left"].history, inputs["right"].history
-        of_left, of_right = InputAxis.of_two(left.axis, right.axis)
+        axes = zip(inputs.items(), InputAxis.of_two(left.axis, right.axis), strict=True)
         crossings = CrossingsOfTwo(
-            InputCrossings(left.crossings, of_left), InputCrossings(right.crossings, of_right)
+            {name: InputCrossings(one.history.crossings, axis) for (name, one), axis in axes}
         )
         return cls(
             spec=spec,

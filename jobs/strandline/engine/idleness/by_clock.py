@@ -18,7 +18,7 @@ import pandas as pd
 from strandline.engine.idleness.received import Interval, Received
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange
-from strandline.engine.idleness.steps import step_rows
+from strandline.engine.idleness.steps import highest_of, step_rows
 from strandline.engine.position.axis import TICK_RANK
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Ticks
@@ -64,7 +64,7 @@ def steps_by_clock(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataFra
     return steps, replace(
         before,
         channels=channels_after_ticks(interval, offering),
-        combined_ms=_last_value(steps, before.combined_ms),
+        combined_ms=int(highest_of(steps[-1:]).max(initial=before.combined_ms)),
         says_idle=says_idle,
         changes=tuple(_changes(runs, rules, interval)),
     )
@@ -203,13 +203,6 @@ def channels_after_ticks(interval: Interval, offering: set[int]) -> tuple[Channe
         )
 
     return tuple(after(number, one.after) for number, one in enumerate(interval.channels))
-
-
-def _last_value(steps: pd.DataFrame, before_ms: int) -> int:
-    if not len(steps):
-        return before_ms
-    last = steps.iloc[-1]
-    return int(last["watermark_ms"] + last["until"] - last["seen_from"])
 
 
 def _changes(

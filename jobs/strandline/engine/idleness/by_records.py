@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.idleness.events import PlacedEvents
+from strandline.engine.idleness.events import IDLE, JOIN, OFFER, Events
 from strandline.engine.idleness.received import Interval, Received, with_status
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange
 from strandline.engine.idleness.steps import step_rows
-from strandline.engine.idleness.valve import IDLE, JOIN, OFFER, Advances, Channels, Splits, Valve
+from strandline.engine.idleness.valve import Advances, Channels, Splits, Valve
 from strandline.engine.position.axis import TICK_RANK
 
 BEFORE_ALL = -1
@@ -26,7 +26,7 @@ def steps_by_records(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataF
     """The watermark's steps in an interval, and the state of the source after it."""
     channels, events = interval.combined_channels(), events_of(rules, interval)
     combiner = Splits(channels) if rules.splits else Valve(channels)
-    advances = combiner.run(events.events) if len(events) else []
+    advances = combiner.run(events) if len(events) else []
     steps = advances_as_rows(events, advances)
     state = replace(
         interval.before,
@@ -43,14 +43,14 @@ def steps_by_records(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataF
     return steps, replace(state, changes=tuple(changes))
 
 
-def events_of(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
+def events_of(rules: IdlenessRules, interval: Interval) -> Events:
     """The events of all channels of a source in an interval."""
     parts = [
         part
         for number, received in enumerate(interval.channels)
         for part in _events_of_channel(rules, interval, number, received)
     ]
-    events = PlacedEvents.concatenated(parts)
+    events = Events.concatenated(parts)
     if rules.splits:
         return events
     return events.without_swallowed_offers([one.before.watermark_ms for one in interval.channels])
@@ -58,22 +58,22 @@ def events_of(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
 
 def _events_of_channel(
     rules: IdlenessRules, interval: Interval, number: int, received: Received
-) -> Iterator[PlacedEvents]:
+) -> Iterator[Events]:
     """The events of one channel: it joins, goes idle, offers at once, offers on ticks."""
     on_tick, at_once = TICK_RANK + number, number
     if rules.splits:  # all splits' offers at one position are merged at once
         on_tick, at_once = TICK_RANK, 0
     if interval.is_new(number):
         joins = np.array([received.before.joined_at + 1])
-        yield PlacedEvents.of(joins, BEFORE_ALL, number, JOIN)
+        yield Events.of(joins, BEFORE_ALL, number, JOIN)
     idle_from = received.silences(rules.timeout_ms).idle_from
     idle_at = idle_from[(idle_from >= interval.first_tick_ms) & (idle_from < interval.until_ms)]
-    yield PlacedEvents.of(_instants(idle_at, rules), on_tick, number, IDLE)
+    yield Events.of(_instants(idle_at, rules), on_tick, number, IDLE)
     seen_from, candidates = received.at_once
-    yield PlacedEvents.of(seen_from, at_once, number, OFFER, candidates)
+    yield Events.of(seen_from, at_once, number, OFFER, candidates)
     if rules.offers_on_ticks:
         ticks = _instants(received.shown.ticks, rules)
-        yield PlacedEvents.of(ticks, on_tick, number, OFFER, received.shown.candidates)
+        yield Events.of(ticks, on_tick, number, OFFER, received.shown.candidates)
 
 
 def _instants(ticks: npt.NDArray[Any], rules: IdlenessRules) -> npt.NDArray[Any]:
@@ -81,7 +81,7 @@ def _instants(ticks: npt.NDArray[Any], rules: IdlenessRules) -> npt.NDArray[Any]
     return ticks.astype(object) * rules.axis.scale if rules.axis.sequenced else ticks
 
 
-def advances_as_rows(events: PlacedEvents, advances: Advances) -> pd.DataFrame:
+def advances_as_rows(events: Events, advances: Advances) -> pd.DataFrame:
     """The watermark advances that events have caused, as step rows."""
     none = np.zeros(0, dtype=np.int64)
     places = np.concatenate([none, *(place for place, _ in advances)])
@@ -90,7 +90,7 @@ def advances_as_rows(events: PlacedEvents, advances: Advances) -> pd.DataFrame:
 
 
 def channels_after(
-    rules: IdlenessRules, interval: Interval, events: PlacedEvents, combined: Channels
+    rules: IdlenessRules, interval: Interval, events: Events, combined: Channels
 ) -> tuple[Channel, ...]:
     """The state of each channel after some events, which have changed the `combined` channels."""
     return tuple(
@@ -103,7 +103,7 @@ def channels_after(
 
 
 def _last_raise_ms(
-    rules: IdlenessRules, events: PlacedEvents, channel: int, before_ms: int | None
+    rules: IdlenessRules, events: Events, channel: int, before_ms: int | None
 ) -> int | None:
     raises = events.offers_of(channel)
     if not len(raises):
@@ -137,7 +137,7 @@ def _with_status(
 def _changes_of_splits(
     rules: IdlenessRules,
     interval: Interval,
-    events: PlacedEvents,
+    events: Events,
     splits: Splits,
     advances: Advances,
 ) -> Iterator[StatusChange]:
@@ -162,7 +162,7 @@ def _changes_of_splits(
 def _goes_idle(
     rules: IdlenessRules,
     interval: Interval,
-    events: PlacedEvents,
+    events: Events,
     splits: Splits,
     advanced: npt.NDArray[np.int64],
 ) -> list[tuple[float, StatusChange]]:

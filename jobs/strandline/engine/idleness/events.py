@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from strandline.engine.idleness.state import StatusChange
-from strandline.engine.idleness.valve import JOIN, OFFER, Events
 from strandline.model.lateness import MIN_WATERMARK
 
+JOIN, OFFER, IDLE = 0, 1, 2
 Longs = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class PlacedEvents:
+class Events:
     """Events of channels by position; several at one instant are ordered by rank.
 
     Attributes:
         seen_from: the first instant from which the event is visible.
         rank: the order at one instant.
         channel: the number of the channel.
-        kind: JOIN, OFFER or IDLE.
-        value: the watermark that a OFFER offers, in ms.
+        kind: JOIN: it takes part from here on; OFFER: it offers a watermark; IDLE: it goes idle.
+        value: the watermark offered, in ms.
     """
 
     seen_from: Longs
@@ -37,7 +38,7 @@ class PlacedEvents:
     @classmethod
     def of(
         cls, seen_from: Longs, rank: int, channel: int, kind: int, value: Longs | None = None
-    ) -> PlacedEvents:
+    ) -> Events:
         """Events of one kind of one channel."""
         length = len(seen_from)
         return cls(
@@ -49,7 +50,7 @@ class PlacedEvents:
         )
 
     @classmethod
-    def concatenated(cls, parts: Sequence[PlacedEvents]) -> PlacedEvents:
+    def concatenated(cls, parts: Sequence[Events]) -> Events:
         """The union of events, in order of position."""
         every = [cls.of(np.zeros(0, dtype=np.int64), 0, 0, JOIN), *parts]
         names = [column.name for column in fields(cls)]
@@ -60,9 +61,9 @@ class PlacedEvents:
         """The number of events."""
         return len(self.kind)
 
-    def where(self, chosen: Longs) -> PlacedEvents:
+    def where(self, chosen: Longs) -> Events:
         """The events at some places, or where a mask is true."""
-        return PlacedEvents(*(getattr(self, column.name)[chosen] for column in fields(self)))
+        return Events(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
     def change(self, place: int, *, idle: bool) -> StatusChange:
         """The status change of the source as a whole at the event at a place."""
@@ -76,7 +77,7 @@ class PlacedEvents:
         """The places of a channel's offers."""
         return np.flatnonzero((self.kind == OFFER) & (self.channel == channel))
 
-    def without_swallowed_offers(self, watermarks_ms: Sequence[int]) -> PlacedEvents:
+    def without_swallowed_offers(self, watermarks_ms: Sequence[int]) -> Events:
         """The events without offers that are not above every earlier one of their channel.
 
         An idle channel stays idle at such an offer. Flink: `WatermarkEmitter`.
@@ -100,9 +101,8 @@ class PlacedEvents:
         keys = list(zip(self.seen_from.tolist(), self.rank.tolist(), strict=True))
         return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
 
-    @property
-    def events(self) -> Events:
-        """The events in the form that the combiners read."""
+    @cached_property
+    def is_last_at_position(self) -> npt.NDArray[np.bool_]:
+        """Whether each event is the last one at its position."""
         same = (self.seen_from[1:] == self.seen_from[:-1]) & (self.rank[1:] == self.rank[:-1])
-        last = np.append(~same.astype(bool), True)[: len(self.kind)]
-        return Events(self.channel, self.kind, self.value, last)
+        return np.append(~same.astype(bool), True)[: len(self.kind)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.frames import collected
+from strandline.engine.frames import collected, long, named
 from strandline.engine.idleness.activity import SILENCE, Activity
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.records.arithmetic import tick_after
@@ -27,7 +30,7 @@ def observe_activity(records: DataFrame, spec: PipelineSpec, rules: IdlenessRule
     """
     by_records = rules.offers_at_once
     tick = tick_after(F.col(c.ARRIVAL), rules.ticks)
-    offered = F.max(c.CANDIDATE) if not by_records else F.lit(None).cast("bigint")
+    offered = F.max(c.CANDIDATE) if not by_records else long(None)
     of_day = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(_TICK)
     on_ticks = (
         records.withColumn(_TICK, tick)
@@ -46,17 +49,11 @@ def observe_activity(records: DataFrame, spec: PipelineSpec, rules: IdlenessRule
             | (F.col(_TICK) - F.col(_BEFORE) > rules.timeout_ms)
             | (F.col(c.CANDIDATE) > F.col(_LARGEST))
         )
-        .select(
-            F.col(c.ARRIVAL_DAY).alias("arrival_date"),
-            F.col(c.CHANNEL).alias("channel"),
-            F.col(_TICK).alias("tick_ms"),
-            F.col(_BEFORE).alias("before_ms"),
-            F.col(c.CANDIDATE).alias("candidate_ms"),
-        )
     )
+    shown = {"tick_ms": _TICK, "before_ms": _BEFORE, "candidate_ms": c.CANDIDATE}
     discovers = spec.source.declared_channels is None
     return Activity(
-        on_ticks=collected(on_ticks),
+        on_ticks=_collected(on_ticks, {name: F.col(own) for name, own in shown.items()}),
         at_once=_at_once(records.withColumn(_TICK, tick)) if by_records else SILENCE.at_once,
         first=_first(records) if discovers else SILENCE.first,
     )
@@ -75,34 +72,28 @@ def _at_once(records: DataFrame) -> pd.DataFrame:
             | (F.col(_BEFORE) < F.col(_TICK))
             | (F.col(c.CANDIDATE) > F.col(_LARGEST))
         )
-        .select(
-            F.col(c.ARRIVAL_DAY).alias("arrival_date"),
-            F.col(c.CHANNEL).alias("channel"),
-            (F.col(c.INSTANT) + 1).alias("seen_from"),
-            F.col(c.CANDIDATE).alias("candidate_ms"),
-        )
     )
-    return _with_whole_numbers(collected(offers), "seen_from")
+    seen = {"seen_from": F.col(c.INSTANT) + 1, "candidate_ms": F.col(c.CANDIDATE)}
+    return _with_whole_numbers(_collected(offers, seen), "seen_from")
 
 
 def _first(records: DataFrame) -> pd.DataFrame:
     """The first record of each channel on each day."""
-    first = (
-        records.groupBy(c.ARRIVAL_DAY, c.CHANNEL)
-        .agg(F.min(F.struct(c.INSTANT, c.SEQUENCE, c.TS)).alias("first"))
-        .select(
-            F.col(c.ARRIVAL_DAY).alias("arrival_date"),
-            F.col(c.CHANNEL).alias("channel"),
-            F.col(f"first.{c.INSTANT}").alias("instant"),
-            F.col(f"first.{c.SEQUENCE}").alias("sequence"),
-            F.col(f"first.{c.TS}").alias("ts_ms"),
-        )
-    )
-    return _with_whole_numbers(collected(first), "instant")
+    own = {"instant": c.INSTANT, "sequence": c.SEQUENCE, "ts_ms": c.TS}
+    least = F.min(F.struct(*own.values())).alias("first")
+    first = records.groupBy(c.ARRIVAL_DAY, c.CHANNEL).agg(least)
+    found = _collected(first, {name: F.col("first")[of] for name, of in own.items()})
+    return _with_whole_numbers(found, "instant")
 
 
-def _largest_before(of_day: object) -> Column:
-    before = of_day.rowsBetween(Window.unboundedPreceding, -1)  # type: ignore[attr-defined]
+def _collected(rows: DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
+    """Columns of each arrival day and channel, on the driver."""
+    of_day = {"arrival_date": F.col(c.ARRIVAL_DAY), "channel": F.col(c.CHANNEL), **columns}
+    return collected(rows.select(*named(of_day)))
+
+
+def _largest_before(of_day: WindowSpec) -> Column:
+    before = of_day.rowsBetween(Window.unboundedPreceding, -1)
     return F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
 
 

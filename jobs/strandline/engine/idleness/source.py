@@ -7,10 +7,9 @@ the channel had been silent before. A small state is carried from day to day.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import TypeVar
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -25,11 +24,9 @@ from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.valve import Valve
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.records.days import on_days
-from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
+from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
-
-_State = TypeVar("_State", bound=SourceState)
 
 
 class WatermarkSource(ABC):
@@ -92,32 +89,6 @@ class WatermarkSource(ABC):
             until_ms = min(midnight_of(day) + DAY_MS, horizon_ms)
             steps, carried = self.advance(carried, [one.of(day) for one in activities], until_ms)
             yield day, steps.assign(arrival_date=day), carried
-
-
-def day_by_day(
-    advance: Callable[[SourceState, Sequence[Activity], int], tuple[pd.DataFrame, _State]],
-    silence: Sequence[Activity],
-    carried: SourceState,
-    activities: Sequence[Activity],
-    interval: tuple[int, int],
-) -> tuple[pd.DataFrame, _State]:
-    """The steps and the state of `advance`, applied to each silent day before some activity.
-
-    `interval`: where the ticks begin, if none has run yet, and the instant before which they run.
-    """
-    start_ms, until_ms = interval
-    parts = [part for one in activities for part in one.parts if len(part)]
-    end_ms = min((midnight_of(part["arrival_date"].min()) + 1 for part in parts), default=until_ms)
-    since_ms = carried.until_ms
-    if since_ms is None:  # a landing without a row has no first day: its axis may start in 1970
-        since_ms = start_ms if parts else until_ms
-    found = []
-    for midnight_ms in range(midnight_before(since_ms) + DAY_MS, end_ms, DAY_MS):
-        steps, carried = advance(carried, silence, midnight_ms)
-        found.append(steps)
-    steps, after = advance(carried, activities, until_ms)
-    filled = [part for part in (*found, steps) if len(part)]
-    return pd.concat(filled, ignore_index=True) if filled else steps, after
 
 
 class Source(WatermarkSource):

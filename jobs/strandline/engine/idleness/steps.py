@@ -60,7 +60,7 @@ class Steps:
         seen = np.full(len(thresholds), self.axis.never, dtype=kind)
         ranks = np.zeros(len(thresholds), dtype=np.int64)
         wanted = np.asarray(thresholds, dtype=np.int64)
-        steps = np.searchsorted(self._highest, wanted, side="left")
+        steps = np.searchsorted(highest_of(self.table), wanted, side="left")
         is_reached = steps < len(self.table)
         reaching = self.table.iloc[steps[is_reached]]
         seen[is_reached] = self._seen_from(reaching, wanted[is_reached])
@@ -70,13 +70,6 @@ class Steps:
                 if (at_end := self._rank_at_end(wanted[place])) is not None:
                     seen[place], ranks[place] = self.axis.end, at_end
         return seen, ranks
-
-    @property
-    def _highest(self) -> npt.NDArray[np.int64]:
-        """The watermark at the end of each step."""
-        table = self.table
-        run_on = table["until"].to_numpy() - table["seen_from"].to_numpy()
-        return np.asarray(table["watermark_ms"].to_numpy() + run_on, dtype=np.int64)
 
     def _seen_from(self, reaching: pd.DataFrame, wanted: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """The first instant that sees each threshold reached: the tick that reaches it."""
@@ -93,10 +86,13 @@ class Steps:
     @property
     def watermark_ms(self) -> int:
         """The combined watermark after the last step; MIN_WATERMARK: none yet."""
-        if not len(self.table):
-            return MIN_WATERMARK
-        last = self.table.iloc[-1]
-        return int(last["watermark_ms"]) + int(last["until"]) - int(last["seen_from"])
+        return int(highest_of(self.table[-1:]).max(initial=MIN_WATERMARK))
+
+
+def highest_of(steps: pd.DataFrame) -> npt.NDArray[np.int64]:
+    """The watermark at the end of each step: within a run of ticks it advances with the clock."""
+    run_on = steps["until"].to_numpy() - steps["seen_from"].to_numpy()
+    return np.asarray(steps["watermark_ms"].to_numpy() + run_on, dtype=np.int64)
 
 
 def steps_to(steps: pd.DataFrame, axis: Axis) -> pd.DataFrame:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -25,39 +24,30 @@ from strandline.engine.idleness.by_records import (
     channels_after,
     events_of,
 )
-from strandline.engine.idleness.events import PlacedEvents
+from strandline.engine.idleness.events import IDLE, JOIN, OFFER, Events
 from strandline.engine.idleness.received import Interval, channels_of, with_status
 from strandline.engine.idleness.rules import IdlenessRules
-from strandline.engine.idleness.source import Source, WatermarkSource, day_by_day
+from strandline.engine.idleness.source import Source, WatermarkSource
 from strandline.engine.idleness.state import Channel, SourceState, UnionState
-from strandline.engine.idleness.valve import IDLE, JOIN, OFFER, Channels, Valve
+from strandline.engine.idleness.valve import Channels, Valve
 from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.position.of_two import InputAxis
+from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
 from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec
 
 
-@dataclass(frozen=True)
-class InputSource:
-    """The channels of one of two inputs.
+class InputSource(Source):
+    """The channels of one of two inputs: see `Source`.
 
     Attributes:
-        spec: its part of the pipeline file.
-        axis: its own axis, and the one of both inputs.
+        of_two: its own axis, and the one of both inputs.
     """
 
-    spec: PipelineSpec
-    axis: InputAxis
-
-    @cached_property
-    def own(self) -> Source:
-        """The input by itself."""
-        return Source(self.spec, self.axis.own)
-
-    @property
-    def rules(self) -> IdlenessRules:
-        """The idleness settings of the input."""
-        return self.own.rules
+    def __init__(self, spec: PipelineSpec, of_two: InputAxis) -> None:
+        """Prepare for an input by its part of the pipeline file."""
+        super().__init__(spec, of_two.own)
+        self.of_two = of_two
 
 
 @dataclass(frozen=True)
@@ -66,19 +56,19 @@ class InputEvents:
 
     Attributes:
         events: the events, by position on the axis of both inputs.
+        own: the events on the input's own axis.
         before: the channels before the events.
         joined: the number of these channels that had joined.
         interval: the records and offers of the source's channels.
-        own: the events on the input's own axis; None: the input is a source of splits.
         after: the state of a source of splits after the events; None: its channels are at the
             valve.
     """
 
-    events: PlacedEvents
+    events: Events
+    own: Events
     before: tuple[Channel, ...]
     joined: int
     interval: Interval
-    own: PlacedEvents | None = None
     after: SourceState | None = None
 
 
@@ -89,7 +79,7 @@ class Union(WatermarkSource):
 
     def __init__(self, left: InputSource, right: InputSource) -> None:
         """Combine two inputs; the left one is probed first."""
-        self.inputs, self.axis = (left, right), left.axis.both
+        self.inputs, self.axis = (left, right), left.of_two.both
 
     @classmethod
     def of(cls, spec: TwoSourcesSpec, axes: tuple[Axis, Axis]) -> Self:
@@ -103,7 +93,7 @@ class Union(WatermarkSource):
             Channel(name) if one.rules.splits else None
             for name, one in zip(("left", "right"), self.inputs, strict=True)
         )
-        sources = (self.inputs[0].own.at_the_start(), self.inputs[1].own.at_the_start())
+        sources = (self.inputs[0].at_the_start(), self.inputs[1].at_the_start())
         return UnionState(sources=sources, splits=(left, right))
 
     def observe(
@@ -114,15 +104,25 @@ class Union(WatermarkSource):
         return tuple(
             activity
             for one, (name, rows) in sides
-            for activity in one.own.observe({name: rows}, days, among)
+            for activity in one.observe({name: rows}, days, among)
         )
 
     def advance(
         self, carried: SourceState, activities: Sequence[Activity], until_ms: int
     ) -> tuple[pd.DataFrame, UnionState]:
         """See `WatermarkSource`; silent days come one by one: each may have many ticks."""
-        interval = (self.axis.start_ms, until_ms)
-        return day_by_day(self._advance, self.silence, carried, activities, interval)
+        parts = [part for one in activities for part in one.parts if len(part)]
+        firsts = (midnight_of(part["arrival_date"].min()) + 1 for part in parts)
+        since_ms, end_ms = carried.until_ms, min(firsts, default=until_ms)
+        if since_ms is None:  # a landing without a row has no first day: its axis may start in 1970
+            since_ms = self.axis.start_ms if parts else until_ms
+        found = []
+        for midnight_ms in range(midnight_before(since_ms) + DAY_MS, end_ms, DAY_MS):
+            steps, carried = self._advance(carried, self.silence, midnight_ms)
+            found.append(steps)
+        steps, after = self._advance(carried, activities, until_ms)
+        filled = [part for part in (*found, steps) if len(part)]
+        return pd.concat(filled, ignore_index=True) if filled else steps, after
 
     def _advance(
         self, carried: SourceState, activities: Sequence[Activity], until_ms: int
@@ -138,7 +138,7 @@ class Union(WatermarkSource):
         channels = channels_of(sides, carried.combined_ms)
         events = _events_of_both(of_inputs)
         events = events.without_swallowed_offers(channels.watermark_ms.tolist())
-        advances = Valve(channels).run(events.events) if len(events) else []
+        advances = Valve(channels).run(events) if len(events) else []
         return advances_as_rows(events, advances), self._after(
             carried, of_inputs, channels, until_ms
         )
@@ -201,19 +201,16 @@ def _events_of_input(
 ) -> InputEvents:
     interval = Interval.of(source, activity, until_ms, one.rules)
     if splits is not None:
-        steps, after = one.own.advance(source, [activity], until_ms)
-        return InputEvents(
-            _events_of_splits(one, steps, after), (splits,), 1, interval, after=after
-        )
+        steps, after = one.advance(source, [activity], until_ms)
+        own = _events_of_splits(one, steps, after)
+        return InputEvents(_on_both(one.of_two, own, {}), own, (splits,), 1, interval, after)
     before = tuple(received.before for received in interval.channels)
     own = _own_events(one.rules, interval)
-    joins = _joins(one.axis, interval, activity)
-    return InputEvents(
-        _on_both(one.axis, own, joins), before, len(source.channels), interval, own=own
-    )
+    events = _on_both(one.of_two, own, _joins(one.of_two, interval, activity))
+    return InputEvents(events, own, before, len(source.channels), interval)
 
 
-def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
+def _own_events(rules: IdlenessRules, interval: Interval) -> Events:
     """The events of channels, including offers of the clock minus a lag on every tick."""
     parts = [events_of(rules, interval)]
     if rules.lag_ms is not None:
@@ -223,13 +220,13 @@ def _own_events(rules: IdlenessRules, interval: Interval) -> PlacedEvents:
                 ticks = np.arange(first, last, rules.ticks.interval_ms, dtype=np.int64)
                 offers = ticks - rules.lag_ms
                 rank = TICK_RANK + number
-                parts.append(PlacedEvents.of(ticks, rank, number, OFFER, offers))
-    return PlacedEvents.concatenated(parts)
+                parts.append(Events.of(ticks, rank, number, OFFER, offers))
+    return Events.concatenated(parts)
 
 
-def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> PlacedEvents:
+def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState) -> Events:
     """The watermark advances and status changes of a source of splits, as of one channel."""
-    interval_ms = one.axis.own.interval_ms or 1
+    interval_ms = one.axis.interval_ms or 1
     parts = []
     for first, until, rank, value in zip(
         *(steps[name].tolist() for name in ("seen_from", "until", "rank", "watermark_ms")),
@@ -237,12 +234,10 @@ def _events_of_splits(one: InputSource, steps: pd.DataFrame, after: SourceState)
     ):
         instants = np.array(range(first, until + 1, interval_ms), dtype=object)
         values = np.array([value + at - first for at in instants], dtype=np.int64)
-        parts.append(PlacedEvents.of(instants, rank, 0, OFFER, values))
+        parts.append(Events.of(instants, rank, 0, OFFER, values))
     idle = [change for change in after.changes if change.idle]
-    parts += [
-        PlacedEvents.of(np.array([at.seen_from], dtype=object), at.rank, 0, IDLE) for at in idle
-    ]
-    return _on_both(one.axis, PlacedEvents.concatenated(parts), {})
+    parts += [Events.of(np.array([at.seen_from], dtype=object), at.rank, 0, IDLE) for at in idle]
+    return Events.concatenated(parts)
 
 
 def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int, int]:
@@ -257,7 +252,7 @@ def _joins(axis: InputAxis, interval: Interval, activity: Activity) -> dict[int,
     return {n: at[name] + 1 for n, name in enumerate(names) if interval.is_new(n)}
 
 
-def _on_both(axis: InputAxis, own: PlacedEvents, joins: Mapping[int, int]) -> PlacedEvents:
+def _on_both(axis: InputAxis, own: Events, joins: Mapping[int, int]) -> Events:
     """Events of one input, on the axis of both; a channel joins before it offers."""
     seen = [
         joins[channel] if kind == JOIN else axis.seen_from(int(at))
@@ -273,11 +268,11 @@ def _on_both(axis: InputAxis, own: PlacedEvents, joins: Mapping[int, int]) -> Pl
     return replace(own, seen_from=np.array(seen, dtype=kind), rank=np.array(ranks, dtype=np.int64))
 
 
-def _events_of_both(of_inputs: Sequence[InputEvents]) -> PlacedEvents:
+def _events_of_both(of_inputs: Sequence[InputEvents]) -> Events:
     """The events of both inputs' channels; the right input's are numbered after the left's."""
     left, right = (one.events for one in of_inputs)
     behind = replace(right, channel=right.channel + len(of_inputs[0].before))
-    return PlacedEvents.concatenated([left, behind])
+    return Events.concatenated([left, behind])
 
 
 def _part(channels: Channels, part: slice) -> Channels:
@@ -294,6 +289,5 @@ def _input_after(
     """The state of an input after its events, which have changed its `combined` channels."""
     if splits is not None and events.after is not None:
         return events.after, with_status(splits, combined, 0)
-    own = events.own if events.own is not None else events.events
-    channels = channels_after(one.rules, events.interval, own, combined)
+    channels = channels_after(one.rules, events.interval, events.own, combined)
     return replace(events.interval.before, channels=channels, until_ms=until_ms), None

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from strandline.engine.idleness.events import IDLE, JOIN, OFFER, Events
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 
-JOIN, OFFER, IDLE = 0, 1, 2
 _SHORT = 8
 """The number of events below which arrays cost more than they save."""
 _FIRST_CHUNK = 64  # events of a batch after a change of status; doubled while none follows
@@ -23,27 +23,6 @@ _MOST_VALUES = 4_000_000  # of one array: events × channels
 Longs = npt.NDArray[Any]
 Advances = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 """(indices of the events at which the combined watermark advances, its values there in ms)."""
-
-
-@dataclass(frozen=True)
-class Events:
-    """Events of channels, in order.
-
-    Attributes:
-        channel: the number of the channel.
-        kind: JOIN: it takes part from here on; OFFER: it offers a watermark; IDLE: it goes idle.
-        value: the watermark offered, in ms.
-        last_at_position: whether it is the last event at its position.
-    """
-
-    channel: npt.NDArray[np.int64]
-    kind: npt.NDArray[np.int8]
-    value: npt.NDArray[np.int64]
-    last_at_position: npt.NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        """The number of events."""
-        return len(self.kind)
 
 
 @dataclass
@@ -225,7 +204,7 @@ class Splits:
         at = self.channels
         own = _Offers.of(events, start, end, np.arange(len(at.active))).watermarks(at.watermark_ms)
         active = _active_after(events.channel[start:end], events.kind[start:end], at.active)
-        all_idle, is_merged = ~active.any(axis=1), events.last_at_position[start:end]
+        all_idle, is_merged = ~active.any(axis=1), events.is_last_at_position[start:end]
         least_active = np.where(active, own, MAX_WATERMARK).min(axis=1)
         merged = np.where(all_idle, own.max(axis=1), least_active)
         merged[~is_merged] = MIN_WATERMARK

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import long, union_by_name
-from strandline.engine.history.history import History
+from strandline.engine.frames import long
 from strandline.engine.history.inputs import HistoryOfTwo
 from strandline.engine.pairs.rebuild import PAIR, PAIR_TS, PairRebuild, of_side
 from strandline.engine.records.arithmetic import slot_of
@@ -20,7 +19,6 @@ from strandline.engine.records.quarantine import of_inputs, quarantine_late
 from strandline.engine.scope import Rebuild
 from strandline.errors import InputError
 from strandline.spec.join import SIDES
-from strandline.spec.joined import JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT
 
@@ -30,22 +28,24 @@ _OF_TABLE = ("pair_ts", "pair_date", "pair", "run_id", "spec_fingerprint")
 class PairsOfRange(Rebuild):
     """The pairs of a range, and the late records of both sides, also for older slots."""
 
+    history: HistoryOfTwo
+
     def windows(self) -> DataFrame:
         """The pairs as rows of the table `pairs`.
 
         Raises:
             InputError: two of its columns would have one name.
         """
-        refuse_names_in_use(self._spec, self._columns)
-        pairs = self._pairs.pairs()
-        return pairs.select(
+        spec = self.history.spec
+        refuse_names_in_use(spec, self._columns)
+        return self._pairs.pairs().select(
             PAIR_TS,
             F.to_date(PAIR_TS).alias("pair_date"),
-            *(column.alias(name) for name, column in self._keys.items()),
+            *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
             *(quoted(of_side(name, column)) for name in SIDES for column in self._columns[name]),
             *(F.col(of_side(name, c.RECORD_ID)).alias(_id_of(name)) for name in SIDES),
             PAIR,
-            F.lit(self._spec.spec_fingerprint).alias("spec_fingerprint"),
+            F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         )
 
     def late(self) -> DataFrame:
@@ -54,36 +54,32 @@ class PairsOfRange(Rebuild):
         Raises:
             InputError: the columns of the two landing tables conflict.
         """
-        return of_inputs({name: self._late_of(name) for name in SIDES}, self._spec)
+        return of_inputs({name: self._late_of(name) for name in SIDES}, self.history.spec)
 
     def accepted_by_input(self) -> dict[str, Counter[int]]:
         """The number of records of each side that are not late, by the start of their slot."""
-        parts = [
-            self._pairs.accepted(name).select(
-                F.lit(name).alias(INPUT), slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT)
-            )
-            for name in SIDES
-        ]
         counted: dict[str, Counter[int]] = {name: Counter() for name in SIDES}
-        groups = reduce(DataFrame.unionByName, parts).groupBy(INPUT, c.SLOT).count()
-        for name, slot, count in groups.collect():
+        for name, slot, count in self._accepted.groupBy(INPUT, c.SLOT).count().collect():
             counted[name][int(slot)] = int(count)
         return counted
 
     def accepted_by_slot(self) -> DataFrame:
         """See `Rebuild`: the records of both sides that are not late."""
-        accepted = (self._pairs.accepted(name).select(c.TS) for name in SIDES)
-        slot = slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT)
         count = F.count(F.lit(1))
-        by_slot = reduce(DataFrame.unionByName, accepted).groupBy(slot)
+        by_slot = self._accepted.groupBy(c.SLOT)
         return by_slot.agg(count.alias("records"), count.alias("in_newest"))
+
+    @property
+    def _accepted(self) -> DataFrame:
+        """The records of both sides that are not late, with their INPUT and SLOT."""
+        slot = slot_of(F.col(c.TS), self.history.grid)
+        return _of_both(self._pairs.accepted).withColumn(c.SLOT, slot)
 
     def in_state(self) -> DataFrame:
         """The records that still wait for partners, with their INPUT."""
-        kept = (self._pairs.in_state(name).withColumn(INPUT, F.lit(name)) for name in SIDES)
-        return reduce(DataFrame.unionByName, (rows.select(INPUT, c.TS) for rows in kept))
+        return _of_both(self._pairs.in_state)
 
-    def firings(self, identity: Column) -> DataFrame:
+    def firings(self) -> DataFrame:
         """Not applicable: an interval join has no firings.
 
         Raises:
@@ -94,40 +90,28 @@ class PairsOfRange(Rebuild):
 
     def _late_of(self, name: str) -> DataFrame:
         """The late records of a side as quarantine rows; their slots end after their event time."""
-        since_ms, given = self.scope.older_since_ms, self._of_two.inputs[name]
+        since_ms, given = self.scope.older_since_ms, self.history.inputs[name]
         late = self._pairs.late(name)
         if since_ms is not None:
             older = self._pairs.late_since(name, since_ms, self.scope.older_end_ms)
-            late = union_by_name(late, older)
+            late = late.unionByName(older, allowMissingColumns=True)
         slots = {
             c.SLOT: slot_of(F.col(c.TS), self.history.grid),
             c.SLOT_END: F.col(c.TS) + 1,
             c.MISSED: long(1),
-            c.ENDED_AT: F.lit(None).cast("bigint"),
+            c.ENDED_AT: long(None),
         }
         rows = quarantine_late(late.withColumns(slots), given.history.spec, given.source_columns)
-        return rows.withColumn("missed_windows", F.lit(None).cast("bigint"))
+        return rows.withColumn("missed_windows", long(None))
 
     @cached_property
     def _pairs(self) -> PairRebuild:
-        return PairRebuild(self._of_two, self.clock, self.scope.windows)
-
-    @property
-    def _of_two(self) -> HistoryOfTwo:
-        return of_two(self.history)
-
-    @property
-    def _spec(self) -> JoinedSpec:
-        return self._of_two.spec
+        return PairRebuild(self.history, self.clock, self.scope.windows)
 
     @property
     def _columns(self) -> dict[str, tuple[str, ...]]:
         """The landing columns of each side."""
-        return {name: one.source_columns.names for name, one in self._of_two.inputs.items()}
-
-    @property
-    def _keys(self) -> dict[str, Column]:
-        return {name: F.col(c.key_column(name)) for name in self._spec.source.key}
+        return {name: one.source_columns.names for name, one in self.history.inputs.items()}
 
 
 def refuse_names_in_use(
@@ -158,16 +142,10 @@ def refuse_names_in_use(
         in_use.add(column.lower())
 
 
-def of_two(history: History) -> HistoryOfTwo:
-    """A history, as one of two inputs.
-
-    Raises:
-        TypeError: it is the history of one source.
-    """
-    if not isinstance(history, HistoryOfTwo):
-        msg = f"{history.spec.pipeline} has one source"
-        raise TypeError(msg)
-    return history
+def _of_both(of_side: Callable[[str], DataFrame]) -> DataFrame:
+    """Records of both sides, with their INPUT and TS alone."""
+    sides = (of_side(name).select(F.lit(name).alias(INPUT), c.TS) for name in SIDES)
+    return reduce(DataFrame.unionByName, sides)
 
 
 def _id_of(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property, partial
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -16,12 +16,11 @@ from strandline.engine.pairs.side import Side
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.engine.records.arithmetic import floor, instant_of
+from strandline.engine.records.arithmetic import floor, instant_of, lies_in
 from strandline.engine.records.at_arrival import probe_at
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
-from strandline.engine.watermark_values.of_days import emissions
-from strandline.engine.watermark_values.of_two import EmissionsOfTwo, InputEmissions
+from strandline.engine.watermark_values.of_two import EmissionsOfTwo
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     LEAST_INSTANT_MS,
@@ -70,7 +69,7 @@ class PairRebuild:
         return (
             left.join(right, [*self._keys, c.BUCKET])
             .where(distance.between(lower_ms, upper_ms) & ~self._expired())
-            .where(pair_ts.between(self.within.start_ms, self.within.end_ms - 1))
+            .where(lies_in(pair_ts, self.within))
             .withColumn(PAIR_TS, F.timestamp_millis(pair_ts))
             .drop(c.BUCKET)
             .withColumn(PAIR, self._nth_of_equal())
@@ -96,8 +95,7 @@ class PairRebuild:
 
     def late(self, name: str) -> DataFrame:
         """The late records of a side, each with the WATERMARK at its arrival."""
-        inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
-        return self._sides[name].late().where(inside)
+        return self._sides[name].late().where(lies_in(F.col(c.TS), self.within))
 
     def late_since(self, name: str, arrived_since_ms: int, ts_before_ms: int) -> DataFrame:
         """The late records of a side, each with the WATERMARK at its arrival.
@@ -119,8 +117,7 @@ class PairRebuild:
 
     def accepted(self, name: str) -> DataFrame:
         """The records of a side that are not late."""
-        inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
-        return self._sides[name].accepted.where(inside)
+        return self._sides[name].accepted.where(lies_in(F.col(c.TS), self.within))
 
     def in_state(self, name: str) -> DataFrame:
         """The records of a side that Flink's operator still keeps in state at the horizon."""
@@ -138,23 +135,16 @@ class PairRebuild:
 
     def emitted(self, days: Sequence[date]) -> EmissionsOfTwo:
         """The watermark's values on some days."""
-        crossings = self.history.crossings
-        left, right = (
-            InputEmissions(place, partial(emissions, given.records, given.history, self.clock))
-            for place, given in zip(
-                (crossings.left, crossings.right), self.history.inputs.values(), strict=True
-            )
-        )
-        return EmissionsOfTwo(left, right, days)
+        return EmissionsOfTwo(self.history, self.clock, days)
 
     @cached_property
     def _sides(self) -> dict[str, Side]:
         """Both sides, with the records that may have a partner in the range."""
-        crossings, sides = self.history.crossings, {}
-        for name, given in self.history.inputs.items():
+        sides = {}
+        for name in self.history.inputs:
             start_ms = max(self.within.start_ms - self._retention_ms[name], LEAST_INSTANT_MS)
             region = TimeRange(start_ms, min(self.within.end_ms, END_OF_INSTANTS_MS))
-            sides[name] = Side(given, crossings, self.emitted, self.clock, region)
+            sides[name] = Side(self.history, name, self.clock, region)
         return sides
 
     @property

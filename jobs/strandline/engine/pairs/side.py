@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, reduce
@@ -13,14 +13,11 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
-from strandline.engine.calendar.tables import part_table
 from strandline.engine.frames import computed
-from strandline.engine.history.history import History
-from strandline.engine.history.inputs import Input
+from strandline.engine.history.inputs import HistoryOfTwo
 from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.arithmetic import instant_of
-from strandline.engine.watermark.of_two import CrossingsOfTwo
+from strandline.engine.records.arithmetic import instant_of, lies_in
 from strandline.engine.watermark_values.of_two import EmissionsOfTwo
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
@@ -35,16 +32,14 @@ class Side:
     itself is looked up only for the others.
 
     Attributes:
-        given: the input.
-        crossings: the crossings of both inputs together.
-        emitted: gives the watermark's values on some days.
+        history: the history of both inputs.
+        name: the name of the input.
         clock: the horizon and the inputs that have ended.
         within: the range of event times.
     """
 
-    given: Input
-    crossings: CrossingsOfTwo
-    emitted: Callable[[Sequence[date]], EmissionsOfTwo]
+    history: HistoryOfTwo
+    name: str
     clock: Clock
     within: TimeRange
 
@@ -89,9 +84,7 @@ class Side:
         """Whether a record came after the input had ended for its event time; None: no end."""
         before = (one for one in self.clock.closures if one.at_ms < self.clock.horizon_ms)
         ended = [
-            F.col(c.TS).between(one.windows.start_ms, one.windows.end_ms - 1)
-            & (F.col(c.ARRIVAL) >= one.at_ms)
-            for one in before
+            lies_in(F.col(c.TS), one.windows) & (F.col(c.ARRIVAL) >= one.at_ms) for one in before
         ]
         return reduce(or_, ended) if ended else None
 
@@ -102,34 +95,28 @@ class Side:
         probes = behind.withColumns(
             {c.SEEN_FROM: F.col(c.AT_ARRIVAL), c.RANK: F.lit(AFTER_CHANNELS)}
         )
-        at_arrival = self.emitted(self._behind_days).at(probes)
+        at_arrival = EmissionsOfTwo(self.history, self.clock, self._behind_days).at(probes)
         return computed(at_arrival.drop(c.SEEN_FROM, c.PART, c.AHEAD_BEFORE))
 
     def _known(self, days: Sequence[date]) -> DataFrame:
-        axis, grid = self.crossings.axis, self.given.history.grid
-        known = self.given.history.known(self.given.records, self.clock.horizon_ms, days)
+        given = self.history.inputs[self.name]
+        known = given.history.known(given.records, self.clock.horizon_ms, days)
         if self.within != EVERYTHING:
-            inside = F.col(c.TS).between(self.within.start_ms, self.within.end_ms - 1)
-            known = known.where(inside)
-        ts = F.col(c.TS)
-        part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
-        at_arrival = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
-        ahead = F.broadcast(part_table(self.given.records.sparkSession, self._parts.table, axis))
-        return known.withColumns({c.PART: part, c.AT_ARRIVAL: at_arrival}).join(ahead, c.PART)
+            known = known.where(lies_in(F.col(c.TS), self.within))
+        at_arrival = instant_of(self.history.axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
+        return self._parts.of_records(known).withColumn(c.AT_ARRIVAL, at_arrival)
 
     @cached_property
     def _days(self) -> list[date]:
-        return self.given.history.days.of_events(self.within)
+        return self.history.inputs[self.name].history.days.of_events(self.within)
 
     @cached_property
     def _parts(self) -> Parts:
-        return Parts.of(self._as_of_both, self.within, self.clock)
+        """The parts of the input's slots, by the watermark of both inputs."""
+        own, both = self.history.inputs[self.name].history, self.history
+        by_both = replace(own, crossings=both.crossings, axis=both.axis)
+        return Parts.of(by_both, self.within, self.clock)
 
     @cached_property
     def _behind_days(self) -> list[date]:
-        return sorted(self._parts.behind_days(self._as_of_both) & {*self._days})
-
-    @cached_property
-    def _as_of_both(self) -> History:
-        """The input's history, with the watermark of both inputs."""
-        return replace(self.given.history, crossings=self.crossings, axis=self.crossings.axis)
+        return sorted(self._parts.behind_days & {*self._days})

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,8 @@ records before the tick."""
 ALL_SPLITS = TICK_RANK - 1
 """The rank of a source's splits, which are merged at once."""
 LEAST_SEQUENCE = -(2**63)
+Instant = TypeVar("Instant", int, npt.NDArray[Any])
+"""One instant, or an array of instants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +146,14 @@ class Axis:
             seen[reached] = np.maximum(tick, self.start_ms + self.interval_ms)
         return seen
 
-    def event_ms(self, seen_from: int, rank: int = 0) -> int:
-        """The millisecond at which something happened that is first seen at `seen_from`."""
-        at_once = self.interval_ms is None and rank < TICK_RANK
-        return self.arrival_of(seen_from - 1 if at_once else seen_from)
+    def event_ms(self, seen_from: Instant, rank: Instant) -> Instant:
+        """The millisecond at which something happened that is first seen at `seen_from`.
 
-    def all_event_ms(
-        self, seen_from: npt.NDArray[Any], ranks: npt.NDArray[np.int64]
-    ) -> npt.NDArray[Any]:
-        """`event_ms` for arrays of instants and ranks."""
-        if self.interval_ms is not None:
-            return seen_from // self.scale
-        return (seen_from - np.where(ranks < TICK_RANK, 1, 0)) // self.scale
+        For one instant and its rank, or for arrays of them.
+        """
+        at_once = (rank < TICK_RANK) & (self.interval_ms is None)
+        happened: Instant = (seen_from - at_once) // self.scale
+        return happened
 
     def known_below(self, horizon_ms: int) -> int:
         """The end of the `seen_from` that belong to events before a horizon; exclusive."""

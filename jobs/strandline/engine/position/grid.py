@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import pandas as pd
 
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
-from strandline.model.windows import TimeWindow
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Cumulative, Session, Sliding, WindowOfAllTime
 
@@ -29,6 +28,8 @@ _PARTS_OF_A_GAP = 8
 _ALL_TIME_MS = END_OF_INSTANTS_MS - 1 - LEAST_INSTANT_MS
 """The years 0001 to 9999 without the last millisecond, since the end is an instant, too."""
 Longs = npt.NDArray[Any]
+_Ms = TypeVar("_Ms", int, Longs)
+"""One instant, or an array of instants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,11 @@ class Grid:
         return -(-self.size_ms // self.step_ms)
 
     @property
+    def reach_ms(self) -> int:
+        """The longest time from a window's start to the last event time that is counted in it."""
+        return max(self.size_ms, self.span_ms)
+
+    @property
     def residues(self) -> tuple[int, ...]:
         """The thresholds modulo their step: of firing and, if different, of closing."""
         step = self.threshold_step_ms
@@ -122,24 +128,17 @@ class Grid:
         """Whether a step can have records of two dates."""
         return bool(DAY_MS % self.step_ms or self.offset_ms % self.step_ms)
 
-    def window(self, window_id: int) -> TimeWindow:
-        """The window of an id."""
-        if self.cumulative:
-            start_ms = int(self.starts_of(np.array([window_id]))[0])
-            return TimeWindow(start_ms, window_id)
-        return TimeWindow(window_id, window_id + self.size_ms)
-
-    def starts_of(self, ids: Longs) -> Longs:
-        """The starts of some windows."""
+    def starts_of(self, ids: _Ms) -> _Ms:
+        """The start of a window, or of each of some windows."""
         return self.newest_starts(ids - 1) if self.cumulative else ids
 
-    def ends_of(self, ids: Longs) -> Longs:
-        """The ends of some windows."""
+    def ends_of(self, ids: _Ms) -> _Ms:
+        """The end of a window, or of each of some windows."""
         return ids if self.cumulative else ids + self.size_ms
 
-    def newest_starts(self, ts_ms: Longs) -> Longs:
-        """The starts of the newest windows of some event times."""
-        starts: Longs = ts_ms - (ts_ms - self.offset_ms) % self.span_ms
+    def newest_starts(self, ts_ms: _Ms) -> _Ms:
+        """The start of the newest window of an event time, or of each of some event times."""
+        starts: _Ms = ts_ms - (ts_ms - self.offset_ms) % self.span_ms
         return starts
 
     def panes_of(self, ts_ms: Longs) -> Longs:
@@ -211,8 +210,8 @@ class Grid:
         ids = self.ids_within(within)
         if not len(ids):
             return TimeRange(within.start_ms, within.start_ms)
-        first, last = self.starts_of(np.array([ids[0], ids[-1]])).tolist()
-        return TimeRange(first, last + max(self.size_ms, self.span_ms))
+        last_ms = self.starts_of(ids[-1])
+        return TimeRange(self.starts_of(ids[0]), last_ms + self.reach_ms)
 
     def fire_thresholds(self, windows: Longs) -> Longs:
         """The watermarks that fire some windows: the array form of `max_timestamp_ms`."""
@@ -255,7 +254,7 @@ class Grid:
         if instant_ms <= LEAST_INSTANT_MS:
             return LEAST_INSTANT_MS
         if self.cumulative:
-            return max(instant_ms - (instant_ms - self.offset_ms) % self.span_ms, LEAST_INSTANT_MS)
+            return max(self.newest_starts(instant_ms), LEAST_INSTANT_MS)
         return instant_ms + (self.offset_ms - instant_ms) % self.span_ms
 
 

@@ -23,20 +23,28 @@ def floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
     return ts - F.pmod(ts - offset_ms, F.lit(step_ms))
 
 
-def starts_in(start: Column, within: TimeRange) -> Column:
-    """Whether a time lies in a range."""
-    return (start >= within.start_ms) & (start < within.end_ms)
-
-
-def ended_at(closures: Sequence[Closure]) -> Column:
-    """When the input for a record's event time had ended, by its last closure, in ms; or null."""
-    cases = ((starts_in(F.col(c.TS), one.windows), long(one.at_ms)) for one in reversed(closures))
-    return first_of_cases(cases, F.lit(None).cast("bigint"))
+def lies_in(ms: Column, within: TimeRange) -> Column:
+    """Whether a time lies in a range; the column form of `TimeRange`'s `in`."""
+    return (ms >= within.start_ms) & (ms < within.end_ms)
 
 
 def slot_of(ts: Column, grid: Grid) -> Column:
     """The start of the newest window of an event time, in ms."""
     return floor(ts, grid.span_ms, grid.offset_ms)
+
+
+def slot_of_session(grid: Grid, closures: Sequence[Closure]) -> dict[str, Column]:
+    """The columns of the slot of a record, as if it were a session by itself.
+
+    ENDED_AT: when the input for its event time had ended, by the last of some closures; or null.
+    """
+    ended = ((lies_in(F.col(c.TS), one.windows), long(one.at_ms)) for one in reversed(closures))
+    return {
+        c.SLOT: slot_of(F.col(c.TS), grid),
+        c.SLOT_END: F.col(c.END),
+        c.MISSED: long(1),
+        c.ENDED_AT: first_of_cases(ended, long(None)),
+    }
 
 
 def pane_of(grid: Grid) -> Column:

@@ -13,10 +13,18 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.records.days import in_days, on_days
-from strandline.engine.records.expressions import quoted
+from strandline.engine.records.expressions import first_line, quoted
 from strandline.engine.records.identity import SourceColumns, content
 from strandline.errors import InputError
-from strandline.model.intervals import LEAST_INSTANT_MS, midnight_of
+from strandline.model.intervals import (
+    DAY_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    day_of,
+    last_day_before,
+    merged,
+    midnight_of,
+)
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.source import Deduplicate
 
@@ -68,10 +76,9 @@ def with_duplicates(
         marked = hashed.withColumn(c.REASON, reason).drop(_CONTENT)
         _ = marked.schema  # which makes Spark analyse
     except AnalysisException as error:
-        problem = str(error.getMessage() or error).splitlines()[0]
         raise InputError(
             f"{spec.pipeline}: source.deduplicate.columns",
-            f"{list(rule.columns)} cannot identify duplicates ({problem})",
+            f"{list(rule.columns)} cannot identify duplicates ({first_line(error)})",
             f"name columns of plain types; the table has {', '.join(own)}",
         ) from None
     return marked if all_days else marked.where(in_days(c.ARRIVAL_DAY, days))
@@ -109,13 +116,5 @@ def _between(first: date, last: date) -> Column:
 
 def _runs_of_days(days: Iterable[date]) -> Iterator[tuple[date, date]]:
     """The first and last day of each run of consecutive days."""
-    first = last = None
-    for day in sorted(days):
-        if first is None or last is None:
-            first = day
-        elif day > last + timedelta(1):
-            yield first, last
-            first = day
-        last = day
-    if first is not None and last is not None:
-        yield first, last
+    for run in merged(TimeRange(at, at + DAY_MS) for at in map(midnight_of, days)):
+        yield day_of(run.start_ms), last_day_before(run.end_ms)

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import first_of_cases
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import windows_fit
 from strandline.engine.records.days import lies_in_its_day
@@ -25,11 +26,8 @@ def reason_of(landing: DataFrame, spec: PipelineSpec, ts_given: Column | None) -
         spec: the pipeline.
         ts_given: whether the row has a value for its event time; None: not needed.
     """
-    (reason, applies), *others = _reasons(landing, spec, ts_given)
-    first = F.when(applies, reason)
-    for reason, applies in others:
-        first = first.when(applies, reason)
-    return first
+    reasons = _reasons(landing, spec, ts_given)
+    return first_of_cases(((applies, F.lit(reason)) for reason, applies in reasons), F.lit(None))
 
 
 def _reasons(
@@ -67,7 +65,7 @@ def _inside_the_years(spec: PipelineSpec) -> Column:
     Nearly all records lie far from both ends and need only one comparison.
     """
     ts, grid = F.col(c.TS), Grid.of(spec)
-    far_ms = 3 * max(grid.size_ms, grid.span_ms)
+    far_ms = 3 * grid.reach_ms
     surely = ts.between(LEAST_INSTANT_MS + far_ms, END_OF_INSTANTS_MS - 1 - far_ms)
     within = ts.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
     inside = surely | (within & windows_fit(grid))

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.frames import long
+from strandline.engine.frames import long, named
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, content, identity
 from strandline.engine.records.side_by_side import side_by_side
@@ -38,17 +38,15 @@ def quarantine_late(
     behind = _decimal(c.WATERMARK) - (_decimal(c.SLOT_END) - 1) - spec.allowed_lateness + 1
     in_a_long = F.greatest(F.least(behind, F.lit(MAX_WATERMARK)), F.lit(MIN_WATERMARK))
     late_by = in_a_long.cast("bigint")
-    return _rows(
-        late,
-        spec,
-        source_columns,
-        reason=F.when(vanished, "no_window").otherwise("late"),
-        watermark=F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)),
-        late_by=F.when(~vanished, late_by),
-        slot_start=F.timestamp_millis(c.SLOT),
-        missed=F.when(~vanished, F.greatest(F.col(c.MISSED), long(0))),
-        day=F.timestamp_millis(c.SLOT).cast("date"),
-    )
+    slot_start = F.timestamp_millis(c.SLOT)
+    columns = {
+        "reason": F.when(vanished, "no_window").otherwise("late"),
+        "watermark_ms": F.nullif(F.col(c.WATERMARK), F.lit(MIN_WATERMARK)),
+        "late_by_ms": F.when(~vanished, late_by),
+        "slot_start": slot_start,
+        "missed_windows": F.when(~vanished, F.greatest(F.col(c.MISSED), long(0))),
+    }
+    return _rows(late, spec, source_columns, columns, slot_start.cast("date"))
 
 
 def _wrapped(name: str, lateness_ms: int) -> Column:
@@ -61,18 +59,15 @@ def quarantine_malformed(
     records: DataFrame, spec: PipelineSpec, source_columns: SourceColumns
 ) -> DataFrame:
     """The malformed records as quarantine rows without `run_id`."""
-    nothing = F.lit(None).cast("bigint")
-    return _rows(
-        records.where(F.col(c.REASON).isNotNull()),
-        spec,
-        source_columns,
-        reason=F.col(c.REASON),
-        watermark=nothing,
-        late_by=nothing,
-        slot_start=F.lit(None).cast("timestamp"),
-        missed=nothing,
-        day=F.col(c.ARRIVAL_DAY),
-    )
+    nothing, malformed = long(None), records.where(F.col(c.REASON).isNotNull())
+    columns = {
+        "reason": F.col(c.REASON),
+        "watermark_ms": nothing,
+        "late_by_ms": nothing,
+        "slot_start": F.lit(None).cast("timestamp"),
+        "missed_windows": nothing,
+    }
+    return _rows(malformed, spec, source_columns, columns, F.col(c.ARRIVAL_DAY))
 
 
 def of_inputs(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame:
@@ -131,7 +126,7 @@ def as_landed(
         for field in landing.fields
     }
     whole = F.struct(*map(quoted, quarantined.columns)).alias(c.QUARANTINED)
-    return quarantined.select(*(value.alias(name) for name, value in values.items()), whole)
+    return quarantined.select(*named(values), whole)
 
 
 def _value_of(
@@ -159,23 +154,15 @@ def _rows(
     records: DataFrame,
     spec: PipelineSpec,
     source_columns: SourceColumns,
-    *,
-    reason: Column,
-    watermark: Column,
-    late_by: Column,
-    slot_start: Column,
-    missed: Column,
+    columns: Mapping[str, Column],
     day: Column,
 ) -> DataFrame:
+    """The quarantine rows of a `quarantine_date`; `columns`: all but the ones of every row."""
     names = result_names(source_columns.names)
     rows = records.select(
         *(quoted(name).alias(names[name]) for name in source_columns.names),
         identity(spec, source_columns).alias("record_id"),
-        reason.alias("reason"),
-        watermark.alias("watermark_ms"),
-        late_by.alias("late_by_ms"),
-        slot_start.alias("slot_start"),
-        missed.alias("missed_windows"),
+        *named(columns),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         day.alias("quarantine_date"),
         content(source_columns).alias(_CONTENT),

@@ -139,7 +139,7 @@ def _candidate(landing: DataFrame, spec: PipelineSpec) -> Column:
         return offered
     if watermark.lag_ms is not None and watermark.interval_ms is None:
         return candidate_of(Candidate(watermark.lag_ms), F.col(c.ARRIVAL))
-    return F.lit(None).cast("bigint")
+    return long(None)
 
 
 def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Column:

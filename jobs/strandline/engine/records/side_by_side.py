@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from strandline.engine.frames import with_nulls_for
+from strandline.engine.frames import union_by_name
 from strandline.engine.records.expressions import NESTED, quoted
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
@@ -85,7 +86,7 @@ def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame
         InputError: see `columns_side_by_side`.
     """
     columns = columns_side_by_side({name: one.schema for name, one in rows.items()}, spec)
-    first, *others = [
+    selected = (
         of_input.select(
             *(
                 quoted(field.name).cast(column.dataType).alias(column.name)
@@ -96,11 +97,8 @@ def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame
             F.lit(name).alias(INPUT),
         )
         for name, of_input in rows.items()
-    ]
-    both = first
-    for other in others:
-        both = with_nulls_for(other, both).unionByName(with_nulls_for(both, other))
-    return both
+    )
+    return reduce(union_by_name, selected)
 
 
 def _free_name(field: T.StructField, schemas: Iterable[T.StructType]) -> str:

@@ -11,11 +11,9 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.calendar.tables import end_columns, window_table
 from strandline.engine.columns import window_of
-from strandline.engine.frames import computed, fields_of, long
-from strandline.engine.history.history import History
+from strandline.engine.frames import computed, fields_of, long, named
 from strandline.engine.position.axis import END_RANK
 from strandline.engine.records.arithmetic import event_ms, happened_before
-from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.replay.dataframe import (
     FIRST,
@@ -31,18 +29,17 @@ from strandline.engine.replay.dataframe import (
 )
 from strandline.engine.replay.outcome import (
     REACHES,
-    causes_of,
     contents,
     firings_of,
     placed_in,
 )
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
-from strandline.engine.results.aggregates import columns_read, with_contents_of_none
-from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
-from strandline.engine.results.rows import FIRED_AT, window_columns, window_rows
+from strandline.engine.results.aggregates import columns_read, parts_of, with_contents_of_none
+from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
+from strandline.engine.results.rows import FIRED_AT, causes_of, window_columns, window_rows
 from strandline.engine.watermark_values.emissions import Emissions
-from strandline.engine.windows.assign import fires_at_once, is_accepted
+from strandline.engine.windows.assign import fires_at_once, is_kept_elsewhere
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MIN_WATERMARK
@@ -63,9 +60,8 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         They have the content of the last firing, which may lack accepted records.
         """
         spec, window, aggregates = self._spec, self.group, self._aggregates
-        records = self._replayed(self._identity)
-        parts = records.groupBy(*window, IS_SHOWN).agg(
-            *(column.alias(name) for name, column in aggregates.items()),
+        parts = self.replayed.groupBy(*window, IS_SHOWN).agg(
+            *named(aggregates),
             F.count(F.lit(1)).alias("records"),
             F.count_if(LATE).alias("late_accepted"),
         )
@@ -76,8 +72,8 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
         filled = counted.select(*window, "late_accepted", *fields_of(counted, _CONTENT))
         if _may_hold_nothing(spec):
-            filled = with_contents_of_none(filled, records, aggregates)
-        fired = self._fired(self._identity).groupBy(*window)
+            filled = with_contents_of_none(filled, self.replayed, aggregates)
+        fired = self._fired.groupBy(*window)
         both = filled.join(
             fired.agg(F.count(F.lit(1)).alias("firings"), F.min(FIRED_AT).alias(FIRED_AT)),
             window,
@@ -91,8 +87,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         """See `Rebuild`: each window is a slot."""
         closed = self._windows.select(c.WINDOW, (F.col(c.SLOT_STATE) == "closed").alias(_IS_CLOSED))
         counted = (
-            self._replayed(self._identity)
-            .join(F.broadcast(closed), c.WINDOW)
+            self.replayed.join(F.broadcast(closed), c.WINDOW)
             .groupBy(F.col(c.WINDOW).alias(c.SLOT))
             .agg(
                 F.count(F.lit(1)).alias("records"),
@@ -103,8 +98,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
         if self.history.grid.one_window_each:
             return counted
-        kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
-        refused = self._pairs(self._windows).where(kept_elsewhere)
+        refused = self._pairs.where(is_kept_elsewhere())
         missed = refused.groupBy(F.col(c.WINDOW).alias(c.SLOT)).agg(
             F.count(F.lit(1)).alias("missed_pairs")
         )
@@ -113,27 +107,23 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     def in_state(self) -> DataFrame:
         """The contents of the windows that have not closed, each with the `state` of its slot."""
         state = F.col(c.SLOT_STATE)
-        records = self._replayed.any_or(self._identity).where(IS_IN_STATE)
+        records = self.replayed.where(IS_IN_STATE)
         shown = contents(records, self.group, self._aggregates).join(
             F.broadcast(self._windows), c.WINDOW
         )
         columns = window_columns(c.SLOT, c.SLOT_END, self._spec)
         return shown.where(state != "closed").select(*columns, "records", state.alias("state"))
 
-    def _filled(self, rows: DataFrame, records: DataFrame) -> DataFrame:
+    def _filled(self, rows: DataFrame) -> DataFrame:
         """See `ReplayedRebuild`; only an evictor can remove all records of a firing."""
         if _may_hold_nothing(self._spec):
-            return super()._filled(rows, records)
+            return super()._filled(rows)
         return rows.withColumn("records", F.coalesce("records", long(0)))
 
     # ------------------------------------------------------------------------------- the replay
 
-    @property
-    def _spec(self) -> PipelineSpec:
-        return self.history.spec
-
-    def _replay(self, identity: Column) -> DataFrame:
-        spec, accepted = self._spec, self._accepted(self._windows)
+    def _replay(self) -> DataFrame:
+        spec, accepted = self._spec, self._accepted
         own = {
             c.START: F.col(c.SLOT),
             c.END: F.col(c.SLOT_END),
@@ -142,8 +132,8 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         records = self._with_watermarks(accepted).withColumns(own)
         used = [] if self.history.grid.one_window_each else [c.NEWEST_WINDOW]
         used += causes_of(spec) + columns_read(self.records, spec, self.source_columns)
-        identifying = self.source_columns.names
-        return replayed(records, self.groups, spec, rules_of(spec), identity, used, identifying)
+        by, identifying = self._identity, self.source_columns.names
+        return replayed(records, self.groups, spec, rules_of(spec), by, used, identifying)
 
     @property
     def groups(self) -> Groups:
@@ -157,7 +147,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         If only the end of a window matters, WATERMARK only says whether it had been reached.
         """
         if self._spec.fires_at_times:
-            records = self._emitted.at(accepted.withColumns(arrival_probe(self._spec)))
+            records = self._emitted.at_arrival(accepted, self._spec)
             until_ms = F.lit(self._until_ms).cast("bigint")
             has_ended = F.col(c.ENDS_FROM) < self.history.axis.literal(self.history.axis.never)
             return records.withColumn(UNTIL_MS, F.when(~has_ended, until_ms))
@@ -179,7 +169,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             asked = TimeRange(events.start_ms - 1, events.end_ms)
             days.update(self.history.advance_days(asked, self.clock))
         days.update(self._fired_days)
-        return self._emissions_probed(sorted(days)).computed_once()
+        return self._emissions(sorted(days)).computed_once()
 
     def _is_newest(self) -> Column:
         """Whether a record's window is its newest one, in which it is counted."""
@@ -187,13 +177,12 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             return F.lit(True)
         return F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
 
-    def _window_table(self, history: History) -> DataFrame:
+    @cached_property
+    def _windows(self) -> DataFrame:
         """The windows of the range; with the end of their input, if they fire at timers."""
-        if not self._spec.fires_at_times:
-            return super()._window_table(history)
-        slots = self._slots_of(history)
-        ends = end_columns(slots, history, self.clock)
-        return window_table(self.spark, slots, history.axis, ends)
+        at_times, history = self._spec.fires_at_times, self.history
+        ends = end_columns(self.slots, history, self.clock) if at_times else None
+        return window_table(self.spark, self.slots, history.axis, ends)
 
     @property
     def _until_ms(self) -> int:
@@ -202,18 +191,16 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     # ------------------------------------------------------------------------------ its firings
 
-    def _place(self, identity: Column) -> DataFrame:
+    def _place(self) -> DataFrame:
         causes = [*self.group, *causes_of(self._spec), c.RECORD_ID]
-        fired = firings_of(self._replayed(identity), causes)
+        fired = firings_of(self.replayed, causes)
         timed = self._reached(fired) if self._spec.fires_at_times else self._at_ends(fired)
         own_window = -F.col(c.END)  # a record fires its newest window first
         return placed_in(timed, F.col(_AT_MS), own_window, self._spec)
 
     def _at_ends(self, fired: DataFrame) -> DataFrame:
         """Firings with where the watermark reached the end of their window."""
-        ends = self._window_table(self._probed).select(
-            c.WINDOW, c.FIRE_FROM, c.RANK, F.col(c.FIRE_AT).alias(_AT_MS)
-        )
+        ends = self._windows.select(c.WINDOW, c.FIRE_FROM, c.RANK, F.col(c.FIRE_AT).alias(_AT_MS))
         return fired.join(F.broadcast(ends), c.WINDOW)
 
     def _reached(self, fired: DataFrame) -> DataFrame:
@@ -235,23 +222,21 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             }
         )
 
-    def _contents_of(self, identity: Column) -> DataFrame:
+    def _contents_of_firings(self) -> DataFrame:
         """See `ReplayedRebuild`; added up where each firing has all records so far."""
         window = self.group
         keeps_all = self._spec.evicts_by is None and not self._spec.fires_by.purging
         partials = self._partials
         if not keeps_all or partials is None:
-            return super()._contents_of(identity)
+            return super()._contents_of_firings()
         _ = self._aggregates  # checked
-        parts = [part.alias(n) for of in partials.values() for n, part in of.parts.items()]
-        last = self._fired(identity).groupBy(*window).agg(F.max(c.FIRING).alias(LAST_FIRING))
+        last = self._fired.groupBy(*window).agg(F.max(c.FIRING).alias(LAST_FIRING))
         units = (
-            self._replayed(identity)
-            .groupBy(*window, F.col(FIRST).alias(FIRST_FIRING))
-            .agg(F.count(F.lit(1)).alias(c.RECORDS), *parts)
+            self.replayed.groupBy(*window, F.col(FIRST).alias(FIRST_FIRING))
+            .agg(F.count(F.lit(1)).alias(c.RECORDS), *parts_of(partials))
             .join(last, window)
         )
-        return grown(units, window, partials).withColumnRenamed(FIRING, c.FIRING)
+        return grown(units, window, partials)
 
 
 def _may_hold_nothing(spec: PipelineSpec) -> bool:

@@ -8,44 +8,35 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import named
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.at_arrival import advance_column
 from strandline.engine.replay.dataframe import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
+from strandline.engine.replay.in_workers import FIRING
 from strandline.engine.results.rows import placed
 from strandline.spec.pipeline import PipelineSpec
 
 OWN_END = "_strandline_own_end_ms"
 """The END of the record that causes a firing."""
 _FIRED = "_strandline_fired"
-_TIME, _LATE = "_strandline_fired_time_ms", "_strandline_fired_late"
-REACHES = "_strandline_fired_reaches_ms"
-"""The watermark that causes a firing; null: a record causes it."""
-SUPERSEDES = "_strandline_fired_supersedes"
-IS_SHOWN = "_strandline_fired_is_shown"
-"""Whether a firing is in force: no later one has replaced it."""
 NUMBER = "firing"
 """The number of a firing in its window, from 1."""
-_FROM, _TO = "_strandline_fired_from_ms", "_strandline_fired_to_ms"
-_REPLACES = "_strandline_fired_replaces"
-_OF_FIRING = {
+_OF_FIRING = {name: f"{_FIRED}_{name}" for name in FIRING.names} | {
     "number": c.FIRING,
     "start_ms": c.START,
     "end_ms": c.END,
-    "time_ms": _TIME,
-    "reaches_ms": REACHES,
-    "late": _LATE,
     "ended_ms": c.ENDED,
     "session": SESSION,
     "firing": NUMBER,
-    "replaces_before": _REPLACES,
-    "is_shown": IS_SHOWN,
-    "supersedes": SUPERSEDES,
 }
-
-
-def causes_of(spec: PipelineSpec) -> list[str]:
-    """The columns of a record that decide where its firings are placed."""
-    return [c.INSTANT, *advance_column(spec), c.SEQUENCE, c.TS, c.ARRIVAL]
+"""The columns of the fields of `in_workers.FIRING`."""
+REACHES = _OF_FIRING["reaches_ms"]
+"""The watermark that causes a firing; null: a record causes it."""
+IS_SHOWN = _OF_FIRING["is_shown"]
+"""Whether a firing is in force: no later one has replaced it."""
+_TIME, _LATE, _REPLACES, _SUPERSEDES = (
+    _OF_FIRING[name] for name in ("time_ms", "late", "replaces_before", "supersedes")
+)
+_FROM, _TO = "_strandline_fired_from_ms", "_strandline_fired_to_ms"
 
 
 def firings_of(
@@ -101,14 +92,14 @@ def supersedes() -> Column:
 def supersedes_windows() -> Column:
     """All firings of a session that a firing replaces, for the table `firings`."""
     earlier = F.transform(
-        SUPERSEDES,
+        _SUPERSEDES,
         lambda one: F.struct(
             F.timestamp_millis(one["start_ms"]).alias("window_start"),
             F.timestamp_millis(one["end_ms"]).alias("window_end"),
             one["firing"].alias("firing"),
         ),
     )
-    return F.when(F.size(SUPERSEDES) > 0, F.array_sort(earlier))
+    return F.when(F.size(_SUPERSEDES) > 0, F.array_sort(earlier))
 
 
 def in_firings(records: DataFrame, firings: DataFrame, group: Sequence[str]) -> DataFrame:
@@ -129,4 +120,4 @@ def in_firings(records: DataFrame, firings: DataFrame, group: Sequence[str]) -> 
 def contents(members: DataFrame, by: Sequence[str], aggregates: Mapping[str, Column]) -> DataFrame:
     """The aggregates and the number (`records`) of records, grouped by some columns."""
     of_members = {**aggregates, "records": F.count(F.lit(1))}
-    return members.groupBy(*by).agg(*(column.alias(name) for name, column in of_members.items()))
+    return members.groupBy(*by).agg(*named(of_members))

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.frames import executor_of
+from strandline.engine.frames import executor_of, named
 from strandline.engine.records.expressions import (
     REFUSED_BY_THE_ENGINE,
     first_line,
@@ -55,6 +55,11 @@ class Partial:
     def running(self, window: WindowSpec) -> Column:
         """The second step for a window function."""
         return self.combine(lambda aggregate: aggregate.over(window))
+
+
+def parts_of(partials: Mapping[str, Partial]) -> list[Column]:
+    """The first steps of some aggregates."""
+    return [column for partial in partials.values() for column in named(partial.parts)]
 
 
 Problem = tuple[str, str]

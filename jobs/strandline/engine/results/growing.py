@@ -8,14 +8,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import named
 from strandline.engine.results.aggregates import Partial
 
 FIRST_FIRING = "_strandline_first_firing"
 """The number of the first firing that contains some records of a window."""
 LAST_FIRING = "_strandline_last_firing"
 """The number of the last firing of a window; null: there is none."""
-FIRING = "_strandline_nth_firing"
-"""The number of a firing in its window."""
 
 
 def grown(
@@ -38,7 +37,7 @@ def grown(
     sums = {name: partial.running(so_far) for name, partial in partials.items()}
     sums["records"] = F.sum(c.RECORDS).over(so_far)
     more = causes or {}
-    columns = (column.alias(name) for name, column in {**sums, **more}.items())
+    columns = named({**sums, **more})
     added_up = units.where(F.col(FIRST_FIRING) <= F.col(LAST_FIRING)).select(
         *window, FIRST_FIRING, LAST_FIRING, *columns
     )
@@ -47,7 +46,7 @@ def grown(
     return (
         added_up.groupBy(*window, FIRST_FIRING, LAST_FIRING)
         .agg(*(F.any_value(name).alias(name) for name in (*sums, *more)))
-        .withColumn(FIRING, until)
-        .withColumn(FIRING, F.explode(F.sequence(FIRST_FIRING, FIRING)))
+        .withColumn(c.FIRING, until)
+        .withColumn(c.FIRING, F.explode(F.sequence(FIRST_FIRING, c.FIRING)))
         .drop(FIRST_FIRING, LAST_FIRING)
     )

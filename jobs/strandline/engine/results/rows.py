@@ -11,7 +11,7 @@ from strandline.engine import columns as c
 from strandline.engine.frames import up_to_here
 from strandline.engine.position.axis import END_RANK
 from strandline.engine.records.arithmetic import date_of
-from strandline.engine.records.at_arrival import arrival_probe
+from strandline.engine.records.at_arrival import advance_column, arrival_probe
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -89,6 +89,11 @@ def window_rows(
         F.timestamp_millis(closed_at_ms).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
     )
+
+
+def causes_of(spec: PipelineSpec) -> list[str]:
+    """The columns of a record that decide where its firings are placed."""
+    return [c.INSTANT, *advance_column(spec), c.SEQUENCE, c.TS, c.ARRIVAL]
 
 
 def placed(

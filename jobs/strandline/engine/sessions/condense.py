@@ -21,8 +21,8 @@ from strandline.engine.frames import computed, long
 from strandline.engine.history.history import History
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import date_of, first_of
-from strandline.engine.records.at_arrival import advance_column, arrival_probe
-from strandline.engine.results.aggregates import Partial
+from strandline.engine.records.at_arrival import advance_column
+from strandline.engine.results.aggregates import Partial, parts_of
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
@@ -46,40 +46,29 @@ def begins(by_start: WindowSpec) -> Column:
     return F.coalesce(F.col(c.START) > reach, F.lit(True))
 
 
-def in_rows(
-    records: DataFrame, ahead: DataFrame, history: History, ends_ms: Iterable[int] = ()
-) -> DataFrame:
+def in_rows(records: DataFrame, history: History, ends_ms: Iterable[int]) -> DataFrame:
     """The records with the `row_key` of the row that they belong to.
 
     Args:
-        records: well-formed records.
-        ahead: for every part of a slot, before which instant its records are ahead.
+        records: well-formed records with AHEAD_BEFORE (`Parts.of_records`).
         history: everything observed below the horizon.
         ends_ms: the instants at which the input of some range had ended.
     """
     ts, gap_ms, grid = F.col(c.TS), gap_of(history.spec), history.grid
-    part = ts - F.pmod(ts - F.col(c.STEP), F.lit(grid.threshold_step_ms))
     is_ahead = _is_ahead(history.spec)
     place = ts
     if gap_ms is not None:
         width_ms = min(gap_ms, grid.step_ms)
         close = ts - F.pmod(ts - F.col(c.STEP), F.lit(width_ms))
         place = F.when(is_ahead, close).otherwise(ts)
-    return (
-        records.withColumn(c.PART, part)
-        .join(F.broadcast(ahead), c.PART)
-        .withColumns(
-            {
-                c.PLACE: place,
-                c.ERA: reduce(
-                    Column.__add__,
-                    ((F.col(c.ARRIVAL) >= end_ms).cast("int") for end_ms in ends_ms),
-                    F.lit(0),
-                ),
-                AT: F.when(is_ahead, F.lit(AHEAD)).otherwise(F.col(c.ARRIVAL)),
-                AT_SEQUENCE: F.when(is_ahead, long(0)).otherwise(_sequence(history)),
-            }
-        )
+    ended = ((F.col(c.ARRIVAL) >= end_ms).cast("int") for end_ms in ends_ms)
+    return records.withColumns(
+        {
+            c.PLACE: place,
+            c.ERA: reduce(Column.__add__, ended, F.lit(0)),
+            AT: F.when(is_ahead, F.lit(AHEAD)).otherwise(F.col(c.ARRIVAL)),
+            AT_SEQUENCE: F.when(is_ahead, long(0)).otherwise(_sequence(history)),
+        }
     )
 
 
@@ -117,7 +106,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
             *ends,
             F.count(F.lit(1)).alias("records"),
             *(F.max(name).alias(name) for name in (c.INSTANT, *advance_column(spec))),
-            *(part.alias(name) for p in partials.values() for name, part in p.parts.items()),
+            *parts_of(partials),
         )
         .withColumn(c.ROW, F.monotonically_increasing_id())
         .transform(computed)
@@ -127,8 +116,7 @@ def digest(records: DataFrame, spec: PipelineSpec, partials: dict[str, Partial])
 def with_watermarks(rows: DataFrame, emitted: Emissions, spec: PipelineSpec) -> DataFrame:
     """The rows with the WATERMARK at their arrival; rows ahead get one below all of theirs."""
     is_ahead = F.col(AT) == AHEAD
-    at_arrival = {c.ARRIVAL_DAY: date_of(F.col(AT)), **arrival_probe(spec)}
-    probes = rows.where(~is_ahead).withColumns(at_arrival)
-    behind = emitted.at(probes).drop(c.ARRIVAL_DAY, c.SEEN_FROM)
+    probes = rows.where(~is_ahead).withColumn(c.ARRIVAL_DAY, date_of(F.col(AT)))
+    behind = emitted.at_arrival(probes, spec).drop(c.ARRIVAL_DAY)
     ahead = rows.where(is_ahead).withColumn(c.WATERMARK, long(AHEAD))
     return ahead.unionByName(behind)

@@ -17,14 +17,9 @@ from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.history.history import History
 from strandline.engine.position.grid import gap_of
-from strandline.engine.records.arithmetic import slot_of, starts_in
+from strandline.engine.records.arithmetic import lies_in, slot_of
 from strandline.engine.sessions.condense import begins
-from strandline.model.intervals import (
-    END_OF_INSTANTS_MS,
-    LEAST_INSTANT_MS,
-    TimeRange,
-    midnight_of,
-)
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.spec.pipeline import PipelineSpec
 
 _WIDER = 4
@@ -146,7 +141,7 @@ def first_not_final(
     start_ms = _first_start_ending_after(final_ms, records, history, until_ms)
     if start_ms is None:
         return slot_ms
-    return min(slot_ms, start_ms - (start_ms - grid.offset_ms) % grid.step_ms)
+    return min(slot_ms, grid.newest_starts(start_ms))
 
 
 def whole_within(
@@ -196,8 +191,8 @@ def _slots_of_chains(
     region = TimeRange(
         history.days.first_reaching(within.start_ms), history.days.last_end(within.end_ms) + 1
     )
-    days = [day for day in history.days.of_events(region) if midnight_of(day) < until_ms]
-    known = history.known(records, until_ms, days).where(starts_in(ts, region))
+    days = history.days.of_events(region, until_ms)
+    known = history.known(records, until_ms, days).where(lies_in(ts, region))
     rows = known.select(*keys_of(history.spec), ts.alias(c.START), c.END)
     chains = _chains(rows, history.spec).select(
         slot_of(F.col(c.START), grid).alias(c.SLOT),
@@ -240,8 +235,7 @@ def _rows_from(least_ms: int, records: DataFrame, history: History, until_ms: in
     time are combined.
     """
     spec, gap_ms, ts = history.spec, gap_of(history.spec), F.col(c.TS)
-    of_events = history.days.of_events(TimeRange(least_ms, END_OF_INSTANTS_MS))
-    days = [day for day in of_events if midnight_of(day) < until_ms]
+    days = history.days.of_events(TimeRange(least_ms, END_OF_INSTANTS_MS), until_ms)
     known = history.known(records, until_ms, days).where(ts >= least_ms)
     place = ts if gap_ms is None else ts - F.pmod(ts, F.lit(gap_ms))
     return known.groupBy(*keys_of(spec), place.alias(c.PLACE)).agg(

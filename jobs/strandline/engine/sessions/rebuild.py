@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.frames import computed, first_of_cases, long
-from strandline.engine.records.arithmetic import date_of, slot_of, starts_in
+from strandline.engine.frames import computed, first_of_cases, long, named
+from strandline.engine.records.arithmetic import date_of, lies_in, slot_of
 from strandline.engine.replay.dataframe import (
     IN_STATE_AS,
     IS_REFUSED,
@@ -74,22 +74,18 @@ class SessionRebuild(SessionReplay):
             records = self._at_arrival
             whole = {name: partial.whole for name, partial in self._partials.items()}
             whole["records"] = F.sum("records")
-        return (
-            records.join(members, c.ROW)
-            .groupBy(c.CHAIN, c.FIRING)
-            .agg(*(column.alias(name) for name, column in whole.items()))
-        )
+        return records.join(members, c.ROW).groupBy(c.CHAIN, c.FIRING).agg(*named(whole))
 
     @cached_property
     def _windows(self) -> DataFrame:
         """The windows of all chains: the firings of sessions, and the sessions in state."""
-        return self._alone if self._outcome is None else self._alone.unionByName(self._refired)
+        return self._alone.unionByName(self._refired) if self._others else self._alone
 
     @property
     def _members(self) -> DataFrame:
         """The ROW, CHAIN and FIRING of each row of a window in force or in state."""
         alone = self._rows.where(c.ALONE).select(c.ROW, c.CHAIN, long(0).alias(c.FIRING))
-        if self._outcome is None:
+        if not self._others:
             return alone
         numbers = F.array_compact(F.concat(SHOWN_IN, F.array(IN_STATE_AS)))
         others = self._outcome.select(c.ROW, c.CHAIN, F.explode(numbers).alias(c.FIRING))
@@ -100,7 +96,7 @@ class SessionRebuild(SessionReplay):
         slot = slot_of(F.col(c.START), self.history.grid).alias(c.SLOT)
         accepted = self._at_arrival.join(broadcast_if_few(self._refused), c.ROW, "left_anti")
         counted = accepted.select(slot, c.START, "records", long(0).alias("late_accepted"))
-        if self._outcome is not None:
+        if self._others:
             late = self._outcome.where(LATE)
             as_late = F.col("records").alias("late_accepted")
             counted = counted.unionByName(
@@ -125,7 +121,7 @@ class SessionRebuild(SessionReplay):
     def _late_rows(self) -> DataFrame:
         """See `SessionRows`."""
         columns = (*row_key(self._spec), c.ROW, c.START, c.WATERMARK)
-        if self._outcome is None:
+        if not self._others:
             return self._rows.where(F.lit(False)).select(*columns)
         return self._outcome.where(IS_REFUSED).select(*columns)
 
@@ -136,11 +132,11 @@ class SessionRebuild(SessionReplay):
         """The sessions of one run that is ALONE, in the form of `_refired`; computed."""
         closures = enumerate(self._closures)
         ended = (
-            ((F.col(c.ERA) <= number) & starts_in(F.col(c.START), one.windows), long(one.at_ms))
+            ((F.col(c.ERA) <= number) & lies_in(F.col(c.START), one.windows), long(one.at_ms))
             for number, one in closures
         )
         rows = self._rows.where(c.ALONE).withColumns(
-            {c.FIRING: long(0), c.ENDED: first_of_cases(ended, F.lit(None).cast("bigint"))}
+            {c.FIRING: long(0), c.ENDED: first_of_cases(ended, long(None))}
         )
         max_timestamp, lateness_ms = F.col(c.END) - 1, self._spec.allowed_lateness
         timed = with_crossings(rows, max_timestamp, self._emitted, lateness_ms)
@@ -163,26 +159,32 @@ class SessionRebuild(SessionReplay):
 
     # ------------------------------------------------------------------------------ replayed
 
+    @property
+    def _not_alone(self) -> DataFrame:
+        """The rows of chains that are no single run."""
+        return self._rows.where(~F.col(c.ALONE) & ~is_refused())
+
     @cached_property
-    def _outcome(self) -> DataFrame | None:
-        """The rows that are not alone, with the outcome of their replay, computed; None: none."""
-        spec, rows = self._spec, self._rows.where(~F.col(c.ALONE) & ~is_refused())
-        number = rows.count()
-        if not number:
-            return None
+    def _others(self) -> int:
+        """The number of rows that are not alone; if there are none, nothing is replayed."""
+        return self._not_alone.count()
+
+    @cached_property
+    def _outcome(self) -> DataFrame:
+        """The rows that are not alone, with the outcome of their replay, computed."""
+        spec = self._spec
         order = [*([c.ERA] if self._ended else []), AT, AT_SEQUENCE, c.START, c.END]
-        groups = Groups([c.CHAIN], order, number)
+        groups = Groups([c.CHAIN], order, self._others)
         used = [c.ROW, "records", *row_key(spec), c.START, c.END, c.WATERMARK]
-        rows = rows.withColumns({c.TS: F.col(c.START), UNTIL_MS: self._until})
+        rows = self._not_alone.withColumns({c.TS: F.col(c.START), UNTIL_MS: self._until})
         rules = replace(self._rules, lists_superseded=False)
         return computed(replayed(rows, groups, spec, rules, None, used))
 
     @cached_property
     def _refired(self) -> DataFrame:
         """The firings of the replayed chains, and their windows in state; computed."""
-        outcome = self._replayed_rows
         causes = [*keys_of(self._spec), c.CHAIN, AT, "records"]
-        timed = self._timed(firings_of(outcome, causes, in_state=True))
+        timed = self._timed(firings_of(self._outcome, causes, in_state=True))
         window = Window.partitionBy(c.CHAIN, c.START, c.END)
         has_fired, is_late = ~is_in_state(), is_by_record()
         at_ms = F.when(is_late, F.col(AT)).otherwise(self._crossed_at_ms())
@@ -200,28 +202,16 @@ class SessionRebuild(SessionReplay):
         )
         return computed(rows.select(*self._columns, *columns))
 
-    @property
-    def _replayed_rows(self) -> DataFrame:
-        """The rows of `_outcome`.
-
-        Raises:
-            TypeError: there are none.
-        """
-        if self._outcome is None:
-            msg = "every session is alone in its chain"
-            raise TypeError(msg)
-        return self._outcome
-
     # ------------------------------------------------------------------------------ firings
 
-    def firings(self, identity: Column) -> DataFrame:
+    def firings(self) -> DataFrame:
         """One row for each firing of each session, as `windows.firings` gives them."""
         alone = self._firings_alone()
-        return alone if self._outcome is None else alone.unionByName(super().firings(identity))
+        return alone.unionByName(super().firings()) if self._others else alone
 
     def _firings_alone(self) -> DataFrame:
         """The firings of the sessions that are ALONE."""
-        axis, nothing = self.history.axis, F.lit(None).cast("bigint")
+        axis, nothing = self.history.axis, long(None)
         fired = self._starts_in_range(self._alone).where(
             F.col(c.FIRE_FROM) < axis.literal(axis.never)
         )
@@ -250,10 +240,9 @@ class SessionRebuild(SessionReplay):
     @property
     def _to_replay(self) -> DataFrame:
         """See `SessionReplay`: the records of the rows of `_outcome`."""
-        return self._records_of(broadcast_if_few(self._replayed_rows.select(c.ROW, c.CHAIN)))
+        return self._records_of(broadcast_if_few(self._outcome.select(c.ROW, c.CHAIN)))
 
     @property
     def _probed_days(self) -> set[date]:
         """See `SessionRows`: the watermark is looked up only for rows behind it."""
-        behind = self._parts_of(self._region).behind_days(self.history)
-        return behind & {*self._days(self._region)}
+        return self._parts_of(self._region).behind_days & {*self._days(self._region)}

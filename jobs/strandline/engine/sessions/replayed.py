@@ -13,9 +13,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import long
-from strandline.engine.records.arithmetic import slot_of, starts_in
-from strandline.engine.records.at_arrival import arrival_probe
-from strandline.engine.records.identity import identity
+from strandline.engine.records.arithmetic import lies_in, slot_of
 from strandline.engine.replay.dataframe import (
     IN_END,
     IN_START,
@@ -36,7 +34,6 @@ from strandline.engine.replay.outcome import (
     IS_SHOWN,
     OWN_END,
     REACHES,
-    causes_of,
     contents,
     firings_of,
     happened,
@@ -47,7 +44,7 @@ from strandline.engine.replay.outcome import (
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read
-from strandline.engine.results.rows import FIRED_AT, window_rows
+from strandline.engine.results.rows import FIRED_AT, causes_of, window_rows
 from strandline.engine.sessions.condense import row_key
 from strandline.engine.sessions.crossings import crossed_at_ms, with_crossings
 from strandline.engine.sessions.runs import is_refused
@@ -91,20 +88,16 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
     def _until(self) -> Column:
         return long(self.watermark_before_end())
 
-    @property
-    def _identity(self) -> Column:
-        return identity(self._spec, self.source_columns)
-
-    def _replay(self, identity: Column) -> DataFrame:
+    def _replay(self) -> DataFrame:
         spec, records = self._spec, self._to_replay
         own = {c.START: F.col(c.TS), UNTIL_MS: self._until, **values_of(records, spec)}
         read = columns_read(self.records, spec, self.source_columns)
         used = [*causes_of(spec), c.END, *row_key(spec), c.START, c.WATERMARK, *read]
-        identifying = self.source_columns.names
+        by, identifying = self._identity, self.source_columns.names
         records = records.withColumns(own)
-        return replayed(records, self.groups, spec, self._rules, identity, used, identifying)
+        return replayed(records, self.groups, spec, self._rules, by, used, identifying)
 
-    def _place(self, identity: Column) -> DataFrame:
+    def _place(self) -> DataFrame:
         spec, axis = self._spec, self.history.axis
         causes: list[str | Column] = [
             *self.groups.by,
@@ -112,7 +105,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
             c.RECORD_ID,
             F.col(c.END).alias(OWN_END),
         ]
-        fired = self._timed(firings_of(self._replayed(identity), causes))
+        fired = self._timed(firings_of(self.replayed, causes))
         return happened(placed_in(fired, self._crossed_at_ms(), F.col(OWN_END), spec), axis)
 
     def _timed(self, firings: DataFrame) -> DataFrame:
@@ -141,7 +134,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
         return self._state(F.col(c.FIRE_FROM) < axis.literal(axis.never), F.col(c.CLOSE_FROM))
 
     def _starts_in_range(self, windows: DataFrame) -> DataFrame:
-        return windows.where(starts_in(F.col(c.START), self.scope.windows))
+        return windows.where(lies_in(F.col(c.START), self.scope.windows))
 
     def _as_rows(self, windows: DataFrame) -> DataFrame:
         """Windows with their contents as rows."""
@@ -167,20 +160,19 @@ class ReplayedSessions(SessionReplay):
         """The windows that have been emitted and not superseded."""
         group, aggregates = self.group, self._aggregates
         window = Window.partitionBy(*group, c.START, c.END)
-        fired = self._fired(self._identity)
-        shown = fired.withColumns(
+        shown = self._fired.withColumns(
             {
                 "firings": F.count(F.lit(1)).over(window),
                 FIRED_AT: F.min(FIRED_AT).over(window),
             }
         ).where(IS_SHOWN)
-        records = self._replayed(self._identity)
+        records = self.replayed
         own = [F.col(IN_START).alias(c.START), F.col(IN_END).alias(c.END)]
         late = records.where(LATE).groupBy(*group, *own)
         late_records = late.agg(F.count(F.lit(1)).alias(_LATE_RECORDS))
         in_shown = records.withColumn(c.FIRING, F.explode(SHOWN_IN))
         filled = contents(in_shown, [*group, c.FIRING], aggregates)
-        rows = self._filled(shown.join(filled, [*group, c.FIRING], "left"), records)
+        rows = self._filled(shown.join(filled, [*group, c.FIRING], "left"))
         rows = rows.join(late_records, [*group, c.START, c.END], "left").withColumns(
             {
                 "late_accepted": F.coalesce(_LATE_RECORDS, long(0)),
@@ -191,7 +183,7 @@ class ReplayedSessions(SessionReplay):
 
     def in_state(self) -> DataFrame:
         """The sessions still in state, each with all records that remain in it."""
-        records, window = self._replayed.any_or(self._identity), [*self.group, c.FIRING]
+        records, window = self.replayed, [*self.group, c.FIRING]
         in_state = firings_of(records, self.groups.by, in_state=True).where(is_in_state())
         sessions = self._timed(in_state).withColumns(
             {
@@ -204,13 +196,12 @@ class ReplayedSessions(SessionReplay):
         own = records.withColumn(c.FIRING, F.col(IN_STATE_AS)).where(F.col(c.FIRING).isNotNull())
         filled = contents(own, window, self._aggregates)
         rows = self._starts_in_range(sessions).join(filled, window, "left")
-        return self._as_rows(self._filled(rows, records))
+        return self._as_rows(self._filled(rows))
 
     def accepted_by_slot(self) -> DataFrame:
         """How many records sessions accepted, and how many were in no firing at the close."""
         return (
-            self._replayed(self._identity)
-            .where(~F.col(IS_REFUSED) & starts_in(F.col(c.TS), self.scope.windows))
+            self.replayed.where(~F.col(IS_REFUSED) & lies_in(F.col(c.TS), self.scope.windows))
             .groupBy(slot_of(F.col(c.TS), self.history.grid).alias(c.SLOT))
             .agg(
                 F.count(F.lit(1)).alias("records"),
@@ -223,7 +214,7 @@ class ReplayedSessions(SessionReplay):
     @property
     def _late_rows(self) -> DataFrame:
         """See `SessionRows`: records of one `row_key` have the same outcome."""
-        refused = self._replayed.any_or(self._identity).where(IS_REFUSED)
+        refused = self.replayed.where(IS_REFUSED)
         return refused.select(*row_key(self._spec), c.START, c.WATERMARK).distinct()
 
     @property
@@ -237,7 +228,4 @@ class ReplayedSessions(SessionReplay):
         records = self._records_of(self._rows.where(~is_refused()))
         if not self._spec.fires_by.fires_at_end:  # only whether a record is ahead matters
             return records
-        at_arrival = self._emitted.at(
-            records.drop(c.WATERMARK).withColumns(arrival_probe(self._spec))
-        )
-        return at_arrival.drop(c.SEEN_FROM, c.RANK)
+        return self._emitted.at_arrival(records.drop(c.WATERMARK), self._spec)

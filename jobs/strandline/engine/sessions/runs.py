@@ -15,7 +15,7 @@ from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed, long, up_to_here
 from strandline.engine.position.clock import Closure
-from strandline.engine.records.arithmetic import starts_in
+from strandline.engine.records.arithmetic import lies_in
 from strandline.engine.sessions.condense import AHEAD, AT, AT_SEQUENCE, begins
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
@@ -33,7 +33,7 @@ def after_closures(rows: DataFrame, ended: Sequence[Closure]) -> DataFrame:
         ended: the ranges whose input had ended before the horizon, in order.
     """
     for number, closure in enumerate(ended):
-        is_after = (F.col(c.ERA) > number) & starts_in(F.col(c.START), closure.windows)
+        is_after = (F.col(c.ERA) > number) & lies_in(F.col(c.START), closure.windows)
         watermark = F.when(is_after, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
         rows = rows.withColumn(c.WATERMARK, watermark)
     return rows

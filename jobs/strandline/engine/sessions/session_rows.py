@@ -13,11 +13,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
-from strandline.engine.calendar.tables import part_table
-from strandline.engine.frames import long, union_by_name
 from strandline.engine.position.clock import Closure
-from strandline.engine.records.arithmetic import date_of, ended_at, slot_of, starts_in
-from strandline.engine.records.at_arrival import arrival_probe
+from strandline.engine.records.arithmetic import date_of, lies_in, slot_of_session
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.condense import AT, digest, in_rows, row_key, with_watermarks
@@ -30,8 +27,7 @@ from strandline.engine.sessions.runs import (
     one_row_per_run,
 )
 from strandline.engine.watermark_values.emissions import Emissions
-from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange, midnight_of
-from strandline.spec.pipeline import PipelineSpec
+from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 
 _FEW = 1_000_000
 """The largest number of rows that are broadcast to every task; more are shuffled."""
@@ -47,10 +43,6 @@ class SessionRows(Rebuild, ABC):
     """The rows of a range's sessions, computed on first use, and its late records."""
 
     # ------------------------------------------------------------------------------------ its rows
-
-    @property
-    def _spec(self) -> PipelineSpec:
-        return self.history.spec
 
     @property
     def needs_whole_chains(self) -> bool:
@@ -77,7 +69,7 @@ class SessionRows(Rebuild, ABC):
         """
         known = super()._known(days)
         for within in self.scope.kept:
-            known = known.where(~starts_in(F.col(c.TS), within))
+            known = known.where(~lies_in(F.col(c.TS), within))
         return known
 
     def _parts_of(self, region: TimeRange) -> Parts:
@@ -122,13 +114,12 @@ class SessionRows(Rebuild, ABC):
     def _in_rows(self, days: list[date], within: TimeRange) -> DataFrame:
         records = self._known(days)
         if within != EVERYTHING:
-            records = records.where(starts_in(F.col(c.TS), within))
+            records = records.where(lies_in(F.col(c.TS), within))
             if not self.needs_whole_chains:
                 # one with a gap of its own may reach into the range from anywhere before it
                 records = records.where(F.col(c.END) >= self.scope.windows.start_ms)
         ends_ms = [closure.at_ms for closure in self._ended]
-        ahead = part_table(self.spark, self._parts_of(within).table, self.history.axis)
-        return in_rows(records, ahead, self.history, ends_ms)
+        return in_rows(self._parts_of(within).of_records(records), self.history, ends_ms)
 
     @cached_property
     def _at_arrival(self) -> DataFrame:
@@ -185,14 +176,9 @@ class SessionRows(Rebuild, ABC):
         late = self._late_of_range()
         if self.scope.older_since_ms is not None:
             older = self._older_records(self.scope.older_since_ms)
-            late = union_by_name(late, older)
-        slots = {
-            c.SLOT: slot_of(F.col(c.TS), self.history.grid),
-            c.SLOT_END: F.col(c.END),
-            c.MISSED: long(1),
-            c.ENDED_AT: ended_at(self._ended),
-        }
-        return quarantine_late(late.withColumns(slots), self._spec, self.source_columns)
+            late = late.unionByName(older, allowMissingColumns=True)
+        placed = late.withColumns(slot_of_session(self.history.grid, self._ended))
+        return quarantine_late(placed, self._spec, self.source_columns)
 
     def _late_of_range(self) -> DataFrame:
         """Records of the range that no session accepted, with the WATERMARK at their arrival."""
@@ -200,7 +186,7 @@ class SessionRows(Rebuild, ABC):
         columns = (*row_key(spec), c.START, c.WATERMARK)
         replayed = self._late_rows.select(*columns)
         late = self._rows.where(is_refused()).select(*columns).unionByName(replayed)
-        rows = late.where(starts_in(F.col(c.START), within)).drop(c.START)
+        rows = late.where(lies_in(F.col(c.START), within)).drop(c.START)
         days, length = self._days_and_length(rows)
         rows = F.broadcast(rows) if length <= _FEW else rows
         return self._in_rows(days, within).join(rows, row_key(spec))
@@ -214,7 +200,6 @@ class SessionRows(Rebuild, ABC):
 
     def _older_records(self, since_ms: int) -> DataFrame:
         """The records of older sessions that arrived since a midnight: all are late."""
-        days = [day for day in self._days(EVERYTHING) if midnight_of(day) >= since_ms]
+        days = self.history.days.since(since_ms)
         records = self._known(days).where(F.col(c.TS) < self.scope.older_end_ms)
-        probes = records.withColumns(arrival_probe(self._spec))
-        return self._emissions(days).at(probes).drop(c.SEEN_FROM, c.RANK)
+        return self._emissions(days).at_arrival(records, self._spec)

@@ -77,7 +77,7 @@ class RecordCrossings(ByChannels):
         if self.merges_at_once and not offers:
             # a source of splits ends by itself; a valve needs a channel that the end comes through
             return beyond, np.full(len(thresholds), ALL_SPLITS)
-        latest, number = last_to_reach(offers, self.joined, beyond, horizon_ms, self.axis)
+        latest, number = last_to_reach(offers, self.order.joined, beyond, horizon_ms, self.axis)
         if self.merges_at_once:
             number[:] = ALL_SPLITS
         return latest, number
@@ -86,9 +86,9 @@ class RecordCrossings(ByChannels):
         """`T_c(b)` of each channel at each threshold b: the first instant that sees it reached."""
         wanted = np.asarray(thresholds, dtype=np.int64)
         if not len(wanted):
-            return [never(0, self.axis) for _ in self.channels]
+            return [never(0, self.axis) for _ in self.order.channels]
         first = self._first_reaching(self._days_reaching(wanted), int(wanted.min()))
-        return [self._seen(first.get(channel), wanted) for channel in self.channels]
+        return [self._seen(first.get(channel), wanted) for channel in self.order.channels]
 
     def _seen(self, first: _FirstReaching | None, wanted: npt.NDArray[np.int64]) -> Instants:
         """The first instants that see a channel at each threshold."""
@@ -206,15 +206,16 @@ class RecordCrossings(ByChannels):
         It is limited by the channels that have joined by then, and is at least what it was when
         each later channel joined.
         """
-        midnights = sorted({midnight_before(self.axis.arrival_of(at)) for at in self.joined[1:]})
+        order = self.order
+        midnights = sorted({midnight_before(self.axis.arrival_of(at)) for at in order.joined[1:]})
         midnights = [] if self.spec.source.declared_channels is not None else midnights
         sure_ms = most_ms = MIN_WATERMARK
         for midnight_ms in [*(at for at in midnights if at < horizon_ms), None]:
-            joined = self.channels
+            joined = order.channels
             if midnight_ms is not None:
                 first_of = self.axis.first_of(midnight_ms)
-                pairs = zip(self.channels, self.joined, strict=True)
-                joined = tuple(name for name, at in pairs if at < first_of) or self.channels[:1]
+                pairs = zip(order.channels, order.joined, strict=True)
+                joined = tuple(name for name, at in pairs if at < first_of) or order.channels[:1]
             sure_until_ms = midnight_before(horizon_ms) if midnight_ms is None else midnight_ms
             most_until_ms = horizon_ms if midnight_ms is None else midnight_ms + DAY_MS
             sure_ms = max(sure_ms, self._least_of(joined, "settled_reach_ms", sure_until_ms))

@@ -23,6 +23,7 @@ from strandline.engine.idleness.source import WatermarkSource
 from strandline.engine.idleness.state import SourceState, StatusChange
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
 from strandline.engine.position.axis import ALL_SPLITS, TICK_RANK, Axis
+from strandline.engine.timeline import concatenated
 from strandline.engine.watermark.crossings import ByChannels, Instants, Ranks
 from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.model.intervals import (
@@ -88,42 +89,10 @@ class StepCrossings(ByChannels):
     @property
     def drops_end(self) -> bool:
         """See `Crossings`."""
-        return not self.at_end and bool(self.channels)
+        return not self.at_end and bool(self.order.channels)
 
     def on_days(self, days: Collection[date], horizon_ms: int) -> Steps:
         """The steps of some days before a horizon, and the last one before each of them."""
-        return self.before(self.around(days), horizon_ms)
-
-    def reached(
-        self,
-        thresholds: Sequence[int],
-        horizon_ms: int,
-        ended: npt.NDArray[np.bool_] | None = None,
-    ) -> tuple[Instants, Ranks]:
-        """See `Crossings.reached`."""
-        steps = self.before(self.reaching(thresholds), horizon_ms)
-        return steps.crossings(thresholds, ended)
-
-    def watermark_reached(self, horizon_ms: int) -> int:
-        """See `Crossings.watermark_reached`: the watermark itself."""
-        return self.on_days([last_day_before(horizon_ms)], horizon_ms).watermark_ms
-
-    def days_of_steps(self, horizon_ms: int) -> set[date]:
-        """See `Crossings.days_of_steps`."""
-        return {day for day in self.dates() if midnight_of(day) < horizon_ms}
-
-    def reaching(self, thresholds: Sequence[int]) -> Steps:
-        """All steps of the days on which the watermark reached a threshold."""
-        asked = [threshold for threshold in thresholds if threshold < MAX_WATERMARK]
-        if not asked:
-            return self._steps(self.kept.days[:0])
-        # a day's steps are higher than the watermark at the end of the day before
-        first = np.searchsorted(self._after, min(asked), side="left")
-        end = np.searchsorted(self._after, max(asked), side="left") + 1
-        return self._steps(self.kept.days[first:end])
-
-    def around(self, days: Collection[date]) -> Steps:
-        """All steps of some days, and the last one before each of them."""
         chosen: set[int] = set()
         for day in days:
             start_ms = midnight_of(day)
@@ -133,14 +102,29 @@ class StepCrossings(ByChannels):
             chosen.update(range(first, min(end, len(self._until))))
             if first:
                 chosen.add(int(self._last_advance[first - 1]))
-        return self._steps(self.kept.days.iloc[sorted(chosen)])
+        return self._before(horizon_ms, self.kept.days.iloc[sorted(chosen)])
 
-    def before(self, steps: Steps, horizon_ms: int) -> Steps:
-        """The steps among some that happened before a horizon."""
-        return steps if horizon_ms >= self.horizon_ms else steps.before(horizon_ms)
+    def reached(
+        self,
+        thresholds: Sequence[int],
+        horizon_ms: int,
+        ended: npt.NDArray[np.bool_] | None = None,
+    ) -> tuple[Instants, Ranks]:
+        """See `Crossings.reached`: by the steps of the days on which thresholds were reached."""
+        days, asked = self.kept.days[:0], [one for one in thresholds if one < MAX_WATERMARK]
+        if asked:
+            # a day's steps are higher than the watermark at the end of the day before
+            first = np.searchsorted(self._after, min(asked), side="left")
+            end = np.searchsorted(self._after, max(asked), side="left") + 1
+            days = self.kept.days[first:end]
+        return self._before(horizon_ms, days).crossings(thresholds, ended)
 
-    def dates(self) -> set[date]:
-        """The dates on which a step may lie."""
+    def watermark_reached(self, horizon_ms: int) -> int:
+        """See `Crossings.watermark_reached`: the watermark itself."""
+        return self.on_days([last_day_before(horizon_ms)], horizon_ms).watermark_ms
+
+    def days_of_steps(self, horizon_ms: int) -> set[date]:
+        """See `Crossings.days_of_steps`."""
         spans = [
             (int(start), int(until))
             for start, until, advanced in zip(
@@ -155,15 +139,15 @@ class StepCrossings(ByChannels):
             day_of(midnight_ms)
             for start_ms, until_ms in spans
             for midnight_ms in range(midnight_before(start_ms), until_ms, DAY_MS)
+            if midnight_ms < horizon_ms
         }
 
-    def _steps(self, days: pd.DataFrame) -> Steps:
-        """All steps of some of the kept days, and the steps after the kept days."""
+    def _before(self, horizon_ms: int, days: pd.DataFrame) -> Steps:
+        """The steps before a horizon: of some of the kept days, and after all kept days."""
         dates = days["arrival_date"].tolist()
-        parts = [self.kept.read(dates)] if dates else []
-        parts = [part for part in (*parts, self.later) if len(part)]
-        table = pd.concat(parts, ignore_index=True) if parts else self.later
-        return Steps(table, self.axis, self.horizon_ms, self.at_end)
+        kept = [self.kept.read(dates)] if dates else []
+        steps = Steps(concatenated(*kept, self.later), self.axis, self.horizon_ms, self.at_end)
+        return steps if horizon_ms >= self.horizon_ms else steps.before(horizon_ms)
 
     @cached_property
     def _after(self) -> Longs:
@@ -229,13 +213,12 @@ class ClockCrossings(StepCrossings):
         """See `StepCrossings`: nothing but ticks offers."""
         return 0
 
-    def before(self, steps: Steps, horizon_ms: int) -> Steps:
-        """See `StepCrossings`."""
-        return replace(steps.before(horizon_ms), at_end=self.at_end)
-
-    def dates(self) -> set[date]:
+    def days_of_steps(self, horizon_ms: int) -> set[date]:
         """An empty set: a step may lie on every day."""
         return set()
+
+    def _before(self, horizon_ms: int, days: pd.DataFrame) -> Steps:
+        return replace(super()._before(horizon_ms, days), at_end=self.at_end)
 
 
 @dataclass(frozen=True)

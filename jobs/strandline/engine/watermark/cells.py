@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import long
+from strandline.engine.frames import long, named
 from strandline.engine.position.axis import LEAST_SEQUENCE, Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, midnight_ms, slot_of
@@ -48,13 +48,13 @@ def observe(
     well_formed = F.col(c.REASON).isNull()
     keys = _keys(spec, axis, grid)
     measured = _measured(spec)
-    last_arrival, hours = F.lit(None).cast("bigint"), F.lit(None).cast("bigint")
+    last_arrival, hours = long(None), long(None)
     if with_activity:
         last_arrival = F.when(lies_in_its_day(), F.col(c.ARRIVAL))
         hours = F.when(well_formed, _hour_of_arrival())
     counted = (
         records.select(
-            *(column.alias(name) for name, column in keys.items()),
+            *named(keys),
             *(
                 F.when(well_formed, F.col(name)).alias(name)
                 for name in dict.fromkeys(name for _, name in measured.values())
@@ -121,7 +121,7 @@ def _shared(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
     }
     shared["first_arrival_ms"], shared["first_sequence"] = _parts(F.col(_FIRST), axis)
     if not _has_own_gaps(spec):
-        shared["largest_end_ms"] = F.lit(None).cast("bigint")
+        shared["largest_end_ms"] = long(None)
     if rule is not None:
         shared["threshold_ms"] = largest_threshold(candidate_of(rule, least), grid)
         largest = candidate_of(rule, F.col("largest_ts_ms"))
@@ -132,7 +132,7 @@ def _shared(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
 def _parts(instant: Column, axis: Axis) -> tuple[Column, Column]:
     """The arrival and the sequence of an instant; the sequence is null where it does not count."""
     if not axis.sequenced:
-        return instant.cast("bigint"), F.lit(None).cast("bigint")
+        return instant.cast("bigint"), long(None)
     scale, last = F.lit(Decimal(axis.scale)), F.lit(Decimal(axis.first_of(END_OF_INSTANTS_MS)))
     rest = F.pmod(instant, scale)
     sequence = rest + F.lit(Decimal(LEAST_SEQUENCE))

@@ -29,19 +29,11 @@ class Crossings(ABC):
 
     Attributes:
         changes: when the source as a whole went idle or active.
+        order: the channels in probe order; `ByChannels` alone has it.
     """
 
     changes: tuple[StatusChange, ...] = ()
-
-    @property
-    @abstractmethod
-    def channels(self) -> tuple[str, ...]:
-        """The channels in probe order: as declared, or in the order in which they joined."""
-
-    @property
-    @abstractmethod
-    def joined(self) -> list[int]:
-        """The instant from which each channel takes part: always, or from its first record on."""
+    order: ProbeOrder
 
     @abstractmethod
     def reached(
@@ -93,16 +85,6 @@ class ByChannels(Crossings):
     def in_order(self, order: ProbeOrder) -> Self:
         """The same, its channels in another order."""
         return replace(self, order=order)
-
-    @property
-    def channels(self) -> tuple[str, ...]:
-        """The channels in probe order."""
-        return self.order.channels
-
-    @property
-    def joined(self) -> list[int]:
-        """The instant from which each channel takes part."""
-        return self.order.joined
 
 
 def never(length: int, axis: Axis) -> Instants:

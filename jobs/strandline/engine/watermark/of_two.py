@@ -9,7 +9,7 @@ Flink: `CombinedWatermarkStatus`, with `AbstractStreamOperator#processWatermark1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -76,37 +76,24 @@ class CrossingsOfTwo(Crossings):
     """When the combined watermark of two inputs reached thresholds.
 
     Attributes:
-        left: the left input.
-        right: the right input.
+        inputs: each input, by its name.
     """
 
-    left: InputCrossings
-    right: InputCrossings
+    inputs: Mapping[str, InputCrossings]
 
     @property
     def axis(self) -> Axis:
         """The axis of both inputs."""
-        return self.left.axis.both
-
-    @property
-    def channels(self) -> tuple[str, ...]:
-        """The channels of the left input, then of the right one."""
-        return (*self.left.crossings.channels, *self.right.crossings.channels)
-
-    @property
-    def joined(self) -> list[int]:
-        """See `Crossings`, on the axis of both inputs."""
-        inputs = (self.left, self.right)
-        return [one.axis.seen_from(at) for one in inputs for at in one.crossings.joined]
+        return self.inputs["left"].axis.both
 
     def days_of_steps(self, horizon_ms: int) -> set[date]:
         """See `Crossings.days_of_steps`: the days of either input."""
-        inputs = (self.left, self.right)
+        inputs = self.inputs.values()
         return set().union(*(one.crossings.days_of_steps(horizon_ms) for one in inputs))
 
     def watermark_reached(self, horizon_ms: int) -> int:
         """See `Crossings.watermark_reached`: by bisection between the values of both inputs."""
-        inputs = (self.left, self.right)
+        inputs = self.inputs.values()
         reached, past = sorted(one.crossings.watermark_reached(horizon_ms) for one in inputs)
         past += 1
         if not any(one.crossings.changes for one in inputs):
@@ -120,7 +107,7 @@ class CrossingsOfTwo(Crossings):
     @property
     def drops_end(self) -> bool:
         """See `Crossings`: both inputs drop it."""
-        return self.left.crossings.drops_end and self.right.crossings.drops_end
+        return all(one.crossings.drops_end for one in self.inputs.values())
 
     def reached(
         self,
@@ -129,10 +116,10 @@ class CrossingsOfTwo(Crossings):
         ended: npt.NDArray[np.bool_] | None = None,
     ) -> tuple[Instants, Ranks]:
         """See `Crossings.reached`; for the ranks, see `InputAxis.rank_of`."""
-        inputs = (self.left, self.right)
-        left, right = (one.reached(thresholds, horizon_ms, ended) for one in inputs)
-        both = np.maximum(left, right)
-        one_idle = np.minimum(self.left.idle_from(right), self.right.idle_from(left))
+        one, other = self.inputs.values()
+        reached, by_other = (of.reached(thresholds, horizon_ms, ended) for of in (one, other))
+        both = np.maximum(reached, by_other)
+        one_idle = np.minimum(one.idle_from(by_other), other.idle_from(reached))
         places = np.minimum(both, one_idle)
         seen, ranks = places // _RANKS, (places % _RANKS).astype(np.int64)
         too_late = ~self.axis.happened_before(horizon_ms, seen, ranks)

@@ -14,13 +14,13 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from strandline.engine.over_timeline import OverTimeline
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import (
     CELL_COLUMNS,
     CHANNEL_COLUMNS,
     CellQuery,
+    OverTimeline,
     Timeline,
     channel_days_of,
     concatenated,

@@ -22,7 +22,7 @@ from strandline.model.lateness import MAX_WATERMARK
 
 def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[date]) -> DataFrame:
     """The offers, on each of some days, of earlier arrivals and of the end of the input."""
-    axis, channels = history.axis, history.crossings.channels
+    axis, channels = history.axis, history.crossings.order.channels
     offers = _offers_across_days(history, clock)
     parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
     if clock.ends_by_channel:
@@ -42,7 +42,7 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
 def _at_end(day: date, history: History) -> pd.DataFrame:
     """The offers of the end of the input, for channels that have joined by the end of a day."""
     over = history.axis.end_of(day)
-    joined = [number for number, at in enumerate(history.crossings.joined) if at < over]
+    joined = [number for number, at in enumerate(history.crossings.order.joined) if at < over]
     return pd.DataFrame({"number": joined, "rank": joined, "candidate_ms": MAX_WATERMARK})
 
 
@@ -63,25 +63,15 @@ def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
     """
     axis = history.axis
     days = with_ends(history.timeline, history.spec, axis).channel_days
-    numbers = {channel: number for number, channel in enumerate(history.crossings.channels)}
+    numbers = {channel: number for number, channel in enumerate(history.crossings.order.channels)}
     days = days[days["channel"].isin(numbers)]
-    number = days["channel"].map(numbers)
     midnights = [midnight_of(day) + DAY_MS for day in days["arrival_date"]]
     seen = pd.Series([axis.first_of(at) for at in midnights], days.index, dtype=object)
-    settled = pd.DataFrame(
-        {"number": number, "seen_from": seen, "rank": CARRIED, "candidate_ms": days["settled_ms"]}
-    )
-    parts = [settled]
+    offers = days[[]].assign(number=days["channel"].map(numbers))
+    parts = [offers.assign(seen_from=seen, rank=CARRIED, candidate_ms=days["settled_ms"])]
     if axis.ticks is not None:
-        ticks = [axis.ticks.after(at - 1) for at in midnights]
-        tick = pd.Series(ticks, days.index, dtype=object)
-        pending = pd.DataFrame(
-            {
-                "number": number,
-                "seen_from": tick,
-                "rank": number,
-                "candidate_ms": days["pending_ms"],
-            }
-        )
+        tick = pd.Series([axis.ticks.after(at - 1) for at in midnights], days.index, dtype=object)
+        pending = offers.assign(seen_from=tick, rank=offers["number"])
+        pending = pending.assign(candidate_ms=days["pending_ms"])
         parts.append(pending[(tick < axis.known_below(clock.horizon_ms)).astype(bool)])
     return pd.concat(parts, ignore_index=True).dropna(subset=["candidate_ms"])

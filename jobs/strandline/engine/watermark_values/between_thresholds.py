@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import small_table, union_by_name, up_to_here
+from strandline.engine.frames import small_table, up_to_here
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 
@@ -55,9 +55,8 @@ def first_reaching(
         F.lit(True).alias(_IS_ADVANCE),
     )
     here = F.broadcast(_at_edges(asked, history, clock))
-    both = union_by_name(
-        steps.join(here.select(_EDGE), _EDGE), asked.withColumn(_IS_ADVANCE, F.lit(False))
-    )
+    asked = asked.withColumn(_IS_ADVANCE, F.lit(False))
+    both = steps.join(here.select(_EDGE), _EDGE).unionByName(asked, allowMissingColumns=True)
     downwards = (F.desc(name) for name in (_VALUE, _IS_ADVANCE, _AT, _AT_RANK))
     from_above = up_to_here(Window.partitionBy(_EDGE).orderBy(*downwards))
     # a watermark never falls: of all from above the least has come first

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import first_of_cases, long, small_table, union_by_name
+from strandline.engine.frames import first_of_cases, long, small_table
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
@@ -102,7 +102,7 @@ class _Offers:
             .orderBy(c.SEEN_FROM, c.RANK)
             .rowsBetween(Window.unboundedPreceding, -1)
         )
-        rows = union_by_name(self.rows, self._ends_of_parts())
+        rows = self.rows.unionByName(self._ends_of_parts(), allowMissingColumns=True)
         previous = F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
         offered = F.col(c.CANDIDATE)
         return rows.withColumn(_PREVIOUS, previous).where(
@@ -115,7 +115,7 @@ class _Offers:
         A day has one part; where channels join on it, one more part begins as each of them joins. A
         channel that joins on a later day takes no part.
         """
-        axis, order = self.history.axis, self.history.crossings
+        axis, order = self.history.axis, self.history.crossings.order
         ends = [
             (day, channel, end)
             for day in self.days
@@ -134,8 +134,8 @@ class _Offers:
     @cached_property
     def _joins(self) -> list[int]:
         """The instants at which channels join on these days."""
-        days = {*self.days}
-        return sorted(at for at in {*self.history.crossings.joined} if self._day_of(at) in days)
+        days, joined = {*self.days}, {*self.history.crossings.order.joined}
+        return sorted(at for at in joined if self._day_of(at) in days)
 
     def _day_of(self, instant: int) -> date | None:
         """The arrival day of an instant; None: a declared channel has always taken part."""
@@ -148,7 +148,7 @@ def record_emissions(
 ) -> Emissions:
     """The emissions of some arrival days: see `emissions`."""
     is_of_splits = history.spec.watermark.combine == "splits"
-    if clock.ends_by_channel and is_of_splits and not history.crossings.channels:
+    if clock.ends_by_channel and is_of_splits and not history.crossings.order.channels:
         # a source of splits ends by itself; a valve needs a channel that the end comes through
         return Emissions(_end_of_source(records.sparkSession, history, days), history, clock)
     offers = _own_and_carried(records, history, clock, days)
@@ -160,7 +160,7 @@ def _floors(records: DataFrame, history: History, clock: Clock) -> list[tuple[in
 
     The watermark does not fall as a channel joins. None for declared channels, and for the first.
     """
-    axis, joins = history.axis, sorted({*history.crossings.joined[1:]})
+    axis, joins = history.axis, sorted({*history.crossings.order.joined[1:]})
     if history.spec.source.declared_channels is not None or not joins:
         return []
     days = [day_of(axis.arrival_of(instant)) for instant in joins]
@@ -196,7 +196,7 @@ def _own_and_carried(
     records: DataFrame, history: History, clock: Clock, days: Sequence[date]
 ) -> _Offers:
     spark, axis = records.sparkSession, history.axis
-    names = (F.lit(channel) for channel in history.crossings.channels)
+    names = (F.lit(channel) for channel in history.crossings.order.channels)
     channels = F.array(*names).cast("array<string>")
     own = (
         history.known(records, clock.horizon_ms, days)

@@ -16,11 +16,14 @@ from pyspark.sql import types as T
 from strandline.engine import columns as c
 from strandline.engine.frames import computed, first_of_cases, long, small_table, up_to_here
 from strandline.engine.history.history import History
+from strandline.engine.idleness.steps import highest_of
 from strandline.engine.position.clock import Clock
+from strandline.engine.records.at_arrival import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.watermark_values.between_thresholds import first_reaching
 from strandline.model.intervals import last_day_before
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec.pipeline import PipelineSpec
 
 CARRIED = -1
 """The rank of watermarks that were emitted before a day: before all channels."""
@@ -88,6 +91,10 @@ class Emissions:
         watermark = F.coalesce(reached, F.lit(MIN_WATERMARK))
         return answered(rows.withColumn(c.WATERMARK, watermark), probes)
 
+    def at_arrival(self, records: DataFrame, spec: PipelineSpec) -> DataFrame:
+        """Records of a pipeline with the combined WATERMARK at their arrival; see `at`."""
+        return self.at(records.withColumns(arrival_probe(spec))).drop(c.SEEN_FROM)
+
     def _at_few(self, runs: pd.DataFrame, probes: DataFrame) -> DataFrame:
         """`at` for a few runs of ticks: the probes need no sort."""
         columns = ("seen_from", "until", "rank", "watermark_ms")
@@ -131,7 +138,7 @@ class Emissions:
         if not self.clock.ends_by_channel:
             return crossed
         cases = ((F.col(c.THRESHOLD) <= reached, long(rank)) for rank, reached in self._at_end())
-        at_end = first_of_cases(cases, F.lit(None).cast("bigint"))
+        at_end = first_of_cases(cases, long(None))
         never = F.col(c.SEEN_FROM) == axis.literal(axis.never)
         return crossed.withColumn(c.RANK, F.when(never, at_end).otherwise(F.col(c.RANK)))
 
@@ -148,7 +155,7 @@ class Emissions:
     def _reached_in(self, steps: pd.DataFrame, thresholds: DataFrame) -> DataFrame:
         """The crossings where the steps are runs of ticks, as many as changes of status."""
         axis = self.history.axis
-        highest = steps["watermark_ms"] + steps["until"] - steps["seen_from"]
+        highest = highest_of(steps)
         columns = {
             c.SEEN_FROM: axis.column(steps["seen_from"]),
             c.RANK: steps["rank"],

@@ -6,9 +6,8 @@ The watermark of one pipeline's windows is also the watermark of the next pipeli
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,6 @@ from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.timeline import Timeline
 from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
-from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.engine.watermark_values.of_days import emissions
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MAX_WATERMARK
@@ -41,21 +39,6 @@ class ForwardedCrossings(Crossings):
     _known: dict[tuple[int, bool], dict[int, tuple[int, int]]] = field(
         default_factory=dict, repr=False
     )
-
-    def in_order(self, order: ProbeOrder) -> Self:
-        """See `Crossings.in_order`."""
-        history = self.upstream.history.probed_in(order)
-        return replace(self, upstream=replace(self.upstream, history=history), _known={})
-
-    @property
-    def channels(self) -> tuple[str, ...]:
-        """See `Crossings`."""
-        return self._own.channels
-
-    @property
-    def joined(self) -> list[int]:
-        """See `Crossings`."""
-        return self._own.joined
 
     def reached(
         self,

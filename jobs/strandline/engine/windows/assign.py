@@ -50,6 +50,11 @@ def is_accepted() -> Column:
     return F.col(c.INSTANT) < F.col(c.CLOSE_FROM)
 
 
+def is_kept_elsewhere() -> Column:
+    """Whether the window of an assigned record refuses it, and its newest window accepts it."""
+    return ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
+
+
 def fires_at_once() -> Column:
     """Whether the window of an accepted record has already fired: then it fires again at once."""
     return F.col(c.INSTANT) >= F.col(c.FIRE_FROM)

@@ -7,12 +7,12 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.frames import long
+from strandline.engine.frames import long, named
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import floor
-from strandline.engine.results.aggregates import Partial
+from strandline.engine.results.aggregates import Partial, parts_of
 from strandline.engine.results.rows import window_rows
-from strandline.engine.windows.assign import fires_at_once, is_accepted
+from strandline.engine.windows.assign import fires_at_once, is_accepted, is_kept_elsewhere
 from strandline.spec.pipeline import PipelineSpec
 
 _ACCEPTED = "_strandline_accepted"
@@ -56,7 +56,7 @@ def count_each(
     Refused pairs (record, window) are counted in separate rows, which have no records.
     """
     keys = keys_of(spec)
-    contents = [column.alias(name) for name, column in aggregates.items()]
+    contents = named(aggregates)
     if grid.one_window_each:
         return (
             assigned.where(is_accepted())
@@ -64,10 +64,9 @@ def count_each(
             .agg(*contents, *_counts())
             .withColumns({c.IN_NEWEST_WINDOW: F.col("records"), c.MISSED_PAIRS: long(0)})
         )
-    kept_elsewhere = ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
     counted = (
         assigned.withColumn(_ACCEPTED, is_accepted())
-        .where(F.col(_ACCEPTED) | kept_elsewhere)
+        .where(is_accepted() | is_kept_elsewhere())
         .groupBy(*keys, c.WINDOW, _ACCEPTED)
         .agg(
             *contents,
@@ -98,7 +97,7 @@ def count_panes(
         .withColumn(c.INSTANT, F.when(~sure, F.col(c.INSTANT)))
         .groupBy(*keys, c.PANE, c.INSTANT)
         .agg(
-            *(part.alias(name) for p in aggregates.values() for name, part in p.parts.items()),
+            *parts_of(aggregates),
             F.count(F.lit(1)).alias("records"),
             F.min(c.ARRIVAL).alias(c.FIRST_ARRIVAL),
         )

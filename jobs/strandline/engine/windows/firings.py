@@ -13,22 +13,23 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import window_of
-from strandline.engine.frames import long, union_by_name
-from strandline.engine.history.history import History
-from strandline.engine.records.at_arrival import advance_column
-from strandline.engine.results.aggregates import Partial
-from strandline.engine.results.growing import FIRING, FIRST_FIRING, LAST_FIRING, grown
-from strandline.engine.results.rows import as_probes, firing_columns, numbered, placed
+from strandline.engine.frames import long, named
+from strandline.engine.results.aggregates import Partial, parts_of
+from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
+from strandline.engine.results.rows import (
+    as_probes,
+    causes_of,
+    firing_columns,
+    numbered,
+    placed,
+)
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
 from strandline.spec.pipeline import PipelineSpec
 
-_OF_CAUSE = (c.INSTANT, c.SEQUENCE, c.TS, c.ARRIVAL, c.ARRIVAL_DAY, c.RECORD_ID)
-"""The columns of the record that fires a window."""
-
 
 def firings(
-    contents: DataFrame, windows: DataFrame, emitted: Emissions, history: History
+    contents: DataFrame, windows: DataFrame, emitted: Emissions, spec: PipelineSpec
 ) -> DataFrame:
     """One row for each firing of each window, with its contents, its watermark and its position.
 
@@ -36,17 +37,17 @@ def firings(
         contents: the rows of `contents_of_firings`.
         windows: the windows of the range.
         emitted: the emissions of the days on which something fires.
-        history: everything observed below the horizon.
+        spec: the pipeline.
     """
-    spec, by_watermark, end = history.spec, F.col(FIRING) == 0, F.col(c.SLOT_END)
+    by_watermark, end = F.col(c.FIRING) == 0, F.col(c.SLOT_END)
     fired = contents.join(F.broadcast(windows), c.WINDOW).withColumns(
         {c.START: F.col(c.SLOT), c.END: end}
     )
     # a watermark fires by rising times, a record its newest window first
     probes = as_probes(placed(fired, by_watermark, F.col(c.FIRE_AT), (end, -end), spec))
     timing = F.when(by_watermark, "ON_TIME").otherwise("LATE")
-    rows = emitted.at(probes).select(*firing_columns(timing, spec), FIRING)
-    return numbered(rows, [FIRING], spec).drop(FIRING)
+    rows = emitted.at(probes).select(*firing_columns(timing, spec), c.FIRING)
+    return numbered(rows, [c.FIRING], spec).drop(c.FIRING)
 
 
 def contents_of_firings(
@@ -63,16 +64,17 @@ def contents_of_firings(
         aggregates: the aggregates of a firing.
         partials: the aggregates in two steps; None: not all aggregates have two steps.
     """
-    of_cause = [*_OF_CAUSE, *advance_column(spec)]
+    of_cause = [*causes_of(spec), c.RECORD_ID]
     if partials is None:
         return _of_single_records(accepted, spec, aggregates, of_cause)
     window = window_of(spec)
     counted = [F.count(F.lit(1)).alias(c.RECORDS), F.max(c.FIRE_AT).alias(c.FIRE_AT)]
-    counted += [part.alias(name) for p in partials.values() for name, part in p.parts.items()]
+    counted += parts_of(partials)
     late = _numbered(accepted.where(fires_at_once()), spec)
     late = late.groupBy(*window, FIRST_FIRING, *of_cause).agg(*counted)
     on_time = accepted.where(~fires_at_once()).groupBy(*window).agg(*counted)
-    units = union_by_name(late, on_time.withColumn(FIRST_FIRING, long(0)))
+    on_time = on_time.withColumn(FIRST_FIRING, long(0))
+    units = late.unionByName(on_time, allowMissingColumns=True)
     return grown(_with_last(units, spec), window, partials, {n: F.col(n) for n in of_cause})
 
 
@@ -85,11 +87,11 @@ def _of_single_records(
     """The contents of firings from single records, each aggregated once for each firing with it."""
     each = _with_last(_numbered(accepted, spec), spec)
     in_each = each.where(F.col(FIRST_FIRING) <= F.col(LAST_FIRING)).withColumn(
-        FIRING, F.explode(F.sequence(FIRST_FIRING, LAST_FIRING))
+        c.FIRING, F.explode(F.sequence(FIRST_FIRING, LAST_FIRING))
     )
-    is_cause = (F.col(FIRST_FIRING) == F.col(FIRING)) & (F.col(FIRING) > 0)
-    return in_each.groupBy(*window_of(spec), FIRING).agg(
-        *(column.alias(name) for name, column in aggregates.items()),
+    is_cause = (F.col(FIRST_FIRING) == F.col(c.FIRING)) & (F.col(c.FIRING) > 0)
+    return in_each.groupBy(*window_of(spec), c.FIRING).agg(
+        *named(aggregates),
         F.count(F.lit(1)).alias("records"),
         *(F.max(F.when(is_cause, F.col(name))).alias(name) for name in of_cause),
     )

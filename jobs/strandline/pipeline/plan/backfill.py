@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import pairwise
 
-import numpy as np
-
+from strandline.engine.calendar.placed import placed
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock, Closure
@@ -122,7 +121,7 @@ def _holds_all(within: TimeRange, history: History) -> bool:
     events = history.days.events
     if events is None:
         return False
-    (last_ms,) = history.grid.newest_starts(np.array([events.end_ms - 1])).tolist()
+    last_ms = history.grid.newest_starts(events.end_ms - 1)
     return last_ms < within.end_ms and _oldest_window(history) >= within.start_ms
 
 
@@ -154,7 +153,7 @@ def _closing(around: TimeRange, history: History, clock: Clock) -> list[tuple[in
     at_edges = (window for edge in first for window in (edge - grid.step_ms, edge))
     chosen = {*calendar.windows["window_id"].tolist(), *at_edges}
     ids = sorted(window for window in chosen if inside.start <= window < inside.stop)
-    return list(zip(ids, calendar.placed(ids)["close_from"].tolist(), strict=True))
+    return list(zip(ids, placed(ids, history, clock)["close_from"].tolist(), strict=True))
 
 
 def _first_open(history: History, clock: Clock) -> int:

@@ -226,7 +226,7 @@ def _older_had_closed(
     if any(other is not one and other.windows.overlaps(before) for other in ranges):
         return False
     horizon_ms = one.horizon_ms or 0
-    last = placed([ids[-1]], history.grid, history.axis, history.crossings, Clock(horizon_ms))
+    last = placed([ids[-1]], history, Clock(horizon_ms))
     return bool((last["state"] == "closed").all())
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pyarrow.dataset as ds
 
 from strandline.engine.calendar.slots import OlderWindows
-from strandline.engine.pairs.of_range import PairsOfRange, of_two
+from strandline.engine.pairs.of_range import PairsOfRange
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import rebuild_of_scope
@@ -84,7 +84,7 @@ def _books(
 ) -> list[Book]:
     """The books of each side: its records in the range and in older slots, by outcome."""
     scope, books = rebuild.scope, []
-    for name, one in of_two(rebuild.history).inputs.items():
+    for name, one in rebuild.history.inputs.items():
         of_range = sum(n for slot, n in late[name].items() if slot in scope.windows)
         parts = {"accepted": accepted[name].total(), "late": of_range}
         books.append(Book(f"range, {name}", _records_of_range(rebuild, name), parts))

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 
 from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Rebuild, rebuild_of_scope
-from strandline.engine.records.identity import identity
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.schema import arrow_schema
 from strandline.model.books import Book
@@ -93,8 +92,7 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
     staged = stage_side_by_side(ctx, first, number)
     then = dict[str, Callable[[], DataFrame]]()
     if ctx.spec.firings:
-        by = identity(ctx.spec, ctx.landing.source_columns)
-        then["firings"] = partial(rebuild.firings, by)
+        then["firings"] = rebuild.firings
     if ctx.spec.has_pairs_of_windows:
         then[PAIRS] = partial(rebuild.pairs, staged["windows"])
     return staged | stage_side_by_side(ctx, then, number)

@@ -54,7 +54,7 @@ def channels_passed(
     by_channel = crossings.seen_from(thresholds)
     found = [
         {"channel": channel, **_passed_at(crossings.axis, visible, before_ms)}
-        for channel, visible in zip(crossings.channels, by_channel, strict=True)
+        for channel, visible in zip(crossings.order.channels, by_channel, strict=True)
     ]
     found.sort(key=lambda one: _last_first(one, fired_at_ms))
     return found[:MOST_CHANNELS], len(found)
@@ -89,7 +89,7 @@ def _crossings(shown: Shown, axis: Axis, fires_ms: int) -> tuple[RecordCrossings
 def _passed_at(axis: Axis, visible: Instants, before_ms: int) -> dict[str, int | None]:
     known = known_before(visible, before_ms, axis)
     at_ms = [
-        axis.event_ms(int(one)) if is_known else None
+        axis.event_ms(int(one), 0) if is_known else None
         for one, is_known in zip(visible, known, strict=True)
     ]
     return {"fired_ms": at_ms[0], "closed_ms": at_ms[1] if len(at_ms) > 1 else None}
