@@ -6,23 +6,10 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from strandline.model.windows import TimeWindow
-from strandline.reference.panes import FiredPane, Outcome, Pane, Timing
+from strandline.reference.panes import FiredPane, Outcome, Pane
 from strandline.reference.records import Record
-
-__all__ = [
-    "Cause",
-    "Emission",
-    "Firing",
-    "LateRecord",
-    "OpenWindow",
-    "Origin",
-    "Replay",
-    "StatusChange",
-    "Timing",
-]
 
 
 class Cause(StrEnum):
@@ -92,12 +79,9 @@ class LateRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenWindow:
+class OpenWindow(Pane):
     """A window of a key still in state; `end_passed`: whether the watermark is past its end."""
 
-    key: tuple[Any, ...]
-    window: TimeWindow
-    members: tuple[Record, ...]
     end_passed: bool
 
 
