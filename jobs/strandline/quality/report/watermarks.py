@@ -7,14 +7,13 @@ from math import isnan
 
 import pandas as pd
 
-from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, HOUR_MS, day_of, midnight_of
 from strandline.quality.report.figure import Figure, Series, TableBehind, lines
 from strandline.quality.report.held_back_by import name_of, silent_channels, waits_for_all
 from strandline.spec import PipelineSpec
 
 _MOST_CHANNELS = 8
 _MOST_DAYS = 4_000
-_HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def _combined(behind: pd.DataFrame, spec: PipelineSpec) -> pd.Series[float]:
         .max(skipna=is_discovered)
         for day in map(int, behind.index)
     }
-    ends = pd.Series(slowest.keys(), index=slowest.keys()) * (DAY_MS // _HOUR_MS)
+    ends = pd.Series(slowest.keys(), index=slowest.keys()) * (DAY_MS // HOUR_MS)
     return ends - (ends - pd.Series(slowest)).cummax()
 
 
@@ -111,7 +110,7 @@ def _hours_behind(channels: pd.DataFrame) -> pd.DataFrame:
     days = pd.Index(range(first, last + 1) if last - first < _MOST_DAYS else observed)
     watermark = emitted.reindex(emitted.index.union(days)).cummax().ffill().reindex(days)
     midnights = pd.Series([(day + 1) * DAY_MS for day in days], index=days)
-    return watermark.rsub(midnights, axis=0) / _HOUR_MS
+    return watermark.rsub(midnights, axis=0) / HOUR_MS
 
 
 def _emitted(channels: pd.DataFrame) -> pd.DataFrame:
