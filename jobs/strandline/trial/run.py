@@ -163,17 +163,20 @@ def _compared(
     different = []
     for row in expected:
         _require_named(table, identity, row, came)
-        names = [name for name in identity if name in row]
-        same = next((one for one in unexpected if all(_equal(row[n], one[n]) for n in names)), None)
+        given = {name: row[name] for name in identity if name in row}
+        same = next((one for one in unexpected if not _changed(given, one)), None)
         if same is None:
             missing.append(Difference(table, row, "missing"))
             continue
         unexpected.remove(same)
         if columns := _changed(row, same):
-            identified = {name: same[name] for name in identity}
-            different.append(Difference(table, identified, "different", columns))
-    others = ({name: one[name] for name in identity} for one in unexpected)
+            different.append(Difference(table, _named(same, identity), "different", columns))
+    others = (_named(one, identity) for one in unexpected)
     return [*different, *missing, *(Difference(table, one, "unexpected") for one in others)]
+
+
+def _named(row: Mapping[str, Any], identity: Sequence[str]) -> dict[str, Any]:
+    return {name: row[name] for name in identity}
 
 
 def _changed(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
