@@ -23,7 +23,7 @@ from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
 from strandline_airflow.metrics import count_run
 from strandline_airflow.processes import started
-from strandline_airflow.requests import Rendered, options_of, requested_range
+from strandline_airflow.requests import Rendered, options_of
 from strandline_airflow.runners import Runner, runner_of
 from strandline_airflow.submit import SubmitSpec
 
@@ -162,9 +162,10 @@ class StrandlineJobOperator(BaseOperator):
 
     def _is_short(self) -> bool:
         """Whether the run is too short for a JVM to warm up."""
-        from strandline.lake.landing.results_log import log_of  # noqa: PLC0415
-        from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415 - without these
-        from strandline.lake.ledger.ledger import Ledger  # noqa: PLC0415 - DAG files parse
+        from strandline.cli.options import range_of  # noqa: PLC0415 - without these
+        from strandline.lake.landing.results_log import log_of  # noqa: PLC0415 - DAG files parse
+        from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415
+        from strandline.lake.ledger.ledger import Ledger  # noqa: PLC0415
         from strandline.lake.store.lake import Lake  # noqa: PLC0415
         from strandline.lake.store.places import is_uri  # noqa: PLC0415
 
@@ -175,7 +176,9 @@ class StrandlineJobOperator(BaseOperator):
             spec = find_spec(settings.pipelines_folder(self.pipelines), pipeline)
             lake = Lake.at(where)
             log, state = log_of(lake, spec), Ledger(lake.pipeline(spec.pipeline)).state()
-            within = requested_range(self._arguments())
+            options = options_of(self._arguments())
+            has_range = {"start", "end"} <= options.keys()
+            within = range_of(options["start"], options["end"]) if has_range else None
         except StrandlineError:
             return False  # the command will say what is wrong
         return log is not None and is_small(spec, state, log, within)
