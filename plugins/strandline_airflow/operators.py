@@ -138,7 +138,7 @@ class StrandlineJobOperator(BaseOperator):
         return SubmitSpec(
             entry_point=self.entry_point,
             arguments=(*self.command.split(), *self._arguments()),
-            run_id=self._run_key(),
+            run_id=options_of(self._arguments()).get("run-key", ""),
             archives=tuple(self.archives),
             conf=dict(self.conf or {}),  # type: ignore[arg-type] # Airflow has rendered it
             environment=self._environment(engine),
@@ -148,10 +148,6 @@ class StrandlineJobOperator(BaseOperator):
     def _arguments(self) -> list[str]:
         given: Any = self.application_args  # Airflow has rendered it
         return [str(argument) for argument in given or ()]
-
-    def _run_key(self) -> str:
-        """The value of `--run-key`; empty if it is not given."""
-        return options_of(self._arguments()).get("run-key", "")
 
     def _environment(self, engine: TaskEngine) -> dict[str, str]:
         try:

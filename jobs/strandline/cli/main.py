@@ -240,7 +240,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except UsageError as error:
         error.show()
         if "--json" in arguments:
-            write_failure(InputError(_command_refused(error), error.format_message()))
+            command = "strandline" if error.ctx is None else error.ctx.command_path
+            write_failure(InputError(command, error.format_message()))
         sys.exit(error.exit_code)
     except SystemExit:
         raise
@@ -263,11 +264,6 @@ def _as_strandline_error(error: BaseException, place: str) -> StrandlineError:
     )
     failed.__cause__ = error
     return failed
-
-
-def _command_refused(error: UsageError) -> str:
-    """The command that was typed, with its options' values left out."""
-    return "strandline" if error.ctx is None else error.ctx.command_path
 
 
 def _fail(error: StrandlineError, arguments: Sequence[str]) -> NoReturn:

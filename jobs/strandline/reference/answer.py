@@ -72,11 +72,6 @@ class LateRecord:
     record: Record
     watermark_ms: int
 
-    @property
-    def at_ms(self) -> int:
-        """When it was refused: at its arrival."""
-        return self.record.arrival_ms
-
 
 @dataclass(frozen=True, slots=True)
 class OpenWindow(Pane):

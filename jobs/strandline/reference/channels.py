@@ -151,8 +151,8 @@ class ChannelsBehindValve(Combiner):
         watermark: Watermark,
         channels: Iterable[str],
         *,
-        valve: StatusWatermarkValve | None = None,
-        input_name: str = "",
+        valve: StatusWatermarkValve | None,
+        input_name: str,
     ) -> None:
         """Start with the declared channels; see `Combiner`.
 

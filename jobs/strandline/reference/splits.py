@@ -23,8 +23,8 @@ class SplitsOfOneSource(Combiner):
         watermark: Watermark,
         splits: Iterable[str],
         *,
-        valve: StatusWatermarkValve | None = None,
-        input_name: str = "",
+        valve: StatusWatermarkValve | None,
+        input_name: str,
     ) -> None:
         """Start with the known splits; see `Combiner`.
 
