@@ -14,7 +14,9 @@ from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strandline.errors import StrandlineError
+from strandline.model.intervals import TimeRange
 from strandline.spec import find_spec
+from strandline.spec.values import parse_instant
 from strandline.visible import visible
 from strandline_airflow import settings
 from strandline_airflow.alerts import OF_A_RUN, alert_findings, failure_callbacks
@@ -158,10 +160,9 @@ class StrandlineJobOperator(BaseOperator):
 
     def _is_short(self) -> bool:
         """Whether the run is too short for a JVM to warm up."""
-        from strandline.cli.options import range_of  # noqa: PLC0415 - without these
-        from strandline.lake.landing.results_log import log_of  # noqa: PLC0415 - DAG files parse
-        from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415
-        from strandline.lake.ledger.ledger import Ledger  # noqa: PLC0415
+        from strandline.lake.landing.results_log import log_of  # noqa: PLC0415
+        from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415 - without these
+        from strandline.lake.ledger.ledger import Ledger  # noqa: PLC0415 - DAG files parse
         from strandline.lake.store.lake import Lake  # noqa: PLC0415
         from strandline.lake.store.places import is_uri  # noqa: PLC0415
 
@@ -173,10 +174,10 @@ class StrandlineJobOperator(BaseOperator):
             lake = Lake.at(where)
             log, state = log_of(lake, spec), Ledger(lake.pipeline(spec.pipeline)).state()
             options = options_of(self._arguments())
-            has_range = {"start", "end"} <= options.keys()
-            within = range_of(options["start"], options["end"]) if has_range else None
-        except StrandlineError:
+            edges = [parse_instant(options[one]) for one in ("start", "end") if one in options]
+        except (StrandlineError, ValueError, OverflowError):
             return False  # the command will say what is wrong
+        within = TimeRange(*edges) if len(edges) == 2 else None
         return log is not None and is_small(spec, state, log, within)
 
     def _repeated(self, engine: TaskEngine) -> Any:
