@@ -29,11 +29,6 @@ class Catalogue:
     specs: Mapping[str, PipelineSpec]
     broken: tuple[InputError, ...]
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the valid pipelines."""
-        return list(self.specs)
-
 
 def read_catalogue(folder: Path) -> Catalogue:
     """The pipelines of a folder, with an error for each file that defines none.

@@ -39,7 +39,7 @@ def strandline_dags(
     """
     folder = _folder(pipelines, module)
     catalogue = read_catalogue(folder)
-    names = catalogue.names
+    names = list(catalogue.specs)
     at: dict[str, Any] = {"folder": folder, "lake": lake}
     dags = [daily_dag(spec, **at) for spec in catalogue.specs.values()]
     dags += [make(names, **at) for make in (reprocess_dag, report_dag, maintain_dag)]

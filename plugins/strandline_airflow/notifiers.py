@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from airflow.sdk import BaseNotifier, Connection
@@ -10,13 +10,6 @@ from airflow.sdk import BaseNotifier, Connection
 from strandline_airflow.alarm import Alarm
 
 _TIMEOUT_S = 10
-
-
-class Notifies(Protocol):
-    """A notifier of Airflow, of which only `notify` is used."""
-
-    def notify(self, context: Any) -> None:
-        """Send the message."""
 
 
 class WebhookNotifier(BaseNotifier):
@@ -73,7 +66,7 @@ def address_of(connection: Connection) -> str:
     return f"{base.rstrip('/')}{port}/{quote(path.lstrip('/'), safe='/%?=&')}"
 
 
-def notifier_of(connection: Connection, alarm: Alarm) -> Notifies:
+def notifier_of(connection: Connection, alarm: Alarm) -> BaseNotifier:
     """The notifier that sends an alarm by a connection of type http, https or smtp.
 
     Raises:

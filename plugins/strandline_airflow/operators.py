@@ -14,7 +14,9 @@ from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strandline.errors import StrandlineError
+from strandline.model.intervals import TimeRange
 from strandline.spec import find_spec
+from strandline.spec.values import parse_instant
 from strandline.visible import visible
 from strandline_airflow import settings
 from strandline_airflow.alerts import OF_A_RUN, alert_findings, failure_callbacks
@@ -23,7 +25,7 @@ from strandline_airflow.engines import TaskEngine, engine_of_task
 from strandline_airflow.links import ReportLink
 from strandline_airflow.metrics import count_run
 from strandline_airflow.processes import started
-from strandline_airflow.requests import Rendered, options_of, requested_range
+from strandline_airflow.requests import Rendered, options_of
 from strandline_airflow.runners import Runner, runner_of
 from strandline_airflow.submit import SubmitSpec
 
@@ -138,7 +140,7 @@ class StrandlineJobOperator(BaseOperator):
         return SubmitSpec(
             entry_point=self.entry_point,
             arguments=(*self.command.split(), *self._arguments()),
-            run_id=self._run_key(),
+            run_id=options_of(self._arguments()).get("run-key", ""),
             archives=tuple(self.archives),
             conf=dict(self.conf or {}),  # type: ignore[arg-type] # Airflow has rendered it
             environment=self._environment(engine),
@@ -148,10 +150,6 @@ class StrandlineJobOperator(BaseOperator):
     def _arguments(self) -> list[str]:
         given: Any = self.application_args  # Airflow has rendered it
         return [str(argument) for argument in given or ()]
-
-    def _run_key(self) -> str:
-        """The value of `--run-key`; empty if it is not given."""
-        return options_of(self._arguments()).get("run-key", "")
 
     def _environment(self, engine: TaskEngine) -> dict[str, str]:
         try:
@@ -175,9 +173,11 @@ class StrandlineJobOperator(BaseOperator):
             spec = find_spec(settings.pipelines_folder(self.pipelines), pipeline)
             lake = Lake.at(where)
             log, state = log_of(lake, spec), Ledger(lake.pipeline(spec.pipeline)).state()
-            within = requested_range(self._arguments())
-        except StrandlineError:
+            options = options_of(self._arguments())
+            edges = [parse_instant(options[one]) for one in ("start", "end") if one in options]
+        except (StrandlineError, ValueError, OverflowError):
             return False  # the command will say what is wrong
+        within = TimeRange(*edges) if len(edges) == 2 else None
         return log is not None and is_small(spec, state, log, within)
 
     def _repeated(self, engine: TaskEngine) -> Any:

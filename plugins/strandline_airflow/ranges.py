@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from strandline.errors import InputError
 from strandline.model.intervals import text_of
 from strandline.spec.values import parse_instant
-
-
-@dataclass(frozen=True)
-class ReprocessRange:
-    """A range of event time, as ISO-8601 texts in UTC.
-
-    Attributes:
-        start: the first window start of the range.
-        end: its end; exclusive.
-        as_of: the horizon: records that arrived before it are read; None: all records.
-    """
-
-    start: str
-    end: str
-    as_of: str | None = None
 
 
 def horizon_of(
@@ -56,18 +40,20 @@ def horizon_of(
     raise InputError(place, problem, "trigger it with `to`, an instant to advance to")
 
 
-def range_of(params: Mapping[str, Any]) -> ReprocessRange:
-    """The range and the horizon in the params of a reprocess run.
+def range_options(params: Mapping[str, Any]) -> list[str]:
+    """The options of a backfill for the range, and the data cut-off, in a reprocess run's params.
 
     Raises:
         InputError: a param is missing or not an instant, or start is not before end.
     """
     start, end = _instant(params, "start"), _instant(params, "end")
-    as_of = _instant(params, "as_of") if params.get("as_of") is not None else None
     if parse_instant(start) >= parse_instant(end):
         place, problem = "param end", f"{end} is not after start, {start}"
         raise InputError(place, problem, "give a later end")
-    return ReprocessRange(start, end, as_of)
+    options = [f"--start={start}", f"--end={end}"]
+    if params.get("as_of") is not None:
+        options.append(f"--as-of={_instant(params, 'as_of')}")
+    return options
 
 
 def pipeline_of(params: Mapping[str, Any], known: Mapping[str, Any]) -> str:

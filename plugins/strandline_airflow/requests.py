@@ -17,12 +17,11 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strandline.errors import InputError
-from strandline.model.intervals import TimeRange
+from strandline.model.overrides import option_of
 from strandline.spec import PipelineSpec
-from strandline.spec.values import parse_instant
 from strandline_airflow.catalogue import published_asset, read_catalogue
 from strandline_airflow.params import ALL
-from strandline_airflow.ranges import horizon_of, pipeline_of, range_of
+from strandline_airflow.ranges import horizon_of, pipeline_of, range_options
 from strandline_airflow.settings import pipelines_folder
 
 PREPARE, APPROVAL = "prepare", "approval"
@@ -103,21 +102,6 @@ def options_of(argv: Iterable[object]) -> dict[str, str]:
     return dict(word.removeprefix("--").split("=", 1) for word in named)
 
 
-def requested_range(argv: Iterable[object]) -> TimeRange | None:
-    """The range in a command's arguments; None if they have none.
-
-    Raises:
-        InputError: an end is not an instant, or the start is not before the end.
-    """
-    options = options_of(argv)
-    if not {"start", "end"} <= options.keys():
-        return None
-    try:
-        return TimeRange(parse_instant(options["start"]), parse_instant(options["end"]))
-    except (ValueError, OverflowError) as error:
-        raise InputError("--start, --end", str(error)) from None
-
-
 @dataclass(frozen=True)
 class Requests:
     """The requests in the params of a DAG run, for the pipelines of a folder.
@@ -138,12 +122,10 @@ class Requests:
         def argv(context: Context, **_: object) -> list[str]:
             params = context["params"]
             with _fail_on_input_error():
-                asked = range_of(params)
+                of_range = range_options(params)
             return [
                 self.spec(context).pipeline,
-                f"--start={asked.start}",
-                f"--end={asked.end}",
-                *([f"--as-of={asked.as_of}"] if asked.as_of else []),
+                *of_range,
                 *(_dry_or_prepared(params) if prepare else ()),
                 *_overrides(params),
                 *_flags(params),
@@ -218,7 +200,7 @@ def _triggered_at(context: Context) -> datetime | None:
 def _flags(params: Mapping[str, Any]) -> list[str]:
     """The boolean options of a run that the params switch on, such as `--force`."""
     names = ("allow_removals", "force", "recreate")
-    return [f"--{name.replace('_', '-')}" for name in names if params.get(name)]
+    return [option_of(name) for name in names if params.get(name)]
 
 
 def _dry_or_prepared(params: Mapping[str, Any]) -> list[str]:
@@ -230,7 +212,7 @@ def _dry_or_prepared(params: Mapping[str, Any]) -> list[str]:
 def _overrides(params: Mapping[str, Any]) -> list[str]:
     """The options that override rules of the pipeline's file for this run."""
     names = ("allowed_lateness", "bound")
-    return [f"--{name.replace('_', '-')}={params[name]}" for name in names if params.get(name)]
+    return [f"{option_of(name)}={params[name]}" for name in names if params.get(name)]
 
 
 def _provenance(context: Context) -> list[str]:

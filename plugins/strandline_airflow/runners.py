@@ -14,7 +14,7 @@ from strandline_airflow.connection import CONNECTION, connection, spark_master
 from strandline_airflow.engines import TOKEN
 from strandline_airflow.outcomes import failure_of
 from strandline_airflow.processes import PlainProcess
-from strandline_airflow.submit import SparkOnKubernetes, SubmitSpec, as_process
+from strandline_airflow.submit import SparkOnKubernetes, SubmitSpec
 
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger
@@ -39,15 +39,22 @@ class Runner(Protocol):
 
 
 class ProcessRunner:
-    """Runs a command as a child process, which starts its engine itself or connects to a server."""
+    """Runs a command as a child process, which starts its engine itself or connects to a server.
 
-    def __init__(self, log: Logger) -> None:
+    On Apache Spark the master is that of the Spark connection, or else local. Spark's settings are
+    not handed over: the command reads them from the pipeline's file.
+    """
+
+    def __init__(self, log: Logger, spark_connection: str | None = None) -> None:
         self._log = log
+        self._spark_connection = spark_connection
         self._process = PlainProcess()
 
     def run(self, spec: SubmitSpec, context: Context) -> Any:
         """See Runner."""
-        argv = as_process(spec, str(settings.executable()))
+        master = spark_master(self._spark_connection) if self._spark_connection else None
+        options = [f"--master={master}"] if master else []
+        argv = [str(settings.executable()), *spec.arguments, *options]
         secret = spec.environment.get(TOKEN)
         ended = self._process.run(argv, spec.environment, self._log, secret=secret)
         if ended.exit_code:
@@ -57,19 +64,6 @@ class ProcessRunner:
     def end(self) -> None:
         """See Runner."""
         self._process.end()
-
-
-class SparkProcessRunner(ProcessRunner):
-    """A ProcessRunner on Apache Spark; the master is the Spark connection's, or else local."""
-
-    def __init__(self, log: Logger, spark_connection: str) -> None:
-        super().__init__(log)
-        self._spark_connection = spark_connection
-
-    def run(self, spec: SubmitSpec, context: Context) -> Any:
-        """See Runner."""
-        master = spark_master(self._spark_connection)
-        return super().run(spec.on_master(master) if master else spec, context)
 
 
 def runner_of(
@@ -96,7 +90,7 @@ def runner_of(
     has_provider = _is_installed("airflow.providers.apache.spark")
     how = extra.get("submit") or ("spark-submit" if has_provider else "process")
     if how == "process":
-        return SparkProcessRunner(log, spark_connection)
+        return ProcessRunner(log, spark_connection)
     if how == "spark-submit":
         _require(has_provider, how, "strandline[airflow-spark]")
         from strandline_airflow.spark_submit import SparkSubmitRunner  # noqa: PLC0415 - a provider

@@ -61,18 +61,6 @@ class SubmitSpec:
     def _words(self) -> tuple[str, ...]:
         return self.arguments[: 2 if self.arguments[0] == "runs" else 1]
 
-    def on_master(self, master: str) -> SubmitSpec:
-        """The command with a Spark master, for a process that starts Spark itself."""
-        return replace(self, arguments=(*self.arguments, f"--master={master}"))
-
-
-def as_process(spec: SubmitSpec, executable: str) -> list[str]:
-    """The arguments of a plain process, which starts its engine itself or connects to a server.
-
-    Spark's settings are not among them: the command reads them from the pipeline's file.
-    """
-    return [executable, *spec.arguments]
-
 
 def as_spark_submit(spec: SubmitSpec) -> dict[str, Any]:
     """The arguments of the Spark provider's `SparkSubmitOperator`."""

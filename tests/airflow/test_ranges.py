@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from strandline.errors import InputError
-from strandline_airflow.ranges import ReprocessRange, horizon_of, pipeline_of, range_of
+from strandline_airflow.ranges import horizon_of, pipeline_of, range_options
 
 END = datetime(2013, 1, 15, 6, tzinfo=UTC)
 PARTITION = datetime(2013, 1, 20, tzinfo=UTC)
@@ -46,24 +46,26 @@ def test_a_run_without_any_date_says_how_to_give_one():
 
 
 def test_a_range_is_read_in_utc_and_to_the_millisecond():
-    asked = range_of(
+    options = range_options(
         {"start": "2013-02-10", "end": "2013-02-13T01:00:00.0019+01:00", "as_of": "2013-03-01"}
     )
-    assert asked == ReprocessRange(
-        "2013-02-10T00:00:00Z", "2013-02-13T00:00:00.001Z", "2013-03-01T00:00:00Z"
-    )
+    assert options == [
+        "--start=2013-02-10T00:00:00Z",
+        "--end=2013-02-13T00:00:00.001Z",
+        "--as-of=2013-03-01T00:00:00Z",
+    ]
 
 
 @pytest.mark.parametrize("end", ["2013-02-10", "2013-02-09", "2013-02-10T01:00:00+01:00"])
 def test_a_range_has_to_end_after_its_start(end):
     with pytest.raises(InputError, match=r"param end: .* is not after start"):
-        range_of({"start": "2013-02-10", "end": end})
+        range_options({"start": "2013-02-10", "end": end})
 
 
 @pytest.mark.parametrize("value", ["yesterday", "", None, 20130210, ["2013-02-10"], "{{ ds }}"])
 def test_what_is_no_instant_is_refused_by_the_name_of_its_param(value):
     with pytest.raises(InputError, match=r"param start: .* is not an instant"):
-        range_of({"start": value, "end": "2013-02-13"})
+        range_options({"start": value, "end": "2013-02-13"})
 
 
 @pytest.mark.parametrize("name", ["nope", "../flights", "", None, ["flights"], {"a": 1}, "Flights"])

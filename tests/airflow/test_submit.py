@@ -7,7 +7,6 @@ import pytest
 from strandline_airflow.submit import (
     SparkOnKubernetes,
     SubmitSpec,
-    as_process,
     as_spark_application,
     as_spark_kubernetes,
     as_spark_submit,
@@ -24,10 +23,6 @@ SPEC = SubmitSpec(
     environment={"STRANDLINE_LAKE": "/lake", "SECRET": "s3cret"},
 )
 ON = SparkOnKubernetes(image="example/strandline:0.2.0", namespace="jobs")
-
-
-def test_a_plain_process_is_the_executable_and_its_arguments_and_no_shell_reads_them():
-    assert as_process(SPEC, "/opt/bin/strandline") == ["/opt/bin/strandline", *SPEC.arguments]
 
 
 def test_the_name_is_that_of_the_command_and_the_environment_is_not_shown():

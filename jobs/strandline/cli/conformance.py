@@ -39,9 +39,13 @@ def conformance(
             problem = "is no option of the reference, which computes in this process"
             option = "--trust-this-machine" if remote is None else "--remote"
             raise InputError(option, problem, "leave it out")
-        from strandline.conformance import answer_by_reference, run_conformance  # noqa: PLC0415
+        from strandline.conformance import (  # noqa: PLC0415
+            answer_by_reference,
+            cases_of,
+            run_conformance,
+        )
 
-        result = run_conformance(files, answer_by_reference)
+        result = run_conformance(cases_of(files), answer_by_reference)
     else:
         options = EngineOptions(engine, remote=remote, trust_this_machine=trust_this_machine)
         result = _on_engine(files, options.choice(), as_json=as_json)

@@ -5,42 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from strandline.cli.options import (
-    AcceptLoss,
-    AllowedLateness,
-    AllowRemovals,
-    AsOf,
-    Bound,
-    Close,
-    DryRun,
-    Engine,
-    Force,
-    LakeAt,
-    Master,
-    MaxBytes,
-    Pipelines,
-    PreviewRows,
-    Reason,
-    Recreate,
-    Remote,
-    Reopen,
-    RepeatOnly,
-    RequestedBy,
-    RunKey,
-    TrustThisMachine,
-    instant_at,
-    not_empty,
-    parsed,
-)
-from strandline.errors import InputError
-from strandline.pipeline.request.request import MOST_SHOWN
+import typer
+
+from strandline.cli.options import LakeAt, Pipelines, Remote, TrustThisMachine, not_empty
 
 if TYPE_CHECKING:
     from strandline.lake.sessions.choice import EngineChoice
@@ -164,8 +138,16 @@ def _place(option: str, given: str | None) -> str:
 class EngineOptions:
     """The engine of a command, and its address."""
 
-    engine: Engine = None
-    master: Master = None
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="spark, connect or sail. [STRANDLINE_ENGINE, engine: in the file, spark]"
+        ),
+    ] = None
+    master: Annotated[
+        str | None,
+        typer.Option(help="Spark master, for the engine spark. [spark-submit's master, or local]"),
+    ] = None
     remote: Remote = None
     trust_this_machine: TrustThisMachine = False
 
@@ -185,104 +167,3 @@ class EngineOptions:
             trust_this_machine=self.trust_this_machine,
             of_pipeline=None if spec is None else spec.engine,
         )
-
-
-@dataclass(frozen=True)
-class Cutoff:
-    """The data cut-off: the last arrival that is read, and whether the input ends there."""
-
-    as_of: AsOf = None
-    close: Close = False
-    reopen: Reopen = False
-
-    def request(self) -> dict[str, Any]:
-        """These options as fields of a request.
-
-        Raises:
-            InputError: the data cut-off is not an instant.
-        """
-        as_of_ms = None if self.as_of is None else instant_at("--as-of", self.as_of)
-        return {"as_of_ms": as_of_ms, "close": self.close, "reopen": self.reopen}
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """The requester and the reason of a run, kept in the run history."""
-
-    reason: Reason = None
-    requested_by: RequestedBy = None
-    run_key: RunKey = None
-
-    def request(self) -> dict[str, Any]:
-        """These options as fields of a request."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of what a run reads and removes."""
-
-    accept_loss: AcceptLoss = None
-    allow_removals: AllowRemovals = False
-    max_bytes: MaxBytes = None
-
-    def request(self) -> dict[str, Any]:
-        """These options as fields of a request.
-
-        Raises:
-            InputError: a loss is accepted without a reason, or the number of bytes is not a number.
-        """
-        if self.accept_loss is not None and not self.accept_loss.strip():
-            raise InputError(
-                "--accept-loss", "no reason", "give the reason why the rows are missing"
-            )
-        from strandline.spec.values import parse_bytes  # noqa: PLC0415
-
-        given = self.max_bytes
-        most = None if given is None else parsed("--max-bytes", given, parse_bytes)
-        return asdict(self) | {"max_bytes": most}
-
-
-@dataclass(frozen=True)
-class RulesOfRun:
-    """Rules of one run that override the rules of the pipeline's file."""
-
-    allowed_lateness: AllowedLateness = None
-    bound: Bound = None
-
-    def overrides(self) -> dict[str, str]:
-        """The given rules by their keys in a pipeline file."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
-
-
-@dataclass(frozen=True)
-class Effect:
-    """Whether a run is a dry run or replaces all published rows, and the size of its preview."""
-
-    dry_run: DryRun = False
-    recreate: Recreate = False
-    preview_rows: PreviewRows = MOST_SHOWN
-
-    def request(self) -> dict[str, Any]:
-        """These options as fields of a request."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Repetition:
-    """Whether a run that would only repeat a published run is computed.
-
-    By default the command then shows the published run, and starts no engine.
-    """
-
-    force: Force = False
-    repeat_only: RepeatOnly = False
-
-    def require_one(self) -> None:
-        """Check that at most one of the options is given.
-
-        Raises:
-            InputError: both are given.
-        """
-        if self.force and self.repeat_only:
-            raise InputError("--repeat-only", "contradicts --force", "give one of them")

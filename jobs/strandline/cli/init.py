@@ -20,10 +20,11 @@ from strandline.cli.groups import EngineOptions, Places
 from strandline.cli.options import AsJson, not_empty
 from strandline.cli.running import application
 from strandline.errors import InputError, not_writable
+from strandline.visible import number_of
 
 if TYPE_CHECKING:
     from strandline.lake.store.lake import Lake
-    from strandline.proposal.propose import Proposed
+    from strandline.proposal.proposal import Proposal
     from strandline.spec import PipelineSpec
 
 _COLOURS = {"sure": "green", "likely": "green", "guess": "yellow", "TODO": "red"}
@@ -69,24 +70,24 @@ def init(asked: _Asked, *, as_json: AsJson = False, on: EngineOptions, at: Place
     table = table_at(places, root, asked.name)
     target = at.folder / f"{table.name}.yaml"
     _require_free(target, table.name, force=asked.force)
-    proposed = propose(table)
-    _spec_of(proposed, target.name)
+    proposal = propose(table)
+    _spec_of(proposal, target.name)
     notes: list[str] = []
     landed = table.is_landed
     if asked.land:
-        notes.append(_landed(table, proposed, root))
+        notes.append(_landed(table, proposal, root))
         landed = True
     elif not landed:
         notes.append(
             "not landed yet: give --land, or land the files yourself (docs/landing-contract.md)"
         )
     engine = None
-    if landed and asked.advise and proposed.proposal.roles.arrival is not None:
-        proposed, engine = _advised(proposed, root, on, notes, as_json=as_json)
-    _spec_of(proposed, target.name)
-    _write(target, proposed.proposal.text)
+    if landed and asked.advise and proposal.roles.arrival is not None:
+        proposal, engine = _advised(proposal, root, on, notes, as_json=as_json)
+    _spec_of(proposal, target.name)
+    _write(target, proposal.text)
     found = {
-        **proposed.to_json(),
+        **proposal.to_json(),
         "file": str(target),
         "landed": landed,
         "engine": engine,
@@ -122,33 +123,33 @@ def _require_free(target: Path, name: str, *, force: bool) -> None:
             raise InputError(name, f"is defined by {path.name}", "give another --name")
 
 
-def _landed(table: Any, proposed: Proposed, root: Lake) -> str:
+def _landed(table: Any, proposal: Proposal, root: Lake) -> str:
     from strandline.proposal.land import land  # noqa: PLC0415
 
     if table.is_landed:
         raise InputError("--land", f"{table.said} is a Delta table already", "leave it out")
     uri = root.resolve(table.said)
-    landed, landed_before = land(table, proposed.proposal.roles, uri)
+    landed, landed_before = land(table, proposal.roles, uri)
     before = f"; {landed_before} were there already" if landed_before else ""
-    return f"landed {landed} {'file' if landed == 1 else 'files'} in {uri}{before}"
+    return f"landed {number_of(landed, 'file')} in {uri}{before}"
 
 
-def _spec_of(proposed: Proposed, origin: str) -> PipelineSpec:
+def _spec_of(proposal: Proposal, origin: str) -> PipelineSpec:
     """The proposal as a run reads it, so that only a valid pipeline file is written."""
     from strandline.spec import parse_spec  # noqa: PLC0415
     from strandline.spec.documents import document_of  # noqa: PLC0415
 
-    return parse_spec(document_of(proposed.proposal.text.encode(), origin=origin), origin=origin)
+    return parse_spec(document_of(proposal.text.encode(), origin=origin), origin=origin)
 
 
 def _advised(
-    proposed: Proposed, root: Lake, on: EngineOptions, notes: list[str], *, as_json: bool
-) -> tuple[Proposed, str | None]:
+    proposal: Proposal, root: Lake, on: EngineOptions, notes: list[str], *, as_json: bool
+) -> tuple[Proposal, str | None]:
     """The advised proposal with the engine's name; or the reason why there is no advice."""
     from strandline.lake.landing.log import LandingLog  # noqa: PLC0415
     from strandline.pipeline.advise.advice import Question  # noqa: PLC0415
 
-    spec = _spec_of(proposed, proposed.proposal.name)
+    spec = _spec_of(proposal, proposal.name)
     chosen = on
     if on.engine is None and not on.remote and not os.environ.get("STRANDLINE_ENGINE"):
         chosen = EngineOptions(
@@ -164,8 +165,8 @@ def _advised(
             found = advise(spec, root, question, spark, step).to_json()
     except InputError as error:
         notes.append(f"the advisor could not count: {error}")
-        return proposed, None
-    return (proposed.advised(found) if found["records"] else proposed), choice.name
+        return proposal, None
+    return (proposal.advised(found) if found["records"] else proposal), choice.name
 
 
 def _write(target: Path, text: str) -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from strandline.cli.answer_file import JSON_FILE_VARIABLE, json_place
 from strandline.cli.console import as_json
 from strandline.errors import InputError, StrandlineError, storage_error
 from strandline.lake.store.places import is_uri, path_of
+from strandline.model.answer_file import JSON_FILE_VARIABLE
+
+
+def json_place() -> str | None:
+    """The path or URI named by the environment; None if the document goes to stdout."""
+    return os.environ.get(JSON_FILE_VARIABLE) or None
 
 
 def write_document(content: Any) -> None:

@@ -28,19 +28,7 @@ from strandline.cli.conformance import conformance
 from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.document import document
 from strandline.cli.erase import erase
-from strandline.cli.groups import (
-    PLACES,
-    Cutoff,
-    Effect,
-    EngineOptions,
-    Limits,
-    Places,
-    Provenance,
-    Repetition,
-    RulesOfRun,
-    command_typed,
-    with_groups,
-)
+from strandline.cli.groups import PLACES, EngineOptions, Places, command_typed, with_groups
 from strandline.cli.incomplete import incomplete
 from strandline.cli.init import init
 from strandline.cli.jars import jars
@@ -48,12 +36,9 @@ from strandline.cli.json_document import write_failure
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
     AsJson,
-    End,
     LakeAt,
     Pipeline,
     Pipelines,
-    Prepare,
-    Start,
     given_path,
     instant_at,
     range_of,
@@ -61,6 +46,14 @@ from strandline.cli.options import (
 from strandline.cli.package import package
 from strandline.cli.plan import plan
 from strandline.cli.read import read
+from strandline.cli.run_options import (
+    Cutoff,
+    Effect,
+    Limits,
+    Provenance,
+    Repetition,
+    RulesOfRun,
+)
 from strandline.cli.running import run_pipeline
 from strandline.cli.runs import runs_app
 from strandline.cli.schema import schema
@@ -137,8 +130,8 @@ def places(pipelines: Pipelines = None, lake: LakeAt = None, _version: _Version 
 @with_groups
 def backfill(
     pipeline: Pipeline,
-    start: Start,
-    end: End,
+    start: Annotated[str, typer.Option(help="First instant of the range, ISO-8601, UTC.")],
+    end: Annotated[str, typer.Option(help="End of the range, exclusive.")],
     cutoff: Cutoff,
     rules: RulesOfRun,
     effect: Effect,
@@ -146,7 +139,12 @@ def backfill(
     limits: Limits,
     repetition: Repetition,
     *,
-    prepare: Prepare = False,
+    prepare: Annotated[
+        bool,
+        typer.Option(
+            "--prepare", help="Compute, and keep the result for `strandline runs publish`."
+        ),
+    ] = False,
     as_json: AsJson = False,
     on: EngineOptions,
     at: Places,
@@ -242,7 +240,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except UsageError as error:
         error.show()
         if "--json" in arguments:
-            write_failure(InputError(_command_refused(error), error.format_message()))
+            command = "strandline" if error.ctx is None else error.ctx.command_path
+            write_failure(InputError(command, error.format_message()))
         sys.exit(error.exit_code)
     except SystemExit:
         raise
@@ -265,11 +264,6 @@ def _as_strandline_error(error: BaseException, place: str) -> StrandlineError:
     )
     failed.__cause__ = error
     return failed
-
-
-def _command_refused(error: UsageError) -> str:
-    """The command that was typed, with its options' values left out."""
-    return "strandline" if error.ctx is None else error.ctx.command_path
 
 
 def _fail(error: StrandlineError, arguments: Sequence[str]) -> NoReturn:

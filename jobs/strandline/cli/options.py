@@ -21,58 +21,13 @@ LakeAt = Annotated[
     typer.Option("--lake", help="Lake root: a folder or a URI. [STRANDLINE_LAKE, lake/]"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document for machines.")]
-Start = Annotated[str, typer.Option(help="First instant of the range, ISO-8601, UTC.")]
-End = Annotated[str, typer.Option(help="End of the range, exclusive.")]
 AsOf = Annotated[
     str | None,
     typer.Option(help="Data cut-off: use only arrivals before this instant."),
 ]
-Close = Annotated[
-    bool,
-    typer.Option(
-        "--close", help="Treat the input of the range as ended at the cut-off: fire and close it."
-    ),
-]
-Reopen = Annotated[
-    bool,
-    typer.Option(
-        "--reopen", help="Recompute windows that an earlier --close closed, as if it had not."
-    ),
-]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; write nothing.")]
 Reason = Annotated[str | None, typer.Option(help="Reason; kept in the run history.")]
 RequestedBy = Annotated[str | None, typer.Option(help="Who asked; kept in the run history.")]
-RunKey = Annotated[
-    str | None,
-    typer.Option(help="Key of the calling run, so that its retries are attempts of one run."),
-]
-AcceptLoss = Annotated[
-    str | None,
-    typer.Option(
-        metavar="REASON",
-        help="Go on although processed rows are missing from the landing table, for this reason.",
-    ),
-]
-AllowRemovals = Annotated[
-    bool,
-    typer.Option("--allow-removals", help="Allow any share of published windows to be removed."),
-]
-Recreate = Annotated[
-    bool,
-    typer.Option(
-        "--recreate",
-        help="Replace everything published so far, also where window or key have changed; needs "
-        "--reason.",
-    ),
-]
-AllowedLateness = Annotated[
-    str | None,
-    typer.Option(help="Allowed lateness of this run alone; needs --reason."),
-]
-Bound = Annotated[
-    str | None,
-    typer.Option(help="Bound of the watermark of this run alone; needs --reason."),
-]
 PreviewRows = Annotated[
     int,
     typer.Option(
@@ -80,35 +35,6 @@ PreviewRows = Annotated[
         max=MOST_SHOWN,
         help="The most windows of each kind (added, changed, removed) to list in the preview.",
     ),
-]
-MaxBytes = Annotated[
-    str | None,
-    typer.Option(help="Refuse a run that would read more of the landing table, such as 20GB."),
-]
-Prepare = Annotated[
-    bool,
-    typer.Option("--prepare", help="Compute, and keep the result for `strandline runs publish`."),
-]
-Force = Annotated[
-    bool,
-    typer.Option(
-        "--force", help="Compute even if the same run is published, or the day is processed."
-    ),
-]
-RepeatOnly = Annotated[
-    bool,
-    typer.Option(
-        "--repeat-only",
-        help="Compute nothing: exit with 0 if the result is known already, else with 5.",
-    ),
-]
-Master = Annotated[
-    str | None,
-    typer.Option(help="Spark master, for the engine spark. [spark-submit's master, or local]"),
-]
-Engine = Annotated[
-    str | None,
-    typer.Option(help="spark, connect or sail. [STRANDLINE_ENGINE, engine: in the file, spark]"),
 ]
 Remote = Annotated[
     str | None,

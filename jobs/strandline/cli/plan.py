@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from strandline.cli.groups import Cutoff, EngineOptions, Limits, Places, Repetition
+from strandline.cli.groups import EngineOptions, Places
 from strandline.cli.options import AsJson, Pipeline, PreviewRows, instant_at, range_of
+from strandline.cli.run_options import Cutoff, Limits, Repetition
 from strandline.cli.running import run_pipeline
 from strandline.errors import InputError
 from strandline.pipeline.request.request import MOST_SHOWN

@@ -131,8 +131,8 @@ def read(
         "limit": asked.most,
     }
     if file is None:
-        texts = [_texts(row) for batch in rows for row in batch.to_pylist()]
-        found |= {"columns": schema.names, "rows": texts}
+        found["columns"] = schema.names
+        found["rows"] = [_texts(row) for batch in rows for row in batch.to_pylist()]
     else:
         found |= {"output": str(file), "rows": export(file, schema, rows)}
     show.document(found, as_json=as_json, human=_printed)
@@ -166,7 +166,7 @@ def _printed(found: Mapping[str, Any]) -> None:
     print_rows(found["columns"], found["rows"])
     shown = len(found["rows"])
     more = "; --limit shows more, --output writes all" if shown == found["limit"] else ""
-    show.out.print(f"{shown:,} {'row' if shown == 1 else 'rows'}{more}")
+    show.out.print(f"{number_of(shown, 'row')}{more}")
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:

@@ -14,8 +14,9 @@ from uuid import uuid4
 import typer
 
 from strandline.cli import show
-from strandline.cli.groups import EngineOptions, Places, Repetition
+from strandline.cli.groups import EngineOptions, Places
 from strandline.cli.progress import progress
+from strandline.cli.run_options import Repetition
 from strandline.errors import InterruptedByUserError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def run_pipeline(
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
     opened = OpenedLog.newest(at.root, spec)
-    lake, state = opened.ledger.store.lake, opened.ledger.state()
+    state = opened.ledger.state()
     require_same_layout(spec, state, recreate=request.recreate)
     known = None if repetition.force else _known_outcome(spec, opened, request)
     if known is not None:
@@ -83,7 +84,7 @@ def run_pipeline(
     _import_ahead(choice)
     with application(
         spec,
-        lake,
+        opened.ledger.store.lake,
         choice,
         as_json=as_json,
         log=opened.log,
@@ -92,7 +93,7 @@ def run_pipeline(
     ) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
 
-        outcome = run(spec, lake, request, spark, step, opened)
+        outcome = run(spec, opened.ledger.store.lake, request, spark, step, opened)
     show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
     if outcome.status == "would be rejected":
         raise typer.Exit(3)

@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from strandline.cli import days, findings, preview, run_words
-from strandline.cli.answer_file import json_place
 from strandline.cli.console import TextConsole, dropping_unread, escape, table
-from strandline.cli.json_document import write_document, write_failure
+from strandline.cli.json_document import json_place, write_document, write_failure
 from strandline.errors import StrandlineError
 from strandline.model.intervals import EVERYTHING, days_named, text_of
 from strandline.model.overrides import in_words

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +12,6 @@ from strandline.cli.console import escape, table
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline, given_path
 from strandline.visible import number_of
-
-if TYPE_CHECKING:
-    from strandline.trial.run import Difference, Result
 
 _FAILED = 3
 
@@ -56,15 +52,8 @@ def test(
             {"pipeline": pipeline, "written": str(place)}, as_json=as_json, human=_written
         )
         return
-    found = {
-        "pipeline": pipeline,
-        "rows": len(given.rows),
-        "passed": not result.differences,
-        "differences": [_as_json(one) for one in result.differences],
-        "windows": [_plain(row) for row in result.windows],
-        "quarantine": result.quarantine,
-    }
-    show.document(found, as_json=as_json, human=lambda _: _show(pipeline, len(given.rows), result))
+    found = {"pipeline": pipeline, "rows": len(given.rows), **result.to_json()}
+    show.document(found, as_json=as_json, human=_show)
     if result.differences:
         raise typer.Exit(_FAILED)
 
@@ -74,51 +63,33 @@ def _written(found: Mapping[str, Any]) -> None:
     show.out.print(f"written: {escape(found['written'])}; read it before you commit it")
 
 
-def _show(pipeline: str, rows: int, result: Result) -> None:
+def _show(found: Mapping[str, Any]) -> None:
     """Print the outcome of a test, and its differences as a table."""
-    windows, refused = number_of(len(result.windows), "window"), len(result.quarantine)
-    counts = f"{number_of(rows, 'row')}, {windows}, {refused:,} refused"
-    if not result.differences:
-        show.out.print(f"[bold green]passed[/] {escape(pipeline)}: {counts}")
+    rows, windows = number_of(found["rows"], "row"), number_of(len(found["windows"]), "window")
+    counts = f"{escape(found['pipeline'])}: {rows}, {windows}, {len(found['quarantine']):,} refused"
+    if found["passed"]:
+        show.out.print(f"[bold green]passed[/] {counts}")
         return
-    show.out.print(f"[bold red]failed[/] {escape(pipeline)}: {counts}")
+    show.out.print(f"[bold red]failed[/] {counts}")
     lines = table("row", "column", "expected", "actual", first="table")
-    for one in result.differences:
-        for column, expected, came in _cells(one):
-            lines.add_row(one.table, _columns_in(one.row), column, expected, came)
+    for one in found["differences"]:
+        row = ", ".join(f"{escape(name)} {_text_of(value)}" for name, value in one["row"].items())
+        for cells in _cells(one):
+            lines.add_row(one["table"], row, *cells)
     show.out.print(lines)
 
 
-def _cells(one: Difference) -> Sequence[tuple[str, str, str]]:
+def _cells(one: Mapping[str, Any]) -> Sequence[tuple[str, str, str]]:
     """A line for each differing column of a row; for a missing or unexpected row one line."""
-    if one.what == "missing":
+    if one["what"] == "missing":
         return [("", "this row", "none")]
-    if one.what == "unexpected":
+    if one["what"] == "unexpected":
         return [("", "none", "this row")]
-    return [(escape(name), _text_of(a), _text_of(b)) for name, (a, b) in one.columns.items()]
-
-
-def _columns_in(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{escape(name)} {_text_of(value)}" for name, value in row.items())
+    return [
+        (escape(name), _text_of(both["expected"]), _text_of(both["came"]))
+        for name, both in one["columns"].items()
+    ]
 
 
 def _text_of(value: Any) -> str:
-    return escape("null" if value is None else str(_plain_value(value)))
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _plain_value(value) for name, value in row.items()}
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def _as_json(one: Difference) -> dict[str, Any]:
-    columns = {
-        name: {"expected": _plain_value(a), "came": _plain_value(b)}
-        for name, (a, b) in one.columns.items()
-    }
-    return {"table": one.table, "what": one.what, "row": _plain(one.row), "columns": columns}
+    return escape("null" if value is None else str(value))

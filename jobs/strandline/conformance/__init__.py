@@ -1,19 +1,7 @@
 """The comparison of an engine with recorded results of Flink, the goldens."""
 
-from strandline.conformance.answer import Answer
-from strandline.conformance.compare import Disagreement
+from strandline.conformance.files import cases_of
 from strandline.conformance.reference_runner import answer_by_reference
-from strandline.conformance.run import ConformanceResult, Engine, Outcome, run_conformance
-from strandline.conformance.scenario import Scenario, Unsupported
+from strandline.conformance.run import ConformanceResult, run_conformance
 
-__all__ = [
-    "Answer",
-    "ConformanceResult",
-    "Disagreement",
-    "Engine",
-    "Outcome",
-    "Scenario",
-    "Unsupported",
-    "answer_by_reference",
-    "run_conformance",
-]
+__all__ = ["ConformanceResult", "answer_by_reference", "cases_of", "run_conformance"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from strandline.conformance.files import cases_of
-from strandline.conformance.run import ConformanceResult, Outcome, run_cases
+from strandline.conformance.run import ConformanceResult, Outcome, run_conformance
 from strandline.conformance.spark_runner import SparkEngine
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.start import start
@@ -41,7 +41,8 @@ def run_on_engine(
         session = start(choice, "strandline conformance", few_rows=True)
         try:
             engine, part = SparkEngine(session.spark), cases[first : first + of_one]
-            outcomes += run_cases(part, engine, at_once=_AT_ONCE, on_outcome=on_outcome).outcomes
+            result = run_conformance(part, engine, at_once=_AT_ONCE, on_outcome=on_outcome)
+            outcomes += result.outcomes
         finally:
             session.stop()
     return ConformanceResult(tuple(outcomes))

@@ -36,7 +36,7 @@ from strandline.reference import (
     replay_interval_join,
     replay_windows_of_two,
 )
-from strandline.reference.answer import Emission, OpenWindow, StatusChange
+from strandline.reference.answer import Emission, StatusChange
 from strandline.reference.panes import Pane
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
@@ -71,11 +71,11 @@ def answer_by_reference(scenario: Scenario) -> AnyAnswer:
     return answer
 
 
-_Content = Callable[[Pane | OpenWindow], dict[str, Any]]
+_Content = Callable[[Pane], dict[str, Any]]
 """Gives the fields of a window's row (`WindowRow`): its key, bounds, and records or pairs."""
 
 
-def _records_of(pane: Pane | OpenWindow) -> dict[str, Any]:
+def _records_of(pane: Pane) -> dict[str, Any]:
     is_global = pane.window == GLOBAL_WINDOW
     return {
         "key": pane.key[0],
@@ -87,14 +87,14 @@ def _records_of(pane: Pane | OpenWindow) -> dict[str, Any]:
     }
 
 
-def _records_of_both(pane: Pane | OpenWindow) -> dict[str, Any]:
+def _records_of_both(pane: Pane) -> dict[str, Any]:
     sides = {
         name: _ids(record for record in pane.members if record.input == name) for name in SIDES
     }
     return _records_of(pane) | sides
 
 
-def _pairs_of(pane: Pane | OpenWindow) -> dict[str, Any]:
+def _pairs_of(pane: Pane) -> dict[str, Any]:
     both = _records_of_both(pane)
     del both["sum"]
     return both | {"count": len(both["left"]) * len(both["right"])}
@@ -150,7 +150,7 @@ def _then(scenario: ChainedScenario, replayed: Replay) -> ThenAnswer:
 
     then = replay_chained(scenario.then, replayed, result)
 
-    def content(pane: Pane | OpenWindow) -> dict[str, Any]:
+    def content(pane: Pane) -> dict[str, Any]:
         return _records_of(pane) | {"seqs": _ids(pane.members)}
 
     return ThenAnswer(

@@ -6,14 +6,13 @@ import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError
 
 from strandline.conformance.answer import Answer, AnyAnswer, PairsAnswer
 from strandline.conformance.compare import Disagreement, compare
-from strandline.conformance.files import Case, cases_of
+from strandline.conformance.files import Case
 from strandline.conformance.golden import first_mistake
 from strandline.conformance.scenario import Scenario, Unsupported, read_scenario
 from strandline.errors import InputError, StrandlineError
@@ -93,34 +92,20 @@ class ConformanceResult:
 
 
 def run_conformance(
-    paths: Iterable[Path],
-    engine: Engine,
-    *,
-    at_once: int = 1,
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
-) -> ConformanceResult:
-    """Run every scenario of some files or folders through an engine.
-
-    Args:
-        paths: files (`.json`, `.json.gz`) and folders of them.
-        engine: computes the results.
-        at_once: the number of scenarios at the same time, in threads.
-        on_outcome: called with each outcome when it is known.
-
-    Raises:
-        InputError: a path or a file is broken.
-    """
-    return run_cases(cases_of(paths), engine, at_once=at_once, on_outcome=on_outcome)
-
-
-def run_cases(
     cases: Iterable[Case],
     engine: Engine,
     *,
     at_once: int = 1,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> ConformanceResult:
-    """Run parsed scenarios; arguments as of `run_conformance`."""
+    """Run scenarios through an engine.
+
+    Args:
+        cases: the scenarios, as `cases_of` reads them from files.
+        engine: computes the results.
+        at_once: the number of scenarios at the same time, in threads.
+        on_outcome: called with each outcome when it is known.
+    """
     outcomes = []
     with ThreadPoolExecutor(at_once) as pool:
         for outcome in pool.map(lambda case: run_case(case, engine), cases):

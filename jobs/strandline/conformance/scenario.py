@@ -100,22 +100,24 @@ def read_scenario(content: Mapping[str, Any]) -> Scenario:
 
 def _foreign_features(content: Mapping[str, Any], shape: type[AnyScenario]) -> list[str]:
     """The features that pipeline files do not have."""
-    kinds: list[tuple[str, Any, Container[str]]] = [
-        ("join.kind", content.get("join"), JOINS),
-        ("trigger.kind", content.get("trigger"), TRIGGERS),
-        ("evictor.kind", content.get("evictor"), EVICTORS),
-    ]
-    for part in _parts(content):
-        kinds += [
-            ("window.kind", part.get("window"), WINDOWS),
-            ("watermark.strategy", part.get("watermark"), STRATEGIES),
-        ]
     features = []
-    for path, value, known in kinds:
-        kind = value.get(path.split(".")[1]) if isinstance(value, dict) else None
-        if kind is not None and kind not in known:
-            features.append(f"{path}: {kind}")
+    for (name, field), known in _KINDS.items():
+        for part in _parts(content):
+            value = part.get(name)
+            kind = value.get(field) if isinstance(value, dict) else None
+            if kind is not None and kind not in known:
+                features.append(f"{name}.{field}: {kind}")
     return features + [f"scenario.{field}" for field in content if field not in shape.model_fields]
+
+
+_KINDS: Mapping[tuple[str, str], Container[str]] = {
+    ("join", "kind"): JOINS,
+    ("trigger", "kind"): TRIGGERS,
+    ("evictor", "kind"): EVICTORS,
+    ("window", "kind"): WINDOWS,
+    ("watermark", "strategy"): STRATEGIES,
+}
+"""The kinds that pipeline files have, by the key of a scenario's part and the key of its kind."""
 
 
 def _parts(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:

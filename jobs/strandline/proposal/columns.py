@@ -138,7 +138,6 @@ def _key(few: dict[str, int], channel: str | None) -> tuple[dict[str, str], Gues
         key=lambda name: (_OF_KEY.search(name) is None, few[name] > 50, -few[name]),
     )
     chosen = ([channel] if channel else []) + ranked[:1]
-    chosen = chosen[:2]
     if not chosen:
         guess = Guess(
             "source.key", "[]", Certainty.LIKELY, "no column with few values in every row"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from csv import Error as CsvError
+from csv import reader as csv_rows
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -72,7 +73,7 @@ def batches_of(path: Path) -> Iterator[pa.Table]:
             yield block.rename_columns(
                 _distinct(_NOT_IN_A_NAME.sub("_", n).rstrip("_") for n in block.column_names)
             )
-    except (pa.ArrowException, ValueError, OSError, UnicodeError) as error:
+    except (pa.ArrowException, CsvError, ValueError, OSError) as error:
         line = (str(error).splitlines() or [type(error).__name__])[0]
         is_other_text = isinstance(error, UnicodeError) or "UTF8" in line
         way_out = "save it as UTF-8" if is_other_text else "mend the file"
@@ -109,20 +110,7 @@ def _csv(path: Path) -> Iterator[pa.Table]:
     with _opened(path) as file:
         head = file.readline().decode("utf-8-sig")
     by = max(",;\t|", key=head.count)
-    names = (
-        _distinct(
-            csv.read_csv(
-                io.BytesIO(head.encode()),
-                read_options=csv.ReadOptions(autogenerate_column_names=True),
-                parse_options=csv.ParseOptions(delimiter=by),
-                convert_options=csv.ConvertOptions(strings_can_be_null=False),
-            )
-            .to_pylist()[0]
-            .values()
-        )
-        if head.strip()
-        else []
-    )
+    names = _distinct(next(csv_rows([head], delimiter=by)) if head.strip() else ())
     if not names:
         return
     with (
@@ -142,10 +130,10 @@ def _csv(path: Path) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([batch])
 
 
-def _distinct(names: Any) -> list[str]:
+def _distinct(names: Iterable[str]) -> list[str]:
     """Distinct names of columns; an empty or repeated name gets a number."""
     found: list[str] = []
-    for place, name in enumerate(map(str, names), 1):
+    for place, name in enumerate(names, 1):
         own = name.strip() or f"column_{place}"
         is_used = own.lower() in {one.lower() for one in found}
         found.append(f"{own}_{place}" if is_used else own)
@@ -192,8 +180,6 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", None if kind.tz is None else "UTC")
     if types.is_null(kind) or types.is_large_string(kind) or types.is_time(kind):
         return pa.string()
-    if types.is_uint64(kind) or types.is_duration(kind):
-        return pa.int64()
-    if types.is_unsigned_integer(kind):
+    if types.is_unsigned_integer(kind) or types.is_duration(kind):
         return pa.int64()
     return pa.float32() if types.is_float16(kind) else kind

@@ -20,13 +20,13 @@ class Guess:
     """One line of a proposal.
 
     Attributes:
-        what: the key of the pipeline file.
+        key: the key of the pipeline file.
         value: the proposed value, as text of the file.
         certainty: its certainty.
         why: the observation that it is based on.
     """
 
-    what: str
+    key: str
     value: str
     certainty: Certainty
     why: str

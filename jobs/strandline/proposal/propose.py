@@ -3,72 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow.compute as pc
 
-from strandline.model.intervals import DAY_MS, midnight_before, text_of
 from strandline.proposal.columns import columns_of
 from strandline.proposal.guess import Certainty, Guess
 from strandline.proposal.land import SURE_OF_ARRIVAL, partition_of, shares_of_arrival
-from strandline.proposal.lateness import by_advice, by_sample, fresh_within, window_size
+from strandline.proposal.lateness import by_sample, fresh_within, window_size
+from strandline.proposal.proposal import Proposal
 from strandline.proposal.roles import Roles, roles_of
 from strandline.proposal.table import Table
 from strandline.proposal.times import is_text, time_columns
 from strandline.proposal.unread import unread_times
-from strandline.proposal.yaml_text import Proposal
 from strandline.visible import number_of
 
 _PART_OF_TIME = re.compile(r"(?i)(^|_)(year|month|week|day|hour|minute|date|dt|ds)$")
 _LIKELY_OF_ARRIVAL = 0.5
 """The least share of rows whose partition is the day of arrival, for it to be named."""
 _DAYS_OR_MONTHS = r"^\d{4}-\d{2}(-\d{2})?$"
-
-
-@dataclass(frozen=True)
-class Proposed:
-    """A proposal, and the guesses that it is made of."""
-
-    proposal: Proposal
-    guesses: tuple[Guess, ...]
-
-    def advised(self, advice: Mapping[str, Any]) -> Proposed:
-        """The proposal with bound and allowed lateness chosen by the advisor's counts."""
-        lateness = by_advice(self.proposal.roles, advice)
-        named = {guess.what: guess for guess in lateness.guesses}
-        guesses = tuple(named.get(guess.what, guess) for guess in self.guesses)
-        return Proposed(replace(self.proposal, lateness=lateness), guesses)
-
-    def to_json(self) -> dict[str, Any]:
-        """The proposal as a JSON document."""
-        return {
-            "pipeline": self.proposal.name,
-            "table": self.proposal.table,
-            "guesses": [
-                {
-                    "key": one.what,
-                    "value": one.value,
-                    "certainty": one.certainty.value,
-                    "why": one.why,
-                }
-                for one in self.guesses
-            ],
-            "advance_to": self._first_midnight,
-            "problems": list(self.proposal.roles.problems),
-            "choices": [
-                {"total_ms": ms, "share_lost": share}
-                for ms, share in self.proposal.lateness.choices
-            ],
-        }
-
-    @property
-    def _first_midnight(self) -> str:
-        """The first midnight after the arrivals of the sample, to which a run can advance."""
-        roles = self.proposal.roles
-        last_ms = int((roles.arrival or roles.event).known_ms.max())
-        return text_of(midnight_before(last_ms) + DAY_MS)[:10]
 
 
 def _is_of_time(table: Table, partition: str) -> bool:
@@ -89,7 +41,7 @@ def _named(table: Table) -> list[str]:
     return [f"{name} (without a value)" if name in empty else name for name in table.schema.names]
 
 
-def propose(table: Table) -> Proposed:
+def propose(table: Table) -> Proposal:
     """The proposal of a pipeline over a table, by a sample of its rows.
 
     Raises:
@@ -119,10 +71,9 @@ def propose(table: Table) -> Proposed:
         *lateness.guesses,
         *([] if due is None else [due]),
     )
-    proposal = Proposal(
-        table.name, table.said, arrival_date, roles, columns, windows, lateness, due
+    return Proposal(
+        table.name, table.said, arrival_date, roles, columns, windows, lateness, due, guesses
     )
-    return Proposed(proposal, guesses)
 
 
 def _arrival_date(table: Table, roles: Roles) -> tuple[str | None, Guess]:

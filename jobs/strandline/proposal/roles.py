@@ -102,7 +102,7 @@ def _arrival(event: TimeColumn, arrival: TimeColumn | None) -> tuple[Guess, list
             "table in a column of its own (docs/landing-contract.md), and name it here."
         )
         return Guess(key, event.expression, Certainty.TODO, why), [without]
-    share = _share_in_order(event, arrival)
+    share = _share(event, arrival, np.greater_equal)
     certainty = _certainty_of_arrival(event, arrival, share)
     why = f"{share:.1%} of the sample arrive after {event.name}"
     problems = _problems_of(arrival)
@@ -129,19 +129,19 @@ def _best(times: Sequence[TimeColumn]) -> tuple[TimeColumn, TimeColumn | None]:
 
 def _score(event: TimeColumn, arrival: TimeColumn) -> float:
     """The score of two columns as event time and arrival time; 0 or less: they do not fit."""
-    share = _share_in_order(event, arrival)
+    share = _share(event, arrival, np.greater_equal)
     # a date is no instant of arrival, unless the events are dates too, and its name says so
     is_date = arrival.unit_ms == DAY_MS
+    is_same = _share(event, arrival, np.equal) == 1
     is_date_of_arrival = event.unit_ms == DAY_MS and _hint(arrival, _OF_ARRIVAL)
-    if share < 0.5 or (is_date and not is_date_of_arrival) or _is_same(event, arrival):
+    if share < 0.5 or (is_date and not is_date_of_arrival) or is_same:
         return 0
     named = 3 * (_hint(event, _OF_EVENT) + _hint(arrival, _OF_ARRIVAL))
     crossed = 3 * (_hint(event, _OF_ARRIVAL) + 0.5 * _hint(arrival, _OF_EVENT))
     # the finer of several is the time itself; the others are parts of it
     coarse = np.log10(event.unit_ms) / 10
-    return float(
-        2 * share + named - crossed - coarse + _later_share(distance_of_times(event, arrival))
-    )
+    later = _share(event, arrival, np.greater) / 2
+    return float(2 * share + named - crossed - coarse + later)
 
 
 def distance_of_times(event: TimeColumn, arrival: TimeColumn) -> Millis:
@@ -151,18 +151,10 @@ def distance_of_times(event: TimeColumn, arrival: TimeColumn) -> Millis:
     return distance_ms
 
 
-def _later_share(distance_ms: Millis) -> float:
-    return float((distance_ms > 0).mean()) / 2 if len(distance_ms) else 0.0
-
-
-def _share_in_order(event: TimeColumn, arrival: TimeColumn) -> float:
+def _share(event: TimeColumn, arrival: TimeColumn, compared: np.ufunc) -> float:
+    """The share of rows whose time from event to arrival compares so with 0; of no row 0."""
     distance_ms = distance_of_times(event, arrival)
-    return float((distance_ms >= 0).mean()) if len(distance_ms) else 0.0
-
-
-def _is_same(event: TimeColumn, arrival: TimeColumn) -> bool:
-    distance_ms = distance_of_times(event, arrival)
-    return bool(len(distance_ms)) and bool((distance_ms == 0).all())
+    return float(compared(distance_ms, 0).mean()) if len(distance_ms) else 0.0
 
 
 def _hint(time: TimeColumn, words: re.Pattern[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from strandline.model.intervals import DAY_MS, HOUR_MS
-from strandline.proposal.formats import TextForm, epochs, form_of
+from strandline.proposal.formats import epochs, form_of
 
 MINUTE_MS = 60_000
 NONE_MS = np.iinfo(np.int64).min
@@ -81,17 +81,18 @@ def time_columns(sample: pa.Table) -> Iterator[TimeColumn]:
         if column.null_count == len(column):
             continue
         if found := _read(field, column):
-            yield replace(found, values_ms=found.read(column))
+            yield found
 
 
 def _read(field: pa.Field, column: pa.ChunkedArray) -> TimeColumn | None:
     name, kind = field.name, field.type
-    nothing = np.empty(0, np.int64)
     if types.is_timestamp(kind):
-        in_words = "a timestamp" if kind.tz else "a timestamp without a zone, read as UTC"
-        return TimeColumn(name, name, in_words, _of_times, nothing, has_zone=kind.tz is not None)
+        has_zone = kind.tz is not None
+        in_words = "a timestamp" if has_zone else "a timestamp without a zone, read as UTC"
+        return TimeColumn(name, name, in_words, _of_times, _of_times(column), has_zone=has_zone)
     if types.is_date(kind):
-        return TimeColumn(name, name, "a date: no time of day", _of_times, nothing, has_zone=False)
+        in_words = "a date: no time of day"
+        return TimeColumn(name, name, in_words, _of_times, _of_times(column), has_zone=False)
     if is_text(kind):
         return _of_texts(name, column)
     if types.is_integer(kind) or types.is_floating(kind):
@@ -114,13 +115,19 @@ def _of_texts(name: str, column: pa.ChunkedArray) -> TimeColumn | None:
         expression = f"try_to_timestamp({quoted(name)}, '{pattern}')"
     in_words = f"a text, {form.spark or 'ISO-8601'}"
     in_words += "" if form.has_zone else ", without a zone: read as UTC"
-    read = _by_form(form)
+
+    def read(column: pa.ChunkedArray) -> Millis:
+        texts = column.to_pandas().str.strip()
+        times = pd.to_datetime(texts, format=form.pandas, errors="coerce", utc=True)
+        values = times.astype("int64").to_numpy() // 10**6
+        return np.where(times.isna().to_numpy(), NONE_MS, values).astype(np.int64)
+
     return TimeColumn(
         name,
         expression,
         in_words,
         read,
-        np.empty(0, np.int64),
+        read(column),
         is_ambiguous=form.is_ambiguous,
         has_zone=form.has_zone,
     )
@@ -156,7 +163,7 @@ def _of_numbers(name: str, column: pa.ChunkedArray, *, is_text: bool) -> TimeCol
         return np.where(np.isfinite(in_ms), np.nan_to_num(in_ms), NONE_MS).astype(np.int64)
 
     in_words = f"{'a text of ' if is_text else ''}{unit} since 1970"
-    return TimeColumn(name, expression, in_words, read, np.empty(0, np.int64), is_number=True)
+    return TimeColumn(name, expression, in_words, read, read(column), is_number=True)
 
 
 def _some(column: pa.ChunkedArray) -> list[Any]:
@@ -174,18 +181,3 @@ def _of_times(column: pa.ChunkedArray) -> Millis:
     micros = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
     values = micros.fill_null(NONE_MS).to_numpy()
     return np.where(values == NONE_MS, NONE_MS, values // 1_000).astype(np.int64)
-
-
-def _by_form(form: TextForm) -> Callable[[pa.ChunkedArray], Millis]:
-    def read(column: pa.ChunkedArray) -> Millis:
-        texts = column.to_pandas().str.strip()
-        times = pd.to_datetime(texts, format=form.pandas, errors="coerce", utc=True)
-        return _of_pandas(times)
-
-    return read
-
-
-def _of_pandas(times: pd.Series) -> Millis:
-    missing = times.isna().to_numpy()
-    values = times.astype("int64").to_numpy() // 10**6
-    return np.where(missing, NONE_MS, values).astype(np.int64)

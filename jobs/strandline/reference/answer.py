@@ -6,23 +6,10 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from strandline.model.windows import TimeWindow
-from strandline.reference.panes import FiredPane, Outcome, Pane, Timing
+from strandline.reference.panes import FiredPane, Outcome, Pane
 from strandline.reference.records import Record
-
-__all__ = [
-    "Cause",
-    "Emission",
-    "Firing",
-    "LateRecord",
-    "OpenWindow",
-    "Origin",
-    "Replay",
-    "StatusChange",
-    "Timing",
-]
 
 
 class Cause(StrEnum):
@@ -85,19 +72,11 @@ class LateRecord:
     record: Record
     watermark_ms: int
 
-    @property
-    def at_ms(self) -> int:
-        """When it was refused: at its arrival."""
-        return self.record.arrival_ms
-
 
 @dataclass(frozen=True, slots=True)
-class OpenWindow:
+class OpenWindow(Pane):
     """A window of a key still in state; `end_passed`: whether the watermark is past its end."""
 
-    key: tuple[Any, ...]
-    window: TimeWindow
-    members: tuple[Record, ...]
     end_passed: bool
 
 

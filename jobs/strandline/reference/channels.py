@@ -2,66 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
 
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.reference.generators import Generator, IdlenessTimer, generator_of
 from strandline.reference.records import Record
 from strandline.reference.valve import Signal, StatusWatermarkValve
 from strandline.spec.watermark import Watermark
-
-
-class Combiner(Protocol):
-    """The partitions of a source, and their combined watermark and status.
-
-    Generators must be consumed to their end: the windows process each signal before the next
-    partition is probed.
-    """
-
-    def __contains__(self, channel: str) -> bool:
-        """Whether a partition has joined."""
-
-    def __iter__(self) -> Iterator[str]:
-        """The partitions in probe order."""
-
-    def join(self, channel: str) -> Iterator[Signal]:
-        """Add a discovered partition."""
-
-    def on_event(self, record: Record) -> None:
-        """Pass a record to its generator; nothing becomes visible before `flush`."""
-
-    def finish(self, channel: str) -> None:
-        """End a partition: from now on it offers MAX_WATERMARK, as its records would."""
-
-    def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
-        """Emit the candidates of an instant's records that are visible at once.
-
-        `probe`: with per-record emission, the partitions with records are probed, too.
-        """
-
-    def tick(self, now_ms: int) -> Iterator[Signal]:
-        """Probe every partition."""
-
-    def end(self) -> Iterator[Signal]:
-        """End the input: MAX_WATERMARK."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether ticks emit nothing new until the next record."""
-
-    @property
-    def violations(self) -> int:
-        """The number of records that broke an ascending order that their generator assumes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A probe's answer: `idle`, or the watermark that was offered; both absent: nothing."""
-
-    idle: bool = False
-    watermark_ms: int | None = None
 
 
 class Partition:
@@ -99,10 +47,11 @@ class Partition:
         if self._offers_at_once:
             self._at_once_ms = MAX_WATERMARK
 
-    def offered_at_once(self) -> int | None:
-        """The largest offer at once since the last call; None: no offer."""
-        offer_ms, self._at_once_ms = self._at_once_ms, None
-        return offer_ms
+    def offers(self, now_ms: int, *, probe: bool) -> list[int]:
+        """The largest watermark offered at once since the last call, and that of a probe."""
+        at_once_ms, self._at_once_ms = self._at_once_ms, None
+        offers = (at_once_ms, self.probe(now_ms) if probe else None)
+        return [offer_ms for offer_ms in offers if offer_ms is not None]
 
     def probe(self, now_ms: int) -> int | None:
         """The generator's offer, regardless of idleness."""
@@ -111,12 +60,12 @@ class Partition:
             return MAX_WATERMARK
         return self._generator.on_periodic_emit(now_ms)
 
-    def tick(self, now_ms: int) -> Offer:
-        """Check idleness; an idle partition is not probed."""
+    def tick(self, now_ms: int) -> Signal | None:
+        """`idle` if it is, else the offer of a probe."""
         if self._timer is not None and self._timer.check_if_idle(now_ms):
             self._marked_idle = True
-            return Offer(idle=True)
-        return Offer(watermark_ms=self.probe(now_ms))
+            return "idle"
+        return self.probe(now_ms)
 
     @property
     def is_settled(self) -> bool:
@@ -128,7 +77,70 @@ class Partition:
         return self._generator.is_settled()
 
 
-class ChannelsBehindValve:
+class Combiner(ABC):
+    """The partitions of a source, and their combined watermark and status.
+
+    Generators must be consumed to their end: the windows process each signal before the next
+    partition is probed.
+
+    Attributes:
+        partitions: the partitions that have joined, by name, in probe order.
+    """
+
+    def __init__(self, watermark: Watermark, channels: Iterable[str]) -> None:
+        """Start with the declared partitions, each active and without a watermark.
+
+        Args:
+            watermark: the strategy of each partition.
+            channels: the names of the partitions, in probe order.
+        """
+        self._watermark = watermark
+        self.partitions: dict[str, Partition] = {}
+        for channel in channels:
+            self._add(channel)
+
+    def _add(self, channel: str) -> None:
+        self.partitions[channel] = Partition(self._watermark)
+
+    @abstractmethod
+    def join(self, channel: str) -> Iterator[Signal]:
+        """Add a discovered partition."""
+
+    def on_event(self, record: Record) -> None:
+        """Pass a record to its generator; nothing becomes visible before `flush`."""
+        self.partitions[record.channel].on_event(record)
+
+    def finish(self, channel: str) -> None:
+        """End a partition: from now on it offers MAX_WATERMARK, as its records would."""
+        self.partitions[channel].finish()
+
+    @abstractmethod
+    def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
+        """Emit the candidates of an instant's records that are visible at once.
+
+        `probe`: with per-record emission, the partitions with records are probed, too.
+        """
+
+    @abstractmethod
+    def tick(self, now_ms: int) -> Iterator[Signal]:
+        """Probe every partition."""
+
+    @abstractmethod
+    def end(self) -> Iterator[Signal]:
+        """End the input: MAX_WATERMARK."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether ticks emit nothing new until the next record."""
+        return all(partition.is_settled for partition in self.partitions.values())
+
+    @property
+    def violations(self) -> int:
+        """The number of records that broke an ascending order that their generator assumes."""
+        return sum(partition.violations for partition in self.partitions.values())
+
+
+class ChannelsBehindValve(Combiner):
     """Channels with a watermark operator each, and a valve that combines them.
 
     Flink: `TimestampsAndWatermarksOperator` for every channel, then `StatusWatermarkValve`.
@@ -139,10 +151,10 @@ class ChannelsBehindValve:
         watermark: Watermark,
         channels: Iterable[str],
         *,
-        valve: StatusWatermarkValve | None = None,
-        input_name: str = "",
+        valve: StatusWatermarkValve | None,
+        input_name: str,
     ) -> None:
-        """Start with the declared channels, in probe order.
+        """Start with the declared channels; see `Combiner`.
 
         Args:
             watermark: the strategy of each channel.
@@ -150,21 +162,15 @@ class ChannelsBehindValve:
             valve: a valve shared with another input; None: its own valve.
             input_name: the name of the channels' input; "" for a single input.
         """
-        self._watermark = watermark
-        self._partitions: dict[str, Partition] = {}
         self._emitted_ms: dict[str, int] = {}
         self._valve = valve or StatusWatermarkValve()
         self._input_name = input_name
-        for channel in channels:
-            self._add(channel)
+        super().__init__(watermark, channels)
 
-    def __contains__(self, channel: str) -> bool:
-        """Whether a channel has joined."""
-        return channel in self._partitions
-
-    def __iter__(self) -> Iterator[str]:
-        """The channels in probe order."""
-        return iter(self._partitions)
+    def _add(self, channel: str) -> None:
+        super()._add(channel)
+        self._emitted_ms[channel] = MIN_WATERMARK
+        self._valve.join(self._input_name + channel)
 
     def join(self, channel: str) -> Iterator[Signal]:
         """Add a channel, active and without a watermark: it holds the combined watermark back."""
@@ -173,63 +179,33 @@ class ChannelsBehindValve:
         if was_idle:
             yield "active"
 
-    def on_event(self, record: Record) -> None:
-        """Pass a record to the channel's generator."""
-        self._partitions[record.channel].on_event(record)
-
-    def finish(self, channel: str) -> None:
-        """End a channel."""
-        self._partitions[channel].finish()
-
     def flush(self, active: Collection[str], now_ms: int, *, probe: bool) -> Iterator[Signal]:
         """Emit the offers of an instant's records, channel by channel."""
-        for channel in self._partitions:
+        for channel, partition in self.partitions.items():
             if channel in active:
-                partition = self._partitions[channel]
-                yield from self._offer(channel, partition.offered_at_once())
-                if probe:
-                    yield from self._offer(channel, partition.probe(now_ms))
+                for offer_ms in partition.offers(now_ms, probe=probe):
+                    yield from self._offer(channel, offer_ms)
 
     def tick(self, now_ms: int) -> Iterator[Signal]:
         """Probe the channels in turn; each offer passes the valve before the next probe."""
-        for channel, partition in self._partitions.items():
-            answer = partition.tick(now_ms)
-            if answer.idle:
-                yield from self._idle(channel)
-            else:
-                yield from self._offer(channel, answer.watermark_ms)
+        for channel, partition in self.partitions.items():
+            yield from self._offer(channel, partition.tick(now_ms))
 
     def end(self) -> Iterator[Signal]:
         """Give every channel, in order, the watermark of the end of the input."""
-        for channel in self._partitions:
+        for channel in self.partitions:
             yield from self._offer(channel, MAX_WATERMARK)
 
-    @property
-    def violations(self) -> int:
-        """See `Combiner`; of all partitions."""
-        return sum(partition.violations for partition in self._partitions.values())
-
-    @property
-    def is_settled(self) -> bool:
-        """See `Combiner`."""
-        return all(partition.is_settled for partition in self._partitions.values())
-
-    def _add(self, channel: str) -> None:
-        self._partitions[channel] = Partition(self._watermark)
-        self._emitted_ms[channel] = MIN_WATERMARK
-        self._valve.join(self._input_name + channel)
-
-    def _offer(self, channel: str, watermark_ms: int | None) -> Iterator[Signal]:
-        if watermark_ms is None or watermark_ms <= self._emitted_ms[channel]:
-            return  # Flink: `WatermarkEmitter` swallows it, and an idle channel stays idle
-        self._emitted_ms[channel] = watermark_ms
-        yield from self._valve.take(self._input_name + channel, watermark_ms)
-
-    def _idle(self, channel: str) -> Iterator[Signal]:
-        yield from self._valve.take(self._input_name + channel, "idle")
+    def _offer(self, channel: str, offer: Signal | None) -> Iterator[Signal]:
+        if isinstance(offer, int):
+            if offer <= self._emitted_ms[channel]:
+                return  # Flink: `WatermarkEmitter` swallows it, and an idle channel stays idle
+            self._emitted_ms[channel] = offer
+        if offer is not None:
+            yield from self._valve.take(self._input_name + channel, offer)
 
 
-def newcomers(instant: Iterable[Record], known: Combiner) -> list[str]:
+def newcomers(instant: Iterable[Record], known: Collection[str]) -> list[str]:
     """The channels whose first record is in an instant, by its event time, then by name."""
     first: dict[str, int] = {}
     for record in instant:

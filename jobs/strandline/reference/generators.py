@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from strandline.errors import InputError
@@ -18,8 +17,8 @@ from strandline.spec.watermark import (
 )
 
 
-class Generator(ABC):
-    """Flink: `WatermarkGenerator`.
+class Generator:
+    """A generator that emits no watermark. Flink: `WatermarkGenerator`, `NoWatermarksGenerator`.
 
     Attributes:
         violations: the number of records that broke an ascending order that the generator assumes.
@@ -31,9 +30,9 @@ class Generator(ABC):
         """Process a record; the watermark that it offers at once, or None."""
         return None
 
-    @abstractmethod
     def on_periodic_emit(self, now_ms: int) -> int | None:
         """The offer of a probe at a processing time; None: no offer."""
+        return None
 
     def is_settled(self) -> bool:
         """Whether probes offer nothing new until the next record."""
@@ -104,10 +103,6 @@ class PunctuatedGenerator(Generator):
         """The event time of a marked record."""
         return record.ts_ms if record.marker else None
 
-    def on_periodic_emit(self, now_ms: int) -> int | None:
-        """Nothing."""
-        return None
-
 
 class ProcessingTimeLag(Generator):
     """The processing time minus a lag, on every probe. Flink: a time-lag generator."""
@@ -125,14 +120,6 @@ class ProcessingTimeLag(Generator):
         return False
 
 
-class NoWatermarksGenerator(Generator):
-    """A generator that emits no watermark. Flink: `NoWatermarksGenerator`."""
-
-    def on_periodic_emit(self, now_ms: int) -> int | None:
-        """Nothing."""
-        return None
-
-
 def generator_of(watermark: Watermark) -> Generator:
     """A fresh generator of a pipeline's strategy, for one source partition."""
     if isinstance(watermark, Punctuated):
@@ -145,7 +132,7 @@ def generator_of(watermark: Watermark) -> Generator:
         return MaxBased(lambda record: record.candidate_ms)
     rule = watermark.candidate
     if rule is None:  # the strategy `none`
-        return NoWatermarksGenerator()
+        return Generator()
     if isinstance(watermark, LegacyAscending):
         fail = watermark.on_violation == "fail"
         return AscendingExtractor(lambda record: rule.of(record.ts_ms), fail=fail)

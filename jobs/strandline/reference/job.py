@@ -12,7 +12,8 @@ from strandline.reference.answer import Cause, Origin, StatusChange
 from strandline.reference.channels import Combiner, newcomers
 from strandline.reference.records import Record, instants
 from strandline.reference.valve import Signal
-from strandline.spec.watermark import Ingestion, Watermark
+from strandline.spec.source import Source
+from strandline.spec.watermark import Watermark
 
 
 class Input:
@@ -20,31 +21,27 @@ class Input:
 
     def __init__(
         self,
+        source: Source,
         watermark: Watermark,
-        source: Combiner,
-        *,
+        channels: Combiner,
         start_ms: int,
-        discovers: bool,
-        retired: Mapping[str, int] | None = None,
     ) -> None:
         """Start the clock.
 
         Args:
+            source: the source in the pipeline's file.
             watermark: its watermark strategy.
-            source: its channels.
+            channels: its channels.
             start_ms: when the clock starts.
-            discovers: whether new channels may join.
-            retired: the instant in ms from which each retired channel no longer holds the watermark
-                back.
         """
         interval_ms = watermark.interval_ms
-        self.source = source
-        self.discovers = discovers
+        self.channels = channels
+        self.discovers = source.declared_channels is None
+        self.is_sequenced = source.sequence is not None
         self.per_record = interval_ms is None
-        self._arrival_is_event_time = (
-            isinstance(watermark, Ingestion) and watermark.assign_timestamps
-        )
-        self.retired = dict(retired or {})
+        self._arrival_is_event_time = watermark.arrival_is_event_time
+        self.retired = dict(source.retired)
+        self.start_ms = start_ms
         self._ticks = Ticks(start_ms, interval_ms) if interval_ms else None
         self.next_tick_ms = start_ms + (interval_ms or 0)
 
@@ -57,19 +54,19 @@ class Input:
         ending = [channel for channel, at_ms in self.retired.items() if at_ms == retired_ms]
         for channel in ending:
             del self.retired[channel]
-            self.source.finish(channel)
+            self.channels.finish(channel)
         return ending
 
     def is_due(self, until_ms: int) -> bool:
         """Whether a tick up to `until_ms` may emit something."""
         due = self._ticks is not None and self.next_tick_ms <= until_ms
-        return due and not self.source.is_settled
+        return due and not self.channels.is_settled
 
     def tick(self) -> Iterator[Signal]:
         """Run the next tick."""
         now_ms = self.next_tick_ms
         self.next_tick_ms += self._ticks.interval_ms if self._ticks else 0
-        return self.source.tick(now_ms)
+        return self.channels.tick(now_ms)
 
     def pass_over(self, until_ms: int) -> None:
         """Skip ticks on which no channel would emit anything."""
@@ -89,6 +86,7 @@ class Job(ABC):
         """
         self._pipeline = pipeline
         self._inputs = inputs
+        self._is_sequenced = any(given.is_sequenced for given in inputs.values())
         self.status: list[tuple[str, StatusChange]] = []
 
     @abstractmethod
@@ -107,36 +105,34 @@ class Job(ABC):
         self,
         records: Iterable[Record],
         *,
-        sequenced: bool,
-        start_ms: int,
         horizon_ms: int | None,
-        end_of_input: bool,
+        end_of_input: bool = False,
     ) -> None:
         """Run the records and the ticks of the clock in order of time, up to a horizon.
 
         Raises:
             InputError: a record's channel is not one of its input's channels.
         """
-        clock_end_ms = start_ms
+        clock_end_ms = max(given.start_ms for given in self._inputs.values())
         known = [r for r in records if horizon_ms is None or r.arrival_ms < horizon_ms]
         stamped = [self._inputs[record.input].stamped(record) for record in known]
-        for instant in instants(stamped, sequenced=sequenced):
+        for instant in instants(stamped, sequenced=self._is_sequenced):
             clock_end_ms = instant[0].arrival_ms
             self._retire(until_ms=clock_end_ms)
             self._run_ticks(until_ms=clock_end_ms)
-            self._receive(instant, sequenced=sequenced)
+            self._receive(instant)
         if horizon_ms is not None:
             clock_end_ms = horizon_ms - 1
         self._retire(until_ms=clock_end_ms + 1)
         self._run_ticks(until_ms=clock_end_ms)
         if end_of_input:
             for name, given in self._inputs.items():
-                self._apply(name, given.source.end(), Origin(clock_end_ms, Cause.END))
+                self._apply(name, given.channels.end(), Origin(clock_end_ms, Cause.END))
 
     @property
     def violations(self) -> int:
         """The number of records that broke the order that their generator assumes."""
-        return sum(given.source.violations for given in self._inputs.values())
+        return sum(given.channels.violations for given in self._inputs.values())
 
     def _retire(self, *, until_ms: int) -> None:
         """End the channels retired by then, each at the millisecond before its retirement."""
@@ -148,7 +144,7 @@ class Job(ABC):
         for at_ms, name in sorted({end for end in ends if end[0] <= until_ms}):
             self._run_ticks(until_ms=at_ms - 1)
             given = self._inputs[name]
-            caused = given.source.flush(given.finish(at_ms), at_ms - 1, probe=given.per_record)
+            caused = given.channels.flush(given.finish(at_ms), at_ms - 1, probe=given.per_record)
             self._apply(name, caused, Origin(at_ms - 1, Cause.RECORD))
 
     def _run_ticks(self, *, until_ms: int) -> None:
@@ -160,7 +156,7 @@ class Job(ABC):
         for given in self._inputs.values():
             given.pass_over(until_ms)
 
-    def _receive(self, instant: tuple[Record, ...], *, sequenced: bool) -> None:
+    def _receive(self, instant: tuple[Record, ...]) -> None:
         """Process the records of an instant; their effects become visible after all of them.
 
         A channel that ends with the millisecond ends here, unless instants include a sequence.
@@ -168,18 +164,18 @@ class Job(ABC):
         origin = Origin(instant[-1].arrival_ms, Cause.RECORD, instant[-1])
         for name, given in self._inputs.items():
             own = [record for record in instant if record.input == name]
-            for channel in newcomers(own, given.source):
+            for channel in newcomers(own, given.channels.partitions):
                 if not given.discovers:
-                    self._refuse(name, given.source, channel)
-                self._apply(name, given.source.join(channel), origin)
+                    self._refuse(name, given.channels.partitions, channel)
+                self._apply(name, given.channels.join(channel), origin)
         for record in instant:
             self.process(record, Origin(record.arrival_ms, Cause.RECORD, record))
-            self._inputs[record.input].source.on_event(record)
+            self._inputs[record.input].channels.on_event(record)
         for name, given in self._inputs.items():
             active = {record.channel for record in instant if record.input == name}
-            if not sequenced:
+            if not self._is_sequenced:
                 active.update(given.finish(origin.at_ms + 1))
-            caused = given.source.flush(active, origin.at_ms, probe=given.per_record)
+            caused = given.channels.flush(active, origin.at_ms, probe=given.per_record)
             self._apply(name, caused, origin)
 
     def _apply(self, name: str, signals: Iterable[Signal], origin: Origin) -> None:
@@ -189,8 +185,8 @@ class Job(ABC):
             else:
                 self.change_status(name, StatusChange(origin, signal))
 
-    def _refuse(self, name: str, source: Combiner, channel: str) -> None:
+    def _refuse(self, name: str, known: Iterable[str], channel: str) -> None:
         path = f"sources.{name}.channels" if name else "source.channels"
-        problem = f"{list(source)} lacks {channel!r}, which a record came through"
+        problem = f"{list(known)} lacks {channel!r}, which a record came through"
         way_out = "leave such records out: they are malformed"
         raise InputError(f"{self._pipeline}: {path}", problem, way_out)

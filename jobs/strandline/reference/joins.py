@@ -9,12 +9,10 @@ from typing import Any
 
 from strandline.model.windows import TimeWindow
 from strandline.reference.answer import Emission, LateRecord, Origin, Replay, StatusChange
-from strandline.reference.channels import ChannelsBehindValve
 from strandline.reference.combined import CombinedWatermark, PartialWatermark
 from strandline.reference.job import Input, Job
 from strandline.reference.records import Record
-from strandline.reference.replay import WindowJob, refuse_endless_firing
-from strandline.reference.splits import SplitsOfOneSource
+from strandline.reference.replay import WindowJob, input_of, refuse_endless_firing
 from strandline.reference.timers import EventTimeTimers, Timer
 from strandline.reference.valve import StatusWatermarkValve
 from strandline.spec.join import (
@@ -81,17 +79,9 @@ def replay_windows_of_two(
     """
     refuse_endless_firing(spec, end_of_input=end_of_input)
     valve = StatusWatermarkValve()
-    inputs = {
-        name: _behind(valve, name, getattr(spec.sources, name), start_ms=start_ms) for name in SIDES
-    }
+    inputs = {name: _input(spec.sources, name, start_ms, valve) for name in SIDES}
     job = _WindowsOfTwo(spec, inputs)
-    job.run(
-        records,
-        sequenced=_sequenced(spec.sources),
-        start_ms=start_ms,
-        horizon_ms=horizon_ms,
-        end_of_input=end_of_input,
-    )
+    job.run(records, horizon_ms=horizon_ms, end_of_input=end_of_input)
     return job.answer()
 
 
@@ -108,34 +98,15 @@ def replay_interval_join(
     Each record names its `input`; ids are unique over both. Each input has its own valve, and the
     join's watermark is the minimum over the inputs that are not idle.
     """
-    inputs = {
-        name: _behind(StatusWatermarkValve(), name, getattr(spec.sources, name), start_ms=start_ms)
-        for name in SIDES
-    }
+    inputs = {name: _input(spec.sources, name, start_ms, StatusWatermarkValve()) for name in SIDES}
     job = _IntervalJoin(spec, inputs)
-    job.run(
-        records,
-        sequenced=_sequenced(spec.sources),
-        start_ms=start_ms,
-        horizon_ms=horizon_ms,
-        end_of_input=end_of_input,
-    )
+    job.run(records, horizon_ms=horizon_ms, end_of_input=end_of_input)
     return job.answer()
 
 
-def _sequenced(sources: Sources) -> bool:
-    return sources.left.sequence is not None
-
-
-def _behind(valve: StatusWatermarkValve, name: str, side: Side, *, start_ms: int) -> Input:
-    """An input whose channels are behind a valve; a source of splits is one channel of it."""
-    watermark, declared = side.watermark, side.declared_channels
-    source: ChannelsBehindValve | SplitsOfOneSource
-    if watermark.combine == "splits":
-        source = SplitsOfOneSource(watermark, declared or (), valve=valve, input_name=name)
-    else:
-        source = ChannelsBehindValve(watermark, declared or (), valve=valve, input_name=f"{name}/")
-    return Input(watermark, source, start_ms=start_ms, discovers=declared is None)
+def _input(sources: Sources, name: str, start_ms: int, valve: StatusWatermarkValve) -> Input:
+    side: Side = getattr(sources, name)
+    return input_of(side, side.watermark, start_ms, valve=valve, name=name)
 
 
 class _WindowsOfTwo(WindowJob):

@@ -41,13 +41,7 @@ def loss_curve(
         TypeError: the windows are sessions, global or counting windows.
     """
     job = _LatenessJob(spec.without_bound, start_ms, is_counted)
-    job.run(
-        records,
-        sequenced=spec.source.sequence is not None,
-        start_ms=start_ms,
-        horizon_ms=horizon_ms,
-        end_of_input=False,
-    )
+    job.run(records, horizon_ms=horizon_ms)
     kept_from = [0] * (len(totals_ms) + 1)
     for late_by_ms in job.lateness_ms:
         kept_from[bisect_right(totals_ms, late_by_ms)] += 1
@@ -60,7 +54,7 @@ class _LatenessJob(Job):
     def __init__(
         self, spec: PipelineSpec, start_ms: int, is_counted: Callable[[Record], bool]
     ) -> None:
-        super().__init__(spec.pipeline, {"": input_of(spec, start_ms)})
+        super().__init__(spec.pipeline, {"": input_of(spec.source, spec.watermark, start_ms)})
         if not isinstance(spec.window, GridWindow):
             msg = f"{spec.pipeline}: a loss curve needs tumbling, sliding or cumulative windows"
             raise TypeError(msg)

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping
 
 from strandline.errors import InputError
 from strandline.reference.answer import Origin, Replay
-from strandline.reference.channels import ChannelsBehindValve
+from strandline.reference.channels import ChannelsBehindValve, Combiner
 from strandline.reference.job import Input, Job
 from strandline.reference.records import Record
 from strandline.reference.splits import SplitsOfOneSource
 from strandline.reference.stage import WindowStage
+from strandline.reference.valve import StatusWatermarkValve
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.source import Source
 from strandline.spec.trigger import Continuous
+from strandline.spec.watermark import Watermark
 from strandline.spec.window import Global
 from strandline.spec.windowed import WindowedSpec
 
@@ -39,14 +42,8 @@ def replay(
             where Flink would fire for ever.
     """
     refuse_endless_firing(spec, end_of_input=end_of_input)
-    job = WindowJob(spec, {"": input_of(spec, start_ms)})
-    job.run(
-        records,
-        sequenced=spec.source.sequence is not None,
-        start_ms=start_ms,
-        horizon_ms=horizon_ms,
-        end_of_input=end_of_input,
-    )
+    job = WindowJob(spec, {"": input_of(spec.source, spec.watermark, start_ms)})
+    job.run(records, horizon_ms=horizon_ms, end_of_input=end_of_input)
     return job.answer()
 
 
@@ -62,17 +59,31 @@ def refuse_endless_firing(spec: WindowedSpec, *, end_of_input: bool) -> None:
         raise InputError(place, problem, "let the input go on, or choose another trigger")
 
 
-def input_of(spec: PipelineSpec, start_ms: int) -> Input:
-    """The single source of a pipeline as the input of its job, whose clock starts at an instant."""
-    watermark, declared = spec.watermark, spec.source.declared_channels
-    combiner = SplitsOfOneSource if watermark.combine == "splits" else ChannelsBehindValve
-    return Input(
-        watermark,
-        combiner(watermark, declared or ()),
-        start_ms=start_ms,
-        discovers=declared is None,
-        retired=spec.source.retired,
-    )
+def input_of(
+    source: Source,
+    watermark: Watermark,
+    start_ms: int,
+    *,
+    valve: StatusWatermarkValve | None = None,
+    name: str = "",
+) -> Input:
+    """A source as an input of a job.
+
+    Args:
+        source: the source.
+        watermark: its watermark strategy.
+        start_ms: when the job's clock starts.
+        valve: the valve of one of two inputs, of which a source of splits is one channel; None: a
+            single input's own.
+        name: the name of one of two inputs; "" for a single input.
+    """
+    declared = source.declared_channels or ()
+    channels: Combiner
+    if watermark.combine == "splits":
+        channels = SplitsOfOneSource(watermark, declared, valve=valve, input_name=name)
+    else:
+        channels = ChannelsBehindValve(watermark, declared, valve=valve, input_name=f"{name}/")
+    return Input(source, watermark, channels, start_ms)
 
 
 class WindowJob(Job):

@@ -10,8 +10,8 @@ from typing import Any
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange, midnight_before
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, late_by
 from strandline.model.windows import GLOBAL_WINDOWS, TimeWindow, TumblingWindows, WindowAssigner
-from strandline.reference.answer import Firing, LateRecord, OpenWindow, Replay
-from strandline.reference.panes import Outcome, Pane
+from strandline.reference.answer import Firing, LateRecord, Replay
+from strandline.reference.panes import Outcome
 from strandline.reference.records import Record
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import GridWindow, Session
@@ -234,11 +234,8 @@ class Tables:
 
     def _accepted(self) -> Iterator[tuple[Record, TimeWindow]]:
         """Every record with each window that accepted it; pairs may repeat."""
-        panes: list[Firing | OpenWindow | Pane] = [
-            *self._replayed.firings,
-            *self._replayed.open_at_end,
-        ]
-        for pane in [*panes, *self._replayed.unfired]:
+        answer = self._replayed
+        for pane in (*answer.firings, *answer.open_at_end, *answer.unfired):
             evicted = pane.evicted if isinstance(pane, Firing) else ()
             for record in (*pane.members, *evicted):
                 yield record, pane.window

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, Self
+from typing import Any, Self
 
 from strandline.model.lateness import is_window_fired
 from strandline.model.windows import TimeWindow
 from strandline.reference.records import Record
+from strandline.reference.timers import EventTimeTimers, Timer
 from strandline.spec.trigger import Continuous, Count, Delta, EndOfInput, Never, Trigger
 
 
@@ -21,22 +23,22 @@ class TriggerResult(Enum):
     FIRE_AND_PURGE = 2
 
 
-class TriggerContext(Protocol):
-    """The part of a window of a key that its trigger reads and sets. Flink: `TriggerContext`."""
+@dataclass(frozen=True, slots=True)
+class TriggerContext:
+    """A window of a key, as its trigger sees it. Flink: `TriggerContext`."""
 
-    @property
-    def window(self) -> TimeWindow:
-        """The window of the trigger."""
-
-    @property
-    def watermark_ms(self) -> int:
-        """The current watermark."""
+    key: tuple[Any, ...]
+    window: TimeWindow
+    watermark_ms: int
+    timers: EventTimeTimers
 
     def register_timer(self, time_ms: int) -> None:
         """Register a timer: a call when the watermark reaches a time."""
+        self.timers.register(Timer(time_ms, self.window, self.key))
 
     def delete_timer(self, time_ms: int) -> None:
         """Delete a timer."""
+        self.timers.delete(Timer(time_ms, self.window, self.key))
 
 
 class WindowTrigger(ABC):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from strandline.model.lateness import (
@@ -20,25 +19,12 @@ from strandline.reference.evictors import Keep
 from strandline.reference.panes import FiredPane, Outcome, Pane, Timing, WindowState
 from strandline.reference.records import Record
 from strandline.reference.timers import EventTimeTimers, Timer
-from strandline.reference.triggers import EventTimeTrigger, TriggerResult, WindowTrigger
-
-
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """A window of a key, as its trigger sees it."""
-
-    key: tuple[Any, ...]
-    window: TimeWindow
-    watermark_ms: int
-    timers: EventTimeTimers
-
-    def register_timer(self, time_ms: int) -> None:
-        """Register a timer."""
-        self.timers.register(Timer(time_ms, self.window, self.key))
-
-    def delete_timer(self, time_ms: int) -> None:
-        """Delete a timer."""
-        self.timers.delete(Timer(time_ms, self.window, self.key))
+from strandline.reference.triggers import (
+    EventTimeTrigger,
+    TriggerContext,
+    TriggerResult,
+    WindowTrigger,
+)
 
 
 class WindowOperator(ABC):
@@ -162,8 +148,8 @@ class WindowOperator(ABC):
             self._states[key, window] = WindowState(self._trigger())
         return self._states[key, window]
 
-    def _context(self, key: tuple[Any, ...], window: TimeWindow) -> _Context:
-        return _Context(key, window, self.watermark_ms, self._timers)
+    def _context(self, key: tuple[Any, ...], window: TimeWindow) -> TriggerContext:
+        return TriggerContext(key, window, self.watermark_ms, self._timers)
 
     def _clean_up(self, key: tuple[Any, ...], window: TimeWindow) -> None:
         """Drop a window; records that were in no firing are collected as `unfired`."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from strandline.model.intervals import DAY_MS, datetime_of, instant_of
@@ -45,7 +44,8 @@ def longest_interval_ms(schedule: str | None) -> int:
     if fires is None:
         return DAY_MS
     first = fires.get_next(datetime)
-    within_a_day = takewhile(lambda at: at.date() == first.date(), _later(first, fires))
+    later = chain([first], fires.all_next(datetime))
+    within_a_day = takewhile(lambda at: at.date() == first.date(), later)
     pauses = [later - earlier for earlier, later in pairwise(within_a_day)]
     for night in range(_NIGHTS):
         midnight = _FIRST_MIDNIGHT + timedelta(days=night)
@@ -69,9 +69,3 @@ def _fires_from(schedule: str | None, at: datetime) -> croniter | None:
         return None
     fires.set_current(at)
     return fires
-
-
-def _later(first: datetime, fires: croniter) -> Iterator[datetime]:
-    yield first
-    while True:
-        yield fires.get_next(datetime)

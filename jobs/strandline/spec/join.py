@@ -12,7 +12,7 @@ from strandline.spec.kinds import Empty, checked_kind
 from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
 from strandline.spec.source import Source
 from strandline.spec.values import SpecModel, parse_duration, refuse_at
-from strandline.spec.watermark import Ingestion, Watermark
+from strandline.spec.watermark import Watermark
 from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec
 
@@ -25,11 +25,6 @@ class Side(Source):
     """One of the two sources: a landing table, with the watermarks of its channels."""
 
     watermark: Watermark
-
-    @property
-    def arrival_is_event_time(self) -> bool:
-        """Whether the event time of each record is its arrival time (strategy `ingestion`)."""
-        return isinstance(self.watermark, Ingestion) and self.watermark.assign_timestamps
 
 
 class Sources(SpecModel):
@@ -144,13 +139,8 @@ def side_of(spec: JoinSpec, name: str) -> PipelineSpec:
         windows["window"] = Session(session=f"{max(1, min(span_ms, _LONGEST_GAP_MS))}ms")
         windows["allowed_lateness"] = 1
     source = Source.model_construct(**{part: getattr(side, part) for part in Source.model_fields})
-    return _pipeline(spec, windows, source, side.watermark)
-
-
-def _pipeline(
-    spec: JoinSpec, windows: dict[str, Any], source: Source, watermark: Watermark
-) -> PipelineSpec:
-    fields = {name: getattr(spec, name) for name in type(spec).model_fields}
-    for of_join in ("sources", "join"):
-        fields.pop(of_join)
-    return PipelineSpec.model_construct(**fields, **windows, source=source, watermark=watermark)
+    own = type(spec).model_fields.keys() - {"sources", "join"}
+    fields = {name: getattr(spec, name) for name in own}
+    return PipelineSpec.model_construct(
+        **fields, **windows, source=source, watermark=side.watermark
+    )

@@ -12,7 +12,7 @@ from pydantic import model_validator
 from strandline.spec.source import Source
 from strandline.spec.trigger import EventTime
 from strandline.spec.values import parse_duration, refuse_at
-from strandline.spec.watermark import Ingestion, Watermark
+from strandline.spec.watermark import Watermark
 from strandline.spec.windowed import WindowedSpec
 from strandline.tables import FIRING_COLUMNS, WINDOW_COLUMNS, PublishedTable, tables_of
 
@@ -102,7 +102,7 @@ class PipelineSpec(WindowedSpec):
     @property
     def arrival_is_event_time(self) -> bool:
         """Whether ingestion replaces every event time by the arrival."""
-        return isinstance(self.watermark, Ingestion) and self.watermark.assign_timestamps
+        return self.watermark.arrival_is_event_time
 
     @property
     def sides(self) -> Mapping[str, PipelineSpec]:

@@ -101,6 +101,11 @@ class _Generator(SpecModel):
         return self.lag_ms is not None and bool(self.interval_ms)
 
     @property
+    def arrival_is_event_time(self) -> bool:
+        """Whether the event time of each record is its arrival time."""
+        return False
+
+    @property
     def emission_interval_ms(self) -> int | None:
         """The interval in ms at which records' watermarks are emitted; 0: never; None: at once."""
         return self.interval_ms
@@ -187,6 +192,11 @@ class Ingestion(_Generator):
 
     strategy: Literal["ingestion"]
     assign_timestamps: bool = True
+
+    @property
+    def arrival_is_event_time(self) -> bool:
+        """True, unless set otherwise."""
+        return self.assign_timestamps
 
     @property
     def lag_ms(self) -> int:

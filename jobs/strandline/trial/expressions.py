@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from operator import neg
 from typing import Any
 
 from sqlglot import exp
@@ -109,17 +111,9 @@ def _literal(tree: exp.Expr, place: str) -> Evaluate:
 
 def _strict(apply: Callable[..., Any]) -> Callable[[exp.Expr, str], Evaluate]:
     """A binary operator that is null if an operand is null."""
-
-    def make(tree: exp.Expr, place: str) -> Evaluate:
-        left, right = of_tree(tree.this, place), of_tree(tree.expression, place)
-
-        def value(row: Row) -> Any:
-            a, b = left(row), right(row)
-            return None if a is None or b is None else apply(a, b)
-
-        return value
-
-    return make
+    return lambda tree, place: _strict_call(
+        apply, [of_tree(tree.this, place), of_tree(tree.expression, place)]
+    )
 
 
 def _of_two(join: Callable[[Evaluate, Evaluate], Evaluate]) -> Callable[[exp.Expr, str], Evaluate]:
@@ -165,16 +159,6 @@ def _if(tree: exp.Expr, place: str) -> Evaluate:
     return _case(exp.Case(ifs=[tree], default=tree.args.get("false")), place)
 
 
-def _neg(tree: exp.Expr, place: str) -> Evaluate:
-    of = of_tree(tree.this, place)
-
-    def value(row: Row) -> Any:
-        found = of(row)
-        return None if found is None else -found
-
-    return value
-
-
 def _interval(tree: exp.Expr, place: str) -> Evaluate:
     unit = str(tree.args.get("unit") or "").upper().removesuffix("S")
     amount = tree.this
@@ -191,13 +175,8 @@ def _cast(tree: exp.Expr, place: str) -> Evaluate:
     of, kind = of_tree(tree.this, place), str(tree.args["to"].sql(dialect="spark")).upper()
     if kind not in CASTS:
         raise not_computed(tree, place)
-    is_try = isinstance(tree, exp.TryCast)
-
-    def value(row: Row) -> Any:
-        found = of(row)
-        return None if found is None else cast_to(found, kind, is_try=is_try)
-
-    return value
+    cast = partial(cast_to, kind=kind, is_try=isinstance(tree, exp.TryCast))
+    return _strict_call(cast, [of])
 
 
 def _substring_of(tree: exp.Expr, place: str) -> Evaluate:
@@ -206,6 +185,8 @@ def _substring_of(tree: exp.Expr, place: str) -> Evaluate:
 
 
 def _strict_call(apply: Callable[..., Any], arguments: list[Evaluate]) -> Evaluate:
+    """A call of a function that is null if an argument is null."""
+
     def value(row: Row) -> Any:
         values = [argument(row) for argument in arguments]
         return None if None in values else apply(*values)
@@ -265,7 +246,7 @@ _MAKERS: dict[type[exp.Expr], Callable[[exp.Expr, str], Evaluate]] = {
     exp.Like: _strict(conditions.like),
     exp.Case: _case,
     exp.If: _if,
-    exp.Neg: _neg,
+    exp.Neg: lambda tree, place: _strict_call(neg, [of_tree(tree.this, place)]),
     exp.Interval: _interval,
     exp.Cast: _cast,
     exp.TryCast: _cast,

@@ -16,7 +16,7 @@ from strandline.errors import InputError
 from strandline.spec.documents import read_document
 from strandline.spec.messages import line_of
 from strandline.spec.values import SpecModel, parse_instant
-from strandline.trial.values import EPOCH, MS, to_time
+from strandline.trial.values import EPOCH, MS, plain, to_time
 
 
 def _rows(value: Any) -> Any:
@@ -30,9 +30,13 @@ def _rows(value: Any) -> Any:
             msg = "not rows: a line has more cells, or fewer, than the first line has names"
             raise ValueError(msg)
         return tuple({name: cell(text) for name, text in row.items()} for row in read)
+    return _maps(value, "not rows; write CSV with a line of names, or a list of maps")
+
+
+def _maps(value: Any, problem: str) -> tuple[dict[str, Any], ...]:
+    """Rows from a list of maps; `problem`: what is wrong with any other value."""
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
-        msg = "not rows; write CSV with a line of names, or a list of maps"
-        raise ValueError(msg)
+        raise ValueError(problem)
     return tuple({str(name): _native(one) for name, one in row.items()} for row in value)
 
 
@@ -68,10 +72,7 @@ def cell(text: str) -> Any:
 
 
 def _expected(value: Any) -> Any:
-    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
-        msg = "not a list of rows, each a map of columns"
-        raise ValueError(msg)
-    return tuple({str(name): _native(one) for name, one in row.items()} for row in value)
+    return _maps(value, "not a list of rows, each a map of columns")
 
 
 def _instant(value: Any) -> Any:
@@ -172,11 +173,7 @@ def updated(
 
 def _flow(row: Mapping[str, Any]) -> str:
     """A row as a YAML map on one line."""
-    plain = {
-        name: value.isoformat().replace("+00:00", "Z") if isinstance(value, date) else value
-        for name, value in row.items()
-    }
     text = yaml.safe_dump(
-        plain, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True
+        plain(row), default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True
     )
     return text.strip()

@@ -12,10 +12,8 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, day
 from strandline.model.windows import TimeWindow, TumblingWindows
 from strandline.reference.duplicates import without_duplicates
 from strandline.reference.records import Record
-from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.trigger import Delta
-from strandline.spec.watermark import CandidateExpression, Punctuated
+from strandline.spec.used_expressions import Use, uses_of
 from strandline.spec.window import GridWindow, Session
 from strandline.trial.conditions import Row
 from strandline.trial.expressions import evaluator
@@ -73,25 +71,7 @@ class _Reader:
 
     def __init__(self, spec: PipelineSpec) -> None:
         self._spec = spec
-        source, watermark = spec.source, spec.watermark
-        trigger, evictor = spec.fires_by, spec.evicts_by
-        texts = {
-            "source.arrival_time": source.arrival_time,
-            "source.event_time": source.event_time,
-            "source.channel": source.channel,
-            "source.sequence": source.sequence,
-            "source.where": source.where,
-            "source.valid": source.valid,
-            "window.session": spec.window.gap_of_record,
-            "watermark.marker": watermark.marker if isinstance(watermark, Punctuated) else None,
-            "watermark.candidate": watermark.candidate_
-            if isinstance(watermark, CandidateExpression)
-            else None,
-            "trigger.of": trigger.of if isinstance(trigger, Delta) else None,
-            "evictor.of": evictor.of if isinstance(evictor, DeltaEvictor) else None,
-            **{f"source.key.{name}": text for name, text in source.key.items()},
-        }
-        self._texts = {place: text for place, text in texts.items() if text is not None}
+        self._texts = {use.place: use.text for use in uses_of(spec) if _is_of_a_record(use)}
         self._evaluators = {
             place: evaluator(text, f"{spec.pipeline}: {place}")
             for place, text in self._texts.items()
@@ -226,6 +206,11 @@ class _Reader:
         is_retired = source.retired.get(str(channel), arrival + 1) <= arrival
         if declared is not None and (str(channel) not in declared or is_retired):
             yield "undeclared_channel"
+
+
+def _is_of_a_record(use: Use) -> bool:
+    """Whether an expression is computed on each row; a test may leave the partition column out."""
+    return use.wanted not in {"aggregate", "column", "date"}
 
 
 def _day(value: Any) -> date | None:

@@ -21,7 +21,7 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.trial.aggregates import Aggregate, aggregate
 from strandline.trial.file import SampleTest
 from strandline.trial.rows import Read, read_rows
-from strandline.trial.values import ThrownError, to_time
+from strandline.trial.values import ThrownError, plain, to_time
 
 _CLOSE_ENOUGH = 1e-9
 
@@ -42,6 +42,14 @@ class Difference:
     what: str
     columns: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
+    def to_json(self) -> dict[str, Any]:
+        """The difference as a JSON document."""
+        columns = {
+            name: plain({"expected": expected, "came": came})
+            for name, (expected, came) in self.columns.items()
+        }
+        return {"table": self.table, "what": self.what, "row": plain(self.row), "columns": columns}
+
 
 @dataclass(frozen=True)
 class Result:
@@ -56,6 +64,15 @@ class Result:
     windows: list[dict[str, Any]]
     quarantine: list[dict[str, Any]]
     differences: list[Difference]
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as a JSON document."""
+        return {
+            "passed": not self.differences,
+            "differences": [one.to_json() for one in self.differences],
+            "windows": [plain(row) for row in self.windows],
+            "quarantine": self.quarantine,
+        }
 
 
 def run_test(spec: PipelineSpec, test: SampleTest) -> Result:
@@ -146,17 +163,20 @@ def _compared(
     different = []
     for row in expected:
         _require_named(table, identity, row, came)
-        names = [name for name in identity if name in row]
-        same = next((one for one in unexpected if all(_equal(row[n], one[n]) for n in names)), None)
+        given = {name: row[name] for name in identity if name in row}
+        same = next((one for one in unexpected if not _changed(given, one)), None)
         if same is None:
             missing.append(Difference(table, row, "missing"))
             continue
         unexpected.remove(same)
         if columns := _changed(row, same):
-            identified = {name: same[name] for name in identity}
-            different.append(Difference(table, identified, "different", columns))
-    others = ({name: one[name] for name in identity} for one in unexpected)
+            different.append(Difference(table, _named(same, identity), "different", columns))
+    others = (_named(one, identity) for one in unexpected)
     return [*different, *missing, *(Difference(table, one, "unexpected") for one in others)]
+
+
+def _named(row: Mapping[str, Any], identity: Sequence[str]) -> dict[str, Any]:
+    return {name: row[name] for name in identity}
 
 
 def _changed(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

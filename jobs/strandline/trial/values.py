@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,14 @@ from strandline.spec.values import parse_instant
 
 MS = timedelta(milliseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with its times and dates as ISO-8601 texts, as JSON and YAML have them."""
+    return {
+        name: value.isoformat().replace("+00:00", "Z") if isinstance(value, date) else value
+        for name, value in row.items()
+    }
 
 
 class ThrownError(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -13,12 +13,13 @@ from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from strandline.model.intervals import DAY_MS, day_of, text_of
 from strandline.quality.figures import NOTHING, duration, share_so_far
-from strandline.visible import number_of, visible
+from strandline.quality.templates import templates_of
+from strandline.visible import number_of
 
 _CSS = Path(__file__).parent / "templates" / "page.css"
 PLAIN = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -81,15 +82,7 @@ def _style() -> tuple[Markup, str]:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("strandline_airflow.page"),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    filters: dict[str, Callable[..., Any]] = {
         "duration": duration,
         "instant": instant,
         "clock": clock,
@@ -102,13 +95,7 @@ def _environment() -> Environment:
         "named": _named,
         "number_of": number_of,
     }
-    return environment
-
-
-def _shown(value: Any) -> Any:
-    """A template's value; control characters of a text are written as escapes."""
-    is_text = isinstance(value, str) and not isinstance(value, Markup)
-    return visible(value, keep="\n") if is_text else value
+    return templates_of("strandline_airflow.page", filters)
 
 
 def instant(at: int | str | None) -> str:

@@ -13,7 +13,7 @@ from zlib import crc32
 import pytest
 from engines import ENGINE
 
-from strandline.conformance import ConformanceResult, run_conformance
+from strandline.conformance import ConformanceResult, cases_of, run_conformance
 from strandline.conformance.on_engine import run_on_engine
 from strandline.conformance.scenario import read_scenario
 from strandline.conformance.spark_runner import SparkEngine
@@ -52,7 +52,7 @@ def result(session, tmp_path_factory) -> ConformanceResult:
     path.write_text(json.dumps(chosen), encoding="utf-8")
     if ENGINE == "sail":
         return run_on_engine([path], EngineChoice("sail"))
-    return run_conformance([path], SparkEngine(session), at_once=4)
+    return run_conformance(cases_of([path]), SparkEngine(session), at_once=4)
 
 
 def test_no_scenario_disagrees_and_none_fails_to_run(result):

@@ -14,7 +14,8 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from strandline.cli.groups import EngineOptions, Places, Repetition
+from strandline.cli.groups import EngineOptions, Places
+from strandline.cli.run_options import Repetition
 from strandline.cli.running import run_pipeline
 from strandline.errors import InputError
 from strandline.lake.landing.known_columns import columns_in_lake

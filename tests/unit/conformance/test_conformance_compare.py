@@ -12,6 +12,7 @@ import pytest
 
 from strandline.conformance.answer import Answer, FiringRow
 from strandline.conformance.compare import compare
+from strandline.conformance.files import cases_of
 from strandline.conformance.reference_runner import answer_by_reference
 from strandline.conformance.run import Outcome, run_conformance
 from strandline.conformance.scenario import Unsupported
@@ -175,14 +176,16 @@ def write(path: Path, *pairs: Any) -> Path:
 
 
 def verdict(path: Path, engine: Any = answer_by_reference) -> Outcome:
-    (outcome,) = run_conformance([path], engine).outcomes
+    (outcome,) = run_conformance(cases_of([path]), engine).outcomes
     return outcome
 
 
 def test_a_wrong_golden_makes_the_run_differ(tmp_path, pair):
     wrong = copy.deepcopy(pair)
     wrong["expected"]["firings"][0]["sum"] += 1
-    result = run_conformance([write(tmp_path / "x.json", pair, wrong)], answer_by_reference)
+    result = run_conformance(
+        cases_of([write(tmp_path / "x.json", pair, wrong)]), answer_by_reference
+    )
     assert len(result.agreed) == len(result.differ) == 1
     assert [d.field.split(".")[-1] for d in result.disagreements] == ["sum"]
     assert not result.passed
@@ -198,7 +201,7 @@ def test_a_crash_is_an_outcome_and_the_others_still_run(tmp_path, pair):
             raise ZeroDivisionError(msg)
         return answer_by_reference(scenario)
 
-    result = run_conformance([write(tmp_path / "x.json", pair, pair)], engine)
+    result = run_conformance(cases_of([write(tmp_path / "x.json", pair, pair)]), engine)
     assert [o.verdict for o in result.outcomes] == ["failed", "agreed"]
     assert list(result.failed.values()) == ["ZeroDivisionError: boom"]
     assert not result.passed
@@ -223,7 +226,7 @@ def test_unsupported_scenarios_are_counted_by_feature_and_do_not_fail(tmp_path, 
     foreign["scenario"]["evictor"] = {"kind": "random", "n": 2}
     told: list[Outcome] = []
     path = write(tmp_path / "x.json", foreign)
-    result = run_conformance([path], answer_by_reference, on_outcome=told.append)
+    result = run_conformance(cases_of([path]), answer_by_reference, on_outcome=told.append)
     name = pair["scenario"]["name"]
     assert result.unsupported == [name]
     assert result.unsupported_features == {

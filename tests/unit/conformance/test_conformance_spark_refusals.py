@@ -8,7 +8,7 @@ from pathlib import Path
 
 from no_session import spark_of
 
-from strandline.conformance import run_conformance
+from strandline.conformance import cases_of, run_conformance
 from strandline.conformance.scenario import read_scenario
 from strandline.conformance.spark_runner import SparkEngine
 from strandline.spec.runnable import not_yet
@@ -25,7 +25,7 @@ def test_a_scenario_that_the_engine_does_not_run_is_unsupported_by_name(tmp_path
     ]
     path = tmp_path / "x.json"
     path.write_text(json.dumps(cases), encoding="utf-8")
-    result = run_conformance([path], SparkEngine(spark_of()))
+    result = run_conformance(cases_of([path]), SparkEngine(spark_of()))
     assert Counter(o.verdict for o in result.outcomes) == {"unsupported": len(cases)}
     assert list(result.unsupported_features) == ["evictor: count"]
 

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from strandline.cli.main import app
 from strandline.errors import InputError
+from strandline.proposal.files import batches_of
 from strandline.spec import find_spec
 
 
@@ -65,6 +66,12 @@ def test_a_file_that_is_not_in_utf_8_says_how_to_save_it():
     for name in ("sales.csv", "sales.json"):
         with pytest.raises(InputError, match="save it as UTF-8"):
             init("--from", name)
+
+
+def test_the_names_of_a_csv_header_stay_as_they_are_written():
+    Path("rates.csv").write_text('at,1.50,true,"a ""b""",\n2024-03-01T10:00:00Z,1,2,3,4\n')
+    (rows,) = batches_of(Path("rates.csv"))
+    assert rows.column_names == ["at", "1.50", "true", 'a_"b"', "column_5"]
 
 
 def test_a_monthly_export_has_windows_of_its_dates_gaps_between_and_its_date_of_arrival():

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from strandline.conformance import ConformanceResult, answer_by_reference, run_conformance
+from strandline.conformance import ConformanceResult, answer_by_reference, cases_of, run_conformance
 
 GOLDENS = Path(__file__).parents[2] / "golden" / "flink"
 
 
 @pytest.fixture(scope="module")
 def result() -> ConformanceResult:
-    return run_conformance([GOLDENS], answer_by_reference)
+    return run_conformance(cases_of([GOLDENS]), answer_by_reference)
 
 
 def test_no_scenario_disagrees_and_none_fails_to_run(result):

@@ -6,11 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import streams
 
-from strandline.reference.channels import ChannelsBehindValve, newcomers
+from strandline.reference.channels import newcomers
 from strandline.reference.records import Record, instants
-from strandline.spec.watermark import Ascending
-
-WATERMARK = Ascending(strategy="ascending")
 
 
 def order(*records: Record, sequenced: bool) -> list[list[str]]:
@@ -51,4 +48,4 @@ def test_newcomers_come_by_first_record_and_then_by_name():
         Record(0, 7, "3", channel="a"),
         Record(0, 9, "4", channel="known"),
     ]
-    assert newcomers(instant, ChannelsBehindValve(WATERMARK, ["known"])) == ["c", "a", "b"]
+    assert newcomers(instant, ["known"]) == ["c", "a", "b"]

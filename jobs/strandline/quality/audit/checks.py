@@ -6,12 +6,14 @@ Importing this module registers them, which Data Docs need as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from great_expectations.expectations.core.expect_column_values_to_be_between import (
     ExpectColumnValuesToBeBetween,
 )
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
+from great_expectations.expectations.registry import get_expectation_impl
 
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.findings.check import EXPECTATIONS, Check
@@ -49,28 +51,15 @@ class ExpectWatermarkNotToBeAhead(ExpectColumnValuesToBeBetween):
     description: str | None = "The watermark is not ahead of the data cut-off."
 
 
-_KINDS: dict[str, type[ExpectColumnValuesToBeBetween]] = {
-    kind.expectation_type: kind
-    for kind in (
-        ExpectMalformedShareToBeAtMost,
-        ExpectArrivalsToBeFresh,
-        ExpectVolumeToBeUsual,
-        ExpectNoSilentChannel,
-        ExpectWatermarkNotToBeAhead,
-    )
-}
-
-
 def expectations_of(checks: Sequence[Check]) -> list[Expectation]:
     """The expectation of each check, over the column that holds its value."""
-    return [
-        _KINDS[EXPECTATIONS[check.name]](
-            column=check.column,
-            max_value=check.limit,
-            severity=FailureSeverity(check.severity),
-        )
-        for check in checks
-    ]
+    return [_expectation_of(check) for check in checks]
+
+
+def _expectation_of(check: Check) -> Expectation:
+    limit: dict[str, Any] = {"column": check.column, "max_value": check.limit}
+    kind = get_expectation_impl(EXPECTATIONS[check.name])
+    return kind(severity=FailureSeverity(check.severity), **limit)
 
 
 def results_of_passed(checks: Sequence[Check]) -> Iterator[AuditResult]:

@@ -161,7 +161,7 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
     with without_chatter(), logged_errors() as errors:
         context(context_folder, {"data_docs": site}).build_data_docs(build_index=False)
     if errors:
-        raise OSError(_reason(errors[0]))
+        raise OSError(_reason(errors[0].getMessage()))
     shutil.rmtree(docs_folder / "static", ignore_errors=True)  # styles, logos: of no page any more
     rows = _rows_of_index(context_folder, docs_folder)
     index = docs_folder / "index.html"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,9 @@ from great_expectations.expectations.expectation import Expectation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_MOST_ERRORS = 10_000
+"""The number of logged errors after which none is kept."""
 
 
 def context(
@@ -133,7 +137,7 @@ def exception_of(result: ExpectationValidationResult) -> str | None:
 
 @contextmanager
 def without_chatter() -> Iterator[None]:
-    """A context in which Great Expectations logs only warnings and errors."""
+    """A context in which Great Expectations logs only errors."""
     logger = logging.getLogger("great_expectations")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -144,25 +148,14 @@ def without_chatter() -> Iterator[None]:
 
 
 @contextmanager
-def logged_errors() -> Iterator[list[str]]:
+def logged_errors() -> Iterator[list[logging.LogRecord]]:
     """The errors that Great Expectations logs instead of raising them; they are not printed."""
-    logger, found = logging.getLogger("great_expectations"), _Errors()
+    logger, found = logging.getLogger("great_expectations"), BufferingHandler(_MOST_ERRORS)
+    found.setLevel(logging.ERROR)
     logger.addHandler(found)
     propagates, logger.propagate = logger.propagate, False
     try:
-        yield found.messages
+        yield found.buffer
     finally:
         logger.propagate = propagates
         logger.removeHandler(found)
-
-
-class _Errors(logging.Handler):
-    """Keeps the messages of errors."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep one."""
-        self.messages.append(record.getMessage())

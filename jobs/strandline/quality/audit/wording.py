@@ -12,6 +12,7 @@ import pandas as pd
 from strandline.errors import telling_line
 from strandline.model.books import Book
 from strandline.model.intervals import text_of
+from strandline.visible import number_of
 
 _EXAMPLES = 3
 _LONGEST = 100
@@ -73,7 +74,7 @@ class Gaps:
         known = f"; {self.known:,} acknowledged" if self.known else ""
         if not self.count:
             return f"no other gap{known}" if known else "no gap"
-        text, more = _counted(self.count, "gap", "gaps"), self.count - self.shown
+        text, more = number_of(self.count, "gap"), self.count - self.shown
         if more < 0:  # a row of many gaps is listed whole
             text += ", in whole or in part in"
         text += _examples(map(shown, self.examples))
@@ -149,8 +150,8 @@ def of_books(books: Sequence[Book]) -> str:
     """The number of books that balance, and the figures of books that do not."""
     off = [book.statement for book in books if not book.balanced]
     if not off:
-        return f"{_counted(len(books), 'book balances', 'books balance')}"
-    return f"{len(off):,} of {_counted(len(books), 'book', 'books')} off" + _examples(off)
+        return f"{number_of(len(books), 'book')} {'balances' if len(books) == 1 else 'balance'}"
+    return f"{len(off):,} of {number_of(len(books), 'book')} off" + _examples(off)
 
 
 def of_result(
@@ -214,28 +215,24 @@ def _of_offenders(count: int, rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "no offending row"
     shorter = ({name: row[name] for name in row if name != "offenders"} for row in rows)
-    return _counted(count, "offending row", "offending rows") + _examples(map(_row, shorter))
+    return number_of(count, "offending row") + _examples(map(_row, shorter))
 
 
 def _of_rows(result: Mapping[str, Any], row_id: Sequence[str]) -> str:
     count, total = result["unexpected_count"] or 0, result.get("element_count") or 0
     if not count:
-        return _counted(total, "row", "rows")
+        return number_of(total, "row")
     rows = result.get("partial_unexpected_index_list")
     examples = (
         [_row({**{name: row.get(name) for name in row_id}, **row}) for row in rows]
         if rows
         else map(shown, result.get("partial_unexpected_list", ()))
     )
-    return f"{count:,} of {_counted(total, 'row', 'rows')}" + _examples(examples)
+    return f"{count:,} of {number_of(total, 'row')}" + _examples(examples)
 
 
 def _row(row: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={shown(value)}" for name, value in row.items())
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def _examples(texts: Iterable[str]) -> str:

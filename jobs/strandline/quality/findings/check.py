@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from textwrap import shorten
 from typing import Any, Literal, TypeAlias
 
@@ -63,12 +63,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `--json`."""
-        return {
-            "name": self.name,
-            "severity": self.severity,
-            "sentence": self.sentence,
-            "run_id": self.run_id,
-        }
+        return asdict(self)
 
 
 EXPECTATIONS = {

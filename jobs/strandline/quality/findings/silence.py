@@ -63,17 +63,9 @@ def longest_pauses(
     return pauses
 
 
-@dataclass(frozen=True)
-class Silent:
-    """A silent channel, with its last arrival; None: it never had a record."""
-
-    name: str
-    since_ms: int | None
-
-
 def silent_channels(
     channels: Iterable[ChannelArrivals], silent_after: int | str, horizon_ms: int, start_ms: int
-) -> list[Silent]:
+) -> list[ChannelArrivals]:
     """The channels that are silent at a horizon, the longest silence first, then by name.
 
     The allowed pause is `silent_after`; by default it is twice the channel's longest pause of four
@@ -99,8 +91,8 @@ def silent_channels(
             pause_ms = channel.longest_pause_ms
             limit_ms = others_ms if pause_ms is None else 2 * pause_ms
         if horizon_ms - since_ms > limit_ms:
-            found.append(Silent(channel.name, channel.last_ms))
-    return sorted(found, key=lambda one: (one.since_ms is not None, one.since_ms or 0, one.name))
+            found.append(channel)
+    return sorted(found, key=lambda one: (one.last_ms is not None, one.last_ms or 0, one.name))
 
 
 def _limit_of_unknown(channels: Iterable[ChannelArrivals]) -> int:
@@ -123,17 +115,17 @@ def check_of_silence(
     if found:
         sentence = f"{len(found):,} of {len(channels):,} channels silent: {_named(found, start_ms)}"
         sentence += f"; before the data cut-off {text_of(horizon_ms)}"
-        if silent_after != DEFAULT or any(one.since_ms is not None for one in found):
+        if silent_after != DEFAULT or any(one.last_ms is not None for one in found):
             sentence += ", longer than silent_after allows"
     return Check("silent_after", "warning", len(found), 0, sentence)
 
 
-def _named(found: Sequence[Silent], start_ms: int) -> str:
+def _named(found: Sequence[ChannelArrivals], start_ms: int) -> str:
     """The silent channels as text, grouped by their last arrival; the first hundred by name."""
     parts = []
-    for since_ms, silent in groupby(found[:_SHOWN], key=lambda one: one.since_ms):
+    for last_ms, silent in groupby(found[:_SHOWN], key=lambda one: one.last_ms):
         names = ", ".join(one.name for one in silent)
-        since = f"the start, {text_of(start_ms)}" if since_ms is None else text_of(since_ms)
+        since = f"the start, {text_of(start_ms)}" if last_ms is None else text_of(last_ms)
         parts.append(f"{names} since {since}")
     more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
     return "; ".join(parts) + more

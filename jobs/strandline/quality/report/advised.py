@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from strandline.model.intervals import HOUR_MS
 from strandline.quality.figures import duration, exact_duration, percent
 from strandline.quality.report.figure import Figure, Series, TableBehind, lines
-
-_HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def advised(advice: Mapping[str, Any] | None) -> Advised | None:
     )
     figure = lines(
         "share of records lost by each sum of bound and allowed lateness",
-        [round(row["total_ms"] / _HOUR_MS, 4) for row in rows],
+        [round(row["total_ms"] / HOUR_MS, 4) for row in rows],
         [(Series("lost", "late"), [round(100 * row["share_lost"], 4) for row in rows])],
         unit="% of records",
         table=table,
@@ -61,7 +60,7 @@ def advised(advice: Mapping[str, Any] | None) -> Advised | None:
     ]
     delays = lines(
         "hours from the end of a window until it is final, by each sum",
-        [round(row["total_ms"] / _HOUR_MS, 4) for row in rows],
+        [round(row["total_ms"] / HOUR_MS, 4) for row in rows],
         final,
         unit="h until final",
         table=table,
@@ -92,7 +91,7 @@ def _sentence(advice: Mapping[str, Any], setting: Mapping[str, Any]) -> str:
 
 
 def _hours(rows: Sequence[Mapping[str, Any]], name: str) -> list[float | None]:
-    return [None if row[name] is None else round(row[name] / _HOUR_MS, 2) for row in rows]
+    return [None if row[name] is None else round(row[name] / HOUR_MS, 2) for row in rows]
 
 
 def _delay(delay_ms: int | None) -> str:

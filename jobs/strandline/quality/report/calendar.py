@@ -100,25 +100,28 @@ def _calendar(
     grid = _Grid(_shortest_ms(slots))
     slots["day"] = slots["start_ms"] // DAY_MS
     slots["row"] = slots["start_ms"] % DAY_MS // grid.row_ms
-    strips, counts = _strips(slots["day"], grid.cell_days), slots["shade"].value_counts()
-    shades = tuple(
-        Shade(name, f"{style}{shade}", meaning, int(counts.get(shade, 0)))
-        for shade, (name, meaning) in meanings.items()
-    )
+    strips, shades = _strips(slots["day"], grid.cell_days), _shades(slots, meanings, style)
     series = tuple(Series(shade.name, shade.style) for shade in shades)
-
-    def strip(name: str, first: int, last: int) -> Figure:
-        # the last slot of days of a year may end in the next one, and is drawn there too
-        chosen = slots[slots["day"].between(first - grid.cell_days + 1, last)]
-        return _strip(chosen, (first, last), grid, series, f"{what} {name}")
-
-    drawn = [(name, strip(name, *ends)) for name, *ends in strips[:_MOST_STRIPS]]
+    drawn = [
+        (name, _strip(slots, (first, last), grid, series, f"{what} {name}"))
+        for name, first, last in strips[:_MOST_STRIPS]
+    ]
     fitting = _number_that_fits([figure for _, figure in drawn])
     return Calendar(
         tuple(drawn[:fitting]),
         shades,
         max(len(strips) - fitting, 0),
         bool(slots.duplicated(["day", "row"]).any()),
+    )
+
+
+def _shades(
+    slots: pd.DataFrame, meanings: dict[int, tuple[str, str]], style: str
+) -> tuple[Shade, ...]:
+    counts = slots["shade"].value_counts()
+    return tuple(
+        Shade(name, f"{style}{shade}", meaning, int(counts.get(shade, 0)))
+        for shade, (name, meaning) in meanings.items()
     )
 
 
@@ -202,6 +205,8 @@ def _strip(
     slots: pd.DataFrame, ends: tuple[int, int], grid: _Grid, series: tuple[Series, ...], label: str
 ) -> Figure:
     first, last = ends
+    # the last slot of days of a year may end in the next one, and is drawn there too
+    slots = slots[slots["day"].between(first - grid.cell_days + 1, last)]
     sums: dict[str, Any] = dict.fromkeys([*_COUNTS, *_STATES], "sum")
     extremes = {"shade": "max", "start_ms": "min", "end_ms": "max", "closed_after": "max"}
     cells = slots.groupby(["day", "row"]).agg(sums | extremes).reset_index()

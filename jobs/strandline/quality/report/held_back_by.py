@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
 
 import pandas as pd
 
@@ -13,7 +11,6 @@ from strandline.engine.idleness.state import SourceState
 from strandline.model.intervals import (
     DAY_MS,
     LEAST_INSTANT_MS,
-    midnight_before,
     midnight_of,
     text_of,
     text_or_none,
@@ -208,9 +205,10 @@ def _before_joining(channels: pd.DataFrame, spec: PipelineSpec) -> _BeforeJoinin
     """
     known = dict.fromkeys(spec.waited_for(LEAST_INSTANT_MS), MIN_WATERMARK)
     found = _BeforeJoining()
-    for _, of_day in groupby(_offers(channels), key=itemgetter(0)):
+    offers = offers_of(channels).fillna({"watermark_ms": MIN_WATERMARK})
+    for _, of_instant in offers.groupby("at_ms"):
         earlier = dict(known)
-        for _, name, offer_ms in of_day:
+        for name, offer_ms in of_instant[["channel", "watermark_ms"]].to_numpy().tolist():
             known[name] = max(known.get(name, MIN_WATERMARK), offer_ms)
         if len(known) > max(len(earlier), 1):
             least_ms = min(earlier.values(), default=MIN_WATERMARK)
@@ -219,25 +217,24 @@ def _before_joining(channels: pd.DataFrame, spec: PipelineSpec) -> _BeforeJoinin
     return found
 
 
-def _offers(channels: pd.DataFrame) -> list[tuple[int, str, int]]:
-    """The watermarks of channels by when they are emitted, in this order.
+def offers_of(channels: pd.DataFrame) -> pd.DataFrame:
+    """The watermarks of channels by when they are emitted: `at_ms`, `channel`, `watermark_ms`.
 
     That is a midnight, at which a tick comes before the records of the new day, or the millisecond
-    after it for the whole day. A pending one is emitted at `emitted_ms`, or the next midnight.
+    after it for the whole day. A pending one is emitted at `emitted_ms`, or the next midnight; a
+    day without another one has a null.
     """
-    offers = channels.reindex(columns=["settled_ms", "pending_ms", "emitted_ms"]).astype("Int64")
-    found = []
-    for day, name, of_day in zip(
-        channels["arrival_date"], channels["channel"], offers.itertuples(index=False), strict=True
-    ):
-        midnight_ms, (settled_ms, pending_ms, emitted_ms) = midnight_of(day), of_day
-        offer_ms = MIN_WATERMARK if pd.isna(settled_ms) else int(settled_ms)
-        found.append((midnight_ms + 1, str(name), offer_ms))
-        if not pd.isna(pending_ms):
-            tick_ms = midnight_ms + DAY_MS if pd.isna(emitted_ms) else int(emitted_ms)
-            at_ms = midnight_before(tick_ms) + (tick_ms % DAY_MS > 0)
-            found.append((at_ms, str(name), int(pending_ms)))
-    return sorted(found)
+    names = ["settled_ms", "pending_ms", "emitted_ms"]
+    offers = channels.reindex(columns=names).astype("Int64")
+    midnights = [midnight_of(day) for day in channels["arrival_date"]]
+    midnights_ms = pd.Series(midnights, channels.index, "Int64")
+    ticks_ms = offers["emitted_ms"].fillna(midnights_ms + DAY_MS)
+    emitted_ms = ticks_ms // DAY_MS * DAY_MS + (ticks_ms % DAY_MS > 0).astype("Int64")
+    settled, pending = (
+        pd.DataFrame({"at_ms": at_ms, "channel": channels["channel"], "watermark_ms": offers[name]})
+        for name, at_ms in (("settled_ms", midnights_ms + 1), ("pending_ms", emitted_ms))
+    )
+    return pd.concat([settled, pending.dropna(subset="watermark_ms")], ignore_index=True)
 
 
 def _of_source(carried: SourceState) -> HeldBack | None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from strandline.model.intervals import EVERYTHING, datetime_of
 from strandline.quality.advisable import why_not_advisable
@@ -16,7 +13,6 @@ from strandline.quality.figures import NOTHING, exact_duration, percent
 from strandline.quality.findings.check import Finding
 from strandline.quality.report.advised import advised
 from strandline.quality.report.calendar import calendar, late_calendar
-from strandline.quality.report.figure import Figure
 from strandline.quality.report.format import day_or_instant
 from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
 from strandline.quality.report.revisions import revisions_plot
@@ -28,9 +24,12 @@ from strandline.quality.report.totals import meanings_for, totals_of
 from strandline.quality.report.volume import volume
 from strandline.quality.report.watermarks import watermarks
 from strandline.quality.report.who import who
+from strandline.quality.templates import templates_of
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import JoinedSpec
-from strandline.visible import number_of, visible
+from strandline.visible import number_of
+
+_FILTERS: Mapping[str, Callable[..., str]] = {"duration": exact_duration, "number_of": number_of}
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def build_report(
         state=str(state),
     )
     html = (
-        _environment()
+        templates_of("strandline.quality.report", _FILTERS)
         .get_template("report.html.j2")
         .render(
             spec=spec,
@@ -104,24 +103,6 @@ def build_report(
         )
     )
     return Page(html, summary)
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("strandline.quality.report"),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"duration": exact_duration, "number_of": number_of, "plot": _plot}
-    return environment
-
-
-def _shown(value: Any) -> Any:
-    """A template's value; control characters of a text, except line breaks, are escaped."""
-    return value if isinstance(value, Markup) else visible(str(value), keep="\n")
 
 
 def _of_runs(
@@ -181,11 +162,6 @@ def _instant(ms: int | None) -> str:
 
 def _day(text: str | None) -> date | None:
     return None if text is None else date.fromisoformat(text)
-
-
-def _plot(figure: Figure) -> Markup:
-    """A script element with a figure's data as JSON."""
-    return Markup(figure.script)
 
 
 def _rules(spec: PipelineSpec) -> tuple[str, str, str]:

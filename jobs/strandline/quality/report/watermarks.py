@@ -8,16 +8,20 @@ from typing import Any
 
 import pandas as pd
 
-from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, HOUR_MS, day_of, midnight_of
 from strandline.quality.report.figure import Figure, Series, TableBehind, lines
-from strandline.quality.report.held_back_by import name_of, silent_channels, waits_for_all
+from strandline.quality.report.held_back_by import (
+    name_of,
+    offers_of,
+    silent_channels,
+    waits_for_all,
+)
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 from strandline.spec.pipeline import channel_of
 
 _MOST_CHANNELS = 8
 _MOST_DAYS = 4_000
-_HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def _combined_of(behind: pd.DataFrame, prefix: str, spec: PipelineSpec) -> pd.Se
         of_day = own.loc[day].drop([*spec.retired_by(over_ms)], errors="ignore")
         has_all = of_day.reindex(spec.waited_for(over_ms)).notna().all()
         slowest[day] = of_day.max() if has_all else nan
-    ends = pd.Series(slowest.keys(), index=slowest.keys()) * (DAY_MS // _HOUR_MS)
+    ends = pd.Series(slowest.keys(), index=slowest.keys()) * (DAY_MS // HOUR_MS)
     return ends - (ends - pd.Series(slowest)).cummax()
 
 
@@ -129,26 +133,19 @@ def _hours_behind(channels: pd.DataFrame) -> pd.DataFrame:
     days = pd.Index(range(first, last + 1) if last - first < _MOST_DAYS else observed)
     watermark = emitted.reindex(emitted.index.union(days)).cummax().ffill().reindex(days)
     midnights = pd.Series([(day + 1) * DAY_MS for day in days], index=days)
-    return watermark.rsub(midnights, axis=0) / _HOUR_MS
+    return watermark.rsub(midnights, axis=0) / HOUR_MS
 
 
 def _emitted(channels: pd.DataFrame) -> pd.DataFrame:
-    """The watermarks of channels by the `day` on which they are emitted, up to the last day.
-
-    A pending one is emitted at `emitted_ms`, or the next midnight: no earlier than on the next day.
-    """
-    names = ["settled_ms", "pending_ms", "emitted_ms"]
-    offers = channels.reindex(columns=names).astype("Int64")
-    days = pd.Series(
-        [midnight_of(day) // DAY_MS for day in channels["arrival_date"]], channels.index, "int64"
+    """The watermarks of channels by the `day` on which they are emitted, up to the last day."""
+    rows = offers_of(channels).dropna(subset="watermark_ms")
+    rows = pd.DataFrame(
+        {
+            "day": (rows["at_ms"] // DAY_MS).astype("int64"),
+            # hours for the eye: what a float loses of a long is not seen
+            "watermark": rows["watermark_ms"].astype("float64"),
+            "channel": rows["channel"].fillna(""),
+        }
     )
-    ticked = (offers["emitted_ms"] // DAY_MS).fillna(days + 1)
-    found = [
-        # hours for the eye: what a float loses of a long is not seen
-        pd.DataFrame({"day": on, "watermark": offers[name].astype("float64")})
-        .assign(channel=channels["channel"].fillna(""))
-        .astype({"day": "int64"})
-        for name, on in (("settled_ms", days), ("pending_ms", ticked))
-    ]
-    rows = pd.concat(found, ignore_index=True).dropna(subset="watermark")
-    return rows[rows["day"] <= days.max()]
+    last = max((midnight_of(day) // DAY_MS for day in channels["arrival_date"]), default=0)
+    return rows[rows["day"] <= last]

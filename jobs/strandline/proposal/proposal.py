@@ -1,16 +1,18 @@
-"""The text of a proposed pipeline file, with a comment for each guess."""
+"""A proposed pipeline file, with the guesses that it is made of."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
+from typing import Any
 
+from strandline.model.intervals import DAY_MS, midnight_before, text_of
 from strandline.proposal.columns import Columns
 from strandline.proposal.guess import Certainty, Guess
-from strandline.proposal.lateness import Lateness, Windows
+from strandline.proposal.lateness import Lateness, Windows, by_advice
 from strandline.proposal.roles import Roles
 from strandline.spec.values import written
 from strandline.visible import visible
@@ -21,7 +23,7 @@ _YAML_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "non
 
 @dataclass(frozen=True)
 class Proposal:
-    """The contents of a proposed pipeline file.
+    """A proposed pipeline file.
 
     Attributes:
         name: the pipeline's name.
@@ -32,6 +34,7 @@ class Proposal:
         windows: the size of the windows, and the rule for gaps.
         lateness: bound, allowed lateness and `max_ahead`.
         fresh_within: the proposed `fresh_within`; None: the default.
+        guesses: all guesses, in the order of the keys.
     """
 
     name: str
@@ -41,11 +44,38 @@ class Proposal:
     columns: Columns
     windows: Windows
     lateness: Lateness
-    fresh_within: Guess | None = None
+    fresh_within: Guess | None
+    guesses: tuple[Guess, ...]
+
+    def advised(self, advice: Mapping[str, Any]) -> Proposal:
+        """The proposal with bound and allowed lateness chosen by the advisor's counts."""
+        lateness = by_advice(self.roles, advice)
+        named = {guess.key: guess for guess in lateness.guesses}
+        guesses = tuple(named.get(guess.key, guess) for guess in self.guesses)
+        return replace(self, lateness=lateness, guesses=guesses)
+
+    def to_json(self) -> dict[str, Any]:
+        """The proposal as a JSON document."""
+        return {
+            "pipeline": self.name,
+            "table": self.table,
+            "guesses": [asdict(guess) for guess in self.guesses],
+            "advance_to": self._first_midnight,
+            "problems": list(self.roles.problems),
+            "choices": [
+                {"total_ms": ms, "share_lost": share} for ms, share in self.lateness.choices
+            ],
+        }
+
+    @property
+    def _first_midnight(self) -> str:
+        """The first midnight after the arrivals of the sample, to which a run can advance."""
+        last_ms = int((self.roles.arrival or self.roles.event).known_ms.max())
+        return text_of(midnight_before(last_ms) + DAY_MS)[:10]
 
     @property
     def text(self) -> str:
-        """The text of the pipeline file."""
+        """The text of the file, with a comment for each guess."""
         return "\n".join([*self._head(), *self._source(), *self._rules(), *self._rest()]) + "\n"
 
     def _head(self) -> Iterator[str]:
@@ -84,11 +114,7 @@ class Proposal:
         yield ""
 
     def _guessed(self, key: str, value: str) -> str:
-        guess = next(
-            one
-            for one in (*self.roles.guesses, *self.columns.guesses)
-            if one.what == f"source.{key}"
-        )
+        guess = next(one for one in self.guesses if one.key == f"source.{key}")
         mark = "TODO: " if guess.certainty is Certainty.TODO else ""
         return _line(f"  {key}: {scalar(value)}", f"{mark}{visible(guess.why)}")
 
