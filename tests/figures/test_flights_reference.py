@@ -13,6 +13,9 @@ import pytest
 from flights_reference import DAY_MS, HOUR_MS, Answer, answer, flights
 from record_replay import Firing, Record, Replay, Rules
 
+from strandline.model.intervals import day_of
+from strandline.quality.findings.volume import unusual_days
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -215,6 +218,15 @@ def test_the_clock_starts_at_midnight_of_the_first_arrival_date() -> None:
     assert data.rules.start_ms % DAY_MS == 0
     assert data.rules.size_ms == HOUR_MS
     assert len(data.records) == 327_346
+
+
+def test_of_the_year_only_the_blizzard_and_thanksgiving_are_unusual_days() -> None:
+    """Median and deviation alone would name 61 of 338 days."""
+    table = flights().table
+    landed = table.loc[table["reason"].isna(), "arrival_day_ms"].value_counts()
+    records = {day_of(int(day_ms)): int(count) for day_ms, count in landed.items()}
+    over = sorted(day for day in records if day.year == 2013)  # New Year's Day 2014 is not over
+    assert [str(one.day) for one in unusual_days(records, over)] == ["2013-02-09", "2013-11-29"]
 
 
 def test_an_answer_that_was_kept_is_the_one_that_is_computed(tmp_path: Path) -> None:

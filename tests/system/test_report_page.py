@@ -224,6 +224,17 @@ def test_on_any_screen_a_plot_is_as_wide_as_its_place_and_nothing_sticks_out(sho
         assert max(seen.script(ROWS)) < 400
 
 
+def test_on_a_small_screen_what_a_run_says_is_no_narrow_column(shown):
+    (run,) = a_year("late").runs
+    said = "already processed up to 2014-01-02T00:00:00Z; nothing is computed. " * 3
+    page = the_page("late", runs=[run | {"status": "already_processed", "message": said}])
+    for width in (390, 700):
+        rows = shown(page, width=width).script(
+            "[...document.querySelectorAll('#runs + .table tr')].map((row) => row.clientHeight)"
+        )
+        assert max(rows) < 200
+
+
 def test_a_few_days_have_a_few_labels_with_the_year_and_whole_numbers_of_records(shown):
     year = a_year("late")
     few = {"quarantine": year.quarantine[:6].assign(records=1), "channels": year.channels[:34]}

@@ -78,7 +78,10 @@ class _Asked:
 def advise(
     pipeline: Pipeline, asked: _Asked, *, as_json: AsJson = False, on: EngineOptions, at: Places
 ) -> None:
-    """What each bound and allowed lateness would lose and cost; publishes nothing."""
+    """Show what each bound and allowed lateness would lose.
+
+    Also, how much later windows would be final. Nothing is published.
+    """
     spec, root = at.spec(pipeline), at.root
     choice = on.choice(spec)
     from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415

@@ -29,10 +29,10 @@ def changes(
     as_json: AsJson = False,
     at: Places,
 ) -> None:
-    """List what runs have changed since a position of the ledger: dates, counts, verdict.
+    """List what runs have changed since a ledger position.
 
-    Reverts and erasures are changes, too. Days are complete once all of their slots are closed.
-    No engine is started.
+    Of each run the dates, the counts and the verdict. Reverts and erasures are changes, too. Days
+    are complete once all of their slots are closed. No engine is started.
     """
     from strandline.pipeline.views.changes import changes_of  # noqa: PLC0415
 

@@ -60,7 +60,10 @@ class _Asked:
 
 
 def init(asked: _Asked, *, as_json: AsJson = False, on: EngineOptions, at: Places) -> None:
-    """Propose a pipeline file from a table: its guesses, how sure each is, and why."""
+    """Propose a pipeline file from a table or from files.
+
+    It says what it has guessed, how sure it is, and why.
+    """
     from strandline.proposal.propose import propose  # noqa: PLC0415
     from strandline.proposal.table import table_at  # noqa: PLC0415
 

@@ -10,10 +10,11 @@ from strandline.cli.options import AsJson
 
 
 def jars(*, as_json: AsJson = False) -> None:
-    """Fetch Delta's jars for the engine spark, once, and check them by hash.
+    """Fetch Delta's jars for the engine spark.
 
-    They come from Maven Central (DEFAULT_ARTIFACT_REPOSITORY names a mirror) and go to the jars of
-    the installed pyspark. It needs Java, as Spark does; again it finds nothing to do.
+    They are checked by their hashes. They come from Maven Central (DEFAULT_ARTIFACT_REPOSITORY
+    names a mirror) and go to the jars of the installed pyspark. It needs Java, as Spark does; again
+    it finds nothing to do.
     """
     from strandline.lake.jars import fetch  # noqa: PLC0415
 

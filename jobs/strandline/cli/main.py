@@ -181,8 +181,8 @@ def advance(
 ) -> None:
     """Bring the pipeline up to date, as a scheduled run does.
 
-    Recompute every window that could still change, and publish the difference. Days that earlier
-    runs skipped, failed on or have been changed since are caught up.
+    Recompute every window that could still change, and publish the difference. So it catches up
+    on days that were skipped or failed, and on days that have changed since.
     """
     request: dict[str, Any] = {
         "kind": "advance",

@@ -43,11 +43,12 @@ def package(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build what a cluster needs into a folder: wheel, environment, Delta's jars.
+    """Build what a cluster needs into a folder.
 
-    The environment is one file, which Spark unpacks beside each executor; it holds Strandline and
-    what it needs, in the versions of this environment, but no Python. Again it makes only what has
-    changed. It needs a package index and, once, Maven Central.
+    That is the wheel, an environment and Delta's jars. The environment is one file, which Spark
+    unpacks beside each executor; it holds Strandline and what it needs, in the versions of this
+    environment, but no Python. Again it makes only what has changed. It needs a package index and,
+    once, Maven Central.
     """
     from strandline.packing.environment import Contents  # noqa: PLC0415
     from strandline.packing.package import package as build  # noqa: PLC0415

@@ -16,8 +16,10 @@ class _ListedByDefault(TyperGroup):
     """`runs PIPELINE` is `runs list PIPELINE`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert `list` if no command is given."""
-        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+        """Insert `list` if no command is given; the first of two words is one, maybe misspelt."""
+        given = {*self.commands, *ctx.help_option_names}
+        are_words = len(args) > 1 and not any(word.startswith("-") for word in args[:2])
+        if args and args[0] not in given and not are_words:
             args = ["list", *args]
         return list(super().parse_args(ctx, args))
 

@@ -13,7 +13,10 @@ def schema(
         bool, typer.Option("--tests", help="Print the schema of pipelines' tests instead.")
     ] = False,
 ) -> None:
-    """Print the JSON schema of pipeline files: editors complete and explain keys by it."""
+    """Print the JSON schema of pipeline files.
+
+    Editors complete and explain the keys of a file by it.
+    """
     from strandline.spec.schema import json_schema  # noqa: PLC0415
     from strandline.trial.file import SampleTest  # noqa: PLC0415
 

@@ -33,10 +33,11 @@ def test(
     as_json: AsJson = False,
     at: Places,
 ) -> None:
-    """Test a pipeline: sample rows beside its file, and the windows that they must give.
+    """Test a pipeline on sample rows.
 
-    The windows are computed record by record, without an engine and a lake. Exits with 3 if a row
-    is missing, unexpected or different.
+    The rows, and the windows that they must give, are in a file beside the pipeline's. The windows
+    are computed record by record, without an engine and a lake. Exits with 3 if a row is missing,
+    unexpected or different.
     """
     from strandline.spec.loading import TEST_SUFFIX, file_of, load_spec  # noqa: PLC0415
     from strandline.trial.file import read_test, updated  # noqa: PLC0415

@@ -206,6 +206,8 @@ def _from_json(operation: Operation, types: Sequence[str | None]) -> Problem | N
     schema = operation.operands[1].literal if len(operation.operands) > 1 else None
     if schema is not None and schema.strip("'\"").lower().startswith("array"):
         return "gives an array where Spark gives null", "a schema with fields"
+    if len(operation.operands) > 2:
+        return "leaves out most options", "from_json(x, 'field STRING'), and casts of the fields"
     return None
 
 

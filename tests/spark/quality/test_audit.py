@@ -471,6 +471,7 @@ def test_data_docs_load_nothing_link_to_what_is_there_and_call_a_warning_a_warni
     assert len(pages) > 3
     assert {*pages} == {path for path in index.parent.rglob("*") if path.is_file()}
     for page in pages:
+        assert "://" not in page.read_text("utf-8")
         for place in Asked(page).places:
             assert place.startswith("#") or (page.parent / unquote(place)).is_file(), place
     linked = {index.parent / unquote(place) for place in Asked(index).places}

@@ -57,6 +57,19 @@ def test_the_help_of_the_runs_names_all_their_commands():
         assert all(name in shown for name in ("list", "show", "publish", "revert", "drop"))
 
 
+def test_a_misspelt_command_of_the_runs_is_answered_with_the_one_that_is_meant():
+    shown = CliRunner().invoke(strandline, ["runs", "shwo", "flights", "r-1"]).output
+    assert "No such command 'shwo'. Did you mean 'show'?" in shown
+
+
+def test_the_list_of_commands_says_in_80_columns_what_each_does(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for group in ([], ["runs"]):
+        assert "..." not in CliRunner().invoke(strandline, [*group, "--help"]).output.replace(
+            "COMMAND [ARGS]...", ""
+        )
+
+
 @pytest.mark.parametrize("named", ["runs revert", "runs drop", "erase --where x", "acknowledge"])
 def test_a_reason_that_must_be_given_is_not_blank(named, tmp_path):
     command, run = named.split(), [] if named.startswith(("erase", "ack")) else ["r-1"]

@@ -256,10 +256,7 @@ def lead_of(*runs, **progress):
         ("rejected", "was rejected: the tables are as the run before left them."),
         ("failed", "failed: the tables are as the run before left them."),
         ("repeated", "could change nothing."),
-        (
-            "already_processed",
-            "was asked for a midnight that is already processed: it computed nothing.",
-        ),
+        ("already_processed", "was for an earlier midnight: it computed nothing."),
         ("dropped", "was dropped: it publishes nothing."),
         ("prepared", "is prepared, and waits for strandline runs publish flights r-1 ."),
         ("interrupted", "was interrupted before it ended."),
@@ -270,6 +267,12 @@ def lead_of(*runs, **progress):
 )
 def test_the_lead_says_what_became_of_the_last_run(status, said):
     assert lead_of(a_run("r-1", status)).startswith(said)
+
+
+def test_the_lead_says_once_that_a_midnight_was_processed_already():
+    message = "already processed up to 2014-01-02T00:00:00Z; nothing is computed."
+    lead = lead_of(a_run("r-1", "already_processed", message=message))
+    assert lead.startswith(f"was for an earlier midnight: {message} Last rebuilt")
 
 
 def test_critical_findings_that_somebody_accepted_are_no_warnings():

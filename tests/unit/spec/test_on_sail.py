@@ -59,6 +59,7 @@ TYPES = {
         ("nullif(n, 1)", "nullif(): Sail gives another DECIMAL"),
         ("lpad(x, 9, '0')", "lpad(): Sail writes floating point"),
         ("from_json(s, 'array<int>')", "from_json(): Sail gives an array"),
+        ("from_json(s, 'p INT', map('mode', 'FAILFAST'))", "from_json(): Sail leaves out most"),
         ("make_date(1, 2, NULL)", "make_date(): Sail gives a null"),
         ("xxhash64(n)", "xxhash64(): Sail hashes DECIMAL"),
         ("max(r)", "max(): Sail orders nulls"),

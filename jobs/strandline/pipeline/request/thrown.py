@@ -81,8 +81,8 @@ def thrown_by(landing: Landing, seconds: float = _SECONDS) -> InputError | None:
 
 
 def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputError:
-    text, value = asked.use.text, _value(asked, until)
-    on_value = f" on {value}" if value else ""
+    text, (value, problem_of_it) = asked.use.text, _value(asked, until)
+    on_value, problem = f" on {value}" if value else "", problem_of_it or problem
     return InputError(
         f"{pipeline}: {asked.use.place}",
         f"{text!r} fails{on_value} ({problem})",
@@ -142,8 +142,11 @@ def _probe(use: Use, spec: PipelineSpec) -> Callable[[DataFrame], DataFrame]:
     return of_each_key if use.wanted == "aggregate" else of_each
 
 
-def _value(asked: _Asked, until: float) -> str:
-    """The value that an expression fails on, in the columns that it reads; empty: not found."""
+def _value(asked: _Asked, until: float) -> tuple[str, str | None]:
+    """The value that an expression fails on, in the columns that it reads, and the message for it.
+
+    Empty, and None: not found.
+    """
     columns = _columns_of(asked.use.text, asked.rows)
     texts = [F.coalesce(quoted(name).cast("string"), F.lit("")) for name in columns]
     first, end = 0, _HASHES
@@ -152,8 +155,10 @@ def _value(asked: _Asked, until: float) -> str:
         while columns and first < end and time.monotonic() < until:
             in_range = rows.where(F.col(_HASH).between(first, end - 1))
             found = in_range.select(*map(quoted, columns)).distinct().limit(2).collect()
-            if len(found) <= 1:
-                return ", ".join(map(_shown, columns, found[0])) if found else ""
+            if len(found) == 1:
+                return ", ".join(map(_shown, columns, found[0])), asked.failure(in_range)
+            if not found:
+                break
             middle = (first + end) // 2
             lower = rows.where(F.col(_HASH).between(first, middle - 1))
             if asked.failure(lower):
@@ -161,8 +166,8 @@ def _value(asked: _Asked, until: float) -> str:
             else:
                 first = middle
     except FAILURES:  # an engine cannot compare the values of every type
-        return ""
-    return ""
+        pass
+    return "", None
 
 
 def _columns_of(text: str, rows: DataFrame) -> list[str]:

@@ -49,6 +49,7 @@ def try_form(text: str, problem: str) -> str:
         return "try_cast()"
     if _BY_ZERO.search(problem):
         return "try_mod()" if _REMAINDER.search(text) and "/" not in text else "try_divide()"
-    forms = (form for pattern, form in _TRY_FORMS if re.search(pattern, text, re.IGNORECASE))
-    form = next(forms, None)
+    forms = [form for pattern, form in _TRY_FORMS if re.search(pattern, text, re.IGNORECASE)]
+    named = (form for form in forms if re.search(rf"\b{form.removeprefix('try_')}", problem))
+    form = next(named, next(iter(forms), None))
     return "CASE WHEN … END around it" if form is None else f"{form}()"

@@ -34,9 +34,11 @@ from strandline.visible import visible
 
 _RESULTS_SHOWN = 40
 _ELSEWHERE = re.compile(
-    r"<link\b[^>]*>|<img\b[^>]*>|<script\b.*?</script>|<a\b[^>]*https?:[^>]*>.*?</a>", re.DOTALL
+    r"<link\b[^>]*>|<img\b[^>]*>|<script\b.*?</script>|<a\b[^>]*https?:[^>]*>.*?</a>"
+    r"|url\([\"']https?:[^)]*\)",
+    re.DOTALL,
 )
-"""Elements that load or link to something; values of the data are escaped, so none matches."""
+"""Elements and styles that load or link to something; no value matches, since all are escaped."""
 _RAISED = re.compile(r"^\s*(\w+: \".*?\")\.  Traceback", re.DOTALL | re.MULTILINE)
 """The exception within a message that Great Expectations logs when it cannot write a page."""
 _STYLE = """<style>
