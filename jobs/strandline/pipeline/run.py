@@ -236,9 +236,9 @@ def _recovered(
     if not ctx.dry_run:
         with ctx.store.lock():
             finish_dead_publish(ctx)
-    ctx, state, base = brought_up_to_date(ctx, base, own)
+    ctx, state = brought_up_to_date(ctx, base, own)
     log = ctx.landing.log
-    journal.know(base=base, landing_version=log.version, landing_id=log.table_id)
+    journal.know(base=state.position, landing_version=log.version, landing_id=log.table_id)
     return ctx, state
 
 

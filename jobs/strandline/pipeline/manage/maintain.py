@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -97,7 +97,7 @@ def upkeep_of(
             continue
         days = [] if name == "runs" else upkeep.scattered_days(table, PARTITIONS[name])
         unneeded = upkeep.unneeded(table, retention.keep_days, _needed(state, name))
-        tables[name] = _sizes(table) | {"days": len(days), "unneeded": asdict(unneeded)}
+        tables[name] = _sizes(table) | {"days": len(days), "unneeded": unneeded}
     return {
         "pipeline": spec.pipeline,
         "notice": state.unfinished and state.unfinished.notice,
@@ -160,7 +160,7 @@ def maintain(
 
 
 def _sizes(table: DeltaTable) -> dict[str, Any]:
-    return {"in_use": asdict(upkeep.in_use(table)), "stored": asdict(upkeep.stored(table))}
+    return {"in_use": upkeep.in_use(table), "stored": upkeep.stored(table)}
 
 
 def _opened(spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime | None) -> Upkeep:

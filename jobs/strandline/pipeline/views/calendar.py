@@ -11,7 +11,7 @@ from strandline.engine.position.grid import Grid
 from strandline.lake.store.days import Days, last_shown_day, rows_by_day
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
-from strandline.pipeline.views.incomplete import Shown
+from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slots import Slot, accepted_share, slots_of
 from strandline.spec import PipelineSpec
 
