@@ -20,8 +20,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.writable import require_writable
-from strandline.pipeline.audit.arrival_checks import checks_of, note_of_dates
-from strandline.pipeline.audit.arrivals import RunArrivals
+from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, tallies
 from strandline.pipeline.notes.notes import notes_of, of_frontier, of_staged
@@ -152,7 +151,7 @@ def _steps(
             *request.notes,
             *notes_before,
             *too_much_to_read(ctx, request, planned),
-            *notes_of(ctx, request, planned.observation, planned.plan, planned.axis, planned.state),
+            *notes_of(ctx, request, planned),
             *note_of_dates(arrivals),
         ]
         journal.know(**planned.ledger_says(ctx, request))
@@ -195,7 +194,7 @@ def _rebuilt(
             create_tables(ctx, staged)
         verdict = verdict_of(ctx, journal, staged, books, checks_of(ctx, arrivals, staged))
     with journal.part("diff"):
-        changes = diffs(ctx, staged, planned.plan, planned.observation, recreate=request.recreate)
+        changes = diffs(ctx, staged, planned, recreate=request.recreate)
         emptied = no_longer_kept(ctx)
         tallied = tallies(changes, emptied)
         journal.know(
@@ -248,12 +247,10 @@ def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged
     The observation is committed while the rebuild runs, which needs it only in memory and reads
     the tables as they were before.
     """
-    before, observation = ctx.as_published, planned.observation
+    before = ctx.as_published
     with ThreadPoolExecutor(1) as pool:
-        observed = pool.submit(_observed, ctx, journal, observation)
-        staged = rebuild_into_staging(
-            before, observation, planned.plan, planned.axis, planned.state
-        )
+        observed = pool.submit(_observed, ctx, journal, planned.observation)
+        staged = rebuild_into_staging(before, planned)
         malformed = observed.result()
     if not journal.entry.overrides:
         journal.know(first_accepted_ms=staged.gaps.first_accepted)
