@@ -6,9 +6,8 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -47,8 +46,8 @@ from strandline.pipeline.request.layout import require_same_layout
 from strandline.pipeline.request.opened import (
     OpenedLog,
     brought_up_to_date,
-    no_erased_rows_staged,
     require_nothing_erased,
+    staging_cleared,
 )
 from strandline.pipeline.request.request import Outcome, Request
 from strandline.pipeline.request.thrown import thrown_by
@@ -112,7 +111,7 @@ def run(
     thrown, say_failed = partial(thrown_by, landing), journal.write_failed
     with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed, thrown):
         ctx, state = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
-        with _cleared(ctx), no_erased_rows_staged(ctx):
+        with staging_cleared(ctx):
             return _steps(ctx, request, journal, state, notes_before)
 
 
@@ -271,13 +270,3 @@ def _observed(ctx: Context, journal: Journal, observation: Observation) -> Malfo
             require_nothing_erased(ctx, journal.entry.base)
             commit_observed(ctx, journal, observation, malformed)
     return malformed
-
-
-@contextmanager
-def _cleared(ctx: Context) -> Iterator[None]:
-    """Remove the staging of a dry run at its end, whatever happens."""
-    try:
-        yield
-    finally:
-        if ctx.dry_run:
-            ctx.staging.drop()

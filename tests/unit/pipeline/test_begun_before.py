@@ -23,8 +23,8 @@ from strandline.pipeline.request.opened import (
     OpenedLog,
     RowsErasedError,
     brought_up_to_date,
-    no_erased_rows_staged,
     require_nothing_erased,
+    staging_cleared,
 )
 from strandline.pipeline.request.request import Request
 
@@ -79,7 +79,7 @@ def test_rows_that_are_erased_since_end_a_run_and_nothing_of_it_stays(ctx):
     note(ctx.ledger, "erase-2", "erased")
     with (
         pytest.raises(RowsErasedError, match=r"r-2: erase-2 has erased rows.*run it again") as it,
-        no_erased_rows_staged(ctx),
+        staging_cleared(ctx),
     ):
         require_nothing_erased(ctx, 1)
     assert it.value.exit_code == 4

@@ -232,23 +232,17 @@ def _changed_since(
     keeps_firings = "firings" in (run.publish or {}).get("parts", ())
     if rules != (run.spec_fingerprint, run.timeline_fingerprint) or keeps_firings != spec.firings:
         return "the pipeline's rules have changed since"
-    if log is not None and log.is_another(run.landing_id):
+    if log is None:
+        return None
+    if log.is_another(run.landing_id):
         return f"{spec.source.table} was created again since"
-    if log is not None and not _same_landing(spec, run, log):
+    # rows that were only rewritten into other files count as changed
+    days_by, horizon_ms = spec.source.arrival_date, run.horizon_ms
+    if horizon_ms is None or not log.has_rows_read_by(run, days_by, horizon_ms):
         return f"{spec.source.table} has other files before its data cut-off since"
-    if log is not None and (run.publish or {}).get("input", [log.input_id]) != [log.input_id]:
+    if (run.publish or {}).get("input", [log.input_id]) != [log.input_id]:
         return f"{spec.input_in_words} were published again since, maybe with another watermark"
     return None
-
-
-def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:
-    """Whether the landing table still has the rows that a run has read, up to its horizon.
-
-    Rows that were only rewritten into other files count as changed.
-    """
-    if run.horizon_ms is None:
-        return False
-    return log.has_rows_read_by(run, spec.source.arrival_date, run.horizon_ms)
 
 
 def _again(pipeline: str, run: Entry) -> str:

@@ -111,10 +111,13 @@ def require_nothing_erased(ctx: Context, base: int) -> None:
 
 
 @contextmanager
-def no_erased_rows_staged(ctx: Context) -> Iterator[None]:
-    """Remove the staging of a run that may hold rows which were erased while it ran."""
+def staging_cleared(ctx: Context) -> Iterator[None]:
+    """Remove the staging of a dry run at its end, and one that may hold rows erased meanwhile."""
     try:
         yield
     except RowsErasedError:
         ctx.staging.drop()
         raise
+    finally:
+        if ctx.dry_run:
+            ctx.staging.drop()
