@@ -24,15 +24,23 @@ from strandline.lake.store.store import Store
 
 @dataclass(frozen=True)
 class Staging:
-    """The staged parts of one run."""
+    """The staged parts of one run.
+
+    Attributes:
+        folder: a folder of this machine that the run has created for them; None: they are in the
+            lake.
+    """
 
     spark: SparkSession
     store: Store
     run_id: str
+    folder: str | None = None
 
     @property
     def root(self) -> str:
         """The folder of all parts."""
+        if self.folder is not None:
+            return f"{self.folder}/{self.run_id}"
         return self.store.staging(self.run_id)
 
     def uri(self, part: str) -> str:
@@ -53,8 +61,11 @@ class Staging:
         return replace(self, run_id=f"{self.run_id}/{name}")
 
     def drop(self) -> None:
-        """Remove the staging, if it is in a local folder."""
-        self.store.drop_staging(self.run_id)
+        """Remove the staging."""
+        if self.folder is None:
+            self.store.drop_staging(self.run_id)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def part(self, name: str) -> Part:
         """A part that an earlier run has staged, with the columns of its files.
@@ -167,25 +178,5 @@ def passing(spark: SparkSession, store: Store, run_id: str) -> Staging:
     It is in the lake only if executors on other machines do not see this machine's folders.
     """
     if session_of(spark).on_one_machine:
-        return Temporary(spark, store, run_id, tempfile.mkdtemp(prefix="strandline-"))
+        return Staging(spark, store, run_id, tempfile.mkdtemp(prefix="strandline-"))
     return Staging(spark, store, f"dry-{run_id}")
-
-
-@dataclass(frozen=True)
-class Temporary(Staging):
-    """Staging in a local folder.
-
-    Attributes:
-        folder: a folder that this run has created.
-    """
-
-    folder: str
-
-    @property
-    def root(self) -> str:
-        """The folder of all parts."""
-        return f"{self.folder}/{self.run_id}"
-
-    def drop(self) -> None:
-        """Remove all of it."""
-        shutil.rmtree(self.folder, ignore_errors=True)

@@ -144,6 +144,11 @@ def rows_by_day(store: Store, name: str) -> dict[date | None, int]:
     return {day: rows for day, rows in found.items() if rows}
 
 
+def rows_by_date(store: Store, name: str) -> dict[date, int]:
+    """`rows_by_day`, without the rows that have no day."""
+    return {day: rows for day, rows in rows_by_day(store, name).items() if day is not None}
+
+
 def facts_of_files(store: Store, name: str) -> dict[str, list[Any]]:
     """The log's entries of a table's files, with the partition as `day`; empty without files."""
     return _facts_of(store.table(name), PARTITIONS[name])
@@ -193,6 +198,6 @@ def in_ranges(days: Iterable[date]) -> list[list[str]]:
 def last_shown_day(store: Store) -> date | None:
     """The last day with slots that is not after the last observed day; None if there is none."""
     observed = max(facts_of_files(store, "timeline").get("day", ()), default=None)
-    slots = [day for day in rows_by_day(store, "completeness") if day is not None]
+    slots = rows_by_date(store, "completeness")
     known = [day for day in slots if observed is None or day <= observed]
     return max(known, default=observed)

@@ -23,7 +23,7 @@ from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import no_further_than
-from strandline.lake.publish.apply_diff import fit_of
+from strandline.lake.publish.apply_diff import fit_into
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day
@@ -137,10 +137,10 @@ def _of_violations(observation: Observation) -> Iterator[str]:
 def _of_second_columns(ctx: Context) -> Iterator[str]:
     """Notes about landing columns whose present type does not fit the published column."""
     for target in (QUARANTINE, ctx.spec.tables[PAIRS]):
-        fit = fit_of(ctx.store, target, _source_columns(ctx, target))
         table = ctx.store.table(target.name)
-        if fit is None or table is None:
+        if table is None:
             continue
+        fit = fit_into(table, target, _source_columns(ctx, target), ctx.spec.pipeline)
         before = {field.name.lower(): field.dataType for field in schema_of(table)}
         if target.name == QUARANTINE.name:
             yield from _of_two_types(ctx, fit)

@@ -28,7 +28,7 @@ from strandline.engine.records.read import read_records
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staging import Part
-from strandline.lake.store.days import Days, read_days, rows_by_day
+from strandline.lake.store.days import Days, read_days, rows_by_date
 from strandline.lake.store.reads import (
     columns_of,
     dataset_of,
@@ -184,7 +184,7 @@ def complete_until(
 
 def last_slot(store: Store) -> int | None:
     """The start of the last published slot; None: there is none."""
-    days = [day for day in rows_by_day(store, COMPLETENESS.name) if day is not None]
+    days = rows_by_date(store, COMPLETENESS.name)
     last = Days(max(days), max(days)) if days else None
     slots = None if last is None else read_days(store, COMPLETENESS.name, ["slot_start"], last)
     return None if slots is None else instant_of(pc.max(slots["slot_start"]).as_py())

@@ -145,9 +145,10 @@ def bring_in(
 ) -> Entry:
     """`publish` without its checks; the caller holds the lock, and no publish is unfinished."""
     for change in changes:
-        if any(change.counts.values()) and not change.replaces_all:
-            # raises if a column does not fit
-            apply_diff.fit_of(ctx.store, change.target, apply_diff.without_op(change.rows.schema))
+        table = ctx.store.table(change.target.name)
+        if table is not None and any(change.counts.values()) and not change.replaces_all:
+            columns = apply_diff.without_op(change.rows.schema)
+            apply_diff.fit_into(table, change.target, columns, ctx.spec.pipeline)  # or an error
     state = ctx.ledger.state()
     state = state.recreating if entry.recreated else state
     after_ms = state.frontier_after(entry, entry.completes_ms)
