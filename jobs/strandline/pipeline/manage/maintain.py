@@ -190,8 +190,9 @@ def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
         return
     is_named = (named or {}).get(name) == table.version()
     step = Entry(run_id, 1, "maintained", "maintain", versions=named)
-    if name == QUARANTINE.name:
-        source, first_day = todo.spec.source, todo.first_quarantine_day
+    first_day = todo.first_quarantine_day if name == QUARANTINE.name else None
+    if first_day is not None:
+        source = todo.spec.source
         if removed := older_rows(store, source, first_day):
             diff = {name: {INSERT: 0, UPDATE: 0, DELETE: removed}}
             todo.ledger.append(replace(step, diff=diff), datetime.now(UTC))

@@ -28,7 +28,7 @@ from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days
 from strandline.pipeline.views.audited_data import rows_by_day
 from strandline.pipeline.views.channels import channel_watermarks, with_emissions
-from strandline.pipeline.views.kept_advice import kept_advice
+from strandline.pipeline.views.kept_advice import document_in, kept_advice
 from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.shown import Shown
@@ -89,7 +89,7 @@ def write_report(
         replace(
             report_tables(shown, days),
             advice=kept_advice(spec, lake),
-            before=_read(folder / _SUMMARY),
+            before=document_in(folder / _SUMMARY),
         ),
         spec=spec,
         made_from=f"{store.root}, ledger version {store.version('runs')}",
@@ -179,15 +179,6 @@ def report_tables(shown: Shown, days: Days) -> ReportTables:
         records=_records(store, days),
         values=frequent_values(store, days, spec),
     )
-
-
-def _read(summary: Path) -> dict[str, Any] | None:
-    """The summary of the previous report; None: there is none that can be read."""
-    try:
-        found = json.loads(summary.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _records(store: Store, days: Days) -> dict[date, int]:
