@@ -28,7 +28,6 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rounds import figures, interleaved, machine, meter, show
 
-from strandline.engine.position.axis import Axis
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
@@ -42,6 +41,7 @@ from strandline.pipeline.observe.landing_status import landing_status_of
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.plan.backfill import plan_backfill
+from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import rebuild_into_staging
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request
@@ -67,17 +67,17 @@ class Bench:
         """Timeline, windows, quarantine, completeness."""
         self._clear()
         began = time.perf_counter()
-        context, seen, axis = self._observe()
+        context, seen = self._observe()
         self._part("observe", began)
-        self._rebuild(context, seen, axis)
+        self._rebuild(context, seen)
 
     def engine_warm(self) -> None:
         """The same with the timeline at hand."""
-        context, seen, axis = self._observed
+        context, seen = self._observed
         for part in Path(context.store.staging(context.run_id)).glob("*"):
             if part.name != CELLS:  # of many days they lie there until the timeline takes them
                 shutil.rmtree(part, ignore_errors=True)
-        self._rebuild(context, seen, axis)
+        self._rebuild(context, seen)
 
     def whole_run(self) -> None:
         """Everything: staging, audit, diff, publish, ledger, on a lake without tables."""
@@ -86,7 +86,7 @@ class Bench:
         for step, seconds in outcome.seconds.items():
             self.parts.setdefault(f"run: {step}", []).append(seconds)
 
-    def _observe(self) -> tuple[Context, Observation, Axis]:
+    def _observe(self) -> tuple[Context, Observation]:
         landing = open_landing(self.spark, self.lake, self.spec)
         ledger = Ledger(self.lake.pipeline(self.spec.pipeline))
         context = Context(self.spark, self.spec, self.lake, landing, ledger, "bench", dry_run=False)
@@ -94,17 +94,17 @@ class Bench:
         horizon_ms = landing.horizon_after(axis)
         status = landing_status_of(landing, context.store, PipelineState())
         seen = observe_landing(landing, context.staging, axis, horizon_ms, status)
-        self._observed = (context, seen, axis)
+        self._observed = (context, seen)
         self._horizon_ms = horizon_ms
         return self._observed
 
-    def _rebuild(self, context: Context, seen: Observation, axis: Axis) -> None:
+    def _rebuild(self, context: Context, seen: Observation) -> None:
         began = time.perf_counter()
         asked = Request("backfill", range=EVERYTHING)
         plan = plan_backfill(
             asked, seen.history, self._horizon_ms, EarlierRuns(PipelineState()), seen.status
         )
-        rebuild_into_staging(context, seen, plan, axis, PipelineState())
+        rebuild_into_staging(context, PlannedRun(PipelineState(), seen, plan))
         self._part("rebuild", began)
 
     def _clear(self, but: str | None = None) -> None:

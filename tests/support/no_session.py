@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from strandline.lake.sessions.protocol import HadoopPlaces, opened
+from strandline.lake.sessions.protocol import ApacheSession, opened
 
 
 @dataclass(frozen=True, eq=False)
-class NoSession(HadoopPlaces):
+class NoSession(ApacheSession):
     engine: str = "spark"
     version: str = "4.2.0"
     spark: object = field(default_factory=object)

@@ -38,10 +38,12 @@ def incomplete(
     between others, has refused late records, or is to be recomputed. Shown are the last 90 days, or
     those of --since and --until. No engine is started. The exit code is 0 whatever is shown.
     """
-    from strandline.pipeline.views.incomplete import incomplete_of  # noqa: PLC0415
+    from strandline.pipeline.views.incomplete import incomplete_in  # noqa: PLC0415
+    from strandline.pipeline.views.shown import Shown  # noqa: PLC0415
 
     asked = asked_days(since, until)
-    found = incomplete_of(at.spec(pipeline), at.root, asked["since"], asked["until"], limit=limit)
+    shown = Shown.of(at.spec(pipeline), at.root)
+    found = incomplete_in(shown, asked["since"], asked["until"], limit=limit)
     show.document(found, as_json=as_json, human=_page)
 
 

@@ -50,6 +50,15 @@ class TimeRange:
         after = TimeRange(max(self.start_ms, other.end_ms), self.end_ms)
         return [part for part in (before, after) if part.start_ms < part.end_ms]
 
+    def to_json(self) -> dict[str, str]:
+        """The `start` and the `end` as people read them."""
+        return {"start": text_of(self.start_ms), "end": text_of(self.end_ms)}
+
+    @property
+    def as_options(self) -> str:
+        """The range as options of a command, `--start INSTANT --end INSTANT`."""
+        return f"--start {text_of(self.start_ms)} --end {text_of(self.end_ms)}"
+
 
 def parts_outside(ranges: Sequence[TimeRange], others: Iterable[TimeRange]) -> list[TimeRange]:
     """The parts of some ranges that lie in none of some others."""
@@ -141,18 +150,23 @@ def text_or_none(instant_ms: int | None) -> str | None:
     return None if instant_ms is None else text_of(instant_ms)
 
 
+def consecutive(days: Iterable[date]) -> list[list[date]]:
+    """Days in ascending order, as lists of consecutive days."""
+    found: list[list[date]] = []
+    for day in sorted({*days}):
+        if found and day - found[-1][-1] == timedelta(days=1):
+            found[-1].append(day)
+        else:
+            found.append([day])
+    return found
+
+
 def days_named(days: Iterable[date | str]) -> str:
     """Days as ranges: `2024-03-01 to 2024-03-04, 2024-03-07`; at most five, and how many more.
 
     `days`: in any order, as dates or ISO texts.
     """
-    ordered = sorted({date.fromisoformat(str(day)) for day in days})
-    ranges: list[list[date]] = []
-    for day in ordered:
-        if ranges and day - ranges[-1][-1] == timedelta(days=1):
-            ranges[-1].append(day)
-        else:
-            ranges.append([day])
+    ranges = consecutive(date.fromisoformat(str(day)) for day in days)
     shown = ", ".join(f"{r[0]} to {r[-1]}" if len(r) > 1 else str(r[0]) for r in ranges[:_RANGES])
     left_out = sum(len(one) for one in ranges[_RANGES:])
     return f"{shown} and {number_of(left_out, 'more day')}" if left_out else shown

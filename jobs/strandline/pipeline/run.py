@@ -6,9 +6,8 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -20,8 +19,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.writable import require_writable
-from strandline.pipeline.audit.arrival_checks import checks_of, note_of_dates
-from strandline.pipeline.audit.arrivals import RunArrivals
+from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, tallies
 from strandline.pipeline.notes.notes import notes_of, of_frontier, of_staged
@@ -48,8 +46,8 @@ from strandline.pipeline.request.layout import require_same_layout
 from strandline.pipeline.request.opened import (
     OpenedLog,
     brought_up_to_date,
-    no_erased_rows_staged,
     require_nothing_erased,
+    staging_cleared,
 )
 from strandline.pipeline.request.request import Outcome, Request
 from strandline.pipeline.request.thrown import thrown_by
@@ -113,7 +111,7 @@ def run(
     thrown, say_failed = partial(thrown_by, landing), journal.write_failed
     with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed, thrown):
         ctx, state = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
-        with _cleared(ctx), no_erased_rows_staged(ctx):
+        with staging_cleared(ctx):
             return _steps(ctx, request, journal, state, notes_before)
 
 
@@ -152,7 +150,7 @@ def _steps(
             *request.notes,
             *notes_before,
             *too_much_to_read(ctx, request, planned),
-            *notes_of(ctx, request, planned.observation, planned.plan, planned.axis, planned.state),
+            *notes_of(ctx, request, planned),
             *note_of_dates(arrivals),
         ]
         journal.know(**planned.ledger_says(ctx, request))
@@ -195,7 +193,7 @@ def _rebuilt(
             create_tables(ctx, staged)
         verdict = verdict_of(ctx, journal, staged, books, checks_of(ctx, arrivals, staged))
     with journal.part("diff"):
-        changes = diffs(ctx, staged, planned.plan, planned.observation, recreate=request.recreate)
+        changes = diffs(ctx, staged, planned, recreate=request.recreate)
         emptied = no_longer_kept(ctx)
         tallied = tallies(changes, emptied)
         journal.know(
@@ -236,9 +234,9 @@ def _recovered(
     if not ctx.dry_run:
         with ctx.store.lock():
             finish_dead_publish(ctx)
-    ctx, state, base = brought_up_to_date(ctx, base, own)
+    ctx, state = brought_up_to_date(ctx, base, own)
     log = ctx.landing.log
-    journal.know(base=base, landing_version=log.version, landing_id=log.table_id)
+    journal.know(base=state.position, landing_version=log.version, landing_id=log.table_id)
     return ctx, state
 
 
@@ -248,12 +246,10 @@ def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged
     The observation is committed while the rebuild runs, which needs it only in memory and reads
     the tables as they were before.
     """
-    before, observation = ctx.as_published, planned.observation
+    before = ctx.as_published
     with ThreadPoolExecutor(1) as pool:
-        observed = pool.submit(_observed, ctx, journal, observation)
-        staged = rebuild_into_staging(
-            before, observation, planned.plan, planned.axis, planned.state
-        )
+        observed = pool.submit(_observed, ctx, journal, planned.observation)
+        staged = rebuild_into_staging(before, planned)
         malformed = observed.result()
     if not journal.entry.overrides:
         journal.know(first_accepted_ms=staged.gaps.first_accepted)
@@ -274,13 +270,3 @@ def _observed(ctx: Context, journal: Journal, observation: Observation) -> Malfo
             require_nothing_erased(ctx, journal.entry.base)
             commit_observed(ctx, journal, observation, malformed)
     return malformed
-
-
-@contextmanager
-def _cleared(ctx: Context) -> Iterator[None]:
-    """Remove the staging of a dry run at its end, whatever happens."""
-    try:
-        yield
-    finally:
-        if ctx.dry_run:
-            ctx.staging.drop()

@@ -9,12 +9,12 @@ from typing import Any
 
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish.staged_diff import Change
 from strandline.model.books import Book
 from strandline.pipeline.audit.arrivals import RunArrivals
 from strandline.pipeline.audit.verdict import Verdict
-from strandline.pipeline.diff.diff import Change
 from strandline.pipeline.diff.preview import preview_of
-from strandline.pipeline.observe.malformed import Malformed, has_malformed, malformed_diff
+from strandline.pipeline.observe.malformed import Malformed, malformed_diff
 from strandline.pipeline.plan.earlier_durations import records_of, similar_runs
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
@@ -107,14 +107,10 @@ def preview_to_show(
     """
     if not request.is_shown_first:
         return None
-    observation, rows, observed = planned.observation, rebuilt.malformed.rows, None
-    would_observe = ctx.dry_run and not request.overrides
-    if would_observe and (rows is not None or has_malformed(ctx.store, observation.new_days)):
-        days = [*observation.new_days, *observation.partial_days]
-        observed, _ = malformed_diff(
-            rows, days, observation.new_days, observation, ctx.store, ctx.staging
-        )
-    within = planned.plan.scope.windows
+    observation, found = planned.observation, None
+    if ctx.dry_run and not request.overrides:
+        found = malformed_diff(ctx, rebuilt.malformed.rows, observation.new_days, observation)
+    observed, within = None if found is None else found.rows, planned.plan.scope.windows
     return preview_of(ctx, rebuilt.changes, within, observed, request.preview_rows)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
-from strandline.lake.sessions.protocol import HadoopPlaces
+from strandline.lake.sessions.protocol import ApacheSession
 from strandline.lake.sessions.shared import require_shared
 from strandline.lake.store.lake import Lake
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="executors in 
 
 
 @dataclass(frozen=True)
-class Far(HadoopPlaces):
+class Far(ApacheSession):
     """A session whose executors are asked, though they are in the driver's JVM."""
 
     spark: SparkSession

@@ -14,7 +14,7 @@ from lakes import FIRST_DAY, Line, a_record, a_spec, instant, land
 from replayed import assert_told_by_replay
 
 from strandline.engine.position.axis import Axis
-from strandline.lake.landing.table_landing import TableLanding
+from strandline.lake.landing.open_landing import open_landing
 
 pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="made and read by delta-spark")]
 
@@ -84,7 +84,7 @@ def either_line(session, plain, mapped, tmp_path, request):
 
 def test_the_log_counts_the_rows_that_are_left_and_the_books_of_such_a_day_balance(either_line):
     line = either_line
-    landing = TableLanding.open(line.spark, line.lake, line.spec)
+    landing = open_landing(line.spark, line.lake, line.spec)
     read = {row[0]: row[1] for row in landing.frame.groupBy("arrived_on").count().collect()}
     assert landing.landed == read
     assert sum(read.values()) < len(ROWS)

@@ -28,7 +28,7 @@ def test_an_engine_reads_and_writes_in_the_folder_that_is_named(spark, tmp_path,
     store.append("windows", ROWS)
     assert values_of(store.frame(spark, "windows")) == [1, 2]
     staging = Staging(spark, store, "a-1")
-    assert values_of(staging.write("windows", from_arrow(spark, ROWS))) == [1, 2]
+    assert values_of(staging.write("windows", from_arrow(spark, ROWS)).frame()) == [1, 2]
     assert values_of(staging.put("windows", [ROWS.slice(1)]).frame()) == [2]
     assert staging.part("windows").table()["value"].to_pylist() == [2]
     staging.drop()

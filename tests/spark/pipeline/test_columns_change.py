@@ -164,8 +164,7 @@ def test_rows_with_columns_of_any_name_are_added_mended_and_widened(spark, tmp_p
         start = F.lit(None).cast("timestamp").alias("slot_start")
         ids = spark.createDataFrame([*ops.items()], f"record_id string, {OP} string")
         name = f"rows{number}"
-        rows = staging.write(name, ids.select("record_id", OP, *odd, day, start))
-        part = staging.part(name, rows.schema)
+        part = staging.write(name, ids.select("record_id", OP, *odd, day, start))
         if store.table("quarantine") is None:
             apply_diff.create(store, QUARANTINE, apply_diff.without_op(part.schema))
         apply_diff.publish(store, QUARANTINE, part, counts_of(part), attempt_of(f"run-{number}"))

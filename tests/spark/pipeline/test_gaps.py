@@ -18,7 +18,8 @@ from strandline.errors import AuditFailedError, InputError, StaleStagingError
 from strandline.pipeline.manage.acknowledge import acknowledge
 from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.publish.publish_prepared import publish_prepared
-from strandline.pipeline.views.incomplete import incomplete_of
+from strandline.pipeline.views.incomplete import incomplete_in
+from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
@@ -136,7 +137,7 @@ def test_many_gaps_in_a_row_are_a_row_for_each_state_also_where_a_range_is_close
     status = status_of(line.spec, line.lake)
     assert status["slots"] == {"closed": 1, "open": 1, "gap": 1439}
     assert status["totals"]["slots"] == 1441
-    incomplete = incomplete_of(line.spec, line.lake, limit=1)
+    incomplete = incomplete_in(Shown.of(line.spec, line.lake), limit=1)
     assert (incomplete["incomplete"], incomplete["slots"]) == (1440, 1441)
 
     def states() -> list[tuple[str, str, int]]:

@@ -15,7 +15,8 @@ from replayed import (
     by_days,
 )
 
-from strandline.pipeline.views.incomplete import incomplete_of
+from strandline.pipeline.views.incomplete import incomplete_in
+from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark
@@ -164,7 +165,7 @@ def test_a_day_is_complete_once_no_session_that_began_on_it_can_change(spark, tm
     began = "2024-03-01T19:00:00Z"
     assert line.advance("3").completed == []
     assert status_of(line.spec, line.lake)["closed_up_to"] == began
-    listed = incomplete_of(line.spec, line.lake, limit=99)["listed"]
+    listed = incomplete_in(Shown.of(line.spec, line.lake), limit=99)["listed"]
     assert listed[-1]["slot_start"] == began
     assert [cause["name"] for cause in listed[-1]["why"]] == ["open_session"]
     assert line.backfill("2", "3").completed == []  # what is rebuilt by hand closes nothing else

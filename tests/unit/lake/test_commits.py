@@ -10,7 +10,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from lakes import FIRST_DAY, a_record, a_spec, land
 
 from strandline.lake.landing.landing import Landing
-from strandline.lake.landing.table_landing import TableLanding
+from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.store.commits import commits, days_changed, only_moved
 from strandline.lake.store.lake import Lake
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
@@ -33,7 +33,7 @@ class Landed:
         return DeltaTable(str(self.folder / "landing/meter"))
 
     def landing(self) -> Landing:
-        return TableLanding.open(None, Lake.at(str(self.folder)), a_spec())
+        return open_landing(None, Lake.at(str(self.folder)), a_spec())
 
     def facts(self) -> dict:
         return dict(self.landing().facts)

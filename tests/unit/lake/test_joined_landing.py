@@ -11,8 +11,8 @@ from joined import JOIN
 from lakes import FIRST_DAY, a_record, land
 
 from strandline.errors import InputError
-from strandline.lake.landing.joined_landing import JoinedLanding
 from strandline.lake.landing.joined_log import JoinedLog
+from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.landing.results_log import ResultsLog, log_of
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
@@ -24,11 +24,13 @@ from strandline.spec import parse_spec
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from strandline.lake.landing.joined_landing import JoinedLanding
+
 SPEC = parse_spec(JOIN, origin="near.yaml")
 
 
 def opened(folder: Path) -> JoinedLanding:
-    return JoinedLanding.of_two(None, Lake.at(str(folder)), SPEC)
+    return open_landing(None, Lake.at(str(folder)), SPEC)
 
 
 @pytest.fixture

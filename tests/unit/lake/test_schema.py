@@ -8,7 +8,7 @@ from deltalake import DeltaTable, Field, Schema
 from pyspark.sql import types as T
 
 from strandline.errors import InputError
-from strandline.lake.publish.apply_diff import create, fit_of
+from strandline.lake.publish.apply_diff import create, fit_into
 from strandline.lake.publish.arrow_diff import OP
 from strandline.lake.store.identities import marked, nulls_counted
 from strandline.lake.store.lake import Lake
@@ -96,12 +96,11 @@ def test_a_table_is_held_by_the_names_and_types_that_its_log_has(tmp_path):
     store = Lake.at(str(tmp_path)).pipeline("meter")
     target = windows_table(["device"])
     staged = columns(window_date=T.DateType(), device=TEXT, total=INT)
-    assert fit_of(store, target, staged) is None
     create(store, target, staged)
-    before = store.versions()
-    assert fit_of(store, target, columns(total=LONG)).widened == ("total",)
+    before, table = store.versions(), store.table("windows")
+    assert fit_into(table, target, columns(total=LONG), "meter").widened == ("total",)
     with pytest.raises(InputError, match="meter: windows: column Total is double, but published"):
-        fit_of(store, target, columns(Total=T.DoubleType()))
+        fit_into(table, target, columns(Total=T.DoubleType()), "meter")
     assert store.versions() == before
 
 
@@ -176,7 +175,7 @@ def test_second_columns_are_known_by_their_mark_and_take_no_name_in_use(tmp_path
     def names(**kinds: T.DataType) -> dict[str, str]:
         staged = columns(**kinds, **day)
         create(store, QUARANTINE, staged)
-        found = fit_of(store, QUARANTINE, staged)
+        found = fit_into(store.table("quarantine"), QUARANTINE, staged, "meter")
         assert not found.widened
         return {name: column for name, column in found.names.items() if name not in day}
 

@@ -43,8 +43,8 @@ def test_a_column_that_goes_keeps_what_stands_where_that_is_asked(diff):
     mine = pa.table({"record_id": ["a", "b"], "n": [1, 2]})
     there = pa.table({"record_id": ["a", "b"], "n": [1, 3], "x.y": [7, 8]})
     kept = diff(mine, there, ("record_id",), keep=True)
-    assert kept.part.table().to_pylist() == [{OP: UPDATE, "record_id": "b", "n": 2, "x.y": 8}]
-    gone = diff(mine, there, ("record_id",)).part.table().to_pylist()
+    assert kept.rows.table().to_pylist() == [{OP: UPDATE, "record_id": "b", "n": 2, "x.y": 8}]
+    gone = diff(mine, there, ("record_id",)).rows.table().to_pylist()
     assert {(row["record_id"], row["x.y"]) for row in gone} == {("a", None), ("b", None)}
 
 
@@ -63,11 +63,11 @@ def test_a_diff_goes_by_names_without_case_and_by_the_wider_type(diff):
     narrow = pa.table({"ID": pa.array([1], number), "n": [2], "s": pa.array([value], inner)})
     wider = {"A": 3, "b": [4], "m": [("k", 5)], "z": None}
     there = pa.table({"id": [1], "N": [2], "s": pa.array([wider], outer)})
-    assert not len(diff(narrow, there, ("ID",)).part.table())
+    assert not len(diff(narrow, there, ("ID",)).rows.table())
     other = there.set_column(1, "N", [[2**40]])
-    (row,) = diff(narrow, other, ("ID",)).part.table().to_pylist()
+    (row,) = diff(narrow, other, ("ID",)).rows.table().to_pylist()
     assert (row[OP], row["N"], row["s"]) == (UPDATE, 2, wider)
-    (back,) = diff(other, narrow, ("id",)).part.table().to_pylist()
+    (back,) = diff(other, narrow, ("id",)).rows.table().to_pylist()
     assert (back[OP], back["n"], back["s"]["a"]) == (UPDATE, 2**40, 3)
 
 
@@ -79,11 +79,11 @@ def test_what_is_staged_is_counted_and_read_by_what_happens_to_a_row(
     mine = pa.table({"key": range(10, 110), "day": ["b"] * 100, "run_id": ["new"] * 100})
     there = pa.table({"key": range(100), "day": ["a"] * 50 + ["b"] * 50, "run_id": ["old"] * 100})
     done = diff(mine, there, ("key",), may_go=ds.field("key") < 7)
-    assert done.counts == counts_of(done.part) == {INSERT: 10, UPDATE: 40, DELETE: 7}
+    assert done.counts == counts_of(done.rows) == {INSERT: 10, UPDATE: 40, DELETE: 7}
     assert not done.names_rows_twice
-    by_day = {(row[OP], row["day"]): row[ROWS] for row in counted_by(done.part, ["day", OP])}
+    by_day = {(row[OP], row["day"]): row[ROWS] for row in counted_by(done.rows, ["day", OP])}
     assert by_day == {(INSERT, "b"): 10, (UPDATE, "b"): 40, (DELETE, "a"): 7}
-    gone = pa.concat_tables(rows_with(done.part, DELETE))
+    gone = pa.concat_tables(rows_with(done.rows, DELETE))
     assert sorted(gone["key"].to_pylist()) == [*range(7)]
     assert {*gone["run_id"].to_pylist()} == {"old"}
 

@@ -16,7 +16,6 @@ from strandline.engine.idleness.state import Channel, SourceState, StatusChange,
 from strandline.engine.idleness.steps import STEP_COLUMNS
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CellQuery
-from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.lake.timeline.rows import TimelineTable
@@ -72,11 +71,10 @@ def test_where_each_source_went_idle_is_known_again_on_a_later_day(tmp_path):
         for known in (1, 2):
             steps = read_steps(
                 table,
-                axes[name],
+                Source(side, axes[name]),
                 before_ms=midnight_of(DAYS[known - 1]) + DAY_MS,
                 under=under,
                 name=name,
-                nothing=KnownSteps.none(Source(side, axes[name])),
             )
             assert steps.carried == own[known - 1]
             assert [*steps.changes] == [one.changes[0] for one in own[:known]]

@@ -13,7 +13,7 @@ from no_session import spark_of
 
 from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import RetryableError
-from strandline.lake.landing.table_landing import TableLanding
+from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
@@ -23,8 +23,8 @@ from strandline.pipeline.request.opened import (
     OpenedLog,
     RowsErasedError,
     brought_up_to_date,
-    no_erased_rows_staged,
     require_nothing_erased,
+    staging_cleared,
 )
 from strandline.pipeline.request.request import Request
 
@@ -39,9 +39,7 @@ def ctx(tmp_path) -> Context:
     land(tmp_path, [a_record(f"{day.day} 10:00", f"{day.day} 09:00") for day in DAYS])
     ledger = Ledger(lake.pipeline("meter"))
     note(ledger, "r-1", "published")
-    return Context(
-        None, SPEC, lake, TableLanding.open(None, lake, SPEC), ledger, "r-2", dry_run=False
-    )
+    return Context(None, SPEC, lake, open_landing(None, lake, SPEC), ledger, "r-2", dry_run=False)
 
 
 def note(ledger: Ledger, run_id: str, step: str) -> int:
@@ -55,7 +53,7 @@ def land_more(ctx: Context) -> None:
 
 def observe_as_it_is(ctx: Context) -> None:
     """What another run does that finds the landing table as it is now."""
-    landing = TableLanding.open(None, ctx.lake, SPEC)
+    landing = open_landing(None, ctx.lake, SPEC)
     facts = {day: landing.facts[day] for day in DAYS}
     days = DaysToWrite(SPEC, {}, Observed(empty_cells()), [], DAYS, facts)
     commit_days(ctx.store, days, replace=True)
@@ -67,11 +65,11 @@ def test_the_landing_table_is_opened_again_once_somebody_has_written_a_step(ctx,
     assert (opened.base, opened.log.version) == (1, 0)
     land_more(ctx)
     note(ctx.ledger, ctx.run_id, "started")  # its own step
-    same, _, base = brought_up_to_date(ctx, opened.base, [ctx.run_id])
-    assert (same.landing.version, base) == (0, 2)
+    same, state = brought_up_to_date(ctx, opened.base, [ctx.run_id])
+    assert (same.landing.version, state.position) == (0, 2)
     since = note(ctx.ledger, "another", step)
-    again, state, base = brought_up_to_date(ctx, opened.base, [ctx.run_id])
-    assert (again.landing.version, base, state.position) == (1, since, since)
+    again, state = brought_up_to_date(ctx, opened.base, [ctx.run_id])
+    assert (again.landing.version, state.position) == (1, since)
 
 
 def test_rows_that_are_erased_since_end_a_run_and_nothing_of_it_stays(ctx):
@@ -81,7 +79,7 @@ def test_rows_that_are_erased_since_end_a_run_and_nothing_of_it_stays(ctx):
     note(ctx.ledger, "erase-2", "erased")
     with (
         pytest.raises(RowsErasedError, match=r"r-2: erase-2 has erased rows.*run it again") as it,
-        no_erased_rows_staged(ctx),
+        staging_cleared(ctx),
     ):
         require_nothing_erased(ctx, 1)
     assert it.value.exit_code == 4
@@ -104,7 +102,7 @@ def test_a_landing_table_that_was_brought_back_from_a_copy_is_read_as_it_is(ctx)
     observe_as_it_is(ctx)
     shutil.rmtree(folder)
     (ctx.lake.folder / "copy").rename(folder)
-    assert TableLanding.open(None, ctx.lake, SPEC).log.is_newest
+    assert open_landing(None, ctx.lake, SPEC).log.is_newest
     with pytest.raises(KeyError):  # it goes on, to ask the engine that is not there
         planned_run_of(ctx, Request("advance", to_ms=instant("3")), ctx.ledger.state())
 

@@ -33,9 +33,10 @@ from strandline.model.intervals import DAY_MS, datetime_of, day_of, instant_of, 
 from strandline.pipeline.views import late_of_newer
 from strandline.pipeline.views.answers import _value, answer
 from strandline.pipeline.views.calendar import DAYS, calendar_page
-from strandline.pipeline.views.incomplete import Shown, incomplete_in
+from strandline.pipeline.views.incomplete import incomplete_in
 from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.report import report_tables
+from strandline.pipeline.views.shown import Shown
 from strandline.reference import Tables
 from strandline.spec import parse_spec
 from strandline.spec.trigger import Continuous
@@ -171,7 +172,7 @@ def test_a_window_lacks_each_late_record_that_lies_in_it_whichever_window_counts
     to_the_last = calendar(*slots, spec=spec, since=date(2013, 1, 1), until=date.max)
     assert to_the_last["incomplete"] == found["incomplete"]
     shown = Shown.of(spec, lake)
-    tables = report_tables(spec, shown.store, shown.state, Days(), None)
+    tables = report_tables(shown, Days())
     assert tables.completeness.sort_values(["slot_start", "slot_end"])["missed"].tolist() == lacking
     for slot, many in zip(slots, lacking, strict=True):
         edges = [instant_of(slot[edge]) for edge in ("slot_start", "slot_end")]

@@ -13,7 +13,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
 from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import InputError
-from strandline.lake.landing.table_landing import TableLanding
+from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
@@ -36,7 +36,7 @@ def a_context(tmp_path):
         if not (tmp_path / "landing").exists():
             rows = [a_record(f"{day.day} 10:00", f"{day.day} 09:00") for day in DAYS]
             land(tmp_path, rows)
-        landing = TableLanding.open(None, lake, spec)
+        landing = open_landing(None, lake, spec)
         store = lake.pipeline(spec.pipeline)
         axis, facts = Axis.of(spec, 0), {day: landing.facts[day] for day in DAYS[:5]}
         observed = Observed(empty_cells())
@@ -109,4 +109,4 @@ def an_outlook(ctx: Context, *, duplicates_on: int) -> PlannedRun:
     days = DaysToRead(Observed(every), ctx.spec)
     within = TimeRange(instant("6"), instant("6") + DAY_MS)
     seen = SimpleNamespace(new_days=[], history=SimpleNamespace(days=days))
-    return PlannedRun([], Axis.of(ctx.spec, 0), seen, SimpleNamespace(scope=Scope(within)))
+    return PlannedRun([], seen, SimpleNamespace(scope=Scope(within)))

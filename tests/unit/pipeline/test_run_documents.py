@@ -63,17 +63,17 @@ def note(lake, *steps: Entry) -> None:
     ],
 )
 def test_a_run_says_whether_the_tables_have_its_diff(steps, published):
-    line = run_line(steps_of("r", *steps, diff=DIFF))
+    line = run_line(PipelineState(), steps_of("r", *steps, diff=DIFF))
     assert (line["diff"], line["diff_published"]) == (DIFF, published)
 
 
 def test_a_run_without_a_diff_has_published_none():
-    assert run_line(steps_of("r", "published"))["diff_published"] is None
+    assert run_line(PipelineState(), steps_of("r", "published"))["diff_published"] is None
 
 
 def test_an_interrupted_run_may_have_published_its_diff_in_part():
     (step,) = steps_of("r", "failed", diff=DIFF, message=INTERRUPTED)
-    line = run_line([step])
+    line = run_line(PipelineState(), [step])
     assert (line["status"], line["diff_published"]) == ("interrupted", None)
 
 

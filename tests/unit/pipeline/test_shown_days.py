@@ -18,14 +18,15 @@ from meter import a_meter
 from strandline.cli.main import main
 from strandline.engine.idleness.state import Channel, SourceState
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import Days, rows_by_day, shown_days, totals
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import SCHEMA
 from strandline.model.intervals import HOUR_MS, midnight_of
-from strandline.pipeline.views import report
+from strandline.pipeline.views import shown
 from strandline.pipeline.views.report import report_tables, write_report
+from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.status import status_of
 from strandline.pipeline.views.watermark import evaluated_watermark, watermark_of
 
@@ -51,7 +52,7 @@ def few(tmp_path_factory):
 def test_the_report_opens_files_of_the_last_ninety_days_only_and_reads_a_watermark_once(
     year, tmp_path
 ):
-    with patch.object(report, "evaluated_watermark", wraps=evaluated_watermark) as watermark:
+    with patch.object(shown, "evaluated_watermark", wraps=evaluated_watermark) as watermark:
         written = write_report(SPEC, year, tmp_path)
     assert watermark.call_count == 1
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -98,9 +99,7 @@ def test_files_of_days_that_are_shown_are_opened(year, tmp_path):
 )
 def test_the_first_and_the_last_day_are_shown(few, since, until, first, last):
     store = few.pipeline("meter")
-    tables = report_tables(
-        SPEC, store, Ledger(store).state(), shown_days(store, since, until), None
-    )
+    tables = report_tables(Shown.of(SPEC, few), shown_days(store, since, until))
     starts = tables.completeness["slot_start"].dt.date
     assert (min(starts), max(starts)) == (day(first), day(last))
     assert {*tables.quarantine["day"]} == {*starts}

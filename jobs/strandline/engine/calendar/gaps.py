@@ -74,35 +74,30 @@ class Gaps:
     first: int | None
     _times: dict[date, _Longs] = field(default_factory=dict, compare=False)
 
-    def count(self, within: TimeRange, filled: Collection[int]) -> int:
-        """The number of windows of a range that are gaps.
+    def counts(
+        self, within: TimeRange, filled: Collection[int], known: Iterable[TimeRange]
+    ) -> tuple[int, int]:
+        """The number of windows of a range that are gaps, and of those that are known.
 
         Args:
             within: where they start.
             filled: the ids of the windows in it that have a record.
+            known: disjoint ranges; a gap is known if it lies whole in one of them.
         """
-        return self._count(self.history.grid.ids_within(within), self._in_order(filled))
-
-    def count_known(
-        self, within: TimeRange, filled: Collection[int], known: Iterable[TimeRange]
-    ) -> int:
-        """The number of these gaps that lie whole in one of some disjoint ranges."""
-        grid, in_order = self.history.grid, self._in_order(filled)
+        grid = self.history.grid
         ids = grid.ids_within(within)
-        inside = map(grid.ids_inside, known)
-        return sum(
-            self._count(
-                range(max(ids.start, one.start), min(ids.stop, one.stop), ids.step), in_order
-            )
-            for one in inside
+        in_order = sorted(window for window in {*filled} if window in self._possible)
+        inside = (
+            range(max(ids.start, one.start), min(ids.stop, one.stop), ids.step)
+            for one in map(grid.ids_inside, known)
         )
-
-    def _in_order(self, filled: Collection[int]) -> list[int]:
-        """The ids of windows that have a record and would be gaps without it, in order."""
-        return sorted(window for window in {*filled} if window in self._possible)
+        return self._count(ids, in_order), sum(self._count(one, in_order) for one in inside)
 
     def _count(self, ids: range, in_order: Sequence[int]) -> int:
-        """The number of gaps among some windows; `in_order`: see `_in_order`."""
+        """The number of gaps among some windows.
+
+        `in_order`: the windows that have a record and would be gaps without it, ascending.
+        """
         possible = self._of(ids)
         before, until = bisect_left(in_order, possible.start), bisect_left(in_order, possible.stop)
         return len(possible) - (until - before)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -22,7 +22,6 @@ from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.table_landing import TableLanding
-from strandline.lake.store.lake import Lake
 from strandline.model.facts import DayFacts, KnownDays, LandingChanges
 from strandline.model.facts_of_two import changes_of_two, facts_of_two
 from strandline.model.intervals import EVERYTHING
@@ -47,23 +46,6 @@ class JoinedLanding(Landing):
     spec: TwoSourcesSpec
     left: TableLanding
     right: TableLanding
-
-    @classmethod
-    def of_two(
-        cls,
-        spark: SparkSession,
-        lake: Lake,
-        spec: TwoSourcesSpec,
-        now_ms: int | None = None,
-        log: JoinedLog | None = None,
-    ) -> JoinedLanding:
-        """See `TableLanding.open`."""
-        log = log or JoinedLog.joined(lake, spec)
-        left, right = (
-            TableLanding(spark, side, log.of_sides[name], now_ms)
-            for name, side in spec.sides.items()
-        )
-        return cls(spark=spark, spec=spec, log=log, now_ms=now_ms, left=left, right=right)
 
     def by_log(self, log: LandingLog) -> JoinedLanding:
         """See `Landing.by_log`.
@@ -121,11 +103,6 @@ class JoinedLanding(Landing):
         return SourceColumns(self.columns, of_sides=of_sides, kinds=written)
 
     @cached_property
-    def arrival_column(self) -> None:
-        """None: each table has its own."""
-        return
-
-    @cached_property
     def facts(self) -> dict[date | None, DayFacts]:
         """See `Landing.facts`; combined over both tables."""
         left, right = self.left.facts, self.right.facts
@@ -138,11 +115,6 @@ class JoinedLanding(Landing):
         """See `Landing.changes`; combined over both tables."""
         landed = {name: one.landed_days for name, one in self.inputs.items()}
         return changes_of_two(known, landed)
-
-    @cached_property
-    def landed(self) -> None:
-        """None: each table counts its own."""
-        return
 
     def weight(self, days: Sequence[date]) -> dict[str, int]:
         """See `Landing.weight`."""

@@ -49,9 +49,9 @@ class Landing(ABC):
         """The columns that identify its rows."""
 
     @property
-    @abstractmethod
     def arrival_column(self) -> str | None:
         """The timestamp column `arrival_time`; None if it is no such column, or one a side."""
+        return None
 
     @property
     @abstractmethod
@@ -59,9 +59,9 @@ class Landing(ABC):
         """The facts of each arrival day with rows; the key None is for rows without a day."""
 
     @property
-    @abstractmethod
     def landed(self) -> Mapping[date | None, int] | None:
-        """The number of rows of each arrival day by the log; None if the log lacks it."""
+        """The rows of each arrival day by the log; None if the log lacks it, or one a side."""
+        return None
 
     @abstractmethod
     def weight(self, days: Sequence[date]) -> dict[str, int]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, partial
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -18,49 +17,19 @@ from strandline.engine.records.days import lies_in_its_day, on_days
 from strandline.engine.records.identity import SourceColumns, kinds_to_write
 from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.read import read_records
-from strandline.errors import InputError
 from strandline.lake.landing.deletions import file_name
 from strandline.lake.landing.facts import facts_by_log, facts_by_rows
 from strandline.lake.landing.landing import Landing
-from strandline.lake.landing.log import LandingLog
 from strandline.lake.store.commits import only_moved
-from strandline.lake.store.identities import nulls_counted
-from strandline.lake.store.lake import Lake
-from strandline.lake.store.places import of_hadoop, table_at
+from strandline.lake.store.places import table_at
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
 from strandline.model.intervals import EVERYTHING, day_of, instant_of
-from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import TableName
 
 
 @dataclass(frozen=True)
 class TableLanding(Landing):
     """The landing of a single table; see `Landing`."""
-
-    @classmethod
-    def open(
-        cls,
-        spark: SparkSession,
-        lake: Lake,
-        spec: PipelineSpec,
-        now_ms: int | None = None,
-        log: LandingLog | None = None,
-    ) -> TableLanding:
-        """A pipeline's landing table.
-
-        Args:
-            spark: the session.
-            lake: the lake's root.
-            spec: the pipeline.
-            now_ms: the current time; days that have not begun are not read. None: all are read.
-            log: the log of the version to read; None: the newest version.
-
-        Raises:
-            InputError: the Delta table does not exist.
-        """
-        log = log or LandingLog.of(lake, spec) or _of_catalog(spark, spec)
-        counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
-        return cls(spark, spec, log, now_ms, counted)
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -120,18 +89,13 @@ class TableLanding(Landing):
 
         Rows deleted by deletion vectors are not counted.
         """
-        name = self._day_partition
-        if self.spec.source.where or name is None:
+        log = self.log
+        if self.spec.source.where or self._day_partition is None:
             return None
-        files, deleted = self.log.files, dict(self.log.deleted)
-        counts: dict[date | None, int] = {}
-        days = self.log.days_of_files(name)
-        for path, rows, day in zip(files["path"], files["num_records"], days, strict=True):
-            if rows is None:
-                return None
-            deletion = deleted.pop(file_name(path), None)
-            counts[day] = counts.get(day, 0) + rows - (deletion.rows if deletion else 0)
-        return None if deleted else counts  # what is left is of files that the log names otherwise
+        if not log.deleted.keys() <= {*map(file_name, log.files["path"])}:
+            return None  # some are of files that the log names otherwise
+        rows = {day: facts.rows for day, facts in self.facts.items() if facts.rows is not None}
+        return rows if len(rows) == len(self.facts) else None
 
     def weight(self, days: Sequence[date]) -> dict[str, int]:
         """See `Landing.weight`."""
@@ -200,18 +164,3 @@ class TableLanding(Landing):
     def rows_over(self, table: TableName) -> DataFrame:
         """See `Landing.rows_over`."""
         return self.frame
-
-
-def _of_catalog(spark: SparkSession, spec: PipelineSpec) -> LandingLog:
-    """The log of a landing table in a catalog.
-
-    Raises:
-        InputError: the catalog has no such table, or it is not a Delta table.
-    """
-    place, name = f"{spec.pipeline}: source.table", spec.source.table
-    try:
-        uri = spark.sql(f"DESCRIBE DETAIL {name}").select("location").first()[0]  # type: ignore[index]
-    except AnalysisException as error:
-        problem = str(error.getMessage() or error).splitlines()[0]
-        raise InputError(place, f"no table {name} ({problem})", "check the catalog") from None
-    return LandingLog.open(of_hadoop(uri), place)

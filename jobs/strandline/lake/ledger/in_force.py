@@ -9,7 +9,7 @@ from typing import Any
 
 from strandline.engine.position.clock import Closure
 from strandline.lake.ledger.entry import Entry
-from strandline.model.intervals import TimeRange, parts_outside, text_of
+from strandline.model.intervals import TimeRange, parts_outside
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ class OverriddenRange:
     def to_json(self) -> dict[str, Any]:
         """The range as a JSON document."""
         return {
-            "start": text_of(self.windows.start_ms),
-            "end": text_of(self.windows.end_ms),
+            **self.windows.to_json(),
             "overrides": dict(self.overrides),
             "run_id": self.run_id,
         }

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, TableFeatures, Transaction
+from deltalake import DeltaTable, Schema, TableFeatures, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
@@ -137,8 +137,7 @@ class Adoption:
 
     def append(self, table: DeltaTable, written: Written, application: str) -> None:
         """Add files to a table by a commit that names the application's transaction."""
-        properties = commit(self.uri, self.attempt.run_id, [Transaction(application, 1)])
-        self._commit(table, written.files, properties)
+        self._commit(table, written.files, transactions=[Transaction(application, 1)])
 
     def swap(self, table: DeltaTable, written: Written, days: Collection[date | None]) -> None:
         """Replace all files of some partitions of a table.
@@ -158,8 +157,7 @@ class Adoption:
             )
             for file in _files_of(table, self.partition, days)
         ]
-        properties = commit(self.uri, self.attempt.run_id)
-        self._commit(table, [*written.files, *removed], properties)
+        self._commit(table, [*written.files, *removed])
 
     def replace(self, table: DeltaTable, written: Written, schema: Schema) -> None:
         """Replace all files and the schema of a table."""
@@ -170,28 +168,24 @@ class Adoption:
                 allow_protocol_versions_increase=True,
                 commit_properties=commit(self.uri, self.attempt.run_id),
             )
-        with no_other_writer(self.uri):
-            table.create_write_transaction(
-                [*written.files],
-                "overwrite",
-                schema,
-                [self.partition],
-                commit_properties=commit(self.uri, self.attempt.run_id),
-            )
+        self._commit(table, written.files, mode="overwrite", schema=schema)
 
     def _commit(
         self,
         table: DeltaTable,
         actions: Sequence[AddAction | RemoveAction],
-        properties: CommitProperties,
+        *,
+        mode: Literal["append", "overwrite"] = "append",
+        schema: Schema | None = None,
+        transactions: Sequence[Transaction] = (),
     ) -> None:
         with no_other_writer(self.uri):
             table.create_write_transaction(
                 [*actions],
-                "append",
-                table.schema(),
+                mode,
+                table.schema() if schema is None else schema,
                 [self.partition],
-                commit_properties=properties,
+                commit_properties=commit(self.uri, self.attempt.run_id, transactions),
             )
 
     def _path(self, part: str, day: date | None, name: str) -> str:

@@ -76,16 +76,6 @@ def _add(
         table.alter.add_columns(fields, commit_properties=properties)
 
 
-def fit_of(store: Store, target: PublishedTable, staged: StructType) -> Fit | None:
-    """The fit of staged columns, or of a diff's, with their table; None if it does not exist.
-
-    Raises:
-        InputError: a staged column cannot be converted to the table's type without loss.
-    """
-    table = store.table(target.name)
-    return None if table is None else fit_into(table, target, staged, store.pipeline)
-
-
 def fit_into(table: DeltaTable, target: PublishedTable, staged: StructType, pipeline: str) -> Fit:
     """The fit of staged columns, or of a diff's, with an open table.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -46,21 +46,32 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class StagedDiff:
-    """A staged diff.
+class Change:
+    """The staged changes of one table.
 
     Attributes:
-        part: the staged rows with `OP`, with the columns of `Fit`.
+        target: the table.
+        rows: the rows to insert, update and delete, with `OP`; or all rows to insert, without it.
         counts: the numbers of inserts, updates and deletes.
+        whole: whether `rows` is a whole staged part, as nothing was published in its scope.
+        replaces_all: whether the rows replace everything in the table, whatever its columns.
         names_rows_twice: whether it changes two published rows with the same key.
     """
 
-    part: Part
+    target: PublishedTable
+    rows: Part
     counts: dict[str, int]
-    names_rows_twice: bool
+    whole: bool = False
+    replaces_all: bool = False
+    names_rows_twice: bool = False
 
 
-def stage_diff(staging: Staging, name: str, compared: Compared) -> StagedDiff:
+def whole_part(target: PublishedTable, staged: Part) -> Change:
+    """The change that inserts a staged part as it is."""
+    return Change(target, staged, {INSERT: staged.count(), UPDATE: 0, DELETE: 0}, whole=True)
+
+
+def stage_diff(staging: Staging, name: str, compared: Compared) -> Change:
     """Compute a diff and stage it as a part of a run; see `diff`."""
     fields = [T.StructField(OP, T.StringType()), *compared.fitted.schema.fields]
     schema = T.StructType(fields)
@@ -71,9 +82,8 @@ def stage_diff(staging: Staging, name: str, compared: Compared) -> StagedDiff:
             twice.append(names_rows_twice(changes, compared.keys))
             yield changes
 
-    staging.put(name, found())
-    part = staging.part(name, schema)
-    return StagedDiff(part, counts_of(part), names_rows_twice=any(twice))
+    part = replace(staging.put(name, found()), schema=schema)
+    return Change(compared.target, part, counts_of(part), names_rows_twice=any(twice))
 
 
 def counts_of(part: Part) -> dict[str, int]:

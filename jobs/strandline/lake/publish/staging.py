@@ -24,59 +24,56 @@ from strandline.lake.store.store import Store
 
 @dataclass(frozen=True)
 class Staging:
-    """The staged parts of one run."""
+    """The staged parts of one run.
+
+    Attributes:
+        folder: a folder of this machine that the run has created for them; None: they are in the
+            lake.
+    """
 
     spark: SparkSession
     store: Store
     run_id: str
+    folder: str | None = None
 
     @property
     def root(self) -> str:
         """The folder of all parts."""
+        if self.folder is not None:
+            return f"{self.folder}/{self.run_id}"
         return self.store.staging(self.run_id)
 
     def uri(self, part: str) -> str:
         """The folder of a part."""
         return f"{self.root}/{part}"
 
-    def write(self, part: str, rows: DataFrame, *, piece: int = 0) -> DataFrame:
-        """Write a part, or a piece of it, and return all its written rows.
+    def write(self, part: str, rows: DataFrame, *, piece: int = 0) -> Part:
+        """Write a part, or a piece of it; the part with all its written rows.
 
         The first piece replaces the files of an earlier attempt, further pieces are added.
         """
         place = session_of(self.spark).to_write(self.uri(part))
         rows.write.mode("append" if piece else "overwrite").parquet(place)
-        return self.read(part, rows.schema)
-
-    def read(self, part: str, schema: StructType) -> DataFrame:
-        """A staged part as a DataFrame."""
-        reader = self.spark.read.schema(schema)
-        return session_of(self.spark).parquet(reader, self.uri(part))
+        return Part(self, part, rows.schema)
 
     def beside(self, name: str) -> Staging:
         """The staging of another source, in a folder of this staging."""
         return replace(self, run_id=f"{self.run_id}/{name}")
 
     def drop(self) -> None:
-        """Remove the staging, if it is in a local folder."""
-        self.store.drop_staging(self.run_id)
+        """Remove the staging."""
+        if self.folder is None:
+            self.store.drop_staging(self.run_id)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
-    def part(
-        self, name: str, schema: StructType | None = None, wanted: ds.Expression | None = None
-    ) -> Part:
-        """A staged part, to be read by this process.
-
-        Args:
-            name: the part's name.
-            schema: its columns; None: the columns of its files.
-            wanted: a condition on its rows; None: all rows.
+    def part(self, name: str) -> Part:
+        """A part that an earlier run has staged, with the columns of its files.
 
         Raises:
-            OSError: no schema is given, and the part has no file.
+            OSError: the part has no file.
         """
-        place = self.uri(name)
-        schema = _columns_at(place) if schema is None else schema
-        return Part(self, name, schema, wanted)
+        return Part(self, name, _columns_at(self.uri(name)))
 
     def put(self, part: str, rows: Iterable[pa.Table], *, piece: int = 0) -> Part:
         """Write a part from batches of this process; the first batch may be empty."""
@@ -90,7 +87,7 @@ class Staging:
             writer.write_table(first)
             for some in stream:
                 writer.write_table(some)
-        return self.part(part, from_arrow_schema(first.schema, prefer_timestamp_ntz=True))
+        return Part(self, part, from_arrow_schema(first.schema, prefer_timestamp_ntz=True))
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,8 @@ class Part:
 
     def frame(self) -> DataFrame:
         """The whole part as a DataFrame."""
-        return self.staging.read(self.name, self.schema)
+        spark = self.staging.spark
+        return session_of(spark).parquet(spark.read.schema(self.schema), self.place)
 
     @property
     def place(self) -> str:
@@ -180,25 +178,5 @@ def passing(spark: SparkSession, store: Store, run_id: str) -> Staging:
     It is in the lake only if executors on other machines do not see this machine's folders.
     """
     if session_of(spark).on_one_machine:
-        return Temporary(spark, store, run_id, tempfile.mkdtemp(prefix="strandline-"))
+        return Staging(spark, store, run_id, tempfile.mkdtemp(prefix="strandline-"))
     return Staging(spark, store, f"dry-{run_id}")
-
-
-@dataclass(frozen=True)
-class Temporary(Staging):
-    """Staging in a local folder.
-
-    Attributes:
-        folder: a folder that this run has created.
-    """
-
-    folder: str
-
-    @property
-    def root(self) -> str:
-        """The folder of all parts."""
-        return f"{self.folder}/{self.run_id}"
-
-    def drop(self) -> None:
-        """Remove all of it."""
-        shutil.rmtree(self.folder, ignore_errors=True)

@@ -66,18 +66,13 @@ def choose(
     known = next((one for one in ENGINES if one == name), None)
     if known is None:
         raise InputError(place, f"{name!r} is no engine", f"give one of {', '.join(ENGINES)}")
-    if master is not None and known != "spark":
-        raise InputError(
-            "--master",
-            f"is for the engine spark, and {place} says {known}",
-            "leave it out, or give --engine spark",
-        )
-    if remote is not None and known != "connect":
-        raise InputError(
-            "--remote",
-            f"is for the engine connect, and {place} says {known}",
-            "leave it out, or give --engine connect",
-        )
+    for option, given, of in (("--master", master, "spark"), ("--remote", remote, "connect")):
+        if given is not None and known != of:
+            raise InputError(
+                option,
+                f"is for the engine {of}, and {place} says {known}",
+                f"leave it out, or give --engine {of}",
+            )
     if known != "connect":
         trusted = trust_this_machine or _is_yes(environment.get(TRUST))
         return EngineChoice(known, master=master, trust_this_machine=trusted)

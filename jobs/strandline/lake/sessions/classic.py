@@ -26,7 +26,7 @@ from strandline.lake.local import (
 )
 from strandline.lake.sessions.executors import equip_executors
 from strandline.lake.sessions.interruptions import log_no_interruption, own_interrupt
-from strandline.lake.sessions.protocol import HadoopPlaces, opened
+from strandline.lake.sessions.protocol import ApacheSession, opened
 from strandline.lake.sessions.remote import CLIENT_MODE
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS, WITHOUT_LINES
 from strandline.spec.common import EngineName
@@ -74,13 +74,12 @@ _OF_A_CLIENT = (CLIENT_MODE, "SPARK_REMOTE", "SPARK_API_MODE")
 
 
 @dataclass(frozen=True)
-class ClassicSession(HadoopPlaces):
+class ClassicSession(ApacheSession):
     """A session whose driver is this process; see `EngineSession`."""
 
     spark: SparkSession
     engine: EngineName = "spark"
     for_few_rows: Mapping[str, str] = field(default_factory=lambda: FEW_ROWS)
-    answers_as_spark: bool = True
 
     @property
     def version(self) -> str:
@@ -111,11 +110,6 @@ class ClassicSession(HadoopPlaces):
         if self.on_one_machine:
             return rows.localCheckpoint()
         return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK_2)
-
-    def stop(self) -> None:
-        """End Spark's application; a JVM that has ended is ignored."""
-        with suppress(Exception):
-            self.spark.stop()
 
 
 def start_classic(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ import pyspark
 import strandline
 from strandline.errors import InputError, RetryableError, telling_line
 from strandline.lake.sessions.exceptions import require_answers
-from strandline.lake.sessions.protocol import HadoopPlaces, opened
+from strandline.lake.sessions.protocol import ApacheSession, opened
 from strandline.lake.sessions.remote import connected, limit_retries
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
 from strandline.spec.common import EngineName
@@ -36,7 +35,7 @@ _TOKEN_IS_WRONG = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 
 @dataclass(frozen=True)
-class ConnectSession(HadoopPlaces):
+class ConnectSession(ApacheSession):
     """A session on a server; see `EngineSession`."""
 
     spark: SparkSession
@@ -44,7 +43,6 @@ class ConnectSession(HadoopPlaces):
     engine: EngineName = "connect"
     on_one_machine: bool = False
     for_few_rows: Mapping[str, str] = field(default_factory=lambda: FEW_ROWS)
-    answers_as_spark: bool = True
     parallelism: int = _TASKS
 
     @property
@@ -72,11 +70,6 @@ class ConnectSession(HadoopPlaces):
             return self.spark.table(view).localCheckpoint()
         finally:
             self.spark.catalog.dropTempView(view)
-
-    def stop(self) -> None:
-        """End the session; the server runs on, and one that has ended is ignored."""
-        with suppress(Exception):
-            self.spark.stop()
 
 
 def start_connect(

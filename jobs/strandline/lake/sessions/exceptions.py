@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
+from pyspark.errors import (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+    PySparkException,
+)
+
+from strandline.errors import InputError
 
 try:
     from py4j.protocol import Py4JJavaError as _ThrownByJvm
@@ -16,6 +26,13 @@ if TYPE_CHECKING:
 
 FAILURES: tuple[type[Exception], ...] = (PySparkException, _ThrownByJvm)
 """PySpark's exceptions, and exceptions of the JVM for which PySpark has no class."""
+OF_VALUES = (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+)
+"""PySpark's exceptions of an expression on a value that it cannot take."""
 
 
 def require_answers(spark: SparkSession) -> None:
@@ -34,3 +51,14 @@ def cause_of(error: BaseException) -> str:
     lines = str(error).splitlines() or [type(error).__name__]
     its_own = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
     return (its_own or lines)[0]
+
+
+@contextmanager
+def refused_after(
+    errors: tuple[type[Exception], ...], place: str, problem: str, way_out: str
+) -> Iterator[None]:
+    """Turn some errors into one with a way out, whose problem ends with their cause."""
+    try:
+        yield
+    except errors as error:
+        raise InputError(place, f"{problem} ({cause_of(error)})", way_out) from error

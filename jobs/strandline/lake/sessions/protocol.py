@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Protocol, cast
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -61,8 +62,11 @@ class EngineSession(Executor, Protocol):
         """End the session, and the processes that it has started."""
 
 
-class HadoopPlaces:
-    """Places for Apache Spark: paths, which only Parquet's reader takes as patterns."""
+class ApacheSession:
+    """A session of Apache Spark; its places are paths, as patterns only for Parquet's reader."""
+
+    spark: SparkSession
+    answers_as_spark = True
 
     def table_at(self, place: str, version: int | None = None) -> str:
         """See `EngineSession`; every version is read at the same place."""
@@ -75,6 +79,11 @@ class HadoopPlaces:
     def to_write(self, place: str) -> str:
         """See `EngineSession`."""
         return places.for_hadoop(place)
+
+    def stop(self) -> None:
+        """See `EngineSession`; a Connect server runs on, and one that has ended is ignored."""
+        with suppress(Exception):
+            self.spark.stop()
 
 
 def opened(session: EngineSession) -> None:

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from strandline.errors import InputError
 from strandline.lake.store.reads import columns_of, dataset_by_day, dataset_of
 from strandline.lake.store.store import PUBLISHED, Store
+from strandline.model.intervals import consecutive
 
 TRAILING_DAYS = 90
 """The number of days that are shown by default."""
@@ -77,22 +78,15 @@ def read_days(
 ) -> pa.Table | None:
     """Some columns of a table's rows on some days; None if the table does not exist.
 
-    `wanted` is a further condition on the rows.
+    Columns that the table of an earlier version lacks are left out. `wanted` is a further condition
+    on the rows.
     """
     table = store.table(name)
     if table is None:
         return None
     dataset, rows = days_of(table, name, days)
-    return dataset.to_table(columns=list(columns), filter=rows if wanted is None else rows & wanted)
-
-
-def read_days_of_any_version(
-    store: Store, name: str, columns: Sequence[str], days: Days, wanted: ds.Expression | None = None
-) -> pa.Table | None:
-    """`read_days`, without the columns that the table of an earlier version lacks."""
-    table = store.table(name)
-    names = () if table is None else columns_of(table).names
-    return read_days(store, name, [column for column in columns if column in names], days, wanted)
+    there = [column for column in columns if column in dataset.schema.names]
+    return dataset.to_table(columns=there, filter=rows if wanted is None else rows & wanted)
 
 
 def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Expression]:
@@ -150,27 +144,29 @@ def rows_by_day(store: Store, name: str) -> dict[date | None, int]:
     return {day: rows for day, rows in found.items() if rows}
 
 
+def rows_by_date(store: Store, name: str) -> dict[date, int]:
+    """`rows_by_day`, without the rows that have no day."""
+    return {day: rows for day, rows in rows_by_day(store, name).items() if day is not None}
+
+
 def facts_of_files(store: Store, name: str) -> dict[str, list[Any]]:
     """The log's entries of a table's files, with the partition as `day`; empty without files."""
-    table = store.table(name)
+    return _facts_of(store.table(name), PARTITIONS[name])
+
+
+def _facts_of(table: DeltaTable | None, partition: str) -> dict[str, list[Any]]:
     if table is None or not table.file_uris():
         return {}
     facts: dict[str, list[Any]] = pa.table(table.get_add_actions(flatten=True)).to_pydict()
-    return facts | {"day": facts[f"partition.{PARTITIONS[name]}"]}
+    return facts | {"day": facts[f"partition.{partition}"]}
 
 
 def days_of_other_files(
     partition: str, then: DeltaTable | None, now: DeltaTable
 ) -> set[date | None]:
     """The dates with different files in two versions of a table; all dates if `then` is None."""
-    names = ("path", f"partition.{partition}")
-    files: list[set[tuple[str, date | None]]] = []
-    for table in (then, now):
-        if table is None or not table.file_uris():
-            files.append(set())
-            continue
-        actions = pa.table(table.get_add_actions(flatten=True))
-        files.append({*zip(*(actions[name].to_pylist() for name in names), strict=True)})
+    facts = [_facts_of(table, partition) for table in (then, now)]
+    files = [{*zip(of.get("path", ()), of.get("day", ()), strict=True)} for of in facts]
     return {day for _, day in files[0] ^ files[1]}
 
 
@@ -196,18 +192,12 @@ def dates_between(
 
 def in_ranges(days: Iterable[date]) -> list[list[str]]:
     """Days as inclusive ranges of consecutive days: `[["2024-03-01", "2024-03-04"]]`."""
-    ranges: list[list[date]] = []
-    for day in sorted(days):
-        if ranges and day - ranges[-1][1] == timedelta(days=1):
-            ranges[-1][1] = day
-        else:
-            ranges.append([day, day])
-    return [[first.isoformat(), last.isoformat()] for first, last in ranges]
+    return [[one[0].isoformat(), one[-1].isoformat()] for one in consecutive(days)]
 
 
 def last_shown_day(store: Store) -> date | None:
     """The last day with slots that is not after the last observed day; None if there is none."""
     observed = max(facts_of_files(store, "timeline").get("day", ()), default=None)
-    slots = [day for day in rows_by_day(store, "completeness") if day is not None]
+    slots = rows_by_date(store, "completeness")
     known = [day for day in slots if observed is None or day <= observed]
     return max(known, default=observed)

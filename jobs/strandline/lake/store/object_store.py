@@ -44,7 +44,7 @@ def one_publisher() -> bool:
 
 @dataclass(frozen=True)
 class StoreObjects:
-    """The objects of a store below a prefix; see `Objects`."""
+    """The objects of a store below a prefix, by name."""
 
     store: ObjectStore
 

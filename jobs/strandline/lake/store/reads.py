@@ -106,10 +106,14 @@ def rows_in_days(
     table: DeltaTable, partition: str, days: Collection[date | None]
 ) -> Iterator[pa.Table]:
     """The rows of some partitions of a table in batches, after a first table without rows."""
-    day, known = pc.field(partition), [day for day in days if day is not None]
-    wanted = day.isin(pa.array(known, pa.date32()))
-    wanted |= day.is_null() if None in days else pc.scalar(False)
-    return rows_of(dataset_of(table, in_days(partition, days)), wanted)
+    return rows_of(dataset_of(table, in_days(partition, days)), rows_on_days(partition, days))
+
+
+def rows_on_days(partition: str, days: Collection[date | None]) -> pc.Expression:
+    """A condition for the rows of some days; None: the rows without a day."""
+    day = pc.field(partition)
+    on_days = day.isin(pa.array([one for one in days if one is not None], pa.date32()))
+    return on_days | day.is_null() if None in days else on_days
 
 
 def in_days(partition: str, days: Collection[date | None]) -> str:

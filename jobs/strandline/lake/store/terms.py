@@ -13,10 +13,12 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import psutil
+
+from strandline.lake.store.object_store import StoreObjects
 
 LASTS_S = 60.0
 """The time in seconds after which a term expires if it is not extended."""
@@ -24,25 +26,6 @@ _KEPT, _MOST = 16, 200
 """The number of terms that are kept, and the number of objects at which older ones are removed."""
 _STATE = ".said"
 """The suffix of the object with the last state of a term."""
-
-
-class Objects(Protocol):
-    """The objects of a store below a prefix, by name."""
-
-    def create(self, name: str, content: bytes) -> bool:
-        """Create an object; False if it exists."""
-
-    def put(self, name: str, content: bytes) -> None:
-        """Write an object; an existing one is replaced."""
-
-    def get(self, name: str) -> bytes | None:
-        """The content of an object; None if it does not exist."""
-
-    def names(self) -> list[str]:
-        """The names of all objects."""
-
-    def delete(self, name: str) -> None:
-        """Remove an object."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +81,7 @@ class Terms:
         has_ended: whether an owner is known to have ended.
     """
 
-    objects: Objects
+    objects: StoreObjects
     owner: Owner = field(default_factory=Owner)
     now_s: Callable[[], float] = time.time
     has_ended: Callable[[Owner], bool] = Owner.has_ended

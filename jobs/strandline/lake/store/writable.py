@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from errno import EACCES, EROFS
 from pathlib import Path
 
@@ -21,14 +20,9 @@ def require_writable(store: Store) -> None:
     """
     if store.lake.folder is None:
         return
-    for folder in _folders(store):
+    tables = [Path(store.uri(name), below) for name in RESULTS for below in ("", "_delta_log")]
+    for folder in [Path(store.root, "_staging"), *tables]:
         if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
             is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
             code = EROFS if is_read_only else EACCES
             raise not_writable(str(folder), OSError(code, os.strerror(code)))
-
-
-def _folders(store: Store) -> Iterator[Path]:
-    yield Path(store.root, "_staging")
-    for name in RESULTS:
-        yield from (Path(store.uri(name)), Path(store.uri(name), "_delta_log"))

@@ -18,6 +18,8 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
 from strandline.engine.whole_numbers import to_pandas
 from strandline.lake.store.lock import commit
+from strandline.lake.store.reads import in_days
+from strandline.lake.store.schema import with_all_columns
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import SCHEMA, TimelineTable
 from strandline.model.facts import DayFacts
@@ -102,17 +104,17 @@ def _what_goes(
 ) -> str:
     """A condition for the rows that some days replace; `later` has the days of later commits."""
     if not spec.days_follow_each_other:
-        return f"arrival_date IN ({_listed(days)})"
+        return _on(days)
     goes = f"arrival_date >= '{days[0].isoformat()}'"
     if missing:
-        goes += f" AND NOT (kind IN ('landed', 'lost') AND arrival_date IN ({_listed(missing)}))"
+        goes += f" AND NOT (kind IN ('landed', 'lost') AND {_on(missing)})"
     if later:
-        goes += f" AND NOT (kind = 'landed' AND arrival_date IN ({_listed(later)}))"
+        goes += f" AND NOT (kind = 'landed' AND {_on(later)})"
     return goes
 
 
-def _listed(days: Collection[date]) -> str:
-    return ", ".join(repr(day.isoformat()) for day in sorted(days))
+def _on(days: Collection[date]) -> str:
+    return in_days("arrival_date", days)
 
 
 def _write(
@@ -139,7 +141,7 @@ def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
     """Update the facts of days whose rows were only moved; call it under the lock."""
     if not facts:
         return
-    of_days = f"kind = 'landed' AND arrival_date IN ({_listed(facts)})"
+    of_days = f"kind = 'landed' AND {_on(facts)}"
     _write(store, _table(_facts_rows(facts)).to_reader(), schema_mode="merge", predicate=of_days)
 
 
@@ -148,20 +150,15 @@ def _rows_of(written: DaysToWrite, days: Sequence[date], kept: pa.Table) -> pa.R
 
     This order lets readers skip most row groups.
     """
-    fingerprint = pa.scalar(written.spec.timeline_fingerprint)
+    own = {"kind": "cell", "timeline_fingerprint": written.spec.timeline_fingerprint}
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from kept.to_batches()
         yield from _narrow_rows(written, set(days)).to_batches()
         for cells in written.observed.tables_of(days):
-            own = {"kind": pa.scalar("cell"), "timeline_fingerprint": fingerprint}
-            columns = [
-                cells[field.name].cast(field.type)
-                if field.name in cells.column_names
-                else pa.repeat(own.get(field.name, pa.scalar(None, field.type)), len(cells))
-                for field in SCHEMA
-            ]
-            yield from pa.table(columns, schema=SCHEMA).to_batches()
+            columns = {name: cells[name] for name in cells.column_names}
+            columns |= {name: pa.repeat(value, len(cells)) for name, value in own.items()}
+            yield from with_all_columns(pa.table(columns), SCHEMA).to_batches()
 
     return pa.RecordBatchReader.from_batches(SCHEMA, batches())
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.engine.timeline import CellQuery
-from strandline.lake.store.reads import dataset_by_day
+from strandline.lake.store.reads import dataset_by_day, rows_on_days
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, EVERYTHING
 
@@ -134,7 +134,7 @@ class TimelineTable:
         if before_ms is not None:
             wanted &= ds.field("arrival_date") < pa.scalar(before_ms // DAY_MS, pa.date32())
         if of_days is not None:
-            wanted &= ds.field("arrival_date").isin(pa.array(sorted(of_days), pa.date32()))
+            wanted &= rows_on_days("arrival_date", of_days)
         if self.dataset is None:
             return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
         if kind in _WIDE or not set(names) <= set(self.narrow.column_names):

@@ -17,7 +17,7 @@ from strandline.engine.watermark import cell_facts
 from strandline.engine.whole_numbers import to_pandas
 from strandline.lake.publish.staging import Staging
 from strandline.lake.sessions.protocol import session_of
-from strandline.lake.store.reads import files_at, parquet_files
+from strandline.lake.store.reads import files_at, parquet_files, rows_on_days
 from strandline.lake.timeline.rows import SCHEMA, cells_wanted
 
 CELLS = "cells"
@@ -67,8 +67,7 @@ class StagedCells:
 
     def cells(self, asked: CellQuery) -> pd.DataFrame:
         """See `Timeline`."""
-        wanted = cells_wanted(asked)
-        wanted &= ds.field("arrival_date").isin(pa.array(sorted(asked.days), pa.date32()))
+        wanted = cells_wanted(asked) & rows_on_days("arrival_date", asked.days)
         return to_pandas(self.files.to_table(columns=list(asked.columns), filter=wanted))
 
     def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:

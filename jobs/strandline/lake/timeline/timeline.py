@@ -8,13 +8,12 @@ from datetime import date
 from functools import cached_property
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from strandline.engine.idleness.source import WatermarkSource
 from strandline.engine.idleness.state import SourceState, StatusChange
 from strandline.engine.idleness.steps import steps_from
-from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import (
     CHANNEL_COLUMNS,
     DAY_COLUMNS,
@@ -23,6 +22,7 @@ from strandline.engine.timeline import (
 )
 from strandline.engine.watermark.by_steps import KnownSteps, StepDays
 from strandline.engine.whole_numbers import to_pandas
+from strandline.lake.store.reads import rows_on_days
 from strandline.lake.timeline.rows import TimelineTable, cells_wanted
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import TimeRange
@@ -82,7 +82,7 @@ class StoredTimeline:
         days: Collection[date] | None = None,
     ) -> pd.DataFrame:
         if self.without:
-            kept = ~ds.field("arrival_date").isin(pa.array(sorted(self.without), pa.date32()))
+            kept = ~rows_on_days("arrival_date", self.without)
             wanted = kept if wanted is None else wanted & kept
         rows = self.table.rows(
             kind, names, self.fingerprint, before_ms=self.before_ms, of_days=days, wanted=wanted
@@ -97,26 +97,25 @@ def read_violations(table: TimelineTable, fingerprint: str, *, before_ms: int) -
 
 
 def read_steps(
-    table: TimelineTable, axis: Axis, *, before_ms: int, under: str, name: str, nothing: KnownSteps
+    table: TimelineTable, source: WatermarkSource, *, before_ms: int, under: str, name: str = ""
 ) -> KnownSteps:
     """The steps of the days observed before an instant, and the source's state after them.
 
     Args:
         table: the timeline.
-        axis: the axis of the steps' instants.
+        source: the source.
         before_ms: the instant.
         under: the fingerprint under which the days were observed.
         name: the source's side, if there are two, whose changes of status are read, too; empty: the
             only source.
-        nothing: the result if no day is observed.
     """
     carried = read_source(table, under, before_ms=before_ms, name=name)
     if carried is None or carried.until_ms is None:
-        return nothing
+        return KnownSteps.none(source)
 
     def read(days: Collection[date]) -> pd.DataFrame:
         rows = table.rows("step", _STEP_COLUMNS, under, of_days=days, wanted=_of(name))
-        return steps_from(to_pandas(rows), axis)
+        return steps_from(to_pandas(rows), source.axis)
 
     names = ["arrival_date", "until_arrival_ms", "watermark_ms"]
     rows = table.rows("source", names, under, before_ms=before_ms, wanted=_of(name))

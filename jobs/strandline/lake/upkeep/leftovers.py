@@ -12,6 +12,7 @@ from pyarrow import fs
 
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import Store
+from strandline.lake.upkeep.upkeep import size_of
 
 _STAGING, _REPORTS = "_staging", "_reports"
 _STAY = {"report.html", "index.html"}
@@ -27,12 +28,12 @@ def dead_staging(store: Store, state: PipelineState, before: datetime) -> dict[s
         `runs`: the runs' names; `files` and `bytes`: their totals.
     """
     dead = dict(_dead(store, state, before))
-    return {"runs": [*dead], **_size(file for files in dead.values() for file in files)}
+    return {"runs": [*dead], **size_of(file.size for files in dead.values() for file in files)}
 
 
 def old_reports(store: Store, before: datetime) -> dict[str, int]:
     """The `files` and `bytes` of audit results and their pages from before an instant."""
-    return _size(_reports(store, before))
+    return size_of(file.size for file in _reports(store, before))
 
 
 def drop_reports(store: Store, before: datetime) -> None:
@@ -98,8 +99,3 @@ def _below(store: Store, folder: str, *, recursive: bool = True) -> list[fs.File
 
 def _files(found: Iterable[fs.FileInfo]) -> list[fs.FileInfo]:
     return [one for one in found if one.type == fs.FileType.File]
-
-
-def _size(files: Iterable[fs.FileInfo]) -> dict[str, int]:
-    sizes = [file.size for file in files]
-    return {"files": len(sizes), "bytes": sum(sizes)}

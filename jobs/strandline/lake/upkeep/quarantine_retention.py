@@ -30,20 +30,17 @@ def older_rows(store: Store, source: Source, first: date | None) -> int:
     return int(dataset_of(table, _before(name, first)).count_rows(filter=ds.field(name) < before))
 
 
-def drop_older(store: Store, source: Source, first: date | None) -> int:
-    """Delete the quarantined rows that arrived before a day, in at most one commit; their number.
+def drop_older(store: Store, source: Source, first: date) -> None:
+    """Delete the quarantined rows that arrived before a day, in at most one commit.
 
     Call it under the lock.
 
     Raises:
         InputError: as for `older_rows`.
     """
-    rows = older_rows(store, source, first)
-    if first is not None and rows:
-        table = DeltaTable(store.uri(QUARANTINE.name))
-        condition = _before(_arrival(table, source, store.pipeline), first)
-        erase(table, QUARANTINE.partition, condition, "maintain")
-    return rows
+    table = DeltaTable(store.uri(QUARANTINE.name))
+    condition = _before(_arrival(table, source, store.pipeline), first)
+    erase(table, QUARANTINE.partition, condition, "maintain")
 
 
 def _before(name: str, first: date) -> str:

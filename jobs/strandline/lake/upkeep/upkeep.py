@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from pathlib import PurePosixPath
 from urllib.parse import unquote
@@ -26,24 +25,20 @@ _LOG_DAYS = 30
 _LOG_KEPT = "delta.logRetentionDuration"
 
 
-@dataclass(frozen=True)
-class Size:
-    """The number and bytes of some files of a table."""
-
-    files: int
-    bytes: int
+def size_of(files: Iterable[int]) -> dict[str, int]:
+    """The number of some files, and their bytes in all, by the bytes of each."""
+    sizes = [*files]
+    return {"files": len(sizes), "bytes": sum(sizes)}
 
 
-def in_use(table: DeltaTable) -> Size:
-    """The files of the newest version."""
-    sizes = pa.table(table.get_add_actions())["size_bytes"].to_pylist()
-    return Size(len(sizes), sum(sizes))
+def in_use(table: DeltaTable) -> dict[str, int]:
+    """The files of the newest version, and their bytes."""
+    return size_of(pa.table(table.get_add_actions())["size_bytes"].to_pylist())
 
 
-def stored(table: DeltaTable) -> Size:
-    """All files of the table, also of old versions, without the log."""
-    sizes = _stored(table).values()
-    return Size(len(sizes), sum(sizes))
+def stored(table: DeltaTable) -> dict[str, int]:
+    """All files of the table, also of old versions, without the log, and their bytes."""
+    return size_of(_stored(table).values())
 
 
 def scattered_days(table: DeltaTable, partition: str) -> list[date]:
@@ -82,10 +77,9 @@ def compact(table: DeltaTable, partition: str, days: Collection[date]) -> None:
         )
 
 
-def unneeded(table: DeltaTable, keep_days: int, needed: Collection[int]) -> Size:
-    """The files that `vacuum` would remove now."""
-    sizes = _unneeded(table, keep_days, needed).values()
-    return Size(len(sizes), sum(sizes))
+def unneeded(table: DeltaTable, keep_days: int, needed: Collection[int]) -> dict[str, int]:
+    """The files that `vacuum` would remove now, and their bytes."""
+    return size_of(_unneeded(table, keep_days, needed).values())
 
 
 def vacuum(table: DeltaTable, keep_days: int, needed: Collection[int]) -> None:

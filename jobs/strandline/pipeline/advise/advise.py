@@ -19,7 +19,7 @@ from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import CellQuery
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
-from strandline.lake.landing.table_landing import TableLanding
+from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, midnight_of
@@ -74,7 +74,7 @@ def advise(
     """
     require_advisable(spec)
     opened = opened or OpenedLog.newest(lake, spec)
-    landing = TableLanding.open(spark, lake, spec, question.now_ms, opened.log)
+    landing = open_landing(spark, lake, spec, question.now_ms, opened.log)
     state = opened.ledger.state()
     with failures_recorded(spark, spec.pipeline, "advise", lambda message: None):
         require_all_expressions(landing)

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from datetime import date
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.engine.history.history import History
 from strandline.engine.rebuild import Scope
 from strandline.lake.publish.arrow_diff import DELETE, OP
+from strandline.lake.publish.staged_diff import Change
 from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import Days, read_days
+from strandline.lake.store.reads import rows_on_days
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, midnight_of
-from strandline.pipeline.diff.diff import Change
 from strandline.pipeline.observe.observation import sums_by_day
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.request.context import Context
@@ -83,7 +83,7 @@ def _evaluated_whole(history: History, scope: Scope, horizon_ms: int) -> list[da
 
 def _malformed_in_table(ctx: Context, days: Sequence[date | None]) -> Counter[date | None]:
     """The number of malformed rows in quarantine, by arrival day."""
-    of_days = ds.field(_DAY).isin(pa.array([d for d in days if d is not None], pa.date32()))
+    of_days = rows_on_days(_DAY, [day for day in days if day is not None])
     if None in days:
         of_other_rules = ds.field("spec_fingerprint") != ctx.spec.spec_fingerprint
         of_days |= ds.field(_DAY).is_null() & of_other_rules

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -45,8 +46,8 @@ def check_of_channels(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
     asked = spec.quality.silent_after
     if asked is None or not spec.has_channels or planned.plan.closes_now:
         return None
-    channels = _arrivals(spec, planned)
-    return check_of_silence(channels, asked, planned.horizon_ms, planned.axis.start_ms)
+    channels, start_ms = _arrivals(spec, planned), planned.observation.history.axis.start_ms
+    return check_of_silence(channels, asked, planned.horizon_ms, start_ms)
 
 
 def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check | None:
@@ -66,8 +67,7 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
             first = history.spec.pipeline
             behind = f"it is the watermark of {first}: see strandline status {first}"
         elif raised := _raised_by(ctx, planned, watermark_ms, horizon_ms):
-            late = _late_behind(ctx, staged, horizon_ms)
-            behind = raised_in_words(raised, late)
+            behind = raised_in_words(raised, _late_behind(staged, horizon_ms))
     elif history is own:
         far_ms = horizon_ms + CHANNEL_AHEAD_MS
         if raised := _raised_by(ctx, planned, far_ms, far_ms):
@@ -106,10 +106,10 @@ def _waits_for_a_tick(history: History, watermark_ms: int, horizon_ms: int) -> b
     return history.crossings.watermark_reached(horizon_ms) < int(threshold_ms)
 
 
-def _late_behind(ctx: Context, staged: Staged, horizon_ms: int) -> int:
+def _late_behind(staged: Staged, horizon_ms: int) -> int:
     """The number of staged late records that a watermark ahead of the horizon has refused."""
     ahead = ds.field("watermark_ms") > horizon_ms
-    return ctx.staging.part(QUARANTINE.name, staged.quarantine.schema, ahead).count()
+    return replace(staged.parts[QUARANTINE.name], wanted=ahead).count()
 
 
 def _raised_by(
@@ -151,7 +151,7 @@ def _first_record(
 ) -> Raised | None:
     """The first record of a day and a channel that offers a watermark; None: it is not there."""
     day, channel, least_ms = offer
-    axis = planned.observation.axes.get(side, planned.axis)
+    axis = planned.observation.axes.get(side, planned.observation.history.axis)
     records = known_rows(ctx.landing.inputs[side], axis, [day], planned.horizon_ms)
     offers = (F.col(c.CHANNEL) == channel) & (F.col(c.CANDIDATE) >= least_ms)
     found = records.where(F.col(c.REASON).isNull() & offers)

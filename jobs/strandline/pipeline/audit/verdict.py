@@ -9,10 +9,10 @@ from typing import Any
 
 from strandline.errors import AuditFailedError
 from strandline.lake.ledger.ledger import Entry
+from strandline.lake.publish.staged_diff import Change
 from strandline.lake.sessions.exceptions import require_answers
 from strandline.model.books import Book
 from strandline.pipeline.audit.books_of_tables import books_of_tables
-from strandline.pipeline.diff.diff import Change
 from strandline.pipeline.diff.removals import may_shrink, removals_of
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
@@ -23,6 +23,7 @@ from strandline.quality.audit.result import AuditResult
 from strandline.quality.audit.wording import Gaps
 from strandline.quality.completeness import slots_outside
 from strandline.quality.findings.check import Check
+from strandline.spec.joined import PAIRS
 
 BOOKS_ARE_OFF = (
     "a run whose books do not balance is never published: run it again, since its input may have "
@@ -95,8 +96,8 @@ def verdict_of(
     result = audit(
         ctx.spec,
         AuditInput(
-            results=staged.results,
-            pairs=staged.pairs,
+            results=staged.parts[ctx.spec.result].frame(),
+            pairs=staged.parts[PAIRS].frame() if ctx.spec.has_pairs_of_windows else None,
             completeness=staged.calendar,
             books=books,
             slots_expected=staged.slots_expected,
@@ -146,8 +147,8 @@ def verdict_of_removals(
     within, limit = planned.plan.scope.windows, ctx.spec.quality.max_removed_share
     if limit is None or may_shrink(request, planned.state, within, planned.horizon_ms):
         return Verdict()
-    (results,) = (change for change in changes if change.target.name == staged.result)
-    removals = removals_of(ctx, results, staged.results, within)
+    (results,) = (change for change in changes if change.target.name == ctx.spec.result)
+    removals = removals_of(ctx, results, staged.parts[ctx.spec.result].frame(), within)
     if removals is None:
         return Verdict()
     result = audit_removals(

@@ -3,83 +3,64 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame
 
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.publish.apply_diff import fit_into
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
-from strandline.lake.publish.staged_diff import Compared, stage_diff
+from strandline.lake.publish.staged_diff import Change, Compared, stage_diff, whole_part
 from strandline.lake.publish.staging import Part
-from strandline.lake.store.reads import columns_of, files_started_in, holds, started_in
+from strandline.lake.store.reads import (
+    columns_of,
+    dataset_of,
+    files_started_in,
+    holds,
+    rows_of,
+    started_in,
+)
 from strandline.model.intervals import EVERYTHING, TimeRange
-from strandline.pipeline.observe.observation import Observation
+from strandline.pipeline.plan.late_records import LateRecords, started_in_any
 from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.plan.published_rows import no_longer_malformed
-from strandline.pipeline.rebuild.covered_rows import covered, slots_that_may_go
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
-
-
-@dataclass(frozen=True)
-class Change:
-    """The changes of a run in one table.
-
-    Attributes:
-        rows: the rows to insert, update and delete, with `OP`; or all rows to insert, without it.
-        counts: the number of rows by operation.
-        whole: whether `rows` is the whole staged part, as nothing was published in its scope.
-        replaces_all: whether the rows replace everything in the table, whatever its columns.
-    """
-
-    target: PublishedTable
-    rows: Part
-    counts: dict[str, int]
-    whole: bool
-    replaces_all: bool = False
-
 
 _WITH_THE_KEY = {"windows", "firings", "pairs"}
 """The tables whose columns and rows depend on the pipeline's key."""
 
 
 def diffs(
-    ctx: Context, staged: Staged, plan: Plan, observation: Observation, *, recreate: bool = False
+    ctx: Context, staged: Staged, planned: PlannedRun, *, recreate: bool = False
 ) -> list[Change]:
     """The changes that the staged parts make in the published tables.
 
     Args:
         ctx: the run.
         staged: its staged parts.
-        plan: the run's plan.
-        observation: the run's observation.
+        planned: the planned run.
         recreate: whether they replace everything published.
     """
-    if recreate:
-        plan = replace(plan, scope=Scope(EVERYTHING))
+    plan = replace(planned.plan, scope=Scope(EVERYTHING)) if recreate else planned.plan
     oldest_ms = min(staged.oldest_ms, plan.scope.windows.start_ms)
     around = defaultdict[str, tuple[TimeRange, ...]](tuple, completeness=staged.gaps.around)
-    leaving = [*staged.leaving, *_no_longer_malformed(ctx, plan, observation)]
+    days = planned.observation.history.days.of_windows(plan.scope.windows)
+    leaving = [*staged.leaving, *no_longer_malformed(ctx, plan.scope.rebuilt, days)]
     changes = []
-    for name, rows in parts_of(staged).items():
-        if rows is None:
-            continue
-        target, part = ctx.spec.tables[name], ctx.staging.part(name, rows.schema)
+    for name, part in staged.parts.items():
+        target = ctx.spec.tables[name]
         leaves = leaving if name == QUARANTINE.name else ()
         covered_rows = _Covered(ctx, target, part, plan, oldest_ms, around[name], leaves)
         changes.append(covered_rows.change(replaces_all=recreate and name in _WITH_THE_KEY))
     return changes
-
-
-def _no_longer_malformed(ctx: Context, plan: Plan, observation: Observation) -> list[Part]:
-    days = observation.history.days.of_windows(plan.scope.windows)
-    return no_longer_malformed(ctx, plan.scope.rebuilt, days)
 
 
 def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, dict[str, int]]:
@@ -90,18 +71,6 @@ def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, 
     counts = {change.target.name: change.counts for change in changes}
     emptied_counts = {name: {INSERT: 0, UPDATE: 0, DELETE: rows} for name, rows in emptied.items()}
     return counts | emptied_counts
-
-
-def parts_of(staged: Staged) -> dict[str, DataFrame | None]:
-    """The staged rows for each published table; None: the pipeline keeps no such rows."""
-    of_windows = {"firings": staged.firings} if staged.result == "windows" else {}
-    return {
-        "quarantine": staged.quarantine,
-        "completeness": staged.completeness,
-        **of_windows,
-        **({} if staged.pairs is None else {"pairs": staged.pairs}),
-        staged.result: staged.results,
-    }
 
 
 @dataclass(frozen=True)
@@ -156,20 +125,69 @@ class _Covered:
         of_scope = started_in(target.start, scope), files_started_in(target.start, scope)
         if not self.leaves and not holds(table, *of_scope):
             return whole_part(target, self.staged)
-        published = covered(ctx, table, target, self.plan, scope, self.around)
-        is_calendar = target.name == COMPLETENESS.name
         compared = Compared(
             target,
             self.staged.rows(),
-            chain(published, *(leaving.rows() for leaving in self.leaves)),
+            chain(self._published(table), *(leaving.rows() for leaving in self.leaves)),
             fit_into(table, target, self.staged.schema, ctx.spec.pipeline),
             keep=target.name == QUARANTINE.name,  # of what the landing table has no more
-            may_go=slots_that_may_go(target, self.plan, self.around) if is_calendar else None,
+            may_go=self._slots_that_may_go if target.name == COMPLETENESS.name else None,
         )
-        done = stage_diff(ctx.staging, f"{target.name}_diff", compared)
-        if done.names_rows_twice:
+        change = stage_diff(ctx.staging, f"{target.name}_diff", compared)
+        if change.names_rows_twice:
             raise _ambiguous(ctx.place(target.name))
-        return Change(target, done.part, done.counts, whole=False)
+        return change
+
+    def _published(self, table: DeltaTable) -> Iterator[pa.Table]:
+        """The published rows that are deleted unless the run stages them again.
+
+        For older slots, these are the late records that arrived between the run's base and its
+        horizon, and the calendar's rows of slots with changes.
+        """
+        start, plan = self.target.start, self.plan
+        rows = started_in(start, plan.scope.windows)
+        if self.target.name == COMPLETENESS.name:
+            rows |= self._listed_again | started_in_any(start, [one.windows for one in plan.kept])
+            if plan.scope.older_since_ms is not None:
+                rows |= started_in(start, self._older)
+        else:
+            rows &= ~started_in_any(start, plan.scope.kept)
+        published = rows_of(dataset_of(table, files_started_in(start, self.scope)), rows)
+        if self.target.name != QUARANTINE.name:
+            return published
+        return chain(published, *(late.rows(self.ctx, table) for late in self._late))
+
+    @property
+    def _late(self) -> Iterator[LateRecords]:
+        """The late records of older slots, and of windows that stay, whose arrivals it covers."""
+        plan = self.plan
+        horizon_ms, since_ms = plan.clock.horizon_ms, plan.scope.older_since_ms
+        if since_ms is not None:
+            yield LateRecords(self._older, TimeRange(since_ms, horizon_ms), plan.scope.kept)
+        for kept in plan.kept:
+            if kept.since_ms is not None:
+                yield LateRecords(kept.windows, TimeRange(kept.since_ms, horizon_ms))
+
+    @property
+    def _older(self) -> TimeRange:
+        """The range of starts of older slots."""
+        return TimeRange(self.scope.start_ms, self.plan.scope.older_end_ms)
+
+    @property
+    def _slots_that_may_go(self) -> ds.Expression:
+        """The rows of the calendar that the run may delete.
+
+        A slot outside the range stays, unless it has lost all its records, or is a gap around the
+        range that is no longer listed.
+        """
+        start, scope = self.target.start, self.plan.scope
+        looked_at = pa.array([ms * 1000 for ms in scope.older_too], pa.timestamp("us", "UTC"))
+        may_go = started_in(start, scope.windows) | ds.field(start).isin(looked_at)
+        return (may_go | self._listed_again) & ~started_in_any(start, scope.kept)
+
+    @property
+    def _listed_again(self) -> ds.Expression:
+        return ds.field("gap") & started_in_any(self.target.start, self.around)
 
 
 def _ambiguous(place: str) -> InputError:
@@ -181,11 +199,6 @@ def _ambiguous(place: str) -> InputError:
         "give the pipeline with its new key a new name, or replace all that it has published "
         "with --recreate",
     )
-
-
-def whole_part(target: PublishedTable, staged: Part) -> Change:
-    """The change that inserts a staged part as it is."""
-    return Change(target, staged, {INSERT: staged.count(), UPDATE: 0, DELETE: 0}, whole=True)
 
 
 def _replacing_all(ctx: Context, target: PublishedTable, staged: Part) -> Change:

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP
+from strandline.lake.publish.staged_diff import Change
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.diff.diff import Change
+from strandline.pipeline.plan.late_records import starts_in
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request
 
@@ -59,8 +60,7 @@ def removals_of(
         removed = removed_results.join(staged.alias("staged"), overlap, "left_anti").count()
     else:
         removed = _fewer_pairs(results.rows.frame(), list(ctx.spec.source.key))
-    start_ms = F.unix_millis(target.start)
-    inside = (start_ms >= within.start_ms) & (start_ms < within.end_ms)
+    inside = starts_in(target.start, [within])
     return Removals(removed, ctx.store.frame(ctx.spark, target.name).where(inside).count())
 
 

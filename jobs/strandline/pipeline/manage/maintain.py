@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -97,7 +97,7 @@ def upkeep_of(
             continue
         days = [] if name == "runs" else upkeep.scattered_days(table, PARTITIONS[name])
         unneeded = upkeep.unneeded(table, retention.keep_days, _needed(state, name))
-        tables[name] = _sizes(table) | {"days": len(days), "unneeded": asdict(unneeded)}
+        tables[name] = _sizes(table) | {"days": len(days), "unneeded": unneeded}
     return {
         "pipeline": spec.pipeline,
         "notice": state.unfinished and state.unfinished.notice,
@@ -160,7 +160,7 @@ def maintain(
 
 
 def _sizes(table: DeltaTable) -> dict[str, Any]:
-    return {"in_use": asdict(upkeep.in_use(table)), "stored": asdict(upkeep.stored(table))}
+    return {"in_use": upkeep.in_use(table), "stored": upkeep.stored(table)}
 
 
 def _opened(spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime | None) -> Upkeep:
@@ -190,8 +190,9 @@ def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
         return
     is_named = (named or {}).get(name) == table.version()
     step = Entry(run_id, 1, "maintained", "maintain", versions=named)
-    if name == QUARANTINE.name:
-        source, first_day = todo.spec.source, todo.first_quarantine_day
+    first_day = todo.first_quarantine_day if name == QUARANTINE.name else None
+    if first_day is not None:
+        source = todo.spec.source
         if removed := older_rows(store, source, first_day):
             diff = {name: {INSERT: 0, UPDATE: 0, DELETE: removed}}
             todo.ledger.append(replace(step, diff=diff), datetime.now(UTC))

@@ -14,8 +14,8 @@ from strandline.errors import InputError
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import FINAL, UPKEEP, Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.publish.staged_diff import Compared, stage_diff
-from strandline.lake.sessions.exceptions import FAILURES, cause_of
+from strandline.lake.publish.staged_diff import Change, Compared, stage_diff
+from strandline.lake.sessions.exceptions import FAILURES, refused_after
 from strandline.lake.store.days import days_of_other_files
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import columns_of, rows_in_days
@@ -23,7 +23,6 @@ from strandline.lake.store.schema import fit, schema_of
 from strandline.lake.store.store import Store
 from strandline.lake.store.writable import require_writable
 from strandline.model.intervals import EVERYTHING
-from strandline.pipeline.diff.diff import Change
 from strandline.pipeline.diff.preview import preview_of
 from strandline.pipeline.publish.abandon import rebuild_by_hand, require_not_begun
 from strandline.pipeline.publish.publish import finish_dead_publish, publish
@@ -261,19 +260,18 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
         InputError: a needed version is no longer available.
     """
     before, after = reverted.begun.versions or {}, reverted.done.versions or {}
+    of_before = f"from before run {reverted.done.run_id}, is not there any more"
     changes = []
     for name, target in _tables(ctx.store, reverted).items():
         if name not in before.keys() & after.keys():
             continue
-        try:
+        with refused_after(
+            _NOT_THERE,
+            ctx.place(name),
+            f"version {before[name]}, {of_before}",
+            rebuild_by_hand(ctx.spec.pipeline, reverted.done),
+        ):
             changes.append(_change_back(ctx, target, before[name], after[name]))
-        except _NOT_THERE as error:
-            raise InputError(
-                f"{ctx.spec.pipeline}: {name}",
-                f"version {before[name]}, from before run {reverted.done.run_id}, is not there any "
-                f"more ({cause_of(error)})",
-                rebuild_by_hand(ctx.spec.pipeline, reverted.done),
-            ) from error
     return changes
 
 
@@ -296,5 +294,4 @@ def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) 
         published=rows_in_days(now, partition, days),
         fitted=fit(schema_of(then), schema_of(now), ctx.place(target.name)),
     )
-    done = stage_diff(ctx.staging, f"{target.name}_diff", compared)
-    return Change(target, done.part, done.counts, whole=False)
+    return stage_diff(ctx.staging, f"{target.name}_diff", compared)

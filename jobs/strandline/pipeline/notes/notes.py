@@ -13,8 +13,8 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyspark.sql.types import StructField, StructType
 
+from strandline.engine.history.history import History
 from strandline.engine.pairs.rebuild import of_side
-from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.side_by_side import columns_side_by_side
@@ -23,7 +23,7 @@ from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import no_further_than
-from strandline.lake.publish.apply_diff import fit_of
+from strandline.lake.publish.apply_diff import fit_into
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day
@@ -37,7 +37,7 @@ from strandline.pipeline.notes.of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe import behind_earlier_ones
 from strandline.pipeline.plan.kept import KEPT
-from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request, of_overrides
@@ -50,15 +50,9 @@ from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 from strandline.visible import number_of
 
 
-def notes_of(
-    ctx: Context,
-    request: Request,
-    observation: Observation,
-    plan: Plan,
-    axis: Axis,
-    state: PipelineState,
-) -> list[str]:
+def notes_of(ctx: Context, request: Request, planned: PlannedRun) -> list[str]:
     """The notes of a planned run."""
+    observation, plan, state = planned.observation, planned.plan, planned.state
     return [
         *([ctx.notice] if ctx.notice else ()),
         *of_publishers(ctx.lake),
@@ -75,7 +69,7 @@ def notes_of(
         *_of_tables_no_longer_kept(ctx),
         *_of_unknown_functions(ctx),
         *_of_another_grid(ctx, observation.history.grid, plan.scope.windows, state),
-        *(_of_aggregates(ctx, observation.history.grid, axis) if ctx.dry_run else ()),
+        *(_of_aggregates(ctx, observation.history) if ctx.dry_run else ()),
     ]
 
 
@@ -159,10 +153,10 @@ def _of_violations(observation: Observation) -> Iterator[str]:
 def _of_second_columns(ctx: Context) -> Iterator[str]:
     """Notes about landing columns whose present type does not fit the published column."""
     for target in (QUARANTINE, ctx.spec.tables[PAIRS]):
-        fit = fit_of(ctx.store, target, _source_columns(ctx, target))
         table = ctx.store.table(target.name)
-        if fit is None or table is None:
+        if table is None:
             continue
+        fit = fit_into(table, target, _source_columns(ctx, target), ctx.spec.pipeline)
         before = {field.name.lower(): field.dataType for field in schema_of(table)}
         if target.name == QUARANTINE.name:
             yield from _of_two_types(ctx, fit)
@@ -267,14 +261,14 @@ def _of_another_grid(
         )
 
 
-def _of_aggregates(ctx: Context, grid: Grid, axis: Axis) -> Iterator[str]:
+def _of_aggregates(ctx: Context, history: History) -> Iterator[str]:
     """Notes about aggregates that need every record in each of its windows, and the way out."""
-    each, most = "each of its windows", grid.most_windows
+    each, most = "each of its windows", history.grid.most_windows
     if ctx.spec.fires_at_times:
         each, most = "each firing that holds it", most * (1 + times_of_a_window(ctx.spec))
     if most == 1 or ctx.spec.has_pairs_of_windows:  # those range over pairs, not records
         return
-    records = ctx.landing.records(axis)
+    records = ctx.landing.records(history.axis)
     aggregate_columns(records, ctx.spec)  # what is not an aggregate at all has an error of its own
     for name, (problem, way_out) in not_in_two_steps(records, ctx.spec).items():
         yield (

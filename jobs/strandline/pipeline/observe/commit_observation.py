@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from datetime import date
 
-from strandline.lake.publish.staging import Part, Staging
-from strandline.lake.store.store import Store
+from strandline.lake.publish.staging import Part
 from strandline.lake.timeline.commit import DaysToWrite, commit_days, refresh_facts
 from strandline.lake.timeline.rows import SCHEMA as TIMELINE_SCHEMA
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import observed_days, read_facts
-from strandline.pipeline.observe.malformed import Malformed, has_malformed, publish_malformed
+from strandline.pipeline.observe.malformed import Malformed, publish_malformed
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.journal import Journal
@@ -20,50 +18,29 @@ from strandline.pipeline.request.journal import Journal
 def commit_observed(
     ctx: Context, journal: Journal, observation: Observation, malformed: Malformed
 ) -> None:
-    """Commit the observations of a run: malformed rows, the books of the days, the timeline."""
+    """Commit the observations of a run: malformed rows, the books of the days, the timeline.
 
-    def note_to_recompute(days: Sequence[date]) -> None:
-        journal.write("owed", owed=days)
-
+    The caller holds the lock and has finished any dead publish.
+    """
     ctx.store.create("timeline", TIMELINE_SCHEMA, ["arrival_date"])
-    commit_observation(
-        observation, malformed.rows, ctx.store, ctx.staging, note_to_recompute=note_to_recompute
-    )
+    is_new = observation.new_days or observation.status.changes.rewritten
+    if is_new or malformed.rows is not None:
+        _commit_new_days(ctx, journal, observation, malformed.rows)
     journal.write("observed", books=[book.to_json() for book in malformed.books])
 
 
-def commit_observation(
-    observation: Observation,
-    malformed: Part | None,
-    store: Store,
-    staging: Staging,
-    *,
-    note_to_recompute: Callable[[Sequence[date]], None],
+def _commit_new_days(
+    ctx: Context, journal: Journal, observation: Observation, malformed: Part | None
 ) -> None:
-    """Commit new days: malformed rows into quarantine, then one commit to the timeline.
-
-    The caller holds the lock and has finished any dead publish.
-
-    Args:
-        observation: the observation.
-        malformed: its staged malformed rows.
-        store: the pipeline's tables.
-        staging: the run's staging.
-        note_to_recompute: writes the days to recompute into the ledger; called before the commit of
-            the observation, so that a run killed in between loses none.
-    """
+    """Commit new days: malformed rows into quarantine, then one commit to the timeline."""
     spec, status = observation.history.spec, observation.status
-    if not (observation.new_days or status.changes.rewritten or malformed is not None):
-        return
-    newest = status.timeline.newest(store)
+    newest = status.timeline.newest(ctx.store)
     days = _not_observed_meanwhile(observation, newest)
     of_other_rules = observed_days(newest).keys() - {spec.timeline_fingerprint}
     to_recompute = [day for day in observation.days_to_recompute if day in days]
-    if to_recompute:
-        note_to_recompute(to_recompute)
-    if malformed is not None or has_malformed(store, days):
-        evaluated = [*days, *observation.partial_days]
-        publish_malformed(malformed, evaluated, days, observation, store, staging)
+    if to_recompute:  # before the days are observed, so that a run killed in between loses none
+        journal.write("owed", owed=to_recompute)
+    publish_malformed(ctx, malformed, days, observation)
     if days or of_other_rules:
         written = DaysToWrite(
             spec,
@@ -74,8 +51,8 @@ def commit_observation(
             status.facts_of(days),
             observation.violations,
         )
-        commit_days(store, written, replace=bool(of_other_rules), missing=status.missing)
-    refresh_facts(store, status.facts_of(status.changes.rewritten - set(days)))
+        commit_days(ctx.store, written, replace=bool(of_other_rules), missing=status.missing)
+    refresh_facts(ctx.store, status.facts_of(status.changes.rewritten - set(days)))
 
 
 def _not_observed_meanwhile(observation: Observation, newest: TimelineTable) -> list[date]:

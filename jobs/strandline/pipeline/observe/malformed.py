@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from strandline.engine.records.days import on_days
@@ -16,19 +14,18 @@ from strandline.engine.records.quarantine import of_inputs, quarantine_malformed
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
 from strandline.lake.publish import apply_diff
-from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
-from strandline.lake.publish.staged_diff import Compared, stage_diff
+from strandline.lake.publish.staged_diff import Change, Compared, stage_diff, whole_part
 from strandline.lake.publish.staging import Part, Staging
 from strandline.lake.publish.sums import ROWS, sums_by
-from strandline.lake.store.reads import columns_of, dataset_of, holds, rows_of
+from strandline.lake.store.reads import columns_of, dataset_of, holds, rows_of, rows_on_days
 from strandline.lake.store.schema import schema_of
-from strandline.lake.store.store import Store
 from strandline.model.books import Book
 from strandline.pipeline.observe.observation import Observation, sums_by_day
+from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.driver import attempt_of
 from strandline.tables import INPUT, QUARANTINE
 
-_PART = "malformed"
+_PART, _DAY = "malformed", QUARANTINE.partition
 _SourceDay = tuple[date | None, str]
 """An arrival day, and the name of its source."""
 
@@ -75,65 +72,49 @@ def require_balance(books: Sequence[Book], pipeline: str) -> None:
             )
 
 
-def has_malformed(store: Store, days: Sequence[date | None]) -> bool:
-    """Whether quarantine holds malformed rows of these days."""
-    table = store.table(QUARANTINE.name)
-    return table is not None and holds(table, _malformed_on(days), _FILES)
-
-
 def publish_malformed(
-    malformed: Part | None,
-    scope: list[date | None],
-    over: list[date],
-    observation: Observation,
-    store: Store,
-    staging: Staging,
+    ctx: Context, malformed: Part | None, whole: Sequence[date], observation: Observation
 ) -> None:
-    """Publish the malformed rows of some days; rows are removed only on completed days.
+    """Publish the malformed rows of some whole days, and of an observation's partial days.
 
-    They are removed only on days whose landing has changed. A row that new settings make
+    Rows are removed only on whole days whose landing has changed. A row that new settings make
     well-formed stays until a run rebuilds its range.
     """
     if malformed is not None:
-        apply_diff.create(store, QUARANTINE, malformed.schema)
-    rows, counts = malformed_diff(malformed, scope, over, observation, store, staging)
-    apply_diff.publish(store, QUARANTINE, rows, counts, attempt_of(f"{staging.run_id}/observed"))
+        apply_diff.create(ctx.store, QUARANTINE, malformed.schema)
+    found = malformed_diff(ctx, malformed, whole, observation)
+    if found is not None:
+        attempt = attempt_of(f"{ctx.run_id}/observed")
+        apply_diff.publish(ctx.store, QUARANTINE, found.rows, found.counts, attempt)
 
 
 def malformed_diff(
-    malformed: Part | None,
-    scope: list[date | None],
-    over: list[date],
-    observation: Observation,
-    store: Store,
-    staging: Staging,
-) -> tuple[Part, dict[str, int]]:
-    """The change of `publish_malformed` in quarantine, and the number of rows by operation.
+    ctx: Context, malformed: Part | None, whole: Sequence[date], observation: Observation
+) -> Change | None:
+    """The change of `publish_malformed` in quarantine.
 
-    Call it only if there are malformed rows, staged or published on these days.
+    None: no malformed row is staged, and none of the whole days is published.
     """
-    table, staged = store.table(QUARANTINE.name), None
-    if malformed is not None:
-        staged = replace(malformed, wanted=_on(scope))
-        if table is None or not holds(table, _malformed_on(scope), _FILES):
-            return staged, {INSERT: staged.count(), UPDATE: 0, DELETE: 0}
-    table = table or DeltaTable(store.uri(QUARANTINE.name))
-    published = rows_of(dataset_of(table, _FILES), _malformed_on(scope))
-    nothing = [columns_of(table).empty_table()]
-    schema = schema_of(table) if staged is None else staged.schema
-    days_with_removals = observation.status.days_whose_rows_may_go(
-        over, observation.days_to_recompute
-    )
+    table, every = ctx.store.table(QUARANTINE.name), [*whole, *observation.partial_days]
+    if malformed is None:
+        if table is None or not holds(table, _malformed_on(whole), _FILES):
+            return None
+        staged, schema = iter([columns_of(table).empty_table()]), schema_of(table)
+    else:
+        part = replace(malformed, wanted=rows_on_days(_DAY, every))
+        if table is None or not holds(table, _malformed_on(every), _FILES):
+            return whole_part(QUARANTINE, part)
+        staged, schema = part.rows(), part.schema
+    may_go = observation.status.days_whose_rows_may_go(whole, observation.days_to_recompute)
     compared = Compared(
         QUARANTINE,
-        iter(nothing) if staged is None else staged.rows(),
-        published,
-        apply_diff.fit_into(table, QUARANTINE, schema, store.pipeline),
+        staged,
+        rows_of(dataset_of(table, _FILES), _malformed_on(every)),
+        apply_diff.fit_into(table, QUARANTINE, schema, ctx.spec.pipeline),
         keep=True,
-        may_go=_on(days_with_removals),
+        may_go=rows_on_days(_DAY, may_go),
     )
-    done = stage_diff(staging, "malformed_diff", compared)
-    return done.part, done.counts
+    return stage_diff(ctx.staging, "malformed_diff", compared)
 
 
 _FILES = "slot_start IS NULL"
@@ -141,14 +122,7 @@ _FILES = "slot_start IS NULL"
 
 
 def _malformed_on(days: Sequence[date | None]) -> ds.Expression:
-    return _on(days) & ds.field("slot_start").is_null()
-
-
-def _on(days: Sequence[date | None]) -> ds.Expression:
-    """The quarantine rows of some arrival days; None: rows without one."""
-    day = ds.field(QUARANTINE.partition)
-    of_days = day.isin(pa.array([day for day in days if day is not None], pa.date32()))
-    return of_days | day.is_null() if None in days else of_days
+    return rows_on_days(_DAY, days) & ds.field("slot_start").is_null()
 
 
 def _stage_malformed(
@@ -166,12 +140,10 @@ def _stage_malformed(
         for name, one in landing.inputs.items()
     }
     rows = parts[""] if "" in parts else of_inputs(parts, landing.spec)
-    staged = staging.write(_PART, rows.withColumn("run_id", F.lit(staging.run_id)))
-    day = QUARANTINE.partition
-    by = [day] if "" in parts else [day, INPUT]
-    part = staging.part(_PART, staged.schema)
+    part = staging.write(_PART, rows.withColumn("run_id", F.lit(staging.run_id)))
+    by = [_DAY] if "" in parts else [_DAY, INPUT]
     counted = sums_by(part.rows(columns=by), by).to_pylist()
-    return part, {(row[day], row.get(INPUT, "")): row[ROWS] for row in counted}
+    return part, {(row[_DAY], row.get(INPUT, "")): row[ROWS] for row in counted}
 
 
 def _books(

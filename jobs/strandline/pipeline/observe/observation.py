@@ -64,14 +64,9 @@ class Observation:
         return self.status.to_recompute_among(self.new_days)
 
     @property
-    def well_formed_of_days(self) -> dict[date, int]:
-        """The number of well-formed rows of each newly observed day."""
-        return sums_by_day(self.fresh.day_map)
-
-    @property
     def rows_of_days(self) -> dict[date | None, int]:
         """The number of rows of each newly observed day; None: rows without a day."""
-        counted = Counter[date | None](self.well_formed_of_days)
+        counted = Counter[date | None](sums_by_day(self.fresh.day_map))
         counted.update(sums_by_day(self.fresh.malformed))
         return dict(counted)
 

@@ -17,7 +17,6 @@ from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.union import Union
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CombinedTimeline
-from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.watermark_values.forwarded import history_behind
 from strandline.errors import InputError
 from strandline.lake.landing.joined_landing import JoinedLanding
@@ -145,14 +144,8 @@ def _behind_one_valve(
     spec = landing.spec
     left, right = (landing.axis_of(name, axis) for name in landing.inputs)
     source = Union.of(spec, (left, right))
-    kept = read_steps(
-        status.timeline,
-        axis,
-        before_ms=days.first_ms,
-        under=spec.timeline_fingerprint,
-        name="",
-        nothing=KnownSteps.none(source),
-    )
+    under = spec.timeline_fingerprint
+    kept = read_steps(status.timeline, source, before_ms=days.first_ms, under=under)
     records, horizon_ms = {name: one.records for name, one in found.items()}, days.horizon_ms
     observed_steps = [*observe_days(source, records, timeline.fresh, kept, horizon_ms)]
     history = assemble_history(timeline, spec, source, kept, observed_steps, horizon_ms=horizon_ms)

@@ -120,12 +120,7 @@ def observe_input(
         return ObservedInput(records, fresh)
     source = Source(spec, axis)
     kept = read_steps(
-        status.timeline,
-        axis,
-        before_ms=days.first_ms,
-        under=fingerprint,
-        name=name,
-        nothing=KnownSteps.none(source),
+        status.timeline, source, before_ms=days.first_ms, under=fingerprint, name=name
     )
     observed_steps = observe_days(source, {name: records}, fresh, kept, days.horizon_ms, name=name)
     return ObservedInput(records, fresh, kept, list(observed_steps))

@@ -109,6 +109,7 @@ def _whole_sessions(
     watermark_ms: int,
 ) -> TimeRange | None:
     """The slots of a range whose sessions had been dropped, with no session across the edges."""
-    records = ctx.landing.records(history.axis, history.days.rebuilt)
     by_rules = replace(history, spec=rules)
-    return whole_within(records, by_rules, within, until_ms=horizon_ms, watermark_ms=watermark_ms)
+    return whole_within(
+        ctx.records(history), by_rules, within, until_ms=horizon_ms, watermark_ms=watermark_ms
+    )

@@ -92,9 +92,7 @@ class Reached:
                 yield (
                     f"{_named(part)} were published by run {run_id} with {rules}; this run "
                     f"recomputes them by the pipeline's file ({self.why}): "
-                    f"strandline backfill {pipeline} "
-                    f"--start {text_of(self.by.windows.start_ms)} "
-                    f"--end {text_of(self.by.windows.end_ms)} "
+                    f"strandline backfill {pipeline} {self.by.windows.as_options} "
                     f"{as_options(self.by.overrides)} --reason … publishes them as before"
                 )
 

@@ -65,10 +65,11 @@ class LateRecords:
     ) -> Iterator[pa.Table]:
         inside = arrived_in(self.arrived.start_ms, self.arrived.end_ms)
         quarantine = ctx.store.frame(ctx.spark, QUARANTINE.name)
-        of_slots = quarantine.where(_starts_in([self.within]) & ~_starts_in(self.besides))
+        inside_slots = starts_in(QUARANTINE.start, [self.within])
+        of_slots = quarantine.where(inside_slots & ~starts_in(QUARANTINE.start, self.besides))
         rows = arrived(ctx, of_slots, ~inside if self.outside else inside)
         name = f"{QUARANTINE.name}_arrived_{self.within.start_ms}_{self.outside}"
-        return ctx.staging.part(name, ctx.staging.write(name, rows).schema).rows(columns=columns)
+        return ctx.staging.write(name, rows).rows(columns=columns)
 
 
 def late_slots(ctx: Context, before_ms: int, since_ms: int) -> frozenset[int]:
@@ -88,7 +89,8 @@ def started_in_any(start: str, ranges: Sequence[TimeRange]) -> ds.Expression:
     return reduce(ds.Expression.__or__, inside, ds.scalar(False))
 
 
-def _starts_in(ranges: Sequence[TimeRange]) -> Column:
-    start_ms = F.unix_millis(QUARANTINE.start)
+def starts_in(start: str, ranges: Sequence[TimeRange]) -> Column:
+    """`started_in_any` for Spark."""
+    start_ms = F.unix_millis(start)
     inside = (start_ms.between(one.start_ms, one.end_ms - 1) for one in ranges)
     return reduce(Column.__or__, inside, F.lit(False))

@@ -39,7 +39,6 @@ class PlannedRun:
 
     Attributes:
         state: the pipeline's state that it is based on.
-        axis: the axis of instants.
         observation: the observations below the horizon.
         plan: what it rebuilds.
         first_session_ms: the slot of the first session that can change once it is published; None:
@@ -47,7 +46,6 @@ class PlannedRun:
     """
 
     state: PipelineState
-    axis: Axis
     observation: Observation
     plan: Plan
     first_session_ms: int | None = None
@@ -108,7 +106,7 @@ class PlannedRun:
             "kept": [(one.start_ms, one.end_ms) for one in self.plan.scope.kept] or None,
             "accepted_loss": request.accept_loss if status.accepted else None,
             # nothing has landed yet: what lands first will start the clock
-            "clock_start_ms": self.axis.start_ms if ctx.landing.days else None,
+            "clock_start_ms": self.observation.history.axis.start_ms if ctx.landing.days else None,
         }
 
 
@@ -138,8 +136,8 @@ def planned_run_of(ctx: Context, request: Request, state: PipelineState) -> Plan
         horizon_ms, status = later_ms, status.accepting(accepted)
     require_rows(ctx.spec, request, plan)
     require_all(request, plan, observation.history)
-    first_ms = None if ctx.dry_run else _first_session(ctx, state, observation, plan, axis)
-    return PlannedRun(state, axis, observation, plan, first_ms)
+    first_ms = None if ctx.dry_run else _first_session(ctx, state, observation, plan)
+    return PlannedRun(state, observation, plan, first_ms)
 
 
 def _require_newest(ctx: Context, status: LandingStatus) -> None:
@@ -213,7 +211,7 @@ def _planned(
     earlier = earlier_runs_of(ctx, request, state, observation)
     if request.kind == "backfill":
         return observation, plan_backfill(request, observation.history, horizon_ms, earlier, status)
-    first = partial(_first_not_final, ctx, request, state, observation, axis)
+    first = partial(_first_not_final, ctx, request, state, observation)
     return observation, plan_advance(request, observation.history, earlier, status, first)
 
 
@@ -222,7 +220,6 @@ def _first_not_final(
     request: Request,
     state: PipelineState,
     observation: Observation,
-    axis: Axis,
     watermark_ms: int,
 ) -> int:
     """The start of the first window that a watermark does not make final.
@@ -230,13 +227,13 @@ def _first_not_final(
     Over results, or of the first window that the rebuilds of changed results leave to this run.
     """
     history = observation.history
-    records = partial(ctx.landing.records, axis, history.days.rebuilt)
+    records = partial(ctx.records, history)
     first = kind_of(ctx.spec).first_not_final(records, history, request.until_ms, watermark_ms)
     return first if observation.status.recomputes else min(first, left_to_scheduled_run(state))
 
 
 def _first_session(
-    ctx: Context, state: PipelineState, observation: Observation, plan: Plan, axis: Axis
+    ctx: Context, state: PipelineState, observation: Observation, plan: Plan
 ) -> int | None:
     """The slot of the first session that can change once a plan is published; None: no sessions.
 
@@ -248,7 +245,7 @@ def _first_session(
     if plan.completes_ms is None and state.frontier_ms is not None:
         return state.first_open_ms
     history, horizon_ms = observation.history, plan.clock.horizon_ms
-    records = partial(ctx.landing.records, axis, history.days.rebuilt)
+    records = partial(ctx.records, history)
     watermark_ms = history.crossings.watermark_reached(horizon_ms)
     return kind_of(ctx.spec).first_not_final(records, history, horizon_ms, watermark_ms)
 

@@ -28,8 +28,16 @@ from strandline.engine.records.read import read_records
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staging import Part
-from strandline.lake.store.days import Days, read_days, rows_by_day
-from strandline.lake.store.reads import columns_of, dataset_of, files_started_in, holds, started_in
+from strandline.lake.store.days import Days, read_days, rows_by_date
+from strandline.lake.store.reads import (
+    columns_of,
+    dataset_of,
+    files_started_in,
+    holds,
+    rows_on_days,
+    started_in,
+)
+from strandline.lake.store.schema import arrow_schema
 from strandline.lake.store.second_columns import second_columns
 from strandline.lake.store.store import Store
 from strandline.model.intervals import (
@@ -44,6 +52,10 @@ from strandline.model.intervals import (
 from strandline.pipeline.observe.earlier_runs import EdgeSlots, FirstOpen
 from strandline.pipeline.request.context import Context
 from strandline.tables import COMPLETENESS, INPUT, QUARANTINE
+
+_ALL = pc.scalar(True)
+_LEAVING = f"{QUARANTINE.name}_leaving"
+"""The name of the staged part with quarantine rows to delete."""
 
 
 def first_open(store: Store, *, closed_before: bool) -> FirstOpen | None:
@@ -88,16 +100,25 @@ def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | 
 
 def states_in(store: Store, within: TimeRange) -> EdgeSlots:
     """The last closed and the first open published slot of a range."""
-    table = store.table(COMPLETENESS.name)
-    if table is None:
-        return EdgeSlots()
-    rows = dataset_of(table, files_started_in("slot_start", within)).to_table(
-        columns=["slot_start", "state"], filter=started_in("slot_start", within)
-    )
+    rows = slots_in(store, within, ["slot_start", "state"])
     is_closed = pc.equal(rows["state"], "closed")
     closed = pc.max(rows.filter(is_closed)["slot_start"]).as_py()
     not_closed = pc.min(rows.filter(pc.invert(is_closed))["slot_start"]).as_py()
     return EdgeSlots(*(None if at is None else instant_of(at) for at in (closed, not_closed)))
+
+
+def slots_in(
+    store: Store, within: TimeRange, columns: Sequence[str], wanted: ds.Expression = _ALL
+) -> pa.Table:
+    """Some columns of the published slots that start in a range; no rows without the table.
+
+    `wanted` is a further condition on the rows.
+    """
+    table, start = store.table(COMPLETENESS.name), COMPLETENESS.start
+    if table is None:
+        return arrow_schema({name: COMPLETENESS.columns[name] for name in columns}).empty_table()
+    rows = dataset_of(table, files_started_in(start, within))
+    return rows.to_table(columns=[*columns], filter=started_in(start, within) & wanted)
 
 
 def first_closed_since(store: Store, kind: WindowKind, since_ms: int) -> int | None:
@@ -163,7 +184,7 @@ def complete_until(
 
 def last_slot(store: Store) -> int | None:
     """The start of the last published slot; None: there is none."""
-    days = [day for day in rows_by_day(store, COMPLETENESS.name) if day is not None]
+    days = rows_by_date(store, COMPLETENESS.name)
     last = Days(max(days), max(days)) if days else None
     slots = None if last is None else read_days(store, COMPLETENESS.name, ["slot_start"], last)
     return None if slots is None else instant_of(pc.max(slots["slot_start"]).as_py())
@@ -239,8 +260,7 @@ def no_longer_malformed(
     """
     of_other_rules = ds.field("spec_fingerprint") != ctx.spec.spec_fingerprint
     # also those whose arrival could not be read: it may lie on any day
-    of_days = ds.field(QUARANTINE.partition).isin(pa.array(days, pa.date32()))
-    of_days |= ds.field(QUARANTINE.partition).is_null()
+    of_days = rows_on_days(QUARANTINE.partition, [*days, None])
     malformed = ds.field("slot_start").is_null() & of_days & of_other_rules
     table = ctx.store.table(QUARANTINE.name) if days else None
     if table is None or not holds(table, malformed, "slot_start IS NULL"):
@@ -253,17 +273,11 @@ def no_longer_malformed(
     counted = reduce(Column.__or__, map(kind_of(ctx.spec).counts_in, ranges))
     found = arrived(ctx, rows, F.col(c.REASON).isNull() & counted)
     if ctx.spec.source.deduplicate is None:
-        return [_staged(ctx, found)]
+        return [ctx.staging.write(_LEAVING, found)]
     records = ctx.landing.records(Axis.of(ctx.spec, 0))
     landed = with_duplicates(records, ctx.spec, days, ctx.landing.every_day)
     repeated = quarantine_malformed(
         landed.where(F.col(c.REASON) == DUPLICATE), ctx.spec, ctx.landing.source_columns
     )
     others = found.join(repeated, ["record_id", QUARANTINE.partition], "left_anti")
-    return [_staged(ctx, others)]
-
-
-def _staged(ctx: Context, leaving: DataFrame) -> Part:
-    """Quarantine rows to delete, staged once."""
-    name = f"{QUARANTINE.name}_leaving"
-    return ctx.staging.part(name, ctx.staging.write(name, leaving).schema)
+    return [ctx.staging.write(_LEAVING, others)]

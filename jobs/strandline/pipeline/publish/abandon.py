@@ -22,7 +22,6 @@ from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
-from strandline.model.intervals import text_of
 from strandline.pipeline.request.driver import last_driven, process_of, state_of
 from strandline.spec import PipelineSpec
 
@@ -244,8 +243,7 @@ def rebuild_by_hand(pipeline: str, done: Entry) -> str:
     way_out = "mend the pipeline file or the landing table, then rebuild what it has published: "
     if done.range is None:
         return way_out + f"strandline backfill {pipeline}"
-    start, end = text_of(done.range.start_ms), text_of(done.range.end_ms)
-    return way_out + f"strandline backfill {pipeline} --start {start} --end {end}"
+    return way_out + f"strandline backfill {pipeline} {done.range.as_options}"
 
 
 def _process_of(steps: Sequence[Entry]) -> psutil.Process | None:

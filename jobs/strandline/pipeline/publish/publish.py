@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -18,17 +17,12 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import no_further_than
 from strandline.lake.publish import apply_diff
 from strandline.lake.publish.arrow_diff import INSERT
-from strandline.lake.publish.staged_diff import counts_of
+from strandline.lake.publish.staged_diff import Change, counts_of, whole_part
 from strandline.lake.publish.staging import Staging
-from strandline.lake.sessions.exceptions import FAILURES, cause_of
+from strandline.lake.sessions.exceptions import FAILURES, refused_after
 from strandline.lake.store.days import dates_between
 from strandline.lake.store.store import PUBLISHED
 from strandline.lake.timeline.timeline import read_facts
-from strandline.pipeline.diff.diff import (
-    Change,
-    parts_of,
-    whole_part,
-)
 from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.plan.published_rows import complete_until, first_open
 from strandline.pipeline.publish.abandon import take_back
@@ -50,11 +44,12 @@ _CANNOT_BE_FINISHED: tuple[type[Exception], ...] = (
 
 def create_tables(ctx: Context, staged: Staged) -> None:
     """Create missing tables, empty, so that every table can be read after the first run."""
-    targets = ctx.spec.tables
-    firings = apply_diff.firings_schema(staged.results.schema)
+    schemas = {name: part.schema for name, part in staged.parts.items()}
+    if ctx.spec.result == "windows" and not ctx.spec.firings:
+        schemas["firings"] = apply_diff.firings_schema(schemas["windows"])
     with ctx.store.lock():
-        for name, rows in parts_of(staged).items():
-            apply_diff.create(ctx.store, targets[name], firings if rows is None else rows.schema)
+        for name, schema in schemas.items():
+            apply_diff.create(ctx.store, ctx.spec.tables[name], schema)
 
 
 def to_publish(
@@ -150,9 +145,9 @@ def bring_in(
 ) -> Entry:
     """`publish` without its checks; the caller holds the lock, and no publish is unfinished."""
     for change in changes:
-        if any(change.counts.values()) and not change.replaces_all:
-            # raises if a column does not fit
-            apply_diff.fit_of(ctx.store, change.target, change.rows.schema)
+        table = ctx.store.table(change.target.name)
+        if table is not None and any(change.counts.values()) and not change.replaces_all:
+            apply_diff.fit_into(table, change.target, change.rows.schema, ctx.spec.pipeline)
     state = ctx.ledger.state()
     state = state.recreating if entry.recreated else state
     after_ms = state.frontier_after(entry, entry.completes_ms)
@@ -231,7 +226,14 @@ def finish_dead_publish(ctx: Context) -> None:
         take_back(ctx.ledger, unfinished.drop)
         return
     dead = unfinished.begun
-    with _said_how_to_drop(ctx, dead):
+    pipeline = ctx.spec.pipeline
+    undo = f"strandline runs drop {pipeline} {dead.run_id} --reason TEXT"
+    with refused_after(
+        _CANNOT_BE_FINISHED,
+        f"{pipeline} run {dead.run_id}",
+        "has begun to publish, and cannot be finished",
+        f"mend the cause and run again, or undo the publish: {undo}",
+    ):
         _write(ctx, changes_of(ctx, dead), dead)
     # what the run would have committed with it is gone: of an accepted loss nothing is repeated yet
     repeatable = None if dead.accepted_loss else dead.request_fingerprint
@@ -266,7 +268,7 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
             change = whole_part(targets[name], part)
         else:
             rows = staging.part(f"{name}_diff")
-            change = Change(targets[name], rows, counts_of(rows), whole=False)
+            change = Change(targets[name], rows, counts_of(rows))
         if name in begun.get("anew", ()):  # what it deletes may have gone already
             counts = {**(counted or {}), INSERT: change.counts[INSERT]}
             change = replace(change, replaces_all=True, counts=counts)
@@ -276,18 +278,3 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
             )
         found.append(change)
     return found
-
-
-@contextmanager
-def _said_how_to_drop(ctx: Context, dead: Entry) -> Iterator[None]:
-    """Turn the failure of a publish that cannot be finished into an error with the way out."""
-    try:
-        yield
-    except _CANNOT_BE_FINISHED as error:
-        pipeline = ctx.spec.pipeline
-        raise InputError(
-            f"{pipeline} run {dead.run_id}",
-            f"has begun to publish, and cannot be finished ({cause_of(error)})",
-            "mend the cause and run again, or undo the publish: "
-            f"strandline runs drop {pipeline} {dead.run_id} --reason TEXT",
-        ) from error

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -15,12 +14,12 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.sessions.exceptions import FAILURES, cause_of
+from strandline.lake.sessions.exceptions import FAILURES, refused_after
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.lake.store.writable import require_writable
 from strandline.model.books import Book
-from strandline.model.intervals import midnight_of, text_of
+from strandline.model.intervals import midnight_of
 from strandline.model.overrides import as_options
 from strandline.pipeline.audit.verdict import BOOKS_ARE_OFF, books_off
 from strandline.pipeline.observe.commit_observation import commit_observed
@@ -109,7 +108,10 @@ def _publish_kept(ctx: Context, kept: Entry, commit_with_it: Callable[[], None] 
     Raises:
         InputError: a part of the staging is missing or broken.
     """
-    with _said_what_to_do(ctx.spec, kept):  # upkeep removes a staging whole
+    pipeline = ctx.spec.pipeline
+    place, again = f"{pipeline} run {kept.run_id}", _again(pipeline, kept)
+    # upkeep removes a staging whole
+    with refused_after(_CANNOT_BE_READ, place, "its staging is broken", again):
         changes = changes_of(ctx, kept)
     return bring_in(ctx, changes, kept, commit_with_it)
 
@@ -219,22 +221,11 @@ def require_publishable(
 def _again(pipeline: str, run: Entry) -> str:
     """The command that repeats a run."""
     if run.kind == "backfill" and run.range is not None:
-        start, end = text_of(run.range.start_ms), text_of(run.range.end_ms)
         options = [
             *([as_options(run.overrides), "--reason …"] if run.overrides else ()),
             *(["--close"] if run.closed else ()),
             *(["--reopen"] if run.reopened else ()),
         ]
-        again = " ".join([f"--start {start} --end {end}", *options, "--prepare"])
+        again = " ".join([run.range.as_options, *options, "--prepare"])
         return f"prepare it again: strandline backfill {pipeline} {again}"
     return "run it again"
-
-
-@contextmanager
-def _said_what_to_do(spec: PipelineSpec, run: Entry) -> Iterator[None]:
-    """Turn an unreadable or incomplete staging into an error with the way out."""
-    try:
-        yield
-    except _CANNOT_BE_READ as error:
-        place, again = f"{spec.pipeline} run {run.run_id}", _again(spec.pipeline, run)
-        raise InputError(place, f"its staging is broken ({cause_of(error)})", again) from error

@@ -8,20 +8,18 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
-from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import Scope, rebuild_of_scope
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.reads import dataset_of, files_started_in, started_in
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of, midnight_of
-from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.counts import accepted_by_slot
-from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.plan.planned_run import PlannedRun
+from strandline.pipeline.plan.published_rows import slots_in
 from strandline.pipeline.rebuild.piece import Piece
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import in_ms
-from strandline.tables import COMPLETENESS
 
 
 def first_accepted_before(ctx: Context, state: PipelineState) -> int | None:
@@ -42,10 +40,12 @@ class FirstAccepted:
     """Finds the first window that accepted a record, also among windows outside the run's range."""
 
     ctx: Context
-    observation: Observation
-    plan: Plan
-    axis: Axis
-    state: PipelineState
+    planned: PlannedRun
+
+    @property
+    def history(self) -> History:
+        """Everything observed below the horizon."""
+        return self.planned.observation.history
 
     def found(self, known: int | None, pieces: Sequence[Piece]) -> int | None:
         """The id of the window; None: no window has accepted a record, or gaps are not reported.
@@ -54,7 +54,7 @@ class FirstAccepted:
             known: the id that earlier runs have found; None: they have found none.
             pieces: what this run has rebuilt.
         """
-        within, grid = self.plan.scope.windows, self.observation.history.grid
+        within, grid = self.planned.plan.scope.windows, self.history.grid
         ids = grid.ids_within(within)
         before = TimeRange(EVERYTHING.start_ms, within.start_ms)
         behind = TimeRange(within.end_ms, EVERYTHING.end_ms)
@@ -69,7 +69,7 @@ class FirstAccepted:
 
     def _first_in_range(self, pieces: Sequence[Piece]) -> int | None:
         """The first such window of the range, rebuilt or published before and kept."""
-        grid, scope = self.observation.history.grid, self.plan.scope
+        grid, scope = self.history.grid, self.planned.plan.scope
         kept = (one.shared_with(scope.windows) for one in scope.kept)
         found = [_first_published(self.ctx, grid, one) for one in kept if one is not None]
         found.append(_first_in(pieces, grid, scope.windows))
@@ -80,8 +80,8 @@ class FirstAccepted:
         dates = self._event_dates(within)
         if not dates or self.ctx.spec.quality.gaps == "allow":
             return None
-        if self.state.frontier_ms is not None:
-            return _first_published(self.ctx, self.observation.history.grid, within)
+        if self.planned.state.frontier_ms is not None:
+            return _first_published(self.ctx, self.history.grid, within)
         count = 1
         while dates:
             some, dates = dates[:count], dates[count:]
@@ -93,21 +93,20 @@ class FirstAccepted:
 
     def _event_dates(self, within: TimeRange) -> list[int]:
         """The midnights of the dates that hold event times of windows which start in a range."""
-        days = self.observation.history.days
+        days = self.history.days
         inside = days.rows_of(days.events_of(within))
         return sorted({midnight_of(day) for day in inside["event_date"]})
 
     def _first_rebuilt(self, dates: TimeRange, within: TimeRange) -> int | None:
-        history, landing = self.observation.history, self.ctx.landing
+        history, clock = self.history, self.planned.plan.clock
         sharing = history.grid.sharing(dates)
         starts = TimeRange(
             max(sharing.start_ms - history.grid.span_ms, within.start_ms),
             min(sharing.end_ms, within.end_ms),
         )
         scope = Scope(kind_of(self.ctx.spec).whole_slots(starts))
-        records = landing.records(self.axis, history.days.rebuilt)
-        columns = landing.source_columns
-        rebuilt = rebuild_of_scope(records, columns, history, self.plan.clock, scope)
+        records, columns = self.ctx.records(history), self.ctx.landing.source_columns
+        rebuilt = rebuild_of_scope(records, columns, history, clock, scope)
         ids = history.grid.ids_within(starts)
         found = accepted_by_slot(rebuilt.accepted_by_slot()).items()
         accepting = (id_ for id_, accepted in found if accepted.records)
@@ -129,12 +128,7 @@ def _first_in(pieces: Sequence[Piece], grid: Grid, within: TimeRange) -> int | N
 
 def _first_published(ctx: Context, grid: Grid, within: TimeRange) -> int | None:
     """The first published window of a range that has accepted a record."""
-    table = ctx.store.table(COMPLETENESS.name)
-    if table is None:
-        return None
     accepted = (ds.field("on_time") > 0) | (ds.field("late_accepted") > 0)
-    rows = dataset_of(table, files_started_in("slot_start", within)).to_table(
-        columns=["slot_start", "slot_end"], filter=accepted & started_in("slot_start", within)
-    )
-    first = pc.min(rows["slot_end" if grid.cumulative else "slot_start"]).as_py()
+    id_ = "slot_end" if grid.cumulative else "slot_start"
+    first = pc.min(slots_in(ctx.store, within, [id_], accepted)[id_]).as_py()
     return None if first is None else instant_of(first)

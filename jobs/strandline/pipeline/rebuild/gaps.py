@@ -7,18 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
-from pyspark.sql import DataFrame
 
 from strandline.engine.calendar.gaps import Gaps, parts_to_list
 from strandline.engine.calendar.slots import Calendar
-from strandline.engine.position.axis import Axis
-from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import (
-    TimeRange,
-    parts_outside,
-)
-from strandline.pipeline.observe.observation import Observation
+from strandline.model.intervals import TimeRange, parts_outside
 from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.first_accepted import FirstAccepted, first_accepted_before
 from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
 from strandline.pipeline.request.context import Context
@@ -30,7 +24,6 @@ class StagedGaps:
     """The gaps that a run lists.
 
     Attributes:
-        completeness: all staged rows of the calendar, including the gaps.
         rows: the gaps' rows; if there are very many, only the first and the last ones.
         not_in_rows: the number of further rows in the range, by state.
         count: the number of slots of the range that are gaps, listed or not.
@@ -40,7 +33,6 @@ class StagedGaps:
         first_accepted: the id of the first window that accepted a record; None: none has.
     """
 
-    completeness: DataFrame
     rows: pd.DataFrame
     not_in_rows: Counter[str]
     count: int
@@ -50,76 +42,33 @@ class StagedGaps:
     first_accepted: int | None
 
 
-def stage_gaps(
-    ctx: Context,
-    observation: Observation,
-    plan: Plan,
-    axis: Axis,
-    pieces: Sequence[Piece],
-    state: PipelineState,
-) -> StagedGaps:
-    """Stage the gaps among and around the slots of a run's pieces.
-
-    Args:
-        ctx: the run.
-        observation: the run's observation.
-        plan: the run's plan.
-        axis: the axis of instants.
-        pieces: the staged pieces.
-        state: the pipeline's state, by its ledger.
-    """
+def stage_gaps(ctx: Context, planned: PlannedRun, pieces: Sequence[Piece]) -> StagedGaps:
+    """Stage the gaps among and around the slots of a run's staged pieces."""
+    history, plan, state = planned.observation.history, planned.plan, planned.state
     known = first_accepted_before(ctx, state)
-    first = FirstAccepted(ctx, observation, plan, axis, state).found(known, pieces)
-    clock = observation.history.crossings.without_dropped_end(plan.clock)
-    gaps = Gaps(observation.history, clock, first)
+    first = FirstAccepted(ctx, planned).found(known, pieces)
+    gaps = Gaps(history, history.crossings.without_dropped_end(plan.clock), first)
     filled = frozenset[int]().union(*(piece.filled for piece in pieces))
     listed, around = list[range](), list[TimeRange]()
     if ctx.spec.quality.gaps != "allow":
         listed, around = _listed(gaps, plan, filled, pieces, known)
-    parts = _Parts(ctx, plan, pieces)
-    parts.stage_all(gaps, listed)
+    shown, not_in_rows = list[pd.DataFrame](), Counter[str]()
+    for number, slots in enumerate(gaps.listed(listed), len(pieces)):
+        rows = _rows_of(slots, ctx)
+        stage_calendar(ctx, rows, number)
+        if len(shown) > 1:  # only the first and the last part are audited
+            not_in_rows += _states_in(shown.pop(), plan.scope.windows)
+        shown.append(with_ended_inputs(rows, plan))
+    count, known_count = gaps.counts(plan.scope.windows, filled, state.known_gaps)
     return StagedGaps(
-        completeness=parts.completeness,
-        rows=parts.rows,
-        not_in_rows=parts.not_in_rows,
-        count=gaps.count(plan.scope.windows, filled),
-        known=gaps.count_known(plan.scope.windows, filled, state.known_gaps),
+        rows=pd.concat(shown, ignore_index=True) if shown else pd.DataFrame(columns=["slot_start"]),
+        not_in_rows=not_in_rows,
+        count=count,
+        known=known_count,
         known_in=state.known_gaps,
         around=tuple(around),
         first_accepted=first,
     )
-
-
-class _Parts:
-    """The gaps of a run as parts of the calendar; only the first and the last part are audited."""
-
-    def __init__(self, ctx: Context, plan: Plan, pieces: Sequence[Piece]) -> None:
-        """Start after the pieces of a run."""
-        self._ctx, self._plan, self._number = ctx, plan, len(pieces)
-        self._shown: list[pd.DataFrame] = []
-        self.completeness = pieces[-1].staged["completeness"]
-        self.not_in_rows = Counter[str]()
-
-    def stage_all(self, gaps: Gaps, listed: Sequence[range]) -> None:
-        """Stage the gaps that are listed."""
-        for slots in gaps.listed(listed):
-            self._stage(slots)
-
-    def _stage(self, slots: pd.DataFrame) -> None:
-        """Stage gaps as a further part."""
-        rows = _rows_of(slots, self._ctx)
-        self.completeness = stage_calendar(self._ctx, rows, self._number)
-        self._number += 1
-        if len(self._shown) > 1:
-            self.not_in_rows += _states_in(self._shown.pop(), self._plan.scope.windows)
-        self._shown.append(with_ended_inputs(rows, self._plan))
-
-    @property
-    def rows(self) -> pd.DataFrame:
-        """The rows of the first and the last part."""
-        if not self._shown:
-            return pd.DataFrame(columns=["slot_start"])
-        return pd.concat(self._shown, ignore_index=True)
 
 
 def _rows_of(slots: pd.DataFrame, ctx: Context) -> pd.DataFrame:

@@ -16,9 +16,11 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.records.identity import identity
 from strandline.lake.landing.landing import Landing
+from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import files_started_in, holds, started_in
 from strandline.model.intervals import EVERYTHING, instant_of
 from strandline.pipeline.plan.kept import Kept
+from strandline.pipeline.plan.late_records import starts_in
 from strandline.pipeline.plan.published_rows import arrived, arrived_in
 from strandline.pipeline.rebuild.older_slots import published_slots
 from strandline.pipeline.request.context import Context
@@ -68,10 +70,8 @@ def published_late(ctx: Context, kept: Kept) -> DataFrame | None:
     if quarantine is None or not holds(quarantine, started, files):
         return None
     base_ms = EVERYTHING.start_ms if kept.base_ms is None else kept.base_ms
-    start_ms = F.unix_millis(QUARANTINE.start)
-    published = ctx.store.frame(ctx.spark, QUARANTINE.name).where(
-        start_ms.between(kept.windows.start_ms, kept.windows.end_ms - 1)
-    )
+    rows = ctx.store.frame(ctx.spark, QUARANTINE.name)
+    published = rows.where(starts_in(QUARANTINE.start, [kept.windows]))
     return arrived(ctx, published, arrived_in(base_ms, kept.since_ms), more=[c.TS])
 
 
@@ -127,14 +127,15 @@ def _number() -> Column:
     return F.when(F.length("record_id") == _HASH, 1).otherwise(of_equal)
 
 
-def counts_of(leaving: DataFrame, staged: DataFrame | None) -> dict[tuple[int, str], int]:
+def counts_of(leaving: Part, staged: Part | None) -> dict[tuple[int, str], int]:
     """The number of leaving records by the start of their slot, in ms, and their reason.
 
     `staged`: late records; one with the key of a leaving row replaces it. None: there are none.
     """
+    rows = leaving.frame()
     if staged is not None:
-        leaving = leaving.join(staged.select(*_ROW), _ROW, "left_anti")
-    counts = leaving.groupBy(F.unix_millis("slot_start").alias("start_ms"), "reason").count()
+        rows = rows.join(staged.frame().select(*_ROW), _ROW, "left_anti")
+    counts = rows.groupBy(F.unix_millis("slot_start").alias("start_ms"), "reason").count()
     return {(row["start_ms"], row["reason"]): row["count"] for row in counts.collect()}
 
 

@@ -21,7 +21,6 @@ from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.late_for_kept import late_for_kept
-from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import CellQuery
 from strandline.lake.publish.staging import Part
@@ -35,7 +34,6 @@ from strandline.model.intervals import (
     midnight_before,
     midnight_of,
 )
-from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe_input import known_rows
 from strandline.pipeline.plan.counts import late_in, refused_by_newest
 from strandline.pipeline.plan.kept import Kept
@@ -62,20 +60,18 @@ _OF_A_GAP = ("state", "fired_at", "closed_at", "spec_fingerprint")
 """The columns of a kept slot that a former gap keeps."""
 
 
-def stage_kept(
-    ctx: Context, observation: Observation, plan: Plan, axis: Axis, kept: Kept, *, number: int
-) -> Piece:
+def stage_kept(ctx: Context, history: History, plan: Plan, kept: Kept, *, number: int) -> Piece:
     """Stage the late arrivals for windows that stay, as one more piece."""
-    clock = observation.history.crossings.without_dropped_end(plan.clock)
-    arrivals = _Arrivals(ctx, observation.history, axis, kept, clock)
-    staged, books, leaving = dict[str, DataFrame](), list[Book](), None
+    clock = history.crossings.without_dropped_end(plan.clock)
+    arrivals = _Arrivals(ctx, history, kept, clock)
+    staged, books, leaving = dict[str, Part](), list[Book](), None
     if arrivals.published is not None:
-        name = f"{QUARANTINE.name}_leaving_{number}"
-        leaving = ctx.staging.write(name, without_row(arrivals.published, *arrivals.then_and_now))
+        leaves = without_row(arrivals.published, *arrivals.then_and_now)
+        leaving = ctx.staging.write(f"{QUARANTINE.name}_leaving_{number}", leaves)
     if arrivals.touched:
         late = ctx.staging.write(QUARANTINE.name, arrivals.late(leaving), piece=number)
         staged[QUARANTINE.name] = late
-        books = [arrivals.book(ctx.staging.part(QUARANTINE.name, late.schema))]
+        books = [arrivals.book(late)]
     rows = _calendar(ctx, arrivals, staged.get(QUARANTINE.name), leaving)
     staged["completeness"] = stage_calendar(ctx, rows, number)
     within = kept.windows.shared_with(plan.scope.windows)
@@ -83,9 +79,9 @@ def stage_kept(
         staged=staged,
         calendar=with_ended_inputs(rows, plan),
         books=books,
-        filled=frozenset() if within is None else _filled(observation.history, clock, within),
+        filled=frozenset() if within is None else _filled(history, clock, within),
         touched=arrivals.touched,
-        leaving=None if leaving is None else ctx.staging.part(name, leaving.schema),
+        leaving=leaving,
     )
 
 
@@ -99,7 +95,6 @@ class _Arrivals:
 
     ctx: Context
     history: History
-    axis: Axis
     kept: Kept
     clock: Clock
 
@@ -128,7 +123,7 @@ class _Arrivals:
         """The slots of these windows."""
         return self.calendar.slots(self.calendar.windows["window_id"].isin(self.touched))
 
-    def late(self, leaving: DataFrame | None) -> DataFrame:
+    def late(self, leaving: Part | None) -> DataFrame:
         """The records, as quarantine rows.
 
         `leaving`: the published late records that leave quarantine; None: there are none.
@@ -143,7 +138,7 @@ class _Arrivals:
             self.ctx.landing.source_columns,
         )
         if self.published is not None and leaving is not None:
-            late = numbered_after(late, self.published, leaving)
+            late = numbered_after(late, self.published, leaving.frame())
         return late.withColumn("run_id", F.lit(self.ctx.run_id))
 
     def book(self, quarantine: Part) -> Book:
@@ -183,7 +178,7 @@ class _Arrivals:
     @cached_property
     def _landed(self) -> DataFrame:
         """The landing as `read_records` reads it."""
-        return self.ctx.landing.records(self.axis, self.history.days.rebuilt)
+        return self.ctx.records(self.history)
 
     @cached_property
     def records(self) -> DataFrame:
@@ -206,7 +201,7 @@ class _Arrivals:
         then = landing if before is None else landing.by_log(before)
         first_ms = EVERYTHING.start_ms if self.kept.base_ms is None else self.kept.base_ms
         days = [day for day in then.every_day if day and first_ms <= midnight_of(day) < since_ms]
-        known = known_rows(then, self.axis, days, since_ms).where(F.col(c.REASON).isNull())
+        known = known_rows(then, self.history.axis, days, since_ms).where(F.col(c.REASON).isNull())
         evaluated = F.col(c.ARRIVAL) < since_ms
         return (
             with_identity(known.where(self._counts & evaluated), self.ctx.spec, then),
@@ -232,7 +227,7 @@ def _filled(history: History, clock: Clock, within: TimeRange) -> frozenset[int]
 
 
 def _calendar(
-    ctx: Context, arrivals: _Arrivals, late: DataFrame | None, leaving: DataFrame | None
+    ctx: Context, arrivals: _Arrivals, late: Part | None, leaving: Part | None
 ) -> pd.DataFrame:
     """The slots that stay as published, with their new numbers of refused records.
 
@@ -246,7 +241,7 @@ def _calendar(
     """
     refused, others = Counter[tuple[int, str]](), dict[tuple[int, str], int]()
     if late is not None:
-        refused = arrivals.refused(ctx.staging.part(QUARANTINE.name, late.schema))
+        refused = arrivals.refused(late)
     grid = arrivals.history.grid
     ahead_ms = grid.size_ms if grid.cumulative else 0
     for (start_ms, reason), count in ({} if leaving is None else counts_of(leaving, late)).items():

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 import pyarrow.dataset as ds
 
 from strandline.engine.calendar.slots import OlderWindows
+from strandline.engine.history.history import History
 from strandline.engine.pairs.of_range import PairsOfRange
-from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.lake.publish.staging import Part
 from strandline.model.books import Book
-from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.counts import late_in, refused_by_newest
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.rebuild.piece import (
@@ -36,13 +35,10 @@ from strandline.spec.pipeline import channel_of
 from strandline.tables import INPUT, QUARANTINE
 
 
-def stage_pairs(
-    ctx: Context, observation: Observation, plan: Plan, axis: Axis, *, number: int
-) -> Piece:
+def stage_pairs(ctx: Context, history: History, plan: Plan, *, number: int) -> Piece:
     """Rebuild a plan's scope, and stage it as one more piece."""
-    history, scope = observation.history, plan.scope
-    records = ctx.landing.records(axis, history.days.rebuilt)
-    rebuild = rebuild_of_scope(records, SourceColumns(()), history, plan.clock, scope)
+    scope, columns = plan.scope, SourceColumns(())
+    rebuild = rebuild_of_scope(ctx.records(history), columns, history, plan.clock, scope)
     if not isinstance(rebuild, PairsOfRange):
         msg = f"{ctx.spec.pipeline} is no interval join"
         raise TypeError(msg)
@@ -50,7 +46,7 @@ def stage_pairs(
         ctx, {QUARANTINE.name: rebuild.late, PAIRS: rebuild.windows}, number
     )
     accepted = rebuild.accepted_by_input()
-    late = ctx.staging.part(QUARANTINE.name, staged[QUARANTINE.name].schema)
+    late = staged[QUARANTINE.name]
     refused = _refused(late, scope.windows.start_ms if number else None, history.grid)
     calendar = calendar_of(
         ctx,

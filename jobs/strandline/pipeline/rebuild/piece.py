@@ -15,13 +15,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.engine.position.axis import Axis
+from strandline.engine.history.history import History
 from strandline.engine.rebuild import Rebuild, rebuild_of_scope
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.schema import arrow_schema
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.counts import (
     accepted_by_slot,
     fired,
@@ -33,7 +32,7 @@ from strandline.pipeline.rebuild.older_slots import published_before, refused_in
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import Accepted, completeness, in_ms
 from strandline.spec.joined import PAIRS
-from strandline.tables import COMPLETENESS, QUARANTINE, UNFIRED_COLUMN
+from strandline.tables import COMPLETENESS, UNFIRED_COLUMN
 
 Refused = Mapping[tuple[int, str], int]
 """The number of records that no window accepted, by start of the newest window and reason."""
@@ -52,7 +51,7 @@ class Piece:
         leaving: published late records that leave quarantine; None: there are none.
     """
 
-    staged: dict[str, DataFrame]
+    staged: dict[str, Part]
     calendar: pd.DataFrame
     books: list[Book]
     filled: frozenset[int]
@@ -60,24 +59,20 @@ class Piece:
     leaving: Part | None = None
 
 
-def stage_piece(
-    ctx: Context, observation: Observation, plan: Plan, axis: Axis, *, number: int
-) -> Piece:
+def stage_piece(ctx: Context, history: History, plan: Plan, *, number: int) -> Piece:
     """Rebuild a plan's scope, and stage it as one more piece."""
-    history, scope = observation.history, plan.scope
-    records = ctx.landing.records(axis, history.days.rebuilt)
-    rebuild = rebuild_of_scope(records, ctx.landing.source_columns, history, plan.clock, scope)
+    scope, columns = plan.scope, ctx.landing.source_columns
+    rebuild = rebuild_of_scope(ctx.records(history), columns, history, plan.clock, scope)
     staged = _stage_rows(ctx, rebuild, number)
     since_ms = scope.windows.start_ms if number else None
     accepted = accepted_by_slot(rebuild.accepted_by_slot())
-    late = ctx.staging.part(QUARANTINE.name, staged["quarantine"].schema)
-    refused = refused_by_newest(late_in(late, since_ms), history.grid)
-    calendar = calendar_of(ctx, plan, rebuild, accepted, refused, late)
+    refused = refused_by_newest(late_in(staged["quarantine"], since_ms), history.grid)
+    calendar = calendar_of(ctx, plan, rebuild, accepted, refused, staged["quarantine"])
     staged["completeness"] = stage_calendar(ctx, calendar, number)
     return Piece(staged, calendar, _books(rebuild, accepted, refused), *slots_of(rebuild))
 
 
-def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFrame]:
+def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, Part]:
     """Stage late records and windows in parallel, then firings and pairs, if they are kept.
 
     Raises:
@@ -94,13 +89,13 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, DataFr
     if ctx.spec.firings:
         then["firings"] = rebuild.firings
     if ctx.spec.has_pairs_of_windows:
-        then[PAIRS] = partial(rebuild.pairs, staged["windows"])
+        then[PAIRS] = partial(rebuild.pairs, staged["windows"].frame())
     return staged | stage_side_by_side(ctx, then, number)
 
 
 def stage_side_by_side(
     ctx: Context, parts: Mapping[str, Callable[[], DataFrame]], number: int
-) -> dict[str, DataFrame]:
+) -> dict[str, Part]:
     """Stage some parts of a piece, each with the run's id, at once."""
     stamp = F.lit(ctx.run_id)
     with ThreadPoolExecutor(2) as pool:
@@ -123,12 +118,12 @@ def slots_of(rebuild: Rebuild) -> tuple[frozenset[int], frozenset[int]]:
     return frozenset(filled), frozenset(touched)
 
 
-def stage_calendar(ctx: Context, calendar: pd.DataFrame, number: int) -> DataFrame:
+def stage_calendar(ctx: Context, calendar: pd.DataFrame, number: int) -> Part:
     """Stage the calendar of a piece."""
     unfired = UNFIRED_COLUMN if ctx.spec.may_go_unfired else {}
     schema = arrow_schema({**COMPLETENESS.columns, **unfired})
     table = pa.Table.from_pandas(calendar, schema=schema, preserve_index=False)
-    return ctx.staging.put("completeness", [table], piece=number).frame()
+    return ctx.staging.put("completeness", [table], piece=number)
 
 
 def calendar_of(

@@ -6,25 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
-from pyspark.sql import DataFrame
 
 from strandline.engine.calendar.pieces import divided_by_cells
 from strandline.engine.history.history import History
-from strandline.engine.position.axis import Axis
 from strandline.engine.rebuild import Scope
-from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staging import Part
 from strandline.model.books import Book, added_up
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
-from strandline.pipeline.observe.observation import Observation
-from strandline.pipeline.plan.plan import Plan
+from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.gaps import StagedGaps, stage_gaps
 from strandline.pipeline.rebuild.kept_piece import stage_kept
 from strandline.pipeline.rebuild.pairs_piece import stage_pairs
 from strandline.pipeline.rebuild.piece import Piece, stage_piece
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import in_ms
-from strandline.spec.joined import PAIRS
 
 _MOST_CELLS = 1_000_000
 """The largest number of cells of a rebuild on the driver; a larger range is rebuilt in pieces."""
@@ -35,12 +30,8 @@ class Staged:
     """The staged rows of a run, and the facts that its books and its audit need.
 
     Attributes:
-        result: the table of its results.
-        results: the fired windows; for an interval join, the pairs.
-        quarantine: the late records.
-        completeness: the calendar; `calendar` is the range's part of it on the driver.
-        firings: the firing history; None: the pipeline keeps none.
-        pairs: the pairs of a window join; None: it is not one.
+        parts: the staged rows for each table that the pipeline keeps, in the order of publishing.
+        calendar: the range's part of the staged calendar, on the driver.
         books: the books of the range, and of the older windows with late records.
         oldest_ms: the start of the oldest slot with staged rows.
         end_ms: the end of the range.
@@ -49,12 +40,7 @@ class Staged:
         leaving: published late records that leave quarantine, beside the ones that the run covers.
     """
 
-    result: str
-    results: DataFrame
-    quarantine: DataFrame
-    completeness: DataFrame
-    firings: DataFrame | None
-    pairs: DataFrame | None
+    parts: dict[str, Part]
     calendar: pd.DataFrame
     books: list[Book]
     oldest_ms: int
@@ -88,21 +74,20 @@ class Staged:
         return sum(book.parts.get(part, 0) for book in self.books)
 
 
-def rebuild_into_staging(
-    ctx: Context, observation: Observation, plan: Plan, axis: Axis, state: PipelineState
-) -> Staged:
+def rebuild_into_staging(ctx: Context, planned: PlannedRun) -> Staged:
     """Rebuild a plan's scope piece by piece, and count all records by outcome."""
+    history, plan = planned.observation.history, planned.plan
     stage = stage_piece if ctx.spec.result == "windows" else stage_pairs
     pieces = [
-        stage(ctx, observation, replace(plan, scope=scope), axis, number=number)
-        for number, scope in enumerate(_pieces_of(plan.scope, observation.history))
+        stage(ctx, history, replace(plan, scope=scope), number=number)
+        for number, scope in enumerate(_pieces_of(plan.scope, history))
     ]
     pieces += [
-        stage_kept(ctx, observation, plan, axis, kept, number=number)
+        stage_kept(ctx, history, plan, kept, number=number)
         for number, kept in enumerate(plan.kept, len(pieces))
     ]
-    gaps = stage_gaps(ctx, observation, plan, axis, pieces, state)
-    named = observation.history.days.slots_named(plan.scope.windows)
+    gaps = stage_gaps(ctx, planned, pieces)
+    named = history.days.slots_named(plan.scope.windows)
     expected = frozenset(start for start in named if not plan.scope.keeps(start))
     return _combined(ctx, pieces, plan.scope, expected, gaps)
 
@@ -115,22 +100,13 @@ def _combined(
     gaps: StagedGaps,
 ) -> Staged:
     """The staged pieces of a scope, combined."""
-
-    def part(name: str) -> DataFrame:
-        # each piece was returned with all rows that were written by then
-        return [piece.staged[name] for piece in pieces if name in piece.staged][-1]
-
+    staged = {name: part for piece in pieces for name, part in piece.staged.items()}
     calendars = [*(piece.calendar for piece in pieces), gaps.rows]
     slots = pd.concat([one for one in calendars if len(one)] or calendars[:1], ignore_index=True)
     starts_ms = in_ms(slots["slot_start"])
     in_range = (starts_ms >= scope.windows.start_ms) & (starts_ms < scope.windows.end_ms)
     return Staged(
-        result=ctx.spec.result,
-        results=part(ctx.spec.result),
-        quarantine=part("quarantine"),
-        completeness=gaps.completeness,
-        firings=part("firings") if ctx.spec.firings else None,
-        pairs=part(PAIRS) if ctx.spec.has_pairs_of_windows else None,
+        parts={name: staged[name] for name in ctx.spec.tables if name in staged},
         calendar=slots[in_range],
         books=added_up(book for piece in pieces for book in piece.books),
         oldest_ms=min([scope.windows.start_ms, *starts_ms, *scope.older_too]),

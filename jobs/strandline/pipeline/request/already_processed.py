@@ -11,10 +11,10 @@ from datetime import date
 
 from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import days_named, text_of
-from strandline.pipeline.request.begin import begin_run
+from strandline.pipeline.request.begin import begin_run, first_step
 from strandline.pipeline.request.request import Outcome, Request
 from strandline.spec import PipelineSpec
 
@@ -37,9 +37,8 @@ def already_processed(
     """
     if request.kind != "advance":
         return None
-    request = request.ready(spec.source.ready_after)
     known_until_ms = None if log is None else log.known_until_ms
-    request = request.known(known_until_ms)
+    request = request.ready(spec.source.ready_after).known(known_until_ms)
     state = ledger.state()
     require_no_earlier_recreation(request, state, known_until_ms)
     reached_ms = state.frontier_within(known_until_ms)
@@ -51,16 +50,11 @@ def already_processed(
         "--end …",
         *_to_recompute(spec, log, state, reached_ms),
     ]
-    step = Entry(
-        run_id="",
-        attempt=0,
-        step=ALREADY_PROCESSED,
-        kind=request.kind,
+    step = first_step(
+        spec,
+        request,
+        ALREADY_PROCESSED,
         horizon_ms=request.until_ms,
-        spec_fingerprint=spec.spec_fingerprint,
-        timeline_fingerprint=spec.timeline_fingerprint,
-        reason=request.reason,
-        requested_by=request.requested_by,
         message="; ".join(notes),
     )
     run = begin_run(ledger, step, request.run_key, dry_run=request.dry_run)

@@ -7,11 +7,7 @@ from functools import partial
 
 from pyspark.errors import (
     AnalysisException,
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
     IllegalArgumentException,
-    NumberFormatException,
     PySparkException,
     UnsupportedOperationException,
 )
@@ -28,6 +24,7 @@ from strandline.engine.results.aggregates import aggregate_column
 from strandline.errors import InputError
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.landing.landing import Landing
+from strandline.lake.sessions.exceptions import OF_VALUES
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.request.expressions import require_expressions
 from strandline.pipeline.request.try_forms import try_form
@@ -35,13 +32,6 @@ from strandline.spec.expressions import as_one_error, expressions_of, left_to_th
 from strandline.spec.used_expressions import Use
 from strandline.sql.on_sail import ON_SPARK, types_not_on_sail
 
-_OF_VALUES = (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    NumberFormatException,
-)
-"""The exceptions of constant expressions, which Sail computes before it reads rows."""
 _FRACTIONS = re.compile("decimal|double|float")
 
 
@@ -93,7 +83,7 @@ def reason_of_refusal(error: PySparkException, text: str) -> tuple[str, str]:
     on_spark = f"correct it; if Spark takes it as it is, {ON_SPARK}"
     if isinstance(error, UnsupportedOperationException):
         return "is not supported by Sail", ON_SPARK
-    if isinstance(error, _OF_VALUES):
+    if isinstance(error, OF_VALUES):  # of a constant, which Sail computes before it reads rows
         way_out = f"use {try_form(text, first_line(error))}, which gives null in place of failing"
         return "fails before it is given a row", way_out
     if isinstance(error, AnalysisException):

@@ -6,10 +6,28 @@ import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.run_ids import shared_id
+from strandline.pipeline.request.request import Request
+from strandline.spec import PipelineSpec
+
+
+def first_step(spec: PipelineSpec, request: Request, step: str, **facts: Any) -> Entry:
+    """The first step of a requested run, without its id; `facts` are further fields of `Entry`."""
+    return Entry(
+        run_id="",
+        attempt=0,
+        step=step,
+        kind=request.kind,
+        spec_fingerprint=spec.spec_fingerprint,
+        timeline_fingerprint=spec.timeline_fingerprint,
+        reason=request.reason,
+        requested_by=request.requested_by,
+        **facts,
+    )
 
 
 def begin_run(

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from strandline.engine.history.history import History
 from strandline.lake.landing.landing import Landing
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.publish.staging import Staging, passing
@@ -77,6 +78,10 @@ class Context:
         if self.lake.folder is None or self.dry_run:
             return None
         return self.lake.folder / self.spec.pipeline / "_reports" / "gx"
+
+    def records(self, history: History) -> DataFrame:
+        """The rows of all arrival days that a rebuild may read, as `Landing.records` reads them."""
+        return self.landing.records(history.axis, history.days.rebuilt)
 
     def note(self, entry: Entry) -> int:
         """Append a step to the ledger, unless this is a dry run; its position."""

@@ -9,14 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from pyspark.errors import (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    NumberFormatException,
-    PySparkException,
-    SparkRuntimeException,
-)
+from pyspark.errors import PySparkException, SparkRuntimeException
 from pyspark.sql import SparkSession
 
 from strandline.engine.replay.operator_io import OF_A_RECORD
@@ -32,19 +25,13 @@ from strandline.errors import (
     was_interrupted,
 )
 from strandline.lake.local import MEMORY
-from strandline.lake.sessions.exceptions import FAILURES
+from strandline.lake.sessions.exceptions import FAILURES, OF_VALUES
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.request.driver import INTERRUPTED
 from strandline.spec.common import EngineName
 from strandline.spec.functions import RAISED_BY
 
-_THROWN = (
-    ArithmeticException,
-    ArrayIndexOutOfBoundsException,
-    DateTimeException,
-    NumberFormatException,
-    SparkRuntimeException,
-)
+_THROWN = (*OF_VALUES, SparkRuntimeException)
 """Errors of an expression on a value that it cannot take; Sail has one class for all of them."""
 _NO_MEMORY = re.compile("Resources exhausted|Failed to allocate additional")
 """Sail's message if its memory pool is exhausted and the operation cannot spill to disk."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from strandline.lake.landing.landing import Landing
 from strandline.lake.ledger.ledger import Entry
+from strandline.pipeline.request.begin import first_step
 from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.driver import this_driver
 from strandline.pipeline.request.request import Request
@@ -18,21 +19,16 @@ from strandline.spec import PipelineSpec
 
 def started(spec: PipelineSpec, landing: Landing, request: Request) -> Entry:
     """The first step of a run that begins now, without its id."""
-    return Entry(
-        run_id="",
-        attempt=0,
-        step="started",
-        kind=request.kind,
+    return first_step(
+        spec,
+        request,
+        "started",
         range=request.range,
-        spec_fingerprint=spec.spec_fingerprint,
-        timeline_fingerprint=spec.timeline_fingerprint,
         landing_version=landing.version,
         landing_id=landing.log.table_id,
         layout=spec.layout | {"rules": spec.rules},
         recreated=request.recreate,
         overrides=request.overrides or None,
-        reason=request.reason,
-        requested_by=request.requested_by,
         driver=this_driver(landing.spark),
     )
 

@@ -67,8 +67,8 @@ class RowsErasedError(RetryableError):
 
 def brought_up_to_date(
     ctx: Context, base: int, own: Collection[str]
-) -> tuple[Context, PipelineState, int]:
-    """A run whose landing table was opened after the last step of any other run.
+) -> tuple[Context, PipelineState]:
+    """A run whose landing table was opened after the last step of any other run, and the state.
 
     A landing of results is not opened again: newer observations of other runs are found when the
     run observes.
@@ -78,10 +78,6 @@ def brought_up_to_date(
         base: the ledger's position from before its landing table was opened.
         own: the runs whose steps are ignored: this run, and runs that it has started first.
 
-    Returns:
-        The run, the pipeline's state, and the ledger's position from before the landing table was
-        opened.
-
     Raises:
         RowsErasedError: results were read, and rows were erased since.
     """
@@ -90,7 +86,7 @@ def brought_up_to_date(
     while True:
         state = ctx.ledger.state()
         if not state.steps_of_others(base, own):
-            return ctx, state, state.position
+            return ctx, state
         if isinstance(ctx.landing.log, ResultsLog):
             require_nothing_erased(ctx, base)
         else:
@@ -115,10 +111,13 @@ def require_nothing_erased(ctx: Context, base: int) -> None:
 
 
 @contextmanager
-def no_erased_rows_staged(ctx: Context) -> Iterator[None]:
-    """Remove the staging of a run that may hold rows which were erased while it ran."""
+def staging_cleared(ctx: Context) -> Iterator[None]:
+    """Remove the staging of a dry run at its end, and one that may hold rows erased meanwhile."""
     try:
         yield
     except RowsErasedError:
         ctx.staging.drop()
         raise
+    finally:
+        if ctx.dry_run:
+            ctx.staging.drop()

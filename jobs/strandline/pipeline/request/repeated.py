@@ -11,7 +11,7 @@ from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import earlier_of
 from strandline.lake.store.store import PUBLISHED, Store
-from strandline.pipeline.request.begin import begin_run
+from strandline.pipeline.request.begin import begin_run, first_step
 from strandline.pipeline.request.driver import program
 from strandline.pipeline.request.request import Outcome, Request, of_overrides
 from strandline.quality.findings.check import findings_in
@@ -87,27 +87,21 @@ def repeat(
 
     Nothing is computed, and nothing but the ledger is written.
     """
-    request = request.ready(spec.source.ready_after)
-    if log is not None:
-        request = request.known(log.known_until_ms)
+    known_until_ms = None if log is None else log.known_until_ms
+    request = request.ready(spec.source.ready_after).known(known_until_ms)
     last = run_repeated(spec, ledger, request, log)
     if last is None:
         return None
-    step = Entry(
-        run_id="",
-        attempt=0,
-        step="repeated",
-        kind=request.kind,
+    step = first_step(
+        spec,
+        request,
+        "repeated",
         range=last.range,
         horizon_ms=last.horizon_ms,
-        spec_fingerprint=spec.spec_fingerprint,
-        timeline_fingerprint=spec.timeline_fingerprint,
         landing_version=last.landing_version,
         landing_id=last.landing_id,
         base=last.position,
         overrides=request.overrides or None,
-        reason=request.reason,
-        requested_by=request.requested_by,
         message=f"run {last.run_id} has published the same result",
         request_fingerprint=last.request_fingerprint,
     )

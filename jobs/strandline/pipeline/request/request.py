@@ -246,9 +246,7 @@ class Outcome:
             "dry_run": self.dry_run,
             "run_id": self.run_id,
             "status": self.status,
-            "range": None
-            if self.range is None
-            else {"start": text_of(self.range.start_ms), "end": text_of(self.range.end_ms)},
+            "range": None if self.range is None else self.range.to_json(),
             "horizon": text_or_none(self.horizon_ms),
             "frontier": text_or_none(self.frontier_ms),
             "observed_days": self.observed_days,

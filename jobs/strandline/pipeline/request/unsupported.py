@@ -32,21 +32,18 @@ def require_supported(choice: EngineChoice, spec: PipelineSpec, log: LandingLog 
     Raises:
         InputError: the engine does not support a feature.
     """
-    if choice.name == "sail":
-        _require_of_sail(spec, log)
+    if choice.name != "sail":
+        return
+    for place, problem in _not_on_sail(spec, log):
+        raise InputError(f"{spec.pipeline}: {place}", problem, ON_SPARK)
+    if problems := [*_of_expressions(spec, log)]:
+        raise as_one_error(problems, spec.pipeline)
 
 
 def stores_of(lake: Lake, log: LandingLog | None) -> set[str]:
     """The kinds of remote stores, such as `s3`, of the lake and the landing tables."""
     places = [lake.root, *(one.uri for one in _logs(log))]
     return {place.partition(":")[0] for place in places if is_uri(place)}
-
-
-def _require_of_sail(spec: PipelineSpec, log: LandingLog | None) -> None:
-    for place, problem in _not_on_sail(spec, log):
-        raise InputError(f"{spec.pipeline}: {place}", problem, ON_SPARK)
-    if problems := [*_of_expressions(spec, log)]:
-        raise as_one_error(problems, spec.pipeline)
 
 
 def _not_on_sail(spec: PipelineSpec, log: LandingLog | None) -> Iterator[tuple[str, str]]:

@@ -11,9 +11,10 @@ from typing import Any
 from strandline.lake.store.days import Days
 from strandline.lake.store.lake import Lake
 from strandline.pipeline.views.calendar import calendar_page
-from strandline.pipeline.views.incomplete import Shown, incomplete_in
+from strandline.pipeline.views.incomplete import incomplete_in
 from strandline.pipeline.views.passed import channels_passed
 from strandline.pipeline.views.runs import run_of, runs_of
+from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slot import (
     Rows,
     malformed_and_late,
@@ -89,7 +90,7 @@ def _one_slot(shown: Shown, asked: Asked) -> dict[str, Any]:
     fires_ms, closes_ms = causes.fires_at_ms(slot), causes.closes_at_ms(slot)
     passed = channels_passed(shown, fires_ms, closes_ms, slot.fired_at_ms)
     channels, many = passed or ([], 0)
-    watermark, runs = causes.watermark, runs_into(shown, slot)
+    watermark, runs = shown.watermark, runs_into(shown, slot)
     return {
         "slot": _slot(slot),
         "why": _why(causes.why(slot)),

@@ -18,7 +18,7 @@ from strandline.engine.position.grid import Grid
 from strandline.errors import InputError
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState, rows_without_day
-from strandline.lake.store.days import Days, read_days, read_days_of_any_version
+from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import files_at, parquet_files
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
@@ -128,7 +128,7 @@ class AuditedData:
 
     def _gaps_on(self, days: Days) -> pd.DataFrame:
         """The rows of gaps on some days."""
-        rows = read_days_of_any_version(self.store, "completeness", _GAP, days, ds.field("gap"))
+        rows = read_days(self.store, "completeness", _GAP, days, ds.field("gap"))
         found: pd.DataFrame = pd.DataFrame(columns=[*_GAP]) if rows is None else rows.to_pandas()
         return found
 

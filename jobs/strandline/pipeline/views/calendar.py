@@ -8,10 +8,9 @@ from datetime import date, timedelta
 from typing import Any
 
 from strandline.engine.position.grid import Grid
-from strandline.lake.store.days import Days, last_shown_day, rows_by_day
-from strandline.lake.store.store import Store
+from strandline.lake.store.days import Days, last_shown_day, rows_by_date
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
-from strandline.pipeline.views.incomplete import Shown
+from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slots import Slot, accepted_share, slots_of
 from strandline.spec import PipelineSpec
 
@@ -78,7 +77,7 @@ def calendar_page(shown: Shown, until: date | None = None) -> dict[str, Any]:
 
     Its days are limited by `DAYS` and `MOST_ROWS`, to bound the memory; the newest comes first.
     """
-    rows, minutes = _rows_by_day(shown.store), column_minutes(shown.spec)
+    rows, minutes = rows_by_date(shown.store, "completeness"), column_minutes(shown.spec)
     last = until or last_shown_day(shown.store)
     by_day: Mapping[date, Mapping[int, Cell]] = {}
     edges: dict[str, date | None] = dict.fromkeys(_EDGES)
@@ -144,11 +143,6 @@ def column_minutes(spec: PipelineSpec) -> int:
     """The time of day that a column stands for: the step of the windows, or more; in minutes."""
     step_ms = Grid.of(spec).step_ms
     return next((m for m in _COLUMN_MINUTES if m * 60_000 >= step_ms), _COLUMN_MINUTES[-1])
-
-
-def _rows_by_day(store: Store) -> dict[date, int]:
-    found = rows_by_day(store, "completeness").items()
-    return {day: many for day, many in found if day is not None}
 
 
 def _first_of_page(rows: Mapping[date, int], last: date) -> date:

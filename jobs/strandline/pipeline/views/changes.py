@@ -17,7 +17,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import dates_between
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
-from strandline.model.intervals import DAY_MS, day_of, midnight_of, text_of, text_or_none
+from strandline.model.intervals import DAY_MS, day_of, midnight_of, text_or_none
 from strandline.quality.findings.check import findings_in, state_line
 from strandline.spec import PipelineSpec
 
@@ -125,14 +125,13 @@ def _line(
     step: Entry, dates: Mapping[str, Sequence[Sequence[str]]] | None, completed: list[list[str]]
 ) -> dict[str, Any]:
     found = findings_in(step.audit or (), step.run_id)
-    within, horizon_ms = step.range, step.horizon_ms
     return {
         "position": step.position,
         "run_id": step.run_id,
         "kind": step.kind,
         "at": step.written_at and step.written_at.isoformat(timespec="seconds"),
-        "range": within and {"start": text_of(within.start_ms), "end": text_of(within.end_ms)},
-        "horizon": text_or_none(horizon_ms),
+        "range": step.range and step.range.to_json(),
+        "horizon": text_or_none(step.horizon_ms),
         "reverts": step.reverts,
         "recreated": step.recreated,
         "counts": step.diff or {},

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from strandline.lake.ledger.state import PipelineState, rows_without_day
+from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import Days, days_of
+from strandline.lake.store.reads import rows_of
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import observed_days
@@ -114,30 +116,23 @@ def _counted(
     store: Store, name: str, by: Sequence[str], wanted: ds.Expression, what: str | None = None
 ) -> Counter[tuple[Any, ...]]:
     """The number of rows by group of a table, or the sums of a column, read batch by batch."""
-    found = Counter[tuple[Any, ...]]()
-    for batch in _batches(store, name, [*by, *([what] if what else [])], wanted):
-        groups = pa.Table.from_batches([batch]).group_by(list(by))
-        counts = groups.aggregate([(what, "sum") if what else ([], "count_all")])
-        number = f"{what}_sum" if what else "count_all"
-        for row in counts.to_pylist():
-            found[tuple(row[column] for column in by)] += row[number] or 0
-    return found
+    table = store.table(name)
+    if table is None:
+        return Counter()
+    dataset, _ = days_of(table, name, Days())
+    summed = [] if what is None else [what]
+    groups = sums_by(rows_of(dataset, wanted, [*by, *summed]), by, summed).to_pylist()
+    return Counter({tuple(row[column] for column in by): row[what or ROWS] or 0 for row in groups})
 
 
 def _rows(
     store: Store, name: str, columns: Sequence[str], wanted: ds.Expression
 ) -> Iterator[dict[str, Any]]:
-    for batch in _batches(store, name, columns, wanted):
-        yield from batch.to_pylist()
-
-
-def _batches(
-    store: Store, name: str, columns: Sequence[str], wanted: ds.Expression
-) -> Iterator[pa.RecordBatch]:
     table = store.table(name)
     if table is not None:
         dataset, _ = days_of(table, name, Days())
-        yield from dataset.to_batches(columns=list(columns), filter=wanted)
+        for rows in rows_of(dataset, wanted, columns):
+            yield from rows.to_pylist()
 
 
 def _text(start: Any) -> str:

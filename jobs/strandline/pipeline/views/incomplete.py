@@ -5,81 +5,17 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from functools import reduce
 from operator import or_
 from typing import Any
 
-from strandline.lake.ledger.ledger import Ledger
-from strandline.lake.ledger.state import PipelineState
-from strandline.lake.read import tables_shown
 from strandline.lake.store.days import Days, rows_by_day, shown_days, slots_beside_rows
-from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.model.intervals import text_or_none
+from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slots import Slot, shares_instants_with, slots_of
-from strandline.pipeline.views.why import MEANINGS, Cause, Causes
-from strandline.spec import PipelineSpec
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A consistent set of a pipeline's tables, and the reasons for incomplete slots.
-
-    Attributes:
-        spec: the pipeline.
-        store: its tables.
-        state: the pipeline's state, by its ledger.
-        notice: a notice about the tables; None: there is none.
-        causes: finds why slots are not complete.
-    """
-
-    spec: PipelineSpec
-    store: Store
-    state: PipelineState
-    notice: str | None
-    causes: Causes
-
-    @classmethod
-    def of(cls, spec: PipelineSpec, lake: Lake) -> Shown:
-        """A pipeline as its tables are now.
-
-        Raises:
-            InputError: nothing has run yet.
-        """
-        ledger = Ledger(lake.pipeline(spec.pipeline))
-        state = ledger.state_after_runs()
-        store, notice = tables_shown(ledger)
-        return cls(spec, store, state, notice, Causes.of(spec, store, state))
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The head of every list of slots: the frontier and the watermark of the pipeline."""
-        reached_ms, watermark = self.state.frontier_ms, self.causes.watermark
-        return {
-            "pipeline": self.spec.pipeline,
-            "lake": self.store.lake.root,
-            "notice": self.notice,
-            "processed_up_to": text_or_none(reached_ms),
-            "watermark": None if watermark is None else str(watermark),
-        }
-
-
-def incomplete_of(
-    spec: PipelineSpec,
-    lake: Lake,
-    since: date | None = None,
-    until: date | None = None,
-    *,
-    limit: int,
-) -> dict[str, Any]:
-    """`incomplete_in` for a pipeline as its tables are now.
-
-    Raises:
-        InputError: nothing has run yet, or the last day is before the first one.
-    """
-    return incomplete_in(Shown.of(spec, lake), since, until, limit=limit)
+from strandline.pipeline.views.why import MEANINGS, Cause
 
 
 def incomplete_in(
@@ -119,8 +55,13 @@ def incomplete_in(
             yield slot.start_ms, slot.end_ms, slot, why
 
     newest = heapq.nlargest(skip + limit, counted(), key=lambda one: one[:2])[skip:]
+    watermark = shown.watermark
     return {
-        **shown.facts,
+        "pipeline": shown.spec.pipeline,
+        "lake": shown.store.lake.root,
+        "notice": shown.notice,
+        "processed_up_to": text_or_none(shown.state.frontier_ms),
+        "watermark": None if watermark is None else str(watermark),
         "days": days.named,
         # sessions have no edges that all keys share
         "unit": "slot" if shown.spec.window.merging else "window",

@@ -32,14 +32,17 @@ def keep_advice(spec: PipelineSpec, lake: Lake, advice: Mapping[str, Any]) -> No
 def kept_advice(spec: PipelineSpec, lake: Lake) -> dict[str, Any] | None:
     """The last advice; None: there is none, or it was made with other settings than the present."""
     place = _place(spec, lake)
-    if place is None:
-        return None
+    found = None if place is None else document_in(place)
+    return None if found is None or found.get("rules") != spec.spec_fingerprint else found
+
+
+def document_in(file: Path) -> dict[str, Any] | None:
+    """The JSON document in a file; None: there is none that can be read."""
     try:
-        found = json.loads(place.read_text())
+        found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    is_current = isinstance(found, dict) and found.get("rules") == spec.spec_fingerprint
-    return found if is_current else None
+    return found if isinstance(found, dict) else None
 
 
 def _place(spec: PipelineSpec, lake: Lake) -> Path | None:

@@ -17,7 +17,7 @@ from strandline.pipeline.views.channels import largest_offer_before
 from strandline.spec import PipelineSpec
 
 if TYPE_CHECKING:
-    from strandline.pipeline.views.incomplete import Shown
+    from strandline.pipeline.views.shown import Shown
 
 MOST_CHANNELS = 20
 _NEVER_MS = 2**62

@@ -15,14 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from strandline.errors import InputError, NoRunsError, not_writable
-from strandline.lake.ledger.ledger import Ledger
-from strandline.lake.ledger.state import PipelineState
-from strandline.lake.read import tables_shown
+from strandline.errors import InputError, not_writable
 from strandline.lake.store.days import (
     Days,
     read_days,
-    read_days_of_any_version,
     shown_days,
     totals,
 )
@@ -32,20 +28,18 @@ from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days
 from strandline.pipeline.views.audited_data import rows_by_day
 from strandline.pipeline.views.channels import channel_watermarks, with_emissions
-from strandline.pipeline.views.closed import closed_up_to
-from strandline.pipeline.views.findings import findings_of
-from strandline.pipeline.views.kept_advice import kept_advice
+from strandline.pipeline.views.kept_advice import document_in, kept_advice
 from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.runs import runs_for_report
-from strandline.pipeline.views.unfinished_work import unfinished_work
+from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.values import frequent_values
-from strandline.pipeline.views.watermark import evaluated_watermark, last_day_of, watermark_by
+from strandline.pipeline.views.watermark import last_day_of, watermark_by
 from strandline.quality.completeness import in_ms
 from strandline.quality.findings.volume import first_compared
 from strandline.quality.report.format import instant
-from strandline.quality.report.held_back_by import HeldBack
 from strandline.quality.report.page import Page, build_report
-from strandline.quality.report.tables import ReportTables, Shown
+from strandline.quality.report.tables import ReportTables
+from strandline.quality.report.tables import Shown as ShownDays
 from strandline.spec import PipelineSpec
 
 _SUMMARY = "report.json"
@@ -87,36 +81,29 @@ def write_report(
             is no folder and none is given, or the folder cannot be written.
         RetryableError: the disk is full.
     """
-    ledger = Ledger(lake.pipeline(spec.pipeline))
-    store, notice = tables_shown(ledger)
-    if store.table("runs") is None:
-        raise NoRunsError(spec.pipeline, lake.root)
-    days = shown_days(store, since, until)
+    shown = Shown.of(spec, lake)
+    store, days = shown.store, shown_days(shown.store, since, until)
     folder = _writable(folder, lake, spec)
-    state = ledger.state()
-    evaluated = evaluated_watermark(spec, store, state)
-    unfinished = unfinished_work(spec, store, state, evaluated)
-    found = findings_of(spec, store, state, unfinished, now_ms)
-    shown = Shown(**days.named, totals=totals(store, spec.result))
+    found, of_all_days = shown.findings(now_ms), totals(store, spec.result)
     report = build_report(
         replace(
-            report_tables(spec, store, state, days, evaluated),
+            report_tables(shown, days),
             advice=kept_advice(spec, lake),
-            before=_read(folder / _SUMMARY),
+            before=document_in(folder / _SUMMARY),
         ),
         spec=spec,
         made_from=f"{store.root}, ledger version {store.version('runs')}",
         made_at=instant(datetime.now(UTC).replace(second=0, microsecond=0)),
-        shown=shown,
-        notice=notice,
+        shown=ShownDays(**days.named, totals=of_all_days),
+        notice=shown.notice,
         findings=found,
     )
     return {
         "report": str(_write_page(report, folder)),
         **(_write_data_docs(spec, lake, folder) if data_docs else {}),
         "days": days.named,
-        "totals": shown.totals,
-        "notice": notice,
+        "totals": of_all_days,
+        "notice": shown.notice,
         "findings": [finding.to_json() for finding in found],
     }
 
@@ -166,14 +153,13 @@ def _writing_into(folder: Path) -> Iterator[None]:
         raise not_writable(f"--output {folder}", error) from None
 
 
-def report_tables(
-    spec: PipelineSpec, store: Store, state: PipelineState, days: Days, evaluated: HeldBack | None
-) -> ReportTables:
+def report_tables(shown: Shown, days: Days) -> ReportTables:
     """The tables of the report, read with delta-rs and counted while reading.
 
     Only files of the shown days are opened, and of older days that the channels' watermarks, and
-    the usual numbers of records, depend on. `evaluated`: see `evaluated_watermark`.
+    the usual numbers of records, depend on.
     """
+    spec, store, state = shown.spec, shown.store, shown.state
     watermarks = channel_watermarks(spec, store, last_day_of(spec, state))
     channels = channel_days(TimelineTable.open(store, days.rows_of("timeline")))
     latest, start_ms = watermarks.channels, state.clock_start_ms
@@ -188,20 +174,11 @@ def report_tables(
         runs=runs_for_report(state),
         latest=latest,
         processed_ms=state.frontier_ms,
-        closed_ms=closed_up_to(spec, state, evaluated),
+        closed_ms=shown.closed_ms,
         watermark=watermark_by(spec, watermarks, state),
         records=_records(store, days),
         values=frequent_values(store, days, spec),
     )
-
-
-def _read(summary: Path) -> dict[str, Any] | None:
-    """The summary of the previous report; None: there is none that can be read."""
-    try:
-        found = json.loads(summary.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _records(store: Store, days: Days) -> dict[date, int]:
@@ -220,7 +197,7 @@ def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
 
 def _completeness(spec: PipelineSpec, store: Store, days: Days) -> pd.DataFrame:
     """The calendar; an earlier version has no number of slots for each row."""
-    rows = _frame(read_days_of_any_version(store, "completeness", _SLOTS, days), _SLOTS)
+    rows = _frame(read_days(store, "completeness", _SLOTS, days), _SLOTS)
     late = LateOfNewer.of(spec, store, days)
     if late is not None:
         edges = [in_ms(rows[name]).to_numpy() for name in ("slot_start", "slot_end")]

@@ -23,7 +23,7 @@ The diff of a run in another state, as one that has failed, may be there in part
 def runs_of(spec: PipelineSpec, lake: Lake) -> list[dict[str, Any]]:
     """A line for each run, newest first."""
     state = Ledger(lake.pipeline(spec.pipeline)).state_after_runs()
-    return [run_line(steps, _revert_of(state, steps)) for steps in _newest_first(state)]
+    return [run_line(state, steps) for steps in _newest_first(state)]
 
 
 def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
@@ -35,13 +35,13 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
     store = lake.pipeline(spec.pipeline)
     state = Ledger(store).state_after_runs()
     steps = state.steps_of(run_id, store)
-    return run_line(steps, _revert_of(state, steps)) | _details(steps)
+    return run_line(state, steps) | _details(steps)
 
 
 def runs_for_report(state: PipelineState) -> list[dict[str, Any]]:
     """A line for each run of windows, newest first; the runs that the report lists in full."""
     runs = [steps for steps in _newest_first(state) if steps[-1].kind in OF_RUNS]
-    lines = [run_line(steps, _revert_of(state, steps)) for steps in runs]
+    lines = [run_line(state, steps) for steps in runs]
     listed = {line["run_id"] for line in listed_runs(lines)}
     # the audits of thousands of runs are long
     return [
@@ -50,15 +50,12 @@ def runs_for_report(state: PipelineState) -> list[dict[str, Any]]:
     ]
 
 
-def run_line(steps: Sequence[Entry], reverted_by: str | None = None) -> dict[str, Any]:
+def run_line(state: PipelineState, steps: Sequence[Entry]) -> dict[str, Any]:
     """The line of a run, with the last value of each field in its steps.
 
     `diff_published`: whether the tables have the run's diff; None: there is none, or the run has
-    not ended as it should, and the tables may have a part.
-
-    Args:
-        steps: its steps.
-        reverted_by: the run that has reverted it; None: none has.
+    not ended as it should, and the tables may have a part. `reverted_by`: the run that has reverted
+    it; None: none has, or the revert was reverted.
     """
     last = steps[-1]
     within = _last(one.range for one in steps)
@@ -68,7 +65,7 @@ def run_line(steps: Sequence[Entry], reverted_by: str | None = None) -> dict[str
         "kind": last.kind,
         "status": status,
         "step": last.step,
-        "reverted_by": reverted_by,
+        "reverted_by": state.reverted_by.get(last.run_id),
         "started": _written_at(steps[0]),
         "ended": _written_at(last),
         "start": text_of(within.start_ms) if within else None,
@@ -107,11 +104,6 @@ def _details(steps: Sequence[Entry]) -> dict[str, Any]:
         "requested_by": _last(one.requested_by for one in steps),
         "reason": _last(one.reason for one in steps),
     }
-
-
-def _revert_of(state: PipelineState, steps: Sequence[Entry]) -> str | None:
-    """The run that has reverted a run; None: none has, or it was itself reverted."""
-    return state.reverted_by.get(steps[-1].run_id)
 
 
 def _newest_first(state: PipelineState) -> list[Sequence[Entry]]:

@@ -17,8 +17,8 @@ from strandline.lake.store.days import PARTITIONS, Days, days_of
 from strandline.lake.store.reads import columns_of, in_arrow, started_in
 from strandline.lake.store.store import Store
 from strandline.model.intervals import TimeRange, day_of, text_of
-from strandline.pipeline.views.incomplete import Shown
 from strandline.pipeline.views.late_of_newer import refused_by
+from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slots import Slot, slots_of
 from strandline.tables import QUARANTINE
 

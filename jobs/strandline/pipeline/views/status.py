@@ -8,14 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.lake.ledger.ledger import OF_RUNS, Ledger
+from strandline.lake.ledger.ledger import OF_RUNS
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.lacking import days_lacking
-from strandline.lake.read import tables_shown
 from strandline.lake.store.days import (
     Days,
     read_days,
-    read_days_of_any_version,
     shown_days,
     slots_beyond_rows,
     totals,
@@ -23,13 +21,9 @@ from strandline.lake.store.days import (
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.model.intervals import text_or_none
-from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
-from strandline.pipeline.views.edited_rules import edited_since
-from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.runs import run_line
-from strandline.pipeline.views.unfinished_work import unfinished_work
-from strandline.pipeline.views.watermark import evaluated_watermark, watermark_of
+from strandline.pipeline.views.shown import Shown
 from strandline.quality.findings.check import in_order, state_line
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
@@ -60,19 +54,12 @@ def status_of(
     Raises:
         InputError: nothing has run yet, or the last day is before the first one.
     """
-    ledger = Ledger(lake.pipeline(spec.pipeline))
-    state = ledger.state_after_runs()
-    store, notice = tables_shown(ledger)
+    shown = Shown.of(spec, lake)
+    store, state, watermark = shown.store, shown.state, shown.watermark
     days = shown_days(store, since, until)
-    evaluated = evaluated_watermark(spec, store, state)
-    of_ledger = unfinished_work(spec, store, state, evaluated)
-    watermark = watermark_of(spec, store, state)
-    closed = text_or_none(closed_up_to(spec, state, evaluated))
     books = books_of_all(spec, store, state) if deep else None
-    findings = in_order(
-        [*findings_of_books(books or ()), *findings_of(spec, store, state, of_ledger, now_ms)]
-    )
-    processed = text_or_none(state.frontier_ms)
+    findings = in_order([*findings_of_books(books or ()), *shown.findings(now_ms)])
+    processed, closed = text_or_none(state.frontier_ms), text_or_none(shown.closed_ms)
     return {
         "pipeline": spec.pipeline,
         "state": state_line(findings),
@@ -82,7 +69,7 @@ def status_of(
         "closed_up_to": closed,
         "first_open": closed,
         "last_run": _last_run(state),
-        "notice": notice,
+        "notice": shown.notice,
         "findings": [finding.to_json() for finding in findings],
         "books_of_tables": None if books is None else len(books),
         "overlapping": spec.window.overlapping,
@@ -93,7 +80,7 @@ def status_of(
         "versions": store.versions(),
         "watermark": None if watermark is None else _watermark(watermark),
         "lacking": _lacking(spec, store),
-        **of_ledger,
+        **shown.unfinished,
         **_edited(spec, state),
     }
 
@@ -101,7 +88,7 @@ def status_of(
 def _last_run(state: PipelineState) -> dict[str, Any]:
     """The line of the last run of windows, see `run_line`."""
     newest = next(step for step in reversed(state.steps) if step.kind in OF_RUNS)
-    return run_line(state.runs[newest.run_id], state.reverted_by.get(newest.run_id))
+    return run_line(state, state.runs[newest.run_id])
 
 
 def _edited(spec: PipelineSpec, state: PipelineState) -> dict[str, Any]:
@@ -145,7 +132,7 @@ def _calendar(store: Store, days: Days) -> tuple[dict[str, int], int, dict[str, 
     """The number of slots by state and with only refused records; of records by outcome."""
     counts = ["on_time", "late_accepted", "late", "no_window", "missed_pairs"]
     asked = ["state", "gap", "slots", *counts, *UNFIRED_COLUMN]
-    rows = read_days_of_any_version(store, "completeness", asked, days)
+    rows = read_days(store, "completeness", asked, days)
     if rows is None:
         return {}, 0, dict.fromkeys(counts, 0)
     counts += [name for name in UNFIRED_COLUMN if name in rows.column_names]

@@ -8,7 +8,6 @@ from datetime import date
 from itertools import groupby, pairwise
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
@@ -23,9 +22,9 @@ from strandline.lake.landing.known_columns import columns_in_lake
 from strandline.lake.landing.results_log import ResultsLog
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.days import Days, facts_of_files, read_days_of_any_version
+from strandline.lake.store.days import Days, facts_of_files, read_days
 from strandline.lake.store.lake import Lake
-from strandline.lake.store.reads import dataset_of, in_arrow
+from strandline.lake.store.reads import dataset_of, in_arrow, rows_on_days
 from strandline.lake.store.store import Store
 from strandline.model.intervals import (
     instant_of,
@@ -196,9 +195,8 @@ def _by_day(row: dict[str, Any]) -> date:
 
 def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
     columns = ["slot_start", "slot_end", "spec_fingerprint", "slots"]
-    wanted = ds.field("slot_date").isin(pa.array(days, pa.date32()))
-    asked = ("completeness", columns, Days(), wanted)
-    rows = read_days_of_any_version(store, *asked) if days else None
+    asked = ("completeness", columns, Days(), rows_on_days("slot_date", days))
+    rows = read_days(store, *asked) if days else None
     return [] if rows is None else list(rows.to_pylist())
 
 

@@ -6,14 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.store import Store
-from strandline.lake.timeline.rows import TimelineTable
-from strandline.lake.timeline.timeline import read_event_times
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.model.intervals import TimeRange
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, is_window_fired
 from strandline.pipeline.views.slots import Slot
-from strandline.pipeline.views.watermark import watermark_of
 from strandline.quality.figures import duration, percent
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
@@ -67,20 +62,6 @@ class Causes:
     changed: Mapping[date, Collection[TimeRange]]
     missing: Mapping[date, Collection[TimeRange]]
     open_sessions: TimeRange | None
-
-    @classmethod
-    def of(cls, spec: PipelineSpec, store: Store, state: PipelineState) -> Causes:
-        """The reasons by a pipeline's timeline and ledger."""
-        changed, missing = state.days_to_recompute, list(state.missing_days)
-        timeline = TimelineTable.open(store)
-        first_ms = state.first_open_ms if spec.window.merging else None
-        return cls(
-            spec,
-            watermark_of(spec, store, state),
-            read_event_times(timeline, changed) if changed else {},
-            read_event_times(timeline, missing) if missing else {},
-            None if first_ms is None else TimeRange(first_ms, EVERYTHING.end_ms),
-        )
 
     @property
     def touched(self) -> list[TimeRange]:

@@ -1,0 +1,91 @@
+"""A pipeline between runs: its tables and its state, from which all views are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from strandline.lake.ledger.ledger import Ledger
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.read import tables_shown
+from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import read_event_times
+from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.pipeline.views.closed import closed_up_to
+from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.unfinished_work import unfinished_work
+from strandline.pipeline.views.watermark import evaluated_watermark, watermark_of
+from strandline.pipeline.views.why import Causes
+from strandline.quality.findings.check import Finding
+from strandline.quality.report.held_back_by import HeldBack
+from strandline.spec import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A consistent set of a pipeline's tables, and what follows from them at first use.
+
+    Attributes:
+        spec: the pipeline.
+        store: its tables.
+        state: the pipeline's state, by its ledger.
+        notice: a notice about the tables; None: there is none.
+    """
+
+    spec: PipelineSpec
+    store: Store
+    state: PipelineState
+    notice: str | None
+
+    @classmethod
+    def of(cls, spec: PipelineSpec, lake: Lake) -> Shown:
+        """A pipeline as its tables are now.
+
+        Raises:
+            InputError: nothing has run yet.
+        """
+        ledger = Ledger(lake.pipeline(spec.pipeline))
+        state = ledger.state_after_runs()
+        store, notice = tables_shown(ledger)
+        return cls(spec, store, state, notice)
+
+    @cached_property
+    def watermark(self) -> HeldBack | None:
+        """See `watermark_of`."""
+        return watermark_of(self.spec, self.store, self.state)
+
+    @cached_property
+    def evaluated(self) -> HeldBack | None:
+        """See `evaluated_watermark`."""
+        return evaluated_watermark(self.spec, self.store, self.state)
+
+    @property
+    def closed_ms(self) -> int | None:
+        """See `closed_up_to`."""
+        return closed_up_to(self.spec, self.state, self.evaluated)
+
+    @cached_property
+    def unfinished(self) -> dict[str, Any]:
+        """See `unfinished_work`."""
+        return unfinished_work(self.spec, self.store, self.state, self.evaluated)
+
+    def findings(self, now_ms: int | None) -> list[Finding]:
+        """See `findings_of`."""
+        return findings_of(self.spec, self.store, self.state, self.unfinished, now_ms)
+
+    @cached_property
+    def causes(self) -> Causes:
+        """The reasons for which slots are not complete, by the pipeline's timeline and ledger."""
+        changed, missing = self.state.days_to_recompute, list(self.state.missing_days)
+        timeline = TimelineTable.open(self.store)
+        first_ms = self.state.first_open_ms if self.spec.window.merging else None
+        return Causes(
+            self.spec,
+            self.watermark,
+            read_event_times(timeline, changed) if changed else {},
+            read_event_times(timeline, missing) if missing else {},
+            None if first_ms is None else TimeRange(first_ms, EVERYTHING.end_ms),
+        )
