@@ -206,7 +206,7 @@ def test_second_columns_are_known_by_their_mark_and_take_no_name_in_use(tmp_path
     of_diff = T.StructType([T.StructField(OP, TEXT), *schema_of(store.table("quarantine")).fields])
     plain = columns(**{field.name: field.dataType for field in of_diff.fields})
     for staged in (of_diff, plain):
-        fitted = fit_of(store, QUARANTINE, staged)
+        fitted = fit_into(store.table("quarantine"), QUARANTINE, staged, "meter")
         assert (fitted.new, {*fitted.names}) == ((), {*fitted.schema.names})
         assert all(name == of_table for name, of_table in fitted.names.items())
     assert nulls_counted(store.table("quarantine")) == frozenset()
