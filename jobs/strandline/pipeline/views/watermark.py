@@ -14,6 +14,7 @@ from strandline.pipeline.views.channels import (
     ChannelWatermarks,
     channel_watermarks,
     emitted_before,
+    retired_before,
 )
 from strandline.pipeline.views.findings import start_to_come
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
@@ -110,13 +111,14 @@ def _at(
     if spec.watermark.emission_interval_ms == 0:
         return _NONE
     if start_ms is None:
-        return held_back_by(channels, spec, carried)
+        return held_back_by(channels, spec, carried, spec.retired_by(until_ms))
     if spec.watermark.goes_by_the_clock:
         return _by_clock(until_ms, spec, found, Axis.of(spec, start_ms))
     if carried is not None and spec.watermark.idleness_in_effect:
         source = Source(spec, Axis.of(spec, start_ms))
         _, carried = source.advance(carried, Source.silence, until_ms)
-    return held_back_by(emitted_before(until_ms, channels, spec, start_ms), spec, carried)
+    channels = emitted_before(until_ms, channels, spec, start_ms)
+    return held_back_by(channels, spec, carried, retired_before(until_ms, spec, start_ms))
 
 
 def _by_clock(until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, axis: Axis) -> HeldBack:
