@@ -82,6 +82,14 @@ def test_without_a_watermark_of_its_own_or_with_all_slots_closed_it_goes_by_the_
     assert closed_up_to(HOURS, state_of(None), watermark_at(TEN)) is None
 
 
+def test_a_day_to_recompute_may_change_slots_though_all_are_closed():
+    """After --close of the newest slots, all were once said to be final."""
+    owed = Entry("late", 2, "owed", "backfill", owed=(date(2024, 3, 2),), position=9)
+    by_hand = TimeRange(TEN - 2 * HOUR_MS, TEN)
+    state = state_of(None, by_hand).after([owed])
+    assert closed_up_to(HOURS, state, watermark_at(TEN - HOUR_MS - 1)) == TEN - 3 * HOUR_MS
+
+
 @pytest.mark.parametrize(("ahead_ms", "closed"), [(-1, TEN - HOUR_MS), (0, TEN), (1, TEN)])
 def test_of_an_interval_join_it_is_the_slot_of_the_watermark(ahead_ms, closed):
     """A record at the watermark itself is not late."""

@@ -20,7 +20,8 @@ def closed_up_to(
     """The instant, in ms, before which no window can change; None: all published slots are closed.
 
     It is the start of the first published slot that is not closed, or of an earlier slot without
-    records, in which a record would still be accepted: not all of these are published.
+    records, in which a record would still be accepted: not all of these are published. Days to
+    recompute may still change closed slots.
 
     Args:
         spec: the pipeline.
@@ -29,11 +30,13 @@ def closed_up_to(
             known, so that only published slots count.
     """
     published_ms = state.first_open_ms
-    if published_ms is None or watermark is None or Grid.of(spec).all_time:
+    is_decided = published_ms is None and not state.days_to_recompute
+    if is_decided or watermark is None or Grid.of(spec).all_time:
         return published_ms
     emitted_ms = watermark.watermark_ms
     first_ms = first_accepting(spec, MIN_WATERMARK if emitted_ms is None else emitted_ms)
-    return min(published_ms, state.not_closed_by_hand(first_ms))
+    accepting_ms = state.not_closed_by_hand(first_ms)
+    return accepting_ms if published_ms is None else min(published_ms, accepting_ms)
 
 
 def first_accepting(spec: PipelineSpec, watermark_ms: int) -> int:
