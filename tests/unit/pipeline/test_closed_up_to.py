@@ -90,6 +90,15 @@ def test_a_day_to_recompute_may_change_slots_though_all_are_closed():
     assert closed_up_to(HOURS, state, watermark_at(TEN - HOUR_MS - 1)) == TEN - 3 * HOUR_MS
 
 
+def test_a_slot_that_no_watermark_closes_is_closed_by_hand():
+    """Of windows of all time nothing was once closed after --close."""
+    by_hand, every = TimeRange(TEN, TEN + HOUR_MS), TimeRange(LEAST_INSTANT_MS, 10 * TEN)
+    saturated, all_time = with_lateness(HOURS, 2**63 - 1), a_meter({"global": {}})
+    assert closed_up_to(saturated, state_of(TEN, by_hand), None) == TEN + HOUR_MS
+    assert closed_up_to(all_time, state_of(LEAST_INSTANT_MS), None) == LEAST_INSTANT_MS
+    assert closed_up_to(all_time, state_of(LEAST_INSTANT_MS, every), None) is None
+
+
 @pytest.mark.parametrize(("ahead_ms", "closed"), [(-1, TEN - HOUR_MS), (0, TEN), (1, TEN)])
 def test_of_an_interval_join_it_is_the_slot_of_the_watermark(ahead_ms, closed):
     """A record at the watermark itself is not late."""

@@ -29,7 +29,7 @@ def closed_up_to(
         watermark: the watermark by the evaluated arrivals (`evaluated_watermark`); None: it is not
             known, so that only published slots count.
     """
-    published_ms = state.first_open_ms
+    published_ms = _first_open(spec, state)
     is_decided = published_ms is None and not state.days_to_recompute
     if is_decided or watermark is None or Grid.of(spec).all_time:
         return published_ms
@@ -37,6 +37,18 @@ def closed_up_to(
     first_ms = first_accepting(spec, MIN_WATERMARK if emitted_ms is None else emitted_ms)
     accepting_ms = state.not_closed_by_hand(first_ms)
     return accepting_ms if published_ms is None else min(published_ms, accepting_ms)
+
+
+def _first_open(spec: PipelineSpec, state: PipelineState) -> int | None:
+    """The first published slot that is not closed, neither by the watermark nor by `--close`.
+
+    No watermark closes windows of all time, nor those of a saturated lateness.
+    """
+    first_ms = state.first_open_ms
+    if first_ms is None:
+        return None
+    open_ms = state.not_closed_by_hand(first_ms)
+    return None if open_ms > first_ms and Grid.of(spec).all_time else open_ms
 
 
 def first_accepting(spec: PipelineSpec, watermark_ms: int) -> int:
