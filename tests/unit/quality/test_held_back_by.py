@@ -315,6 +315,17 @@ def test_a_watermark_by_the_clock_stands_while_all_channels_are_idle():
     assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS) == HeldBack(DAY, None, None, None)
 
 
+def test_no_watermark_by_whole_days_is_said_to_be_none_by_the_arrivals_before():
+    """After a run by hand within the first day it was once none yet, beside windows that it fired."""
+    by_hand = Entry("r", 1, "published", "backfill", clock_start_ms=DAY, position=1)
+    state = PipelineState.of([replace(by_hand, horizon_ms=DAY + 9, frontier_ms=DAY)])
+    nothing = ChannelWatermarks(days(), None)
+    found = watermark_by(spec(channels="discovered"), nothing, state)
+    assert str(found) == "none; by arrivals before 2013-01-05T00:00:00Z"
+    whole = PipelineState.of([replace(by_hand, horizon_ms=DAY, frontier_ms=DAY)])
+    assert watermark_by(spec(channels="discovered"), nothing, whole) is None
+
+
 @pytest.mark.parametrize(
     ("emit", "at"),
     [("per_record", DAY + 3 * DAY_MS), ({"every": "1h"}, DAY + 3 * DAY_MS + 1)],

@@ -77,12 +77,19 @@ def watermark_by(
     if until_ms is None:  # no record has been observed
         return held_back_by(watermarks.channels, spec, watermarks.source)
     found = _at(until_ms, spec, watermarks, state)
+    is_of_last_cutoff = by_clock or last_horizon_ms in {None, until_ms}
+    if found is None and not is_of_last_cutoff and _decide_alone(spec):
+        found = _NONE  # records of a day that is not over may have fired windows
     if found is None:
         return None
     if start_to_come(spec, state) is not None:
         return _NONE
-    is_of_last_cutoff = by_clock or last_horizon_ms in {None, until_ms}
     return replace(found, arrived_before=None if is_of_last_cutoff else text_of(until_ms))
+
+
+def _decide_alone(spec: PipelineSpec) -> bool:
+    """Whether the records of one source decide the watermark."""
+    return spec.reads_results_of is None and not spec.has_two_sources
 
 
 def last_day_of(spec: PipelineSpec, state: PipelineState) -> date | None:
