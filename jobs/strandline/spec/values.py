@@ -185,7 +185,8 @@ def _name(value: Any) -> str:
 
 def _pipeline_name(value: Any) -> str:
     if not isinstance(value, str) or not _PIPELINE_NAME.fullmatch(value):
-        msg = "not a legal name of a pipeline; use letters from a to z, digits, _ and -, a letter first"
+        use = "letters from a to z, digits, _ and -, a letter first"
+        msg = f"not a legal name of a pipeline; use {use}"
         raise ValueError(msg)
     return value
 

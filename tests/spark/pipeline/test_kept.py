@@ -129,7 +129,7 @@ def test_what_was_still_open_goes_by_the_file_and_a_stricter_rule_stays_strict(s
 
 
 def test_an_empty_window_that_was_final_in_the_course_of_a_day_is_kept(spark, tmp_path):
-    """By the file the watermark is known at the ends of windows alone: it was once said to be open."""
+    """By the file the watermark is known at the ends of windows alone: it was once open."""
     file = ONE | {"window": TUMBLING, "allowed_lateness": "0s", "quality__gaps": "allow"}
     line = Line(spark, tmp_path, a_spec(**file, watermark__bound="2h"))
     land(tmp_path, numbered(a_record("1 08:20", "1 08:20"), a_record("1 10:40", "1 10:40")))

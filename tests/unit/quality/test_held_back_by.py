@@ -316,7 +316,7 @@ def test_a_watermark_by_the_clock_stands_while_all_channels_are_idle():
 
 
 def test_no_watermark_by_whole_days_is_said_to_be_none_by_the_arrivals_before():
-    """After a run by hand within the first day it was once none yet, beside windows that it fired."""
+    """It was once none yet after a run by hand within a day, beside windows that had fired."""
     by_hand = Entry("r", 1, "published", "backfill", clock_start_ms=DAY, position=1)
     state = PipelineState.of([replace(by_hand, horizon_ms=DAY + 9, frontier_ms=DAY)])
     nothing = ChannelWatermarks(days(), None)

@@ -119,7 +119,8 @@ def test_under_a_lateness_of_one_run_a_cogroup_is_the_one_whose_file_says_so():
 def test_the_way_out_of_discovered_splits_is_to_list_the_channels(content):
     """It once named a command that runs no pipeline."""
     sources = {
-        side: one | {"channels": "discovered", "watermark": one["watermark"] | {"combine": "splits"}}
+        side: one
+        | {"channels": "discovered", "watermark": one["watermark"] | {"combine": "splits"}}
         for side, one in content["sources"].items()
     }
     with pytest.raises(InputError) as refused:
