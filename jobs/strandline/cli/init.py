@@ -106,7 +106,7 @@ def _require_name(name: str) -> None:
         raise InputError(
             "--name",
             f"{name!r} is not a name of a pipeline",
-            f"use letters, digits, _ and -, such as {short_name(name)}",
+            f"use letters from a to z, digits, _ and -, such as {short_name(name)}",
         )
 
 

@@ -200,7 +200,13 @@ def _rebuilt(
             touched_from_ms=staged.touched.start_ms,
             touched_until_ms=staged.touched.end_ms,
             diff=tallied,
-            publish=to_publish(ctx, changes, emptied, planned.observation.status.accepted),
+            publish=to_publish(
+                ctx,
+                changes,
+                emptied,
+                planned.observation.status.accepted,
+                planned.final_until_ms if request.overrides else None,
+            ),
         )
         verdict += verdict_of_removals(ctx, request, journal, planned, staged, changes)
         verdict += verdict_of_tables(ctx, journal, planned, changes)

@@ -14,6 +14,11 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.trigger import Continuous, Never
 from strandline.spec.windowed import WindowedSpec
 
+_INSTEAD = {
+    "channels": "list the channels",
+    "process": "write aggregates over the pairs, or a cogroup, whose function gets the records",
+}
+"""The way out for each key of `not_yet` that pipeline files can have."""
 AnySpec = PipelineSpec | JoinSpec | ChainedSpec
 """The spec of any valid pipeline file."""
 MOST_TIMES = 10_000
@@ -57,7 +62,7 @@ def runnable(spec: AnySpec, *, origin: str) -> PipelineSpec:
         raise InputError(
             f"{origin}: {next(iter(features))}",
             f"not yet run by the engine ({listed})",
-            "the reference runs it: strandline conformance --engine reference",
+            "; ".join(dict.fromkeys(_INSTEAD[path.rpartition(".")[2]] for path in features)),
         )
     if isinstance(spec, ChainedSpec):
         raise InputError(

@@ -178,14 +178,15 @@ def _not_blank(value: Any) -> str:
 
 def _name(value: Any) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        msg = "not a legal name of a column; use letters, digits and _, no digit first"
+        msg = "not a legal name of a column; use letters from a to z, digits and _, no digit first"
         raise ValueError(msg)
     return value
 
 
 def _pipeline_name(value: Any) -> str:
     if not isinstance(value, str) or not _PIPELINE_NAME.fullmatch(value):
-        msg = "not a legal name of a pipeline; use letters, digits, _ and -, a letter first"
+        use = "letters from a to z, digits, _ and -, a letter first"
+        msg = f"not a legal name of a pipeline; use {use}"
         raise ValueError(msg)
     return value
 

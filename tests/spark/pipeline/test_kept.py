@@ -24,6 +24,7 @@ from replayed import assert_books_balance, assert_told_by_replay, of_range
 
 from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.ledger.state import PipelineState
+from strandline.model.intervals import TimeRange
 from strandline.pipeline.views.deep import books_of_all
 
 pytestmark = pytest.mark.spark
@@ -124,6 +125,23 @@ def test_what_was_still_open_goes_by_the_file_and_a_stricter_rule_stays_strict(s
         (ms(row["slot_start"]), row["late"])
         for row in of_range(line.rows("completeness"), "2 19:00", "3")
     ][1] == (instant("2 20:00"), 1)
+    assert_books_balance(line)
+
+
+def test_an_empty_window_that_was_final_in_the_course_of_a_day_is_kept(spark, tmp_path):
+    """By the file the watermark is known at the ends of windows alone: it was once open."""
+    file = ONE | {"window": TUMBLING, "allowed_lateness": "0s", "quality__gaps": "allow"}
+    line = Line(spark, tmp_path, a_spec(**file, watermark__bound="2h"))
+    land(tmp_path, numbered(a_record("1 08:20", "1 08:20"), a_record("1 10:40", "1 10:40")))
+    line.of(a_spec(**file, watermark__bound="10m")).backfill(
+        "1 08:00", "1 11:00", as_of="1 12:00", overrides={"bound": "10m"}, reason="quick"
+    )
+    after = numbered(a_record("1 13:00", "1 09:30"))
+    land(tmp_path, after, mode="append")
+    line.advance("2")
+    assert [position for position, _ in late_of(line)] == [after[0]["position"]]
+    (one,) = PipelineState.of(line.ledger).overridden
+    assert one.windows == TimeRange(instant("1 08:00"), instant("1 10:00"))
     assert_books_balance(line)
 
 

@@ -82,6 +82,23 @@ def test_without_a_watermark_of_its_own_or_with_all_slots_closed_it_goes_by_the_
     assert closed_up_to(HOURS, state_of(None), watermark_at(TEN)) is None
 
 
+def test_a_day_to_recompute_may_change_slots_though_all_are_closed():
+    """After --close of the newest slots, all were once said to be final."""
+    owed = Entry("late", 2, "owed", "backfill", owed=(date(2024, 3, 2),), position=9)
+    by_hand = TimeRange(TEN - 2 * HOUR_MS, TEN)
+    state = state_of(None, by_hand).after([owed])
+    assert closed_up_to(HOURS, state, watermark_at(TEN - HOUR_MS - 1)) == TEN - 3 * HOUR_MS
+
+
+def test_a_slot_that_no_watermark_closes_is_closed_by_hand():
+    """Of windows of all time nothing was once closed after --close."""
+    by_hand, every = TimeRange(TEN, TEN + HOUR_MS), TimeRange(LEAST_INSTANT_MS, 10 * TEN)
+    saturated, all_time = with_lateness(HOURS, 2**63 - 1), a_meter({"global": {}})
+    assert closed_up_to(saturated, state_of(TEN, by_hand), None) == TEN + HOUR_MS
+    assert closed_up_to(all_time, state_of(LEAST_INSTANT_MS), None) == LEAST_INSTANT_MS
+    assert closed_up_to(all_time, state_of(LEAST_INSTANT_MS, every), None) is None
+
+
 @pytest.mark.parametrize(("ahead_ms", "closed"), [(-1, TEN - HOUR_MS), (0, TEN), (1, TEN)])
 def test_of_an_interval_join_it_is_the_slot_of_the_watermark(ahead_ms, closed):
     """A record at the watermark itself is not late."""

@@ -175,7 +175,7 @@ def test_a_closed_range_is_rebuilt_at_another_horizon_only_where_it_is_to_stay_c
         planned(0, 40, 200, entries)
     plan = planned(0, 40, 200, entries, keeps_closed=True)
     assert plan.clock.closures == (Closure(TimeRange(0, 40), 150),)
-    assert ["stay as --close left them" in note for note in plan.notes] == [True]
+    assert ["stay closed, since their input ended at" in note for note in plan.notes] == [True]
 
 
 def test_the_end_of_an_idle_source_closes_nothing_and_the_plan_says_so():

@@ -29,7 +29,15 @@ from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.days import Days
 from strandline.lake.timeline.rows import SCHEMA as TIMELINE
-from strandline.model.intervals import DAY_MS, datetime_of, day_of, instant_of, midnight_of, text_of
+from strandline.model.intervals import (
+    DAY_MS,
+    TimeRange,
+    datetime_of,
+    day_of,
+    instant_of,
+    midnight_of,
+    text_of,
+)
 from strandline.pipeline.views import late_of_newer
 from strandline.pipeline.views.answers import _value, answer
 from strandline.pipeline.views.calendar import DAYS, calendar_page
@@ -334,6 +342,20 @@ def test_a_window_of_all_time_has_no_end_to_fire_at(calendar):
     spec = a_meter({"global": {}}, channel="source", channels=["a"])
     (reason,) = why(calendar(a_slot(1, state="open"), spec=spec))[0]
     assert reason == "a window of all time, which has no end: only its trigger fires it"
+
+
+@pytest.mark.parametrize(
+    "spec", [SPEC.model_copy(update={"allowed_lateness": 2**63 - 1}), a_meter({"global": {}})]
+)
+def test_a_window_that_no_watermark_closes_is_complete_once_its_input_has_ended(
+    lake, calendar, spec
+):
+    """It once waited for the end of the allowed lateness, thousands of years later."""
+    ends_ms = midnight_of(date(2013, 2, 1))
+    end = {"range": TimeRange(0, ends_ms), "horizon_ms": ends_ms, "closed": True}
+    step = Entry("r-2", 1, "published", "backfill", **end)
+    Ledger(lake.pipeline("meter")).append(step, datetime.now(UTC))
+    assert calendar(a_slot(1, state="fired"), spec=spec)["incomplete"] == 0
 
 
 def test_windows_of_days_to_recompute_and_of_days_without_their_rows_are_incomplete(lake, calendar):

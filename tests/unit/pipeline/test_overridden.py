@@ -294,7 +294,7 @@ def test_results_that_have_changed_below_such_a_range_are_named_with_it():
         for start in (1, 4)
     ]
     closed, one, overridden, other = of_rebuilt_first(daily, first, ["r-3", "r-4"], state)
-    assert "to 1970-01-03T00:00:00Z stay as --close left them" in closed
+    assert "to 1970-01-03T00:00:00Z stay closed, since their input ended at 1970-01-10T" in closed
     assert "run r-3 has first rebuilt" in one
     assert "published by run r-1 with allowed_lateness: 6h, are recomputed by the" in overridden
     assert "(results can change after they have arrived)" in overridden

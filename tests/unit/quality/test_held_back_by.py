@@ -324,6 +324,32 @@ def test_a_watermark_by_the_clock_stands_while_all_channels_are_idle():
     assert shown(pipeline, known, processed_ms=DAY + 2 * DAY_MS) == HeldBack(DAY, None, None, None)
 
 
+def test_no_watermark_by_whole_days_is_said_to_be_none_by_the_arrivals_before():
+    """It was once none yet after a run by hand within a day, beside windows that had fired."""
+    by_hand = Entry("r", 1, "published", "backfill", clock_start_ms=DAY, position=1)
+    state = PipelineState.of([replace(by_hand, horizon_ms=DAY + 9, frontier_ms=DAY)])
+    nothing = ChannelWatermarks(days(), None)
+    found = watermark_by(spec(channels="discovered"), nothing, state)
+    assert str(found) == "none; by arrivals before 2013-01-05T00:00:00Z"
+    whole = PipelineState.of([replace(by_hand, horizon_ms=DAY, frontier_ms=DAY)])
+    assert watermark_by(spec(channels="discovered"), nothing, whole) is None
+
+
+@pytest.mark.parametrize(
+    ("emit", "at"),
+    [("per_record", DAY + 3 * DAY_MS), ({"every": "1h"}, DAY + 3 * DAY_MS + 1)],
+)
+def test_a_channel_that_retires_on_a_silent_day_holds_nothing_back_from_then_on(emit, at):
+    """It once held the watermark of status back until the next record of any channel."""
+    watermark = {"strategy": "ascending", "emit": emit}
+    channels = {"channels": ["a", "b"], "retired": {"b": "2013-01-08"}}
+    pipeline = a_meter({"tumbling": "1h"}, watermark, channel="source", **channels)
+    known = ChannelWatermarks(days(("a", 5, DAY + 9, None), ("b", 5, DAY, None)), None)
+    assert shown(pipeline, known, processed_ms=at - 1).held_by == "b"
+    found = shown(pipeline, known, processed_ms=at)
+    assert (found.held_by, found.watermark_ms) == ("a", DAY + 9)
+
+
 def test_what_waits_for_a_tick_is_no_watermark_before_it():
     """A window that it reaches was once said to have been reached since the last run."""
     seldom = {"strategy": "ascending", "emit": {"every": "7h"}}

@@ -18,7 +18,7 @@ UNIT = "write a whole number and a unit: 200ms, 30s, 5m, 1h, 1d"
 SPELLING = "check its spelling, or remove it"
 MAP = "write `name: value` lines below it, or remove it"
 QUOTE = "(YAML reads yes, no, on, off and bare dates its own way); quote it"
-COLUMN_NAME = "use letters, digits and _, no digit first"
+COLUMN_NAME = "use letters from a to z, digits and _, no digit first"
 STRATEGIES = (
     "choose one of bounded_out_of_orderness, legacy_bounded_out_of_orderness, ascending, "
     "legacy_ascending, punctuated, time_lag, ingestion, expression, none"
@@ -273,7 +273,7 @@ def lines(content: Any) -> list[str]:
             "pipeline",
             "../etc",
             "pipeline: '../etc' is not a legal name of a pipeline; "
-            "use letters, digits, _ and -, a letter first",
+            "use letters from a to z, digits, _ and -, a letter first",
         ),
         # quality and the rest
         ("quality/max_late_share", 2, "quality.max_late_share: 2 is too large; give at most 1"),

@@ -132,3 +132,18 @@ def test_under_a_lateness_of_one_run_a_cogroup_is_the_one_whose_file_says_so():
     by_run = parse_spec(COGROUP, origin="both.yaml").under({"allowed_lateness": "6h"})
     by_file = parse_spec(COGROUP | {"allowed_lateness": "6h"}, origin="both.yaml")
     assert by_run.spec_fingerprint == by_file.spec_fingerprint
+
+
+@pytest.mark.parametrize("content", [JOIN, COGROUP, PAIRED])
+def test_the_way_out_of_discovered_splits_is_to_list_the_channels(content):
+    """It once named a command that runs no pipeline."""
+    sources = {
+        side: one
+        | {"channels": "discovered", "watermark": one["watermark"] | {"combine": "splits"}}
+        for side, one in content["sources"].items()
+    }
+    with pytest.raises(InputError) as refused:
+        parse_spec(content | {"sources": sources}, origin="p.yaml")
+    assert refused.value.way_out == "list the channels"
+    listed = {side: one | {"channels": ["a", "b"]} for side, one in sources.items()}
+    assert parse_spec(content | {"sources": listed}, origin="p.yaml")

@@ -24,6 +24,8 @@ class OverriddenRange:
             or by the last scheduled run that has kept them.
         landing_version: the version of the landing table that this run has read.
         landing_id: the landing table's id; None: written by the first release candidate.
+        final_until_ms: the start of the first window that was not final by these rules when the run
+            published; None: not known, as of a run by an earlier version of the program.
     """
 
     windows: TimeRange
@@ -32,6 +34,7 @@ class OverriddenRange:
     horizon_ms: int | None = None
     landing_version: int | None = None
     landing_id: str | None = None
+    final_until_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The range as a JSON document."""
@@ -52,13 +55,16 @@ class OverriddenRange:
         )
 
 
-def overridden_ranges(runs: Iterable[Entry]) -> list[OverriddenRange]:
+def overridden_ranges(
+    runs: Iterable[Entry], steps_of: Mapping[str, Sequence[Entry]]
+) -> list[OverriddenRange]:
     """The overridden ranges that no later run has recomputed, in the order of their runs.
 
     A part that a later run has recomputed has that run's rules, except windows that it has `kept`.
 
     Args:
         runs: the published steps in force, in order.
+        steps_of: the steps of each run by its id.
     """
     ranges: list[OverriddenRange] = []
     for run in runs:
@@ -67,9 +73,17 @@ def overridden_ranges(runs: Iterable[Entry]) -> list[OverriddenRange]:
             continue
         ranges = [part for one in ranges for part in _after(run, within, one)]
         if run.overrides:
-            of_run = OverriddenRange(within, run.overrides, run.run_id)
+            final_ms = _final_until(steps_of[run.run_id])
+            of_run = OverriddenRange(within, run.overrides, run.run_id, final_until_ms=final_ms)
             ranges.append(of_run.evaluated_by(run, within))
     return ranges
+
+
+def _final_until(steps: Sequence[Entry]) -> int | None:
+    """What a run has noted as `final_until` when it began to publish; None: nothing."""
+    begun = next((step for step in reversed(steps) if step.step == "publishing"), None)
+    noted = ((begun and begun.publish) or {}).get("final_until", ())
+    return int(noted[0]) if noted else None
 
 
 def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[OverriddenRange]:

@@ -159,7 +159,7 @@ class PipelineState:
     @cached_property
     def overridden(self) -> Sequence[OverriddenRange]:
         """The ranges of windows that are published with overridden rules."""
-        return overridden_ranges(self.in_force)
+        return overridden_ranges(self.in_force, self.runs)
 
     def closures_in(self, within: TimeRange) -> list[Closure]:
         """The closures in force that overlap a range."""

@@ -41,9 +41,9 @@ def plan_backfill(
         InputError: part of the range was closed by an earlier run at another horizon, or windows
             that share records would close out of order.
     """
-    within = asked_of(request, history.spec)
+    within = asked = asked_of(request, history.spec)
     if request.close:
-        within = _with_windows_before(within, history)
+        within = _with_windows_before(asked, history)
     if request.keeps_closed:
         in_force = closed_in_order(earlier.state, history, within, horizon_ms)
     else:
@@ -68,7 +68,7 @@ def plan_backfill(
         to_recompute=earlier.to_recompute,
         settles=earlier.settled_by(completes_ms),
         missing=tuple(_missing(within, history, earlier, status)),
-        notes=tuple(_notes(request, within, closures, clock)),
+        notes=tuple(_notes(request, asked, within, closures, clock)),
         by_other_rules=outside_by_other_rules(request, within, earlier.state),
     )
 
@@ -85,17 +85,20 @@ def _require_closed_at(horizon_ms: int, closures: Sequence[Closure]) -> None:
 
 
 def _notes(
-    request: Request, within: TimeRange, closures: Sequence[Closure], clock: Clock
+    request: Request,
+    asked: TimeRange,
+    within: TimeRange,
+    closures: Sequence[Closure],
+    clock: Clock,
 ) -> Iterator[str]:
     """Notes about windows that runs have closed, or that this run should close."""
     if request.reopen and closures:
         yield "reopens windows that an earlier run had closed"
     if request.keeps_closed:
         yield from stay_closed(closures, within)
-    is_widened = request.close and within.start_ms == LEAST_INSTANT_MS
-    if is_widened and request.range is not None and request.range.start_ms > LEAST_INSTANT_MS:
+    if within != asked:
         yield (
-            f"no window before {text_of(request.range.start_ms)} has a record: they are closed, "
+            f"no window before {text_of(asked.start_ms)} has a record: they are closed, "
             "too, since later records of them would be shared with windows that are closed"
         )
     if request.close and not clock.closes_now:

@@ -49,7 +49,8 @@ def stay_closed(closures: Iterable[Closure], within: TimeRange) -> list[str]:
     """A note for each closure in a range that the run keeps."""
     return [
         f"windows from {start_text_of(closure.windows)} to {text_of(closure.windows.end_ms)} "
-        "stay as --close left them; later arrivals for them are late"
+        f"stay closed, since their input ended at {text_of(closure.at_ms)} (--close): what arrives "
+        "from then on is late"
         for closure in closures
         if closure.windows.overlaps(within)
     ]

@@ -165,8 +165,9 @@ def _found(
 def _final(one: OverriddenRange, history: History, earlier: EarlierRuns) -> TimeRange | None:
     """The windows of a range that were final by its settings at its horizon; None: none were.
 
-    Decided by the published slots, and by the watermark for empty slots after them. For sessions
-    decided by the records: none may extend over an edge. For results decided by the slots alone.
+    Decided by the published slots, and by the watermark of then for empty slots after them. For
+    sessions decided by the records: none may extend over an edge. For results decided by the slots
+    alone.
     """
     last_closed_ms, first_open_ms = states = earlier.states_in(one.windows)
     if history.spec.reads_results_of is not None:
@@ -179,6 +180,9 @@ def _final(one: OverriddenRange, history: History, earlier: EarlierRuns) -> Time
     watermark_ms = history.crossings.watermark_reached(horizon_ms)
     if watermark_ms != MIN_WATERMARK:
         watermark_ms += (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
+    if one.final_until_ms is not None:
+        ends.append(one.final_until_ms)
+    elif watermark_ms != MIN_WATERMARK:
         ends.append(grid.first_not_final(watermark_ms))
     final = _before(max(ends), first_open_ms, one.windows)
     if final is not None and rules.window.merging:

@@ -55,6 +55,16 @@ class PlannedRun:
         """The instant before which the run knows records."""
         return self.plan.clock.horizon_ms
 
+    @property
+    def final_until_ms(self) -> int:
+        """The start of the first window that is not final at the horizon, by the run's own rules.
+
+        Later runs observe by the pipeline's file, and know the watermark at its windows alone.
+        """
+        history = self.observation.history
+        reached_ms = history.crossings.watermark_reached(self.horizon_ms)
+        return history.grid.first_not_final(reached_ms)
+
     @cached_property
     def days_of_range(self) -> list[date]:
         """The arrival days that may have records of the range."""

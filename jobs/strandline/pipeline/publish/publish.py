@@ -53,12 +53,16 @@ def create_tables(ctx: Context, staged: Staged) -> None:
 
 
 def to_publish(
-    ctx: Context, changes: Sequence[Change], emptied: Iterable[str], accepted: Iterable[date]
+    ctx: Context,
+    changes: Sequence[Change],
+    emptied: Iterable[str],
+    accepted: Iterable[date],
+    final_until_ms: int | None,
 ) -> dict[str, list[str]]:
     """Which parts of a staging are to be published, how, and of which input: a step's `publish`.
 
     `emptied`: the tables that publishing empties; `accepted`: the days whose missing rows it
-    accepts.
+    accepts; `final_until_ms`: see `PlannedRun`.
     """
     return {
         "key": list(ctx.spec.source.key),
@@ -69,6 +73,7 @@ def to_publish(
         "emptied": [*emptied],
         "accepted": [day.isoformat() for day in sorted(accepted)],
         "input": [ctx.landing.log.input_id],
+        "final_until": [] if final_until_ms is None else [str(final_until_ms)],
     }
 
 

@@ -77,13 +77,13 @@ def with_emissions(channels: pd.DataFrame, spec: PipelineSpec, start_ms: int) ->
     return channels.assign(pending_ms=pending, emitted_ms=emitted)
 
 
-def _first_tick(midnight_ms: int, axis: Axis) -> int | None:
-    """The first tick from a midnight on; None: there is none."""
+def _first_tick(instant_ms: int, axis: Axis) -> int | None:
+    """The first tick from an instant on; None: there is none."""
     if axis.interval_ms is None:  # each record emits at once
-        return midnight_ms
+        return instant_ms
     if axis.interval_ms == 0:
         return None
-    tick_ms = Ticks(axis.start_ms, axis.interval_ms).after(midnight_ms - 1)
+    tick_ms = Ticks(axis.start_ms, axis.interval_ms).after(instant_ms - 1)
     return tick_ms if tick_ms < END_OF_INSTANTS_MS else None
 
 
@@ -96,6 +96,20 @@ def emitted_before(
     return found.assign(pending_ms=found["pending_ms"].where(is_emitted))
 
 
+def retired_before(instant_ms: int, spec: PipelineSpec, start_ms: int) -> set[str]:
+    """The retired channels whose end is emitted before an instant.
+
+    A channel ends in the last millisecond before it retires, at once or, on ticks, with the next.
+    """
+    axis, found = Axis.of(spec, start_ms), set()
+    for channel, retired_ms in spec.source.retired.items():
+        by_record = axis.interval_ms is None
+        emitted_ms = retired_ms - 1 if by_record else _first_tick(retired_ms, axis)
+        if emitted_ms is not None and emitted_ms < instant_ms:
+            found.add(channel)
+    return found
+
+
 def _recent_days_suffice(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
     """Whether no day before the days read can change the channels' watermarks."""
     if found.channels.empty:
@@ -106,10 +120,11 @@ def _recent_days_suffice(spec: PipelineSpec, store: Store, found: ChannelWaterma
         return True  # the last day keeps the state of every channel
     if spec.source.declared_channels is None:
         return False  # a channel that was discovered on an older day may be silent since
-    emitted = held_back_by(found.channels.assign(pending_ms=None), spec, found.source)
+    first = min(found.channels["arrival_date"])
+    retired, settled = spec.retired_by(midnight_of(first)), found.channels.assign(pending_ms=None)
+    emitted = held_back_by(settled, spec, found.source, retired)
     if emitted is None or emitted.watermark_ms is None:
         return False
-    first = min(found.channels["arrival_date"])
     older_ms = largest_offer_before(facts_of_files(store, "timeline"), first)
     return older_ms <= emitted.watermark_ms
 

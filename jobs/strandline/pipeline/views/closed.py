@@ -20,7 +20,8 @@ def closed_up_to(
     """The instant, in ms, before which no window can change; None: all published slots are closed.
 
     It is the start of the first published slot that is not closed, or of an earlier slot without
-    records, in which a record would still be accepted: not all of these are published.
+    records, in which a record would still be accepted: not all of these are published. Days to
+    recompute may still change closed slots.
 
     Args:
         spec: the pipeline.
@@ -28,12 +29,26 @@ def closed_up_to(
         watermark: the watermark by the evaluated arrivals (`evaluated_watermark`); None: it is not
             known, so that only published slots count.
     """
-    published_ms = state.first_open_ms
-    if published_ms is None or watermark is None or Grid.of(spec).all_time:
+    published_ms = _first_open(spec, state)
+    is_decided = published_ms is None and not state.days_to_recompute
+    if is_decided or watermark is None or Grid.of(spec).all_time:
         return published_ms
     emitted_ms = watermark.watermark_ms
     first_ms = first_accepting(spec, MIN_WATERMARK if emitted_ms is None else emitted_ms)
-    return min(published_ms, state.not_closed_by_hand(first_ms))
+    accepting_ms = state.not_closed_by_hand(first_ms)
+    return accepting_ms if published_ms is None else min(published_ms, accepting_ms)
+
+
+def _first_open(spec: PipelineSpec, state: PipelineState) -> int | None:
+    """The first published slot that is not closed, neither by the watermark nor by `--close`.
+
+    No watermark closes windows of all time, nor those of a saturated lateness.
+    """
+    first_ms = state.first_open_ms
+    if first_ms is None:
+        return None
+    open_ms = state.not_closed_by_hand(first_ms)
+    return None if open_ms > first_ms and Grid.of(spec).all_time else open_ms
 
 
 def first_accepting(spec: PipelineSpec, watermark_ms: int) -> int:

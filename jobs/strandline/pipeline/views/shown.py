@@ -87,5 +87,6 @@ class Shown:
             self.watermark,
             read_event_times(timeline, changed) if changed else {},
             read_event_times(timeline, missing) if missing else {},
+            [closure.windows for closure in self.state.closures],
             None if first_ms is None else TimeRange(first_ms, EVERYTHING.end_ms),
         )

@@ -14,6 +14,7 @@ from strandline.pipeline.views.channels import (
     ChannelWatermarks,
     channel_watermarks,
     emitted_before,
+    retired_before,
 )
 from strandline.pipeline.views.findings import start_to_come
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
@@ -76,12 +77,19 @@ def watermark_by(
     if until_ms is None:  # no record has been observed
         return held_back_by(watermarks.channels, spec, watermarks.source)
     found = _at(until_ms, spec, watermarks, state)
+    is_of_last_cutoff = by_clock or last_horizon_ms in {None, until_ms}
+    if found is None and not is_of_last_cutoff and _decide_alone(spec):
+        found = _NONE  # records of a day that is not over may have fired windows
     if found is None:
         return None
     if start_to_come(spec, state) is not None:
         return _NONE
-    is_of_last_cutoff = by_clock or last_horizon_ms in {None, until_ms}
     return replace(found, arrived_before=None if is_of_last_cutoff else text_of(until_ms))
+
+
+def _decide_alone(spec: PipelineSpec) -> bool:
+    """Whether the records of one source decide the watermark."""
+    return spec.reads_results_of is None and not spec.has_two_sources
 
 
 def last_day_of(spec: PipelineSpec, state: PipelineState) -> date | None:
@@ -110,13 +118,14 @@ def _at(
     if spec.watermark.emission_interval_ms == 0:
         return _NONE
     if start_ms is None:
-        return held_back_by(channels, spec, carried)
+        return held_back_by(channels, spec, carried, spec.retired_by(until_ms))
     if spec.watermark.goes_by_the_clock:
         return _by_clock(until_ms, spec, found, Axis.of(spec, start_ms))
     if carried is not None and spec.watermark.idleness_in_effect:
         source = Source(spec, Axis.of(spec, start_ms))
         _, carried = source.advance(carried, Source.silence, until_ms)
-    return held_back_by(emitted_before(until_ms, channels, spec, start_ms), spec, carried)
+    channels = emitted_before(until_ms, channels, spec, start_ms)
+    return held_back_by(channels, spec, carried, retired_before(until_ms, spec, start_ms))
 
 
 def _by_clock(until_ms: int, spec: PipelineSpec, found: ChannelWatermarks, axis: Axis) -> HeldBack:

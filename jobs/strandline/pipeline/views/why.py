@@ -53,6 +53,7 @@ class Causes:
         watermark: the watermark; None: its own records do not determine it.
         changed: the event times of days to recompute, by arrival day.
         missing: the event times of days with missing rows, by arrival day.
+        ended: the ranges closed by `--close`: nothing is accepted into their windows.
         open_sessions: the range from the first slot with a session that can change; None: no
             sessions.
     """
@@ -61,6 +62,7 @@ class Causes:
     watermark: HeldBack | None
     changed: Mapping[date, Collection[TimeRange]]
     missing: Mapping[date, Collection[TimeRange]]
+    ended: Collection[TimeRange]
     open_sessions: TimeRange | None
 
     @property
@@ -93,6 +95,8 @@ class Causes:
             lacking = self._lacking(slot, self.fires_at_ms(slot), "its end")
             yield Cause("open", f"not {self._what_open_is_not()}: {lacking}")
         elif slot.state == "fired":
+            if any(slot.start_ms in within for within in self.ended):
+                return  # one that no watermark closes: of all time, or of a saturated lateness
             closes_ms = self.closes_at_ms(slot)
             if closes_ms is None:
                 yield Cause("fired", "open to late records for ever, by the allowed lateness")

@@ -94,7 +94,10 @@ class _ChannelWatermark:
 
 
 def held_back_by(
-    channels: pd.DataFrame, spec: PipelineSpec, carried: SourceState | None = None
+    channels: pd.DataFrame,
+    spec: PipelineSpec,
+    carried: SourceState | None = None,
+    retired: Collection[str] = (),
 ) -> HeldBack | None:
     """The watermark of a pipeline, and the channel that holds it back; None if it is not known.
 
@@ -105,6 +108,7 @@ def held_back_by(
         channels: the timeline's rows of kind `channel`.
         spec: the pipeline.
         carried: the state of the source after the last observed day, if channels can go idle.
+        retired: the channels that no longer hold the watermark back.
     """
     if spec.reads_results_of is not None:
         return None
@@ -119,10 +123,9 @@ def held_back_by(
         carried = None  # it is that of one side, or of a valve over both
     if carried is not None:
         return _of_source(carried)
-    retired = _retired_by_then(channels, spec)
     own = [_by_days(str(name), rows) for name, rows in channels.groupby("channel")]
     own = [channel for channel in own if channel.name not in retired]
-    known = {channel.name for channel in own} | retired
+    known = {channel.name for channel in own} | {*retired}
     silent = silent_channels(spec, known)
     own += [_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent]
     own = _with_bounds(own, channels, spec)
@@ -171,14 +174,6 @@ def waits_for_all(side: PipelineSpec) -> bool:
     """Whether a side's watermark waits for the first record of each of its channels."""
     watermark = side.watermark
     return not (watermark.idleness_in_effect or watermark.goes_by_the_clock)
-
-
-def _retired_by_then(channels: pd.DataFrame, spec: PipelineSpec) -> set[str]:
-    """The channels that were retired by the end of the last of some days."""
-    if channels.empty:
-        return set()
-    over_ms = midnight_of(max(channels["arrival_date"])) + DAY_MS
-    return {name for name, at_ms in spec.source.retired.items() if at_ms <= over_ms}
 
 
 def _with_bounds(
