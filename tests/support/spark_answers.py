@@ -271,12 +271,10 @@ class Answer:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same, but for what floating point loses on the way.
-
-    -0.0 is 0.0, as wherever values are compared: in keys and in what a run would change.
-    """
+    """Whether two values are the same, but for what floating point loses on the way."""
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9)
+        near = math.isclose(one, other, rel_tol=1e-9)
+        return near and math.copysign(1, one) == math.copysign(1, other)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
     return type(one) is type(other) and bool(one == other)
@@ -334,7 +332,7 @@ def encoded(value: Any, kind: Any) -> Any:
 
 def kept() -> Iterator[tuple[Query, Answer]]:
     """The queries, and what Spark answers them."""
-    for line in KEPT.read_text(encoding="utf-8").rstrip("\n").split("\n"):
+    for line in KEPT.read_text(encoding="utf-8").splitlines():
         selected, rest, types, rows, error = json.loads(line)
         yield Query(tuple(selected), rest), Answer(types, rows, error)
 

@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.known_functions import CONVERSIONS
-from strandline.sql.lambdas import Bound, bound_by, with_values
 from strandline.sql.parsing import sql_of, tree_of
 
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -19,7 +18,6 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.IntDiv: "div",
     exp.Mod: "%",
-    exp.BitwiseNot: "~",
     exp.DPipe: "||",
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -31,8 +29,6 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Between: "between",
     exp.In: "in",
     exp.RegexpLike: "rlike",
-    exp.Like: "like",
-    exp.ILike: "ilike",
     exp.Case: "case",
     exp.If: "if",
     exp.Cast: "cast",
@@ -52,14 +48,11 @@ class Operand:
     """An operand of an operation.
 
     Attributes:
-        text: its SQL.
-        typed: SQL of its type that stands alone: with values for the arguments of lambdas; None:
-            there is none, as for a lambda itself.
+        text: its SQL; None: it contains an argument of a lambda, so that it has no type alone.
         literal: its literal as written; None: it is not a literal.
     """
 
-    text: str
-    typed: str | None
+    text: str | None
     literal: str | None = None
 
 
@@ -74,7 +67,7 @@ class Operation:
         type_is_given: whether the type of its result does not matter, since it is directly cast or
             compared.
         is_distinct: whether it is an aggregate with DISTINCT.
-        filtered: the FILTER (WHERE …) behind an aggregate, with a blank before it; or empty.
+        is_filtered: whether it is an aggregate with FILTER (WHERE …).
     """
 
     name: str
@@ -82,79 +75,47 @@ class Operation:
     to: str | None = None
     type_is_given: bool = False
     is_distinct: bool = False
-    filtered: str = ""
-
-
-@dataclass(frozen=True)
-class Place:
-    """An operation in the syntax tree of an expression.
-
-    Attributes:
-        node: the operation's node.
-        bound: the arguments of the lambdas around it.
-    """
-
-    node: exp.Expr
-    bound: Bound
-
-    @property
-    def whole(self) -> exp.Expr:
-        """The operation's node, with the FILTER behind an aggregate."""
-        return self.node if (above := _filter_of(self.node)) is None else above
-
-    @property
-    def operation(self) -> Operation:
-        """The operation, as it is in the tree now."""
-        node, operands = self.node, tuple(_operand(one, self.bound) for one in self.operands)
-        given = _type_is_given(node)
-        if isinstance(node, exp.Anonymous):
-            name = node.name.lower()
-            if name in CONVERSIONS and len(operands) == 1:
-                return Operation("cast", operands, name, given)
-            above = _filter_of(node)
-            return Operation(
-                name,
-                operands,
-                type_is_given=given,
-                is_distinct=any(isinstance(one, exp.Distinct) for one in node.expressions),
-                filtered="" if above is None else f" FILTER ({sql_of(above.expression)})",
-            )
-        to = None
-        if isinstance(node, exp.Cast):  # Spark's dialect writes TIME as if it were TIMESTAMP
-            to = "time" if node.to.this is exp.DataType.Type.TIME else sql_of(node.to).lower()
-        return Operation(_OPERATORS[type(node)], operands, to, given)
-
-    @property
-    def operands(self) -> list[exp.Expr]:
-        """The nodes of its operands from left to right; for a CASE its branches only."""
-        return _operands(self.node)
+    is_filtered: bool = False
 
 
 def operations_of(text: str) -> tuple[Operation, ...] | NotUnderstood:
     """The operations of an expression, the outer ones first."""
     tree = tree_of(text)
-    if isinstance(tree, NotUnderstood):
-        return tree
-    return tuple(place.operation for place in places_of(tree, {}))
+    return tree if isinstance(tree, NotUnderstood) else tuple(_operations(tree, frozenset()))
 
 
-def places_of(node: exp.Expr, bound: Bound) -> Iterator[Place]:
-    """The operations below a node, the outer ones first; `bound`: see `Place`."""
+def _operations(node: exp.Expr, bound: frozenset[str]) -> Iterator[Operation]:
     if isinstance(node, exp.Lambda):
-        bound = {**bound, **bound_by(node, bound)}
+        bound |= {name.name.lower() for name in node.expressions}
     is_branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
     if not is_branch and (isinstance(node, exp.Anonymous) or type(node) in _OPERATORS):
-        yield Place(node, bound)
+        yield _operation(node, bound)
     for child in node.iter_expressions():
-        yield from places_of(child, bound)
+        yield from _operations(child, bound)
 
 
-def _filter_of(node: exp.Expr) -> exp.Filter | None:
-    above = node.parent
-    return above if isinstance(above, exp.Filter) and node.arg_key == "this" else None
+def _operation(node: exp.Expr, bound: frozenset[str]) -> Operation:
+    operands = tuple(_operand(one, bound) for one in _operands(node))
+    given = _type_is_given(node)
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        if name in CONVERSIONS and len(operands) == 1:
+            return Operation("cast", operands, name, given)
+        return Operation(
+            name,
+            operands,
+            type_is_given=given,
+            is_distinct=any(isinstance(one, exp.Distinct) for one in node.expressions),
+            is_filtered=isinstance(node.parent, exp.Filter) and node.arg_key == "this",
+        )
+    to = None
+    if isinstance(node, exp.Cast):  # Spark's dialect writes TIME as if it were TIMESTAMP
+        to = "time" if node.to.this is exp.DataType.Type.TIME else sql_of(node.to).lower()
+    return Operation(_OPERATORS[type(node)], operands, to, given)
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:
+    """The operands of an operation from left to right; for a CASE its branches only."""
     if isinstance(node, exp.Anonymous):
         return [inner for one in node.expressions for inner in _of_distinct(one)]
     if isinstance(node, exp.Case):
@@ -172,11 +133,12 @@ def _of_distinct(argument: exp.Expr) -> list[exp.Expr]:
     return argument.expressions if isinstance(argument, exp.Distinct) else [argument]
 
 
-def _operand(node: exp.Expr, bound: Bound) -> Operand:
+def _operand(node: exp.Expr, bound: frozenset[str]) -> Operand:
     plain = node.this if isinstance(node, exp.Neg | exp.Paren) else node
     literal = sql_of(node) if isinstance(plain, _LITERALS) else None
-    is_value = not isinstance(node, exp.Lambda | exp.Star)
-    return Operand(sql_of(node), with_values(node, bound) if is_value else None, literal)
+    names = {one.name.lower() for one in node.find_all(exp.Identifier)}
+    is_askable = not (names & bound) and not isinstance(node, exp.Lambda | exp.Star)
+    return Operand(sql_of(node) if is_askable else None, literal)
 
 
 def _type_is_given(node: exp.Expr) -> bool:

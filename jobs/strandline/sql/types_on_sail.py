@@ -9,17 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from strandline.sql.column_types import FLOATS, WHOLE, Problem, digits_of, is_decimal, is_nested
+from strandline.sql.column_types import WHOLE, Problem, digits_of, is_decimal, is_nested
 from strandline.sql.operations import Operand, Operation
-from strandline.sql.texts_on_sail import (
-    JOINS,
-    OF_TEXTS,
-    binary,
-    like,
-    regular_expression,
-    to_text,
-)
-from strandline.sql.ties import parts_of
 
 _Rule = Callable[[Operation, Sequence[str | None]], Problem | None]
 
@@ -32,8 +23,10 @@ OF_ANOTHER_TYPE = {
     "regexp_count": "INT",
 }
 """Functions with another type of whole number than on Spark."""
+_FLOATS = {"float", "double"}
 _NUMBER = re.compile(r"-?\s*\d+")
-_FLOATING = re.compile("double|float")
+_OWN_WORDS = re.compile(r"\\[bBdDsSwW]|\(\?[a-z]*[ix]")
+"""Character classes of regular expressions, which Java limits to ASCII."""
 
 
 def _choice(operation: Operation, types: Sequence[str | None]) -> Problem | None:
@@ -86,7 +79,7 @@ def _greatest(operation: Operation, types: Sequence[str | None]) -> Problem | No
 
 def _mixed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     """DOUBLE with DECIMAL: Sail converts both to DECIMAL, and so rounds to 15 digits."""
-    if any(map(is_decimal, types)) and any(kind in FLOATS for kind in types):
+    if any(map(is_decimal, types)) and any(kind in _FLOATS for kind in types):
         return "makes DECIMAL of DOUBLE beside DECIMAL", "a number as 1.5D, a column cast to DOUBLE"
     return None
 
@@ -95,17 +88,20 @@ def _arithmetic(operation: Operation, types: Sequence[str | None]) -> Problem | 
     if len(types) != 2:
         return None
     one, other = types
-    name = operation.name
+    name, operands = operation.name, operation.operands
     if "float" in types and one != other and "double" not in types:
         return "gives FLOAT where Spark gives DOUBLE", "CAST(x AS DOUBLE)"
-    if {*types} & FLOATS:
+    if {*types} & _FLOATS:
         return None
     if name == "-" and types == ["date", "date"]:
         return "gives a whole number", "CAST(datediff(a, b) AS INT)"
     if any(map(is_decimal, types)):
         return _decimals(operation, types)
-    if name in {"+", "-", "*"} and None in types and {*types} <= {None, *WHOLE}:
-        return "may let whole numbers overflow in silence", "CAST(x AS DOUBLE)"
+    if {*types} <= {"tinyint", "smallint"} and None not in types:
+        return "lets them overflow in silence", "CAST(x AS BIGINT)"
+    both_small = all(kind in WHOLE and kind != "bigint" for kind in types)
+    if name == "*" and both_small and not any(part.literal for part in operands):
+        return "lets it overflow in silence", "CAST(x AS BIGINT) * y"
     return None
 
 
@@ -122,23 +118,27 @@ def _decimals(operation: Operation, types: Sequence[str | None]) -> Problem | No
     return None
 
 
-def _compared(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if any(is_nested(kind) and _FLOATING.search(kind or "") for kind in types):
-        return "takes -0.0 and 0.0 inside of values for two", "their parts one by one"
-    return _mixed(operation, types)
+def _to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if any((kind or "").removeprefix("array<").rstrip(">") in _FLOATS for kind in types):
+        return "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"
+    if operation.name in _JOINS and any((kind or "").startswith("timestamp") for kind in types):
+        return "writes times otherwise", "CAST(t AS STRING)"
+    if operation.name == "cast" and any(map(is_nested, types)):
+        return "writes nulls otherwise", "array_join(a, ',')"
+    if operation.name in {"format_string", "printf"} and any(map(is_decimal, types)):
+        return "rounds halves otherwise", "CAST(x AS STRING)"
+    return None
 
 
 def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     to = operation.to or ""
     if to == "string":
         if operation.name == "cast":
-            return to_text(operation, types)
-        return to_text(Operation("cast", operation.operands), types)
+            return _to_text(operation, types)
+        return _to_text(Operation("cast", operation.operands), types)
     if to.startswith("time") and not to.startswith("timestamp"):
         return OF_TIMES_OF_DAY
-    is_read = to in {"date", *FLOATS} or to.startswith("decimal")
-    if to.startswith("decimal") and types in (["timestamp"], ["timestamp_ntz"]):
-        return "rounds the microseconds", "unix_micros(t)"
+    is_read = to in {"date", *_FLOATS} or to.startswith("decimal")
     if operation.name == "try_cast" and types == ["string"] and is_read:
         return "gives null for some texts", f"CAST(x AS {to.upper()})"
     return None
@@ -178,11 +178,13 @@ def _ordered(operation: Operation, types: Sequence[str | None]) -> Problem | Non
         if operation.name == "array_sort" and len(types) == 2:
             return None
         by = [(kind or "").removeprefix("array<") for kind in by]
-    if operation.name in {"max_by", "min_by"}:
-        by = [kind for kind in by if parts_of("x", kind) is None]  # others are written: see `ties`
     if any(map(is_nested, by)):
         return "orders nulls in structs and arrays otherwise", "by values of plain types"
     return None
+
+
+def _binary(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    return ("makes text of BINARY", "hex(x)") if "binary" in types else None
 
 
 def _units(operation: Operation, types: Sequence[str | None]) -> Problem | None:
@@ -223,37 +225,42 @@ def _seconds(operation: Operation, types: Sequence[str | None]) -> Problem | Non
     return None
 
 
+def _pattern(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if len(operation.operands) < 2:
+        return None
+    pattern = operation.operands[1].literal
+    if pattern is None:
+        return "may read the regular expression otherwise", "it as a literal"
+    if _OWN_WORDS.search(pattern) or pattern in {"''", '""'}:
+        return "matches other digits, words and blanks", "[0-9], [A-Za-z0-9_], [ ]"
+    return None
+
+
 def _another_type(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if len(types) == 3:
-        return _between(operation, types)
-    if operation.type_is_given:
+    if operation.type_is_given or len(types) == 3:
         return None
     kind = OF_ANOTHER_TYPE[operation.name]
     return "gives another type", f"CAST({operation.name}(…) AS {kind})"
-
-
-def _between(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if operation.operands[0].text.lower() in {"month", "quarter", "year"}:
-        return "counts another month backwards", "CAST(months_between(b, a) AS BIGINT)"
-    return None
 
 
 def _untyped(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     return ("gives a null without a type", "CAST(NULL AS …)") if "void" in types else None
 
 
+_JOINS = ("||", "concat", "concat_ws", "format_string", "printf")
+"""Operations that convert operands of any type to text."""
+_OF_TEXTS = ("array_join", "elt", "lower", "lpad", "rpad", "upper")
+"""Functions of texts that also accept numbers."""
 RULES: dict[str, tuple[_Rule, ...]] = {
     **dict.fromkeys(("case", "if"), (_choice,)),
     **dict.fromkeys(("nvl", "ifnull"), (_coalesced,)),
     **dict.fromkeys(("greatest", "least"), (_greatest,)),
     **dict.fromkeys(
-        ("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"),
-        (_compared,),
+        ("coalesce", "array", "=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"),
+        (_mixed,),
     ),
-    **dict.fromkeys(("array", "coalesce"), (_mixed,)),
-    **dict.fromkeys(("ilike", "like"), (like,)),
     **dict.fromkeys(("+", "-", "*", "/", "%", "div", "mod", "pmod"), (_arithmetic,)),
-    **dict.fromkeys((*JOINS, *OF_TEXTS), (to_text,)),
+    **dict.fromkeys((*_JOINS, *_OF_TEXTS), (_to_text,)),
     **dict.fromkeys(("cast", "try_cast"), (_cast,)),
     **dict.fromkeys(("avg", "mean"), (_of_decimals,)),
     "round": (_rounded,),
@@ -265,8 +272,8 @@ RULES: dict[str, tuple[_Rule, ...]] = {
         ("array_max", "array_min", "array_sort", "max", "max_by", "min", "min_by", "sort_array"),
         (_ordered,),
     ),
-    "overlay": (binary,),
-    **dict.fromkeys(("left", "right", "substr", "substring"), (binary, to_text)),
+    "overlay": (_binary,),
+    **dict.fromkeys(("left", "right", "substr", "substring"), (_binary, _to_text)),
     **dict.fromkeys(("extract", "date_part", "datepart"), (_units,)),
     "date_trunc": (_trunc,),
     **dict.fromkeys(("try_add", "try_multiply", "try_subtract"), (_tried,)),
@@ -276,12 +283,10 @@ RULES: dict[str, tuple[_Rule, ...]] = {
             "rlike", "regexp", "regexp_like", "regexp_count", "regexp_extract",
             "regexp_extract_all", "regexp_replace", "regexp_substr", "split",
         ),
-        (regular_expression,),
+        (_pattern,),
     ),
     **dict.fromkeys(OF_ANOTHER_TYPE, (_another_type,)),
-    "regexp_count": (regular_expression, _another_type),
-    **dict.fromkeys(("listagg", "string_agg"), (to_text, _untyped)),
-    "make_date": (_untyped,),
-    "timestampdiff": (_between,),
+    "regexp_count": (_pattern, _another_type),
+    **dict.fromkeys(("listagg", "make_date", "string_agg"), (_untyped,)),
 }  # fmt: skip
 """The rules for each operation."""

@@ -16,15 +16,13 @@ from zlib import crc32
 import pytest
 from engines import ENGINE
 from expressions_on_sail import AT_THE_ENDS, REFUSED_WIDELY
-from spark_answers import EXAMPLE, Answer, Query, answer, keep, kept, register
+from spark_answers import EXAMPLE, Query, answer, keep, kept, register
 
-from strandline.engine.records.expressions import asked
+from strandline.pipeline.request.ask_engine import asked
 from strandline.sql import known_functions as known
-from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.on_sail import names_not_on_sail, types_not_on_sail
 from strandline.sql.read import read_sql
-from strandline.sql.ties import with_decided_ties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,7 +67,7 @@ def is_for_pipelines(query: Query) -> bool:
 def test_the_answers_that_are_kept_are_those_of_spark(tables):
     queries = [one for one in kept() if ALL_OF_THEM or not crc32(one[0].text.encode()) % ONE_IN]
     with ThreadPoolExecutor(2) as pool:
-        asked = pool.map(partial(answer_to_a_pipeline, tables), (query for query, _ in queries))
+        asked = pool.map(partial(answer, tables), (query.text for query, _ in queries))
         found = {query: now for (query, _), now in zip(queries, asked, strict=True)}
     if os.environ.get("KEEP"):
         keep(found)
@@ -96,22 +94,9 @@ def test_the_examples_of_all_functions_are_kept(spark):
     assert lacking == set()
 
 
-def read_by(query: Query) -> str:
-    """The rows that the expressions of a query are over."""
-    return f"SELECT * {query.rest.split(' GROUP BY ')[0]}" if query.rest else "SELECT 1 AS one"
-
-
-def answer_to_a_pipeline(session, query: Query) -> Answer:
-    """The answer to a query as a pipeline would ask it."""
-    of_rows = partial(type_of, session, read_by(query))
-    write = as_on_spark if ENGINE == "sail" else with_decided_ties
-    written = tuple(write(text, of_rows) for text in query.selected)
-    return answer(session, Query(written, query.rest).text)
-
-
 def refused_on_sail(session, query: Query) -> list[str]:
     """Why an expression of a query is refused on Sail, by what is asked of its types there."""
-    read = read_by(query)
+    read = f"SELECT * {query.rest.split(' GROUP BY ')[0]}" if query.rest else "SELECT 1 AS one"
     found = []
     for text in query.selected:
         found += [problem for problem, _ in names_not_on_sail(text)]
@@ -139,7 +124,7 @@ def rows_of(session, read: str) -> DataFrame:
 def test_sail_answers_as_spark_does_or_fails_or_is_refused_by_name(tables):
     otherwise, refused = {}, {}
     for query, of_spark in kept():
-        of_sail = answer_to_a_pipeline(tables, query)
+        of_sail = answer(tables, query.text)
         if of_sail.error is not None:
             continue
         why_not = refused_on_sail(tables, query)

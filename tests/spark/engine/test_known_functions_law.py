@@ -39,7 +39,7 @@ STRICTER_THAN_SPARK = {
 }
 """Functions that Spark takes for deterministic, and why they are not."""
 UP_TO_TIES = {"max_by", "min_by"}
-"""Of records that are equal in what they go by, any one's value; `strandline.sql.ties` decides."""
+"""Of records that are equal in what they go by, any one's value: the user names a finer order."""
 UNREADABLE = {
     **dict.fromkeys((">>>", "shiftrightunsigned"), "an operator that sqlglot does not know"),
     "bitmap_count": "X '10', with a space, is not read",

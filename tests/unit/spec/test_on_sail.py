@@ -13,13 +13,7 @@ from strandline.sql.types_on_sail import OF_ANOTHER_TYPE
 TYPES = {
     **{"i": "int", "j": "int", "b": "tinyint", "l": "bigint", "x": "double", "f": "float"},
     **{"n": "decimal(10,2)", "w": "decimal(38,0)", "s": "string", "t": "timestamp", "d": "date"},
-    **{
-        "a": "array<int>",
-        "r": "struct<p:bigint>",
-        "xs": "array<double>",
-        "y": "binary",
-        "v": "interval day",
-    },
+    **{"a": "array<int>", "r": "struct<p:bigint>", "y": "binary", "v": "interval day"},
     **{"1": "int", "2": "int", "1.5": "decimal(2,1)", "NULL": "void", "'x'": "string"},
     "CAST(1.5 AS DOUBLE)": "double",
     "CAST(i AS BIGINT)": "bigint",
@@ -44,7 +38,8 @@ TYPES = {
         ("n / 2", "/: Sail cuts off DECIMAL"),
         ("n * 2", "*: Sail gives another DECIMAL"),
         ("w + n", "+: Sail keeps other digits"),
-        ("transform(unknown(a), v -> v + 1)", "+: Sail may let whole numbers overflow"),
+        ("b + b", "+: Sail lets them overflow"),
+        ("sum(i * j)", "*: Sail lets it overflow"),
         ("f * 2", "*: Sail gives FLOAT"),
         ("d - d", "-: Sail gives a whole number"),
         ("sum(w)", "sum(): Sail lets DECIMAL overflow"),
@@ -68,13 +63,7 @@ TYPES = {
         ("make_date(1, 2, NULL)", "make_date(): Sail gives a null"),
         ("xxhash64(n)", "xxhash64(): Sail hashes DECIMAL"),
         ("max(r)", "max(): Sail orders nulls"),
-        ("min_by(i, a)", "min_by(): Sail orders nulls"),
-        ("r = xs", "=: Sail takes -0.0 and 0.0"),
-        (r"s LIKE 'a\\bc'", "LIKE: Sail takes a backslash"),
-        ("s ILIKE s", "ILIKE: Sail may read the pattern"),
-        ("regexp_replace(s, 'a', '$1b')", "regexp_replace(): Sail reads the replacement"),
-        ("listagg(x) WITHIN GROUP (ORDER BY x)", "listagg(): Sail writes floating point"),
-        ("CAST(t AS DECIMAL(20, 6))", "CAST: Sail rounds the microseconds"),
+        ("min_by(i, r)", "min_by(): Sail orders nulls"),
         ("max_by(i, j, 2)", "max_by(): Sail gives one value"),
         ("array_sort(collect_list(r))", "array_sort(): Sail orders nulls"),
         ("left(y, 1)", "left(): Sail makes text of BINARY"),
@@ -83,9 +72,6 @@ TYPES = {
         ("date_trunc('DAY', s)", "date_trunc(): Sail gives TIMESTAMP_NTZ"),
         ("try_add(t, v)", "try_add(): Sail gives TIMESTAMP_NTZ"),
         ("try_multiply(1, 2)", "try_multiply(): Sail gives BIGINT"),
-        ("timestampdiff(MONTH, t, t)", "timestampdiff(): Sail counts another month"),
-        ("regexp_replace(s, 'a$', '')", "regexp_replace(): Sail finds the ends of lines"),
-        ("s RLIKE '(?s)a.b'", "RLIKE: Sail finds the ends of lines"),
         ("timestamp_seconds(x)", "timestamp_seconds(): Sail leaves out the fraction"),
         (r"s RLIKE '\\d'", "RLIKE: Sail matches other digits"),
         ("split(s, '')", "split(): Sail matches other digits"),
@@ -119,8 +105,6 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "i * 2",
         "CAST(i AS BIGINT) * j",
         "l * l",
-        "b + b",
-        "sum(i * j)",
         "avg(i)",
         "sum(n)",
         "CAST(round(n, 1) AS DECIMAL(10,1))",
@@ -131,16 +115,11 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "xxhash64(l)",
         "max(x)",
         "min_by(r, i)",
-        "min_by(i, r)",
-        r"s LIKE 'a\\%_\\\\'",
-        "regexp_replace(s, '(a)', '[$1]')",
         "array_sort(a)",
         "left(s, 1)",
         "EXTRACT(HOUR FROM t)",
         "timestamp_seconds(l)",
-        "s RLIKE '^[0-9]+$'",
-        "regexp_extract(s, '([0-9]+)$', 1)",
-        "s = 'a' || 'b'",
+        "s RLIKE '[0-9]+'",
         "datediff(d, d) > 1",
         "CAST(datediff(d, d) AS INT)",
         "count(*)",
@@ -166,15 +145,11 @@ def test_a_function_that_differs_is_refused_wherever_it_stands(name):
     [
         ("count_if(x > 1) FILTER (WHERE i > 0)", "count_if(): Sail ignores FILTER"),
         ("1 + median(DISTINCT x)", "median(): Sail ignores DISTINCT"),
-        ("listagg(DISTINCT s) WITHIN GROUP (ORDER BY s)", "listagg(): Sail orders otherwise with"),
-        ("s = 'it''s'", "Sail reads a doubled quote in a text as none"),
         ("percentile(x, 0.5, i)", "percentile(): Sail ignores the third argument"),
     ],
 )
 def test_what_a_call_says_in_vain_is_refused(text, problem):
-    (said, _), *others = names_not_on_sail(text)
-    assert said.startswith(problem)
-    assert others == []
+    assert [one for one, _ in names_not_on_sail(text)] == [problem]
 
 
 @pytest.mark.parametrize("text", ["my_sum(x)", "amount >>> 1"])

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from pyspark.errors import (
     AnalysisException,
     IllegalArgumentException,
     PySparkException,
     UnsupportedOperationException,
 )
-from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from strandline.engine.frames import executor_of
 from strandline.errors import InputError
 from strandline.spec.expressions import problems_of_record
-from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.column_types import Wanted, misfit
-from strandline.sql.ties import with_decided_ties
 
 REFUSED_BY_THE_ENGINE = (
     AnalysisException,
@@ -55,7 +49,7 @@ def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, 
     for problem, way_out in problems_of_record(text, "any", dict.fromkeys(landing.columns)):
         raise InputError(place, problem, way_out)
     try:
-        column = expression(landing, text)
+        column = F.expr(text)
         # select("*", …): Spark refuses an aggregate beside plain columns, and analyses a plan only
         # when its schema is read
         found = landing.select("*", column).schema.fields[-1].dataType
@@ -68,37 +62,6 @@ def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, 
             f"its columns are {known}",
         ) from None
     return column, found
-
-
-def expression(rows: DataFrame, text: str) -> Column:
-    """An expression or aggregate over rows, with Apache Spark's result on each engine."""
-    return F.expr(written(rows, text))
-
-
-def written(rows: DataFrame, text: str) -> str:
-    """The SQL that has Apache Spark's result of an expression over rows on each engine."""
-    write = with_decided_ties if executor_of(rows.sparkSession).answers_as_spark else as_on_spark
-    return write(text, partial(type_or_none, rows))
-
-
-def type_or_none(rows: DataFrame, text: str) -> str | None:
-    """The type of an expression over rows; None if the engine refuses the expression."""
-    try:
-        return asked(rows, text)
-    except PySparkException as error:
-        require_answered(error)
-        return None
-
-
-def asked(rows: DataFrame, text: str) -> str:
-    """The type of an expression or aggregate over rows, as found by the engine."""
-    return rows.select(F.expr(text)).schema[0].dataType.simpleString()
-
-
-def require_answered(error: PySparkException) -> None:
-    """Raise an error of the connection to Sail, which no expression causes."""
-    if type(error) is SparkConnectGrpcException:
-        raise error
 
 
 def quoted(name: str) -> Column:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
@@ -17,11 +17,8 @@ from strandline.engine import columns as c
 from strandline.engine.frames import executor_of, named
 from strandline.engine.records.expressions import (
     REFUSED_BY_THE_ENGINE,
-    asked,
-    expression,
     first_line,
     require_stored,
-    written,
 )
 from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
@@ -107,11 +104,17 @@ def _partials(
 ) -> dict[str, Partial | Problem]:
     simple = [text for text in spec.aggregates.values() if _SIMPLE.fullmatch(text)]
     kinds = kinds or _types_of(records, simple)
-    return {name: _partial(records, kinds, name, text) for name, text in spec.aggregates.items()}
+    overflows = partial(_overflows, records)
+    return {name: _partial(kinds, name, text, overflows) for name, text in spec.aggregates.items()}
 
 
-def _partial(records: DataFrame, kinds: Kinds, name: str, text: str) -> Partial | Problem:
-    """The two steps of a call of `count`, `sum`, `min`, `max` or `avg` of one expression."""
+def _partial(
+    kinds: Kinds, name: str, text: str, overflows: Callable[[str], bool]
+) -> Partial | Problem:
+    """The two steps of a call of `count`, `sum`, `min`, `max` or `avg` of one expression.
+
+    `overflows`: see `_overflows`.
+    """
     call = _SIMPLE.fullmatch(text)
     if call is None or not _is_one_argument(call[2]):
         return (
@@ -126,20 +129,17 @@ def _partial(records: DataFrame, kinds: Kinds, name: str, text: str) -> Partial 
             f"{text!r} needs the single values",
             "give it a pipeline of its own, so that it does not slow down the others",
         )
-    as_spark = executor_of(records.sparkSession).answers_as_spark
-    function, argument = call[1].lower(), written(records, call[2])
+    function, argument = call[1].lower(), call[2]
     kind = kinds[text]
     part = f"_strandline_part_{name}"
-    parts = {part: expression(records, text)}
+    parts = {part: F.expr(text)}
     if function == "count":
         return Partial(parts, lambda of: F.coalesce(of(F.sum(part)), F.lit(0)).cast(kind))
     if function == "sum":
-        if isinstance(kind, T.LongType) and not as_spark and asked(records, argument) == "bigint":
+        if isinstance(kind, T.LongType) and overflows(argument):
             parts = {part: F.expr(f"sum(CAST({argument} AS {_WIDEST}))")}
         return Partial(parts, lambda of: of(F.sum(part)).cast(kind))
     if function in {"min", "max"}:
-        if isinstance(kind, T.FloatType | T.DoubleType) and not as_spark:
-            return Partial(parts, lambda of: _extreme(function, part, of).cast(kind))
         return Partial(parts, lambda of: of(F.expr(f"{function}(`{part}`)")))
     if isinstance(kind, T.DoubleType):
         number = f"{part}_number"
@@ -152,20 +152,6 @@ def _partial(records: DataFrame, kinds: Kinds, name: str, text: str) -> Partial 
         f"{text!r} gives {kind.simpleString()}",
         f"write avg(CAST({argument} AS DOUBLE)), or its sum and count",
     )
-
-
-def _extreme(function: str, part: str, of: Callable[[Column], Column]) -> Column:
-    """The least or largest of numbers as on Spark; see `sail_numbers.extreme`."""
-    is_none, number = F.isnan(part), F.col(part)
-    other = F.when(~is_none, number)
-    if function == "max":
-        has_none, infinite, extreme = F.bool_or(is_none), F.lit(-math.inf), F.max(other)
-        all_infinite = number == infinite
-    else:
-        has_none, infinite, extreme = F.bool_and(is_none), F.lit(math.inf), F.min(other)
-        all_infinite = is_none | (number == infinite)
-    limits = F.when(of(has_none), F.lit(math.nan)).when(of(F.bool_and(all_infinite)), infinite)
-    return limits.otherwise(of(extreme))
 
 
 def columns_read(records: DataFrame, spec: PipelineSpec, source: SourceColumns) -> list[str]:
@@ -254,7 +240,23 @@ def aggregate_column(
             place, f"{text!r} is not an aggregate ({found})", "see Spark SQL's functions"
         ) from None
     require_stored(text, kind, place)
-    return expression(records, text)
+    return F.expr(_checked(records, text))
+
+
+def _checked(records: DataFrame, text: str) -> str:
+    """An aggregate in a form that fails where a sum of BIGINT overflows, on each engine."""
+    if executor_of(records.sparkSession).answers_as_spark or "sum" not in text.lower():
+        return text
+    from strandline.sql.checked_sums import with_checked_sums  # noqa: PLC0415
+
+    return with_checked_sums(text, partial(_overflows, records))
+
+
+def _overflows(records: DataFrame, argument: str) -> bool:
+    """Whether the engine's sum of an expression overflows in silence: a BIGINT on Sail."""
+    if executor_of(records.sparkSession).answers_as_spark:
+        return False
+    return isinstance(records.select(F.expr(argument)).schema[0].dataType, T.LongType)
 
 
 def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataType]:

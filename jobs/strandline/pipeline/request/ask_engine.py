@@ -11,15 +11,14 @@ from pyspark.errors import (
     PySparkException,
     UnsupportedOperationException,
 )
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from strandline.engine.records.expressions import (
-    asked,
     column_and_type,
     first_line,
-    require_answered,
     require_type,
-    type_or_none,
 )
 from strandline.engine.results.aggregates import aggregate_column
 from strandline.errors import InputError
@@ -80,7 +79,7 @@ def reason_of_refusal(error: PySparkException, text: str) -> tuple[str, str]:
     Raises:
         SparkConnectGrpcException: Sail has not answered, which no expression causes.
     """
-    require_answered(error)
+    _require_answered(error)
     on_spark = f"correct it; if Spark takes it as it is, {ON_SPARK}"
     if isinstance(error, UnsupportedOperationException):
         return "is not supported by Sail", ON_SPARK
@@ -92,6 +91,26 @@ def reason_of_refusal(error: PySparkException, text: str) -> tuple[str, str]:
     if isinstance(error, IllegalArgumentException):
         return "cannot be read by Sail", on_spark
     return "makes Sail fail", ON_SPARK
+
+
+def _require_answered(error: PySparkException) -> None:
+    """Raise an error of the connection to Sail, which no expression causes."""
+    if type(error) is SparkConnectGrpcException:
+        raise error
+
+
+def type_or_none(table: DataFrame, text: str) -> str | None:
+    """The type of an expression over a table; None if the engine refuses the expression."""
+    try:
+        return asked(table, text)
+    except PySparkException as error:
+        _require_answered(error)
+        return None
+
+
+def asked(table: DataFrame, text: str) -> str:
+    """The type of an expression or aggregate over a table, as found by the engine."""
+    return table.select(F.expr(text)).schema[0].dataType.simpleString()
 
 
 def _ask(use: Use, table: DataFrame, place: str) -> None:

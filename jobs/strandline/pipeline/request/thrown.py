@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.records.days import in_days
-from strandline.engine.records.expressions import condition, expression, quoted, time_ms
+from strandline.engine.records.expressions import condition, quoted, time_ms
 from strandline.errors import InputError, telling_line
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.landing.landing import Landing
@@ -131,14 +131,12 @@ def _probe(use: Use, spec: PipelineSpec) -> Callable[[DataFrame], DataFrame]:
     """A query that evaluates an expression, as a run does, on each of some rows."""
 
     def of_each(rows: DataFrame) -> DataFrame:
-        is_time = use.wanted == "time"
-        value = time_ms(rows, use.text, use.place)[0] if is_time else expression(rows, use.text)
+        value = time_ms(rows, use.text, use.place)[0] if use.wanted == "time" else F.expr(use.text)
         return rows.select(value.cast("string").alias("value")).agg(F.max("value"))
 
     def of_each_key(rows: DataFrame) -> DataFrame:
-        keys = [expression(rows, text) for text in spec.source.key.values()]
-        value = expression(rows, use.text).cast("string").alias("value")
-        values = rows.groupBy(*keys).agg(value)
+        keys = [F.expr(text) for text in spec.source.key.values()]
+        values = rows.groupBy(*keys).agg(F.expr(use.text).cast("string").alias("value"))
         return values.agg(F.max("value"))
 
     return of_each_key if use.wanted == "aggregate" else of_each
