@@ -108,6 +108,10 @@ def test_of_fewer_than_four_weeks_nothing_is_usual():
     assert UsualVolume.of(other_days, MONDAY) is None
 
 
+def test_nothing_is_usual_in_the_first_weeks_of_all_dates():
+    assert UsualVolume.of({date.min: 1}, date.min) is None
+
+
 def test_only_days_that_are_shown_are_drawn_and_unusual_ones_are_named():
     rows = {MONDAY - timedelta(weeks=week): 100 for week in range(1, 9)} | {MONDAY: 10}
     found = volume(rows, MONDAY - timedelta(weeks=1), None)

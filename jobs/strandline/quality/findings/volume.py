@@ -37,7 +37,8 @@ class UsualVolume:
         The range is the median ± max(3 · 1.4826 · MAD, 30 % of the median). It is None if fewer
         than four of these days are known.
         """
-        weeks = (day - timedelta(weeks=number) for number in range(1, _WEEKS + 1))
+        known = min(_WEEKS, (day - date.min).days // 7)  # of the first year there are fewer
+        weeks = (day - timedelta(weeks=number) for number in range(1, known + 1))
         before = [records[other] for other in weeks if other in records]
         if len(before) < _LEAST_WEEKS:
             return None
