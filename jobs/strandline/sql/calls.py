@@ -19,7 +19,8 @@ class Call:
         arguments: the number of its arguments.
         within: the names of the calls around it, the outermost first.
         is_ordered: whether its values have an order in which only equal ones can change places:
-            by WITHIN GROUP (ORDER BY …), or by a function of `SORTERS` without a comparator.
+            by WITHIN GROUP (ORDER BY …), by a function of `SORTERS` without a comparator, or by the
+            `true` of mode(x, true).
         is_distinct: whether it has DISTINCT.
     """
 
@@ -42,10 +43,9 @@ class Call:
     @property
     def depends_on_order(self) -> bool:
         """Whether its result may depend on the order of the records."""
-        if self.name in known.SORTABLE | known.ORDERED_WITHIN_GROUP and self.is_ordered:
-            return False
-        # mode(x, true) takes the least of the values that come equally often
-        return self.name in known.ORDER_DEPENDENT and (self.name, self.arguments) != ("mode", 2)
+        can_be_ordered = known.SORTABLE | known.ORDERED_WITHIN_GROUP
+        is_ordered = self.name in can_be_ordered and self.is_ordered
+        return self.name in known.ORDER_DEPENDENT and not is_ordered
 
     def is_of(self, functions: frozenset[str]) -> bool:
         """Whether it calls one of some functions, such as those that read the clock.

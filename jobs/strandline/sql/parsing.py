@@ -223,6 +223,8 @@ def _is_ordered(
         # its columns as keys would not do: 0.0 and -0.0 are equal there, and other texts
         keys = {key.this.transform(_unquoted) for key in group.expression.expressions}
         return all(one.transform(_unquoted) in keys for one in value)
+    if call.name.lower() == "mode":  # mode(x, true): the least of those that come equally often
+        return len(call.expressions) == 2 and call.expressions[1] == exp.true()
     if call.name.lower() not in SORTABLE or not {*within[-1:]} & SORTERS:
         return False
     around = call.find_ancestor(exp.Anonymous, exp.Bracket)

@@ -125,6 +125,7 @@ def test_a_call_keeps_the_name_that_it_is_written_with(text, called):
         ("listagg(DISTINCT a, b) WITHIN GROUP (ORDER BY b)", True),
         ("mode(a)", True),
         ("mode(a, true)", False),
+        ("mode(a, false)", True),
         ("mode() WITHIN GROUP (ORDER BY a)", False),
         ("max_by(a, b)", False),
         ("percentile_cont(0.5) WITHIN GROUP (ORDER BY a)", False),
