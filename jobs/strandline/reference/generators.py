@@ -105,12 +105,16 @@ class AscendingExtractor(MaxBased):
         return super().on_event(record)
 
 
-class PunctuatedGenerator(NoWatermarksGenerator):
+class PunctuatedGenerator(Generator):
     """The event time of a marked record, at once. Flink: `onEvent` that emits."""
 
     def on_event(self, record: Record) -> int | None:
         """The event time of a marked record."""
         return record.ts_ms if record.marker else None
+
+    def on_periodic_emit(self, now_ms: int) -> int | None:
+        """None: only records offer."""
+        return None
 
 
 class ProcessingTimeLag(Generator):
