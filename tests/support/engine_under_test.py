@@ -132,7 +132,10 @@ class Engine:
         *,
         history: History | None = None,
         clock: Clock | None = None,
+        tie_breaker: str | None = "id",
     ) -> Rebuild:
+        """A rebuild; the numbers of a column order records of one position, or their identity."""
+        number = None if tie_breaker is None else F.format_string("%04d", tie_breaker)
         known = history or self.history()
         return rebuild_of_scope(
             self.observed_records(known),
@@ -140,7 +143,7 @@ class Engine:
             known,
             clock or self.clock,
             scope,
-            tie_breaker=F.format_string("%04d", "id"),
+            tie_breaker=number,
         )
 
     def observed_records(self, history: History) -> DataFrame:

@@ -162,7 +162,7 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
         return
     for one in found["rules"]:
         of_range = f"{one['start']} to {one['end']}: {number_of(one['slots'], 'slot')}"
-        by_other = run_words.edited(", by another ", one)
+        by_other = run_words.edited(", edited since: ", one)
         facts.add_row(f"rules {one['spec_fingerprint'][:8]}", of_range + by_other)
     if across := found["sessions_across_rules"]:
         sessions = number_of(across, "session")

@@ -93,7 +93,11 @@ ERA = _PREFIX + "era"
 ENDED = _PREFIX + "ended_ms"
 """When the input of a session had ended, in ms; null: it had not, up to the horizon."""
 FIRING = _PREFIX + "firing"
-"""The number of a firing in its group; in a replay from 1, below 1: a window in state."""
+"""The number of a firing in its group.
+
+Where sets compute it: 0 by the watermark, and of a session alone; from 1 by late records. In a
+replay: from 1; below 1: a window in state.
+"""
 
 SEEN_FROM = _PREFIX + "seen_from"
 """The first instant at which an emitted candidate counts for arriving records."""

@@ -106,7 +106,7 @@ class GridWindows(WindowKind):
 
     @property
     def needs_probe_order(self) -> bool:
-        """See `WindowKind`: only the watermarks that firings report do."""
+        """See `WindowKind`: the watermarks do that firings report, or give to a function."""
         return self.spec.firings or self.spec.is_replayed
 
     @property

@@ -160,7 +160,7 @@ class ChannelsBehindValve(Combiner):
             watermark: the strategy of each channel.
             channels: their names.
             valve: a valve shared with another input; None: its own valve.
-            input_name: the name of the channels' input; "" for a single input.
+            input_name: the prefix of the channels' names in the valve.
         """
         self._emitted_ms: dict[str, int] = {}
         self._valve = valve or StatusWatermarkValve()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from strandline.errors import InputError
@@ -17,8 +18,8 @@ from strandline.spec.watermark import (
 )
 
 
-class Generator:
-    """A generator that emits no watermark. Flink: `WatermarkGenerator`, `NoWatermarksGenerator`.
+class Generator(ABC):
+    """A generator of the watermarks of one source partition. Flink: `WatermarkGenerator`.
 
     Attributes:
         violations: the number of records that broke an ascending order that the generator assumes.
@@ -30,13 +31,21 @@ class Generator:
         """Process a record; the watermark that it offers at once, or None."""
         return None
 
+    @abstractmethod
     def on_periodic_emit(self, now_ms: int) -> int | None:
         """The offer of a probe at a processing time; None: no offer."""
-        return None
 
     def is_settled(self) -> bool:
         """Whether probes offer nothing new until the next record."""
         return True
+
+
+class NoWatermarksGenerator(Generator):
+    """A generator that offers nothing. Flink: `NoWatermarksGenerator`."""
+
+    def on_periodic_emit(self, now_ms: int) -> int | None:
+        """None."""
+        return None
 
 
 class MaxBased(Generator):
@@ -103,6 +112,10 @@ class PunctuatedGenerator(Generator):
         """The event time of a marked record."""
         return record.ts_ms if record.marker else None
 
+    def on_periodic_emit(self, now_ms: int) -> int | None:
+        """None: only records offer."""
+        return None
+
 
 class ProcessingTimeLag(Generator):
     """The processing time minus a lag, on every probe. Flink: a time-lag generator."""
@@ -132,7 +145,7 @@ def generator_of(watermark: Watermark) -> Generator:
         return MaxBased(lambda record: record.candidate_ms)
     rule = watermark.candidate
     if rule is None:  # the strategy `none`
-        return Generator()
+        return NoWatermarksGenerator()
     if isinstance(watermark, LegacyAscending):
         fail = watermark.on_violation == "fail"
         return AscendingExtractor(lambda record: rule.of(record.ts_ms), fail=fail)

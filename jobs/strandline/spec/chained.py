@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
+from strandline.spec.pipeline import (
+    BEHIND_THE_WATERMARK,
+    PipelineSpec,
+    digest,
+    refuse_names_in_use,
+)
 from strandline.spec.source import Key, Source
 from strandline.spec.values import PipelineName, SpecModel
 from strandline.spec.watermark import NoWatermarks
@@ -134,9 +138,14 @@ class ResultsSpec(PipelineSpec):
 
     @property
     def rules(self) -> dict[str, str]:
-        """See `PipelineSpec`; also the other pipeline's."""
-        return super().rules | {"source.pipeline": self._with_upstream("")}
+        """See `PipelineSpec`; all of the other pipeline's under one name, which is no key."""
+        source = {
+            "source.pipeline": self.upstream.pipeline,
+            "source.table": "windows" if self.last_firings else "firings",
+            "source.key": digest(*sorted(self.source.key.items())),
+            f"the rules of pipeline {self.upstream.pipeline}": self.upstream.spec_fingerprint,
+        }
+        return source | self.hashes("window", *BEHIND_THE_WATERMARK)
 
     def _with_upstream(self, own: str) -> str:
-        parts = (own, self.upstream.spec_fingerprint, str(self.last_firings))
-        return sha256("|".join(parts).encode()).hexdigest()[:16]
+        return digest(own, self.upstream.spec_fingerprint, self.last_firings)

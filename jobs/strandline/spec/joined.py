@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any, ClassVar
 
 from strandline.spec.join import SIDES, Interval, IntervalJoinSpec, WindowJoinSpec, side_of
-from strandline.spec.pipeline import BEHIND_THE_WATERMARK, PipelineSpec
+from strandline.spec.pipeline import BEHIND_THE_WATERMARK, PipelineSpec, digest
 from strandline.spec.source import Source
 from strandline.spec.watermark import NoWatermarks
 
@@ -50,17 +49,20 @@ class TwoSourcesSpec(PipelineSpec):
     @property
     def timeline_fingerprint(self) -> str:
         """See `PipelineSpec`."""
-        return _digest(*(side.timeline_fingerprint for side in self.sides.values()))
+        return digest(*(side.timeline_fingerprint for side in self.sides.values()))
 
     @property
     def rules(self) -> dict[str, str]:
         """See `PipelineSpec`; source and watermark are those of each side."""
-        of_sides = {
-            f"sources.{name}": _digest(*side.hashes("source", "watermark").values())
+        return {
+            f"sources.{name}": digest(*side.hashes("source", "watermark").values())
             for name, side in self.sides.items()
         }
-        joined = {"join": type(self).__name__}
-        return of_sides | joined | self.hashes("window", *BEHIND_THE_WATERMARK)
+
+    @property
+    def behind_the_watermark(self) -> frozenset[str]:
+        """See `PipelineSpec`; also `join`: both sides alone decide the watermark."""
+        return super().behind_the_watermark | {"join"}
 
     @property
     def layout(self) -> dict[str, Any]:
@@ -98,12 +100,12 @@ class JoinedSpec(TwoSourcesSpec):
     def spec_fingerprint(self) -> str:
         """See `PipelineSpec`."""
         sides = (side.spec_fingerprint for side in self.sides.values())
-        return _digest(*sides, self.join.lower_ms, self.join.upper_ms)
+        return digest(*sides, self.join.lower_ms, self.join.upper_ms)
 
     @property
     def rules(self) -> dict[str, str]:
-        """See `PipelineSpec`; also the interval."""
-        return super().rules | {"join": _digest(self.join.lower_ms, self.join.upper_ms)}
+        """See `PipelineSpec`; also the interval, and no window: the file has none."""
+        return super().rules | {"join": digest(self.join.lower_ms, self.join.upper_ms)}
 
     @property
     def layout(self) -> dict[str, Any]:
@@ -126,14 +128,20 @@ class CogroupSpec(TwoSourcesSpec):
         return True
 
     @property
+    def rules(self) -> dict[str, str]:
+        """See `PipelineSpec`; also the kind of join."""
+        joined = {"join": type(self).__name__}
+        return super().rules | joined | self.hashes("window", *BEHIND_THE_WATERMARK)
+
+    @property
     def spec_fingerprint(self) -> str:
         """See `PipelineSpec`."""
-        return _digest("cogroup", *(side.spec_fingerprint for side in self.sides.values()))
+        return digest("cogroup", *(side.spec_fingerprint for side in self.sides.values()))
 
     @property
     def timeline_fingerprint(self) -> str:
         """See `PipelineSpec`."""
-        return _digest("cogroup", super().timeline_fingerprint)
+        return digest("cogroup", super().timeline_fingerprint)
 
 
 class WindowPairsSpec(CogroupSpec):
@@ -158,7 +166,7 @@ class WindowPairsSpec(CogroupSpec):
     @property
     def spec_fingerprint(self) -> str:
         """See `PipelineSpec`."""
-        return _digest("window", super().spec_fingerprint)
+        return digest("window", super().spec_fingerprint)
 
 
 def _of_both(spec: IntervalJoinSpec | WindowJoinSpec) -> dict[str, Any]:
@@ -199,7 +207,3 @@ def _both(left: Source, right: Source) -> Source:
 
 
 _FIELDS = {name: field for name, field in Source.model_fields.items() if not field.is_required()}
-
-
-def _digest(*parts: object) -> str:
-    return sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]

@@ -212,6 +212,11 @@ class PipelineSpec(WindowedSpec):
         """A hash of each rule of `spec_fingerprint` by its key in the file, to name edited ones."""
         return self.hashes("source", "watermark", "window", *BEHIND_THE_WATERMARK)
 
+    @property
+    def behind_the_watermark(self) -> frozenset[str]:
+        """The keys of `rules` that do not decide when the watermark reaches a window."""
+        return frozenset(BEHIND_THE_WATERMARK)
+
     def hashes(self, *keys: str) -> dict[str, str]:
         """A hash of each of some keys of the file."""
         return {key: _fingerprint(self, {key}) for key in keys}
@@ -259,5 +264,9 @@ def _fingerprint(spec: PipelineSpec, parts: set[str], **more: int) -> str:
         source.pop("ready_after")
         if not source["retired"]:
             source.pop("retired")
-    content = json.dumps(rules, sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    return digest(json.dumps(rules, sort_keys=True))
+
+
+def digest(*parts: object) -> str:
+    """A hash of some parts, of 16 characters."""
+    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]

@@ -24,7 +24,7 @@ def test_slots_of_other_windows_that_stay_are_told_until_a_backfill_replaces_the
     monkeypatch.setattr("strandline.pipeline.request.layout._published_by", lambda entries: None)
     halves = line.of(a_spec(window={"sliding": "1h", "every": "30m"}))
     edited, some = halves.backfill("1", "3", dry_run=True).notes
-    assert edited.startswith("the pipeline's file has changed since run ")
+    assert edited.startswith("the pipeline's rules have changed since run ")
     assert edited.endswith(": window")
     by_hand = halves.backfill("20", "21").notes
     assert by_hand[0] == edited

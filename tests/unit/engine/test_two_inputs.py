@@ -11,6 +11,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from two_inputs import two_inputs
 
+from strandline.engine.history.history import History
+from strandline.engine.history.inputs import HistoryOfTwo, Input
 from strandline.engine.idleness.activity import SILENCE, TICK_COLUMNS
 from strandline.engine.idleness.state import Channel
 from strandline.engine.idleness.union import InputSource, Union
@@ -45,6 +47,17 @@ def test_two_inputs_reach_a_threshold_where_they_do_record_by_record(stream):
             assert instant == axis.end, threshold
         else:
             assert axis.event_ms(int(instant), int(rank)) == moment.at_ms, threshold
+
+
+def test_two_inputs_are_told_apart_by_their_names_and_not_by_the_order_they_come_in():
+    spec = lakes.a_spec()
+    axes = {"right": Axis.of(spec, 2 * DAY_MS), "left": Axis.of(spec, DAY_MS)}
+    inputs = {
+        name: Input(None, None, History(spec, axis, None, None)) for name, axis in axes.items()
+    }
+    places = HistoryOfTwo.of(None, spec, inputs).crossings.inputs
+    found = [(name, place.axis.number, place.axis.own) for name, place in places.items()]
+    assert found == [("left", 0, axes["left"]), ("right", 1, axes["right"])]
 
 
 @SOME

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
+from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, EVERYTHING, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.notes.notes import of_edited_file
@@ -30,7 +32,7 @@ from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.reference import Record
-from strandline.spec import PipelineSpec, parse_any
+from strandline.spec import PipelineSpec, parse_any, parse_spec
 
 SIX_HOURS = {"allowed_lateness": "6h"}
 NO_TABLES = Lake.at("no-lake").pipeline("meter")
@@ -252,33 +254,61 @@ def test_windows_that_other_rules_or_a_revert_have_left_open_are_no_alarm():
     assert since == [("critical", "2 windows open behind the watermark")]
 
 
+PASSED = HeldBack(8 * DAY_MS, None, None, None)
+
+
+def fingerprints(spec: PipelineSpec) -> dict[str, str]:
+    return {name: getattr(spec, name) for name in ("spec_fingerprint", "timeline_fingerprint")}
+
+
+def with_a_slot_left_open(lake: Path, runs: list[dict[str, str]]) -> Store:
+    """The tables of a pipeline with one open slot by the rules of each run."""
+    at = datetime(1970, 1, 2, tzinfo=UTC)
+    a_slot = {"slot_start": at, "slot_end": at, "slot_date": at.date(), "state": "open"}
+    slots = [a_slot | {"spec_fingerprint": run["spec_fingerprint"]} for run in runs]
+    table = str(lake / "meter/completeness")
+    write_deltalake(table, pa.Table.from_pylist(slots), partition_by=["slot_date"])
+    return Lake.at(str(lake)).pipeline("meter")
+
+
+def test_windows_that_another_interval_of_a_join_has_left_open_are_an_alarm(tmp_path):
+    side = {"table": "t", "arrival_time": "at", "event_time": "ts", "key": ["k"]}
+    side |= {"watermark": {"strategy": "ascending"}}
+    content = {"pipeline": "meter", "sources": {"left": side, "right": side}}
+    spec, before = (
+        parse_spec(content | {"join": {"interval": ["-10m", upper]}}, origin="meter.yaml")
+        for upper in ("50m", "45m")
+    )
+    run = fingerprints(before)
+    noted = published(
+        a_run(0, 9, frontier_ms=9, layout=before.layout | {"rules": before.rules}, **run)
+    )
+    store = with_a_slot_left_open(tmp_path, [run])
+    left = unfinished_work(spec, store, PipelineState.of(noted), PASSED)
+    assert [one["edited_since"] for one in left["rules"]] == [["join"]]
+    assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (1, 0)
+
+
 def test_windows_that_an_edit_without_another_watermark_has_left_open_are_an_alarm(tmp_path):
     def rules(**edited: Any) -> dict[str, str]:
-        spec = HALF_DAYS.model_copy(update=edited)
-        names = ("spec_fingerprint", "timeline_fingerprint")
-        return {name: getattr(spec, name) for name in names}
+        return fingerprints(HALF_DAYS.model_copy(update=edited))
 
     # a run that has noted no rules, as of an earlier version
     runs = [rules(), rules(aggregates={"most": "max(x)"}), rules(allowed_lateness=HOUR_MS)]
     assert len({run["spec_fingerprint"] for run in runs}) == 3
-    at = datetime(1970, 1, 2, tzinfo=UTC)
-    a_slot = {"slot_start": at, "slot_end": at, "slot_date": at.date(), "state": "open"}
-    slots = [a_slot | {"spec_fingerprint": run["spec_fingerprint"]} for run in runs]
-    table = str(tmp_path / "meter/completeness")
-    write_deltalake(table, pa.Table.from_pylist(slots), partition_by=["slot_date"])
+    store = with_a_slot_left_open(tmp_path, runs)
     state = PipelineState.of(published(*(a_run(0, 9, frontier_ms=9, **run) for run in runs)))
-    store, passed = Lake.at(str(tmp_path)).pipeline("meter"), HeldBack(8 * DAY_MS, None, None, None)
-    left = unfinished_work(HALF_DAYS, store, state, passed)
+    left = unfinished_work(HALF_DAYS, store, state, PASSED)
     assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (3, 1)
     assert {tuple(one["edited_since"] or ["?"]) for one in left["rules"]} == {("?",)}
     longer = HALF_DAYS.model_copy(update={"allowed_lateness": HOUR_MS})
     noted = [replace(run, layout={"rules": longer.rules}) for run in state.published[-1:]]
-    left = unfinished_work(HALF_DAYS, store, PipelineState.of([*state.published, *noted]), passed)
+    left = unfinished_work(HALF_DAYS, store, PipelineState.of([*state.published, *noted]), PASSED)
     assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (3, 0)
     assert ["allowed_lateness"] in [one["edited_since"] for one in left["rules"]]
     known = PipelineState.of(noted)
     assert [*of_edited_file(HALF_DAYS, known)] == [
-        "the pipeline's file has changed since run r-3: allowed_lateness"
+        "the pipeline's rules have changed since run r-3: allowed_lateness"
     ]
     assert [*of_edited_file(longer, known), *of_edited_file(HALF_DAYS, state)] == []
 

@@ -25,6 +25,7 @@ window: {tumbling: 1d}
 aggregates: {n: sum(n)}
 """
 
+OF_HOURS = ["the rules of pipeline hours"]
 BY_ORDER = "evictor: {count: 3}\n"
 EARLY = "trigger: {continuous: 10m}\n"
 
@@ -58,20 +59,23 @@ def test_one_may_read_the_results_of_one_that_reads_results(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("hours", "days"),
+    ("hours", "days", "edited"),
     [
-        (HOURS.replace("1h", "2h"), DAYS),
-        (HOURS.replace("count(*)", "count(k)"), DAYS),
-        (HOURS, DAYS.replace("key:", "table: firings, key:")),
-        (HOURS, DAYS.replace("sum(n)", "max(n)")),
-        (HOURS, DAYS.replace("[k]", "[]")),
+        (HOURS.replace("1h", "2h"), DAYS, OF_HOURS),
+        (HOURS.replace("count(*)", "count(k)"), DAYS, OF_HOURS),
+        (HOURS.replace("[k]", "[k, v]"), DAYS, OF_HOURS),
+        (HOURS, DAYS.replace("key:", "table: firings, key:"), ["source.table"]),
+        (HOURS, DAYS.replace("sum(n)", "max(n)"), ["aggregates"]),
+        (HOURS, DAYS.replace("[k]", "[]"), ["source.key"]),
     ],
 )
-def test_its_fingerprint_covers_whatever_decides_its_numbers(tmp_path, hours, days):
+def test_its_fingerprint_covers_whatever_decides_its_numbers_and_its_rules_name_it(
+    tmp_path, hours, days, edited
+):
     before = days_over(tmp_path)
     after = days_over(tmp_path, hours, days)
     assert before.spec_fingerprint != after.spec_fingerprint
-    assert before.rules != after.rules
+    assert [name for name in after.rules if before.rules[name] != after.rules[name]] == edited
 
 
 def test_the_fingerprint_is_the_same_whenever_it_is_read(tmp_path):

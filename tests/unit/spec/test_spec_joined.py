@@ -68,10 +68,14 @@ def test_windows_that_tell_of_pairs_are_other_numbers_over_the_same_timeline():
     assert as_one.timeline_fingerprint == cogroup.timeline_fingerprint
 
 
+SHORT = {"interval": ["-1m", "1m"]}
+
+
 @pytest.mark.parametrize(
     ("content", "edit", "keys"),
     [
         (JOIN, {"join": {"interval": ["-10m", "50m"]}}, ["join"]),
+        (JOIN | {"join": SHORT}, {"join": {"interval": ["-1m", "2m"]}}, ["join"]),
         (JOIN, {"where": "amount > 0"}, ["sources.right"]),
         (COGROUP, {"allowed_lateness": "1h"}, ["allowed_lateness"]),
         (COGROUP, {"join": {"window": {}}, "aggregates": {}}, ["join", "aggregates"]),
@@ -85,6 +89,13 @@ def test_the_keys_that_an_edit_has_changed_are_known(content, edit, keys):
     before, after = (parse_spec(one, origin="p.yaml") for one in (content, content | edit))
     assert [key for key in before.rules if before.rules[key] != after.rules[key]] == keys
     assert (before.spec_fingerprint == after.spec_fingerprint) == (not keys)
+
+
+def test_how_records_of_two_sources_are_joined_does_not_decide_the_watermark_and_its_windows_do():
+    join, cogroup = (parse_spec(content, origin="p.yaml") for content in (JOIN, COGROUP))
+    assert {"join"} < join.behind_the_watermark == cogroup.behind_the_watermark
+    assert not join.behind_the_watermark & {"sources.left", "sources.right", "window"}
+    assert "join" not in join.left.behind_the_watermark
 
 
 EXPECTATION = {"type": "expect_column_to_exist", "column": "x"}

@@ -17,6 +17,7 @@ from strandline.engine.records.identity import SourceColumns
 from strandline.engine.timeline import Timeline
 from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
+from strandline.spec.join import SIDES
 from strandline.spec.joined import JoinedSpec
 
 
@@ -52,10 +53,11 @@ class HistoryOfTwo(History):
     @classmethod
     def of(cls, timeline: Timeline, spec: JoinedSpec, inputs: dict[str, Input]) -> HistoryOfTwo:
         """The history of both inputs; `timeline` is the one of both."""
-        left, right = inputs["left"].history, inputs["right"].history
-        axes = zip(inputs.items(), InputAxis.of_two(left.axis, right.axis), strict=True)
+        histories = [inputs[name].history for name in SIDES]
+        left, right = InputAxis.of_two(*(history.axis for history in histories))
+        both = zip(SIDES, histories, (left, right), strict=True)
         crossings = CrossingsOfTwo(
-            {name: InputCrossings(one.history.crossings, axis) for (name, one), axis in axes}
+            {name: InputCrossings(one.crossings, axis) for name, one, axis in both}
         )
         return cls(
             spec=spec,

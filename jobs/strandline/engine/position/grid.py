@@ -101,7 +101,7 @@ class Grid:
 
     @property
     def reach_ms(self) -> int:
-        """The longest time from a window's start to the last event time that is counted in it."""
+        """The longest time from a window's start to the end of the event times counted in it."""
         return max(self.size_ms, self.span_ms)
 
     @property

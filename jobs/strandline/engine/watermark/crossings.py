@@ -29,11 +29,9 @@ class Crossings(ABC):
 
     Attributes:
         changes: when the source as a whole went idle or active.
-        order: the channels in probe order; `ByChannels` alone has it.
     """
 
     changes: tuple[StatusChange, ...] = ()
-    order: ProbeOrder
 
     @abstractmethod
     def reached(
@@ -78,7 +76,11 @@ class Crossings(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ByChannels(Crossings):
-    """Crossings whose channels are in a probe order: see `Crossings`."""
+    """Crossings by channels: see `Crossings`.
+
+    Attributes:
+        order: the channels in probe order.
+    """
 
     order: ProbeOrder
 

@@ -14,19 +14,22 @@ from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import concatenated
+from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.engine.watermark.retired import with_ends
 from strandline.engine.watermark_values.emissions import CARRIED
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MAX_WATERMARK
 
 
-def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[date]) -> DataFrame:
+def carried(
+    spark: SparkSession, history: History, order: ProbeOrder, clock: Clock, days: Sequence[date]
+) -> DataFrame:
     """The offers, on each of some days, of earlier arrivals and of the end of the input."""
-    axis, channels = history.axis, history.crossings.order.channels
-    offers = _offers_across_days(history, clock)
+    axis, channels = history.axis, order.channels
+    offers = _offers_across_days(history, order, clock)
     parts = [part.assign(day=day) for day in days for part in _carried_into(day, offers, axis)]
     if clock.ends_by_channel:
-        parts += [_at_end(day, history).assign(seen_from=axis.end, day=day) for day in days]
+        parts += [_at_end(day, axis, order).assign(seen_from=axis.end, day=day) for day in days]
     rows = concatenated(offers.assign(day=None)[:0], *parts)
     names = [channels[number] for number in rows["number"]]
     columns = {
@@ -39,10 +42,10 @@ def carried(spark: SparkSession, history: History, clock: Clock, days: Sequence[
     return small_table(spark, columns)
 
 
-def _at_end(day: date, history: History) -> pd.DataFrame:
+def _at_end(day: date, axis: Axis, order: ProbeOrder) -> pd.DataFrame:
     """The offers of the end of the input, for channels that have joined by the end of a day."""
-    over = history.axis.end_of(day)
-    joined = [number for number, at in enumerate(history.crossings.order.joined) if at < over]
+    over = axis.end_of(day)
+    joined = [number for number, at in enumerate(order.joined) if at < over]
     return pd.DataFrame({"number": joined, "rank": joined, "candidate_ms": MAX_WATERMARK})
 
 
@@ -55,7 +58,7 @@ def _carried_into(day: date, offers: pd.DataFrame, axis: Axis) -> tuple[pd.DataF
     return largest.assign(seen_from=start, rank=CARRIED), offers[~earlier & (seen < end)]
 
 
-def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
+def _offers_across_days(history: History, order: ProbeOrder, clock: Clock) -> pd.DataFrame:
     """The offers of a day's arrivals after it: `number` (of the channel), `seen_from`, `rank`.
 
     A settled candidate is visible at the latest at the midnight that ends the day; a pending one
@@ -63,7 +66,7 @@ def _offers_across_days(history: History, clock: Clock) -> pd.DataFrame:
     """
     axis = history.axis
     days = with_ends(history.timeline, history.spec, axis).channel_days
-    numbers = {channel: number for number, channel in enumerate(history.crossings.order.channels)}
+    numbers = {channel: number for number, channel in enumerate(order.channels)}
     days = days[days["channel"].isin(numbers)]
     midnights = [midnight_of(day) + DAY_MS for day in days["arrival_date"]]
     seen = pd.Series([axis.first_of(at) for at in midnights], days.index, dtype=object)

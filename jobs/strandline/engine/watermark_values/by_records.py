@@ -17,6 +17,7 @@ from strandline.engine.history.history import History
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import first_of, tick_after
+from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.engine.watermark.retired import ends_of
 from strandline.engine.watermark_values.across_days import carried
 from strandline.engine.watermark_values.emissions import CARRIED, UNTIL, Emissions
@@ -38,12 +39,14 @@ class _Offers:
     Attributes:
         rows: ARRIVAL_DAY, CHANNEL, SEEN_FROM, RANK, CANDIDATE. A day's first rows are the offers of
             the days before it.
-        history: the history; it has the channels, their order, and when each joined.
+        history: the history.
+        order: the channels in probe order, and when each joined.
         days: the days.
     """
 
     rows: DataFrame
     history: History
+    order: ProbeOrder
     days: Sequence[date]
 
     def combined(self, floors: Sequence[tuple[int, int]] = ()) -> DataFrame:
@@ -115,7 +118,7 @@ class _Offers:
         A day has one part; where channels join on it, one more part begins as each of them joins. A
         channel that joins on a later day takes no part.
         """
-        axis, order = self.history.axis, self.history.crossings.order
+        axis, order = self.history.axis, self.order
         ends = [
             (day, channel, end)
             for day in self.days
@@ -134,7 +137,7 @@ class _Offers:
     @cached_property
     def _joins(self) -> list[int]:
         """The instants at which channels join on these days."""
-        days, joined = {*self.days}, {*self.history.crossings.order.joined}
+        days, joined = {*self.days}, {*self.order.joined}
         return sorted(at for at in joined if self._day_of(at) in days)
 
     def _day_of(self, instant: int) -> date | None:
@@ -144,23 +147,25 @@ class _Offers:
 
 
 def record_emissions(
-    records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+    records: DataFrame, history: History, order: ProbeOrder, clock: Clock, days: Sequence[date]
 ) -> Emissions:
     """The emissions of some arrival days: see `emissions`."""
     is_of_splits = history.spec.watermark.combine == "splits"
-    if clock.ends_by_channel and is_of_splits and not history.crossings.order.channels:
+    if clock.ends_by_channel and is_of_splits and not order.channels:
         # a source of splits ends by itself; a valve needs a channel that the end comes through
         return Emissions(_end_of_source(records.sparkSession, history, days), history, clock)
-    offers = _own_and_carried(records, history, clock, days)
-    return Emissions(offers.combined(_floors(records, history, clock)), history, clock)
+    offers = _own_and_carried(records, history, order, clock, days)
+    return Emissions(offers.combined(_floors(records, history, order, clock)), history, clock)
 
 
-def _floors(records: DataFrame, history: History, clock: Clock) -> list[tuple[int, int]]:
+def _floors(
+    records: DataFrame, history: History, order: ProbeOrder, clock: Clock
+) -> list[tuple[int, int]]:
     """The combined watermark just before each discovered channel joined, as (instant, watermark).
 
     The watermark does not fall as a channel joins. None for declared channels, and for the first.
     """
-    axis, joins = history.axis, sorted({*history.crossings.order.joined[1:]})
+    axis, joins = history.axis, sorted({*order.joined[1:]})
     if history.spec.source.declared_channels is not None or not joins:
         return []
     days = [day_of(axis.arrival_of(instant)) for instant in joins]
@@ -169,7 +174,7 @@ def _floors(records: DataFrame, history: History, clock: Clock) -> list[tuple[in
         c.SEEN_FROM: axis.column(joins),
         c.RANK: [AFTER_CHANNELS] * len(joins),
     }
-    offers = _own_and_carried(records, history, clock, sorted({*days}))
+    offers = _own_and_carried(records, history, order, clock, sorted({*days}))
     emitted = Emissions(offers.combined(), history, clock)
     at_joins = emitted.at(small_table(records.sparkSession, probes))
     rows = at_joins.select(c.SEEN_FROM, c.WATERMARK).collect()
@@ -193,10 +198,10 @@ def _end_of_source(spark: SparkSession, history: History, days: Sequence[date]) 
 
 
 def _own_and_carried(
-    records: DataFrame, history: History, clock: Clock, days: Sequence[date]
+    records: DataFrame, history: History, order: ProbeOrder, clock: Clock, days: Sequence[date]
 ) -> _Offers:
     spark, axis = records.sparkSession, history.axis
-    names = (F.lit(channel) for channel in history.crossings.order.channels)
+    names = (F.lit(channel) for channel in order.channels)
     channels = F.array(*names).cast("array<string>")
     own = (
         history.known(records, clock.horizon_ms, days)
@@ -213,8 +218,8 @@ def _own_and_carried(
         .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE))
         .withColumn(c.RANK, F.array_position(channels, F.col(c.CHANNEL)) - 1)
     )
-    offers = own.unionByName(carried(spark, history, clock, days))
-    return _Offers(offers, history, days)
+    offers = own.unionByName(carried(spark, history, order, clock, days))
+    return _Offers(offers, history, order, days)
 
 
 def _ends(spark: SparkSession, history: History, days: Sequence[date]) -> DataFrame:

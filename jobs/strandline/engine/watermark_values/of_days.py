@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
+from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.by_steps import StepCrossings
 from strandline.engine.watermark_values.by_records import record_emissions
 from strandline.engine.watermark_values.by_steps import step_emissions
@@ -26,6 +27,9 @@ def emissions(
         history: everything observed below the horizon.
         clock: the horizon and the inputs that have ended.
         days: the days of the positions to look up.
+
+    Raises:
+        TypeError: the watermark follows from two inputs.
     """
     while history.upstream is not None:
         records, history = history.upstream.records, history.upstream.history
@@ -33,4 +37,7 @@ def emissions(
     if isinstance(crossings, StepCrossings):
         steps = crossings.on_days(days, clock.horizon_ms)
         return step_emissions(records.sparkSession, steps, history, clock, days)
-    return record_emissions(records, history, clock, days)
+    if isinstance(crossings, RecordCrossings):
+        return record_emissions(records, history, crossings.order, clock, days)
+    msg = f"{type(crossings).__name__} has no values of its own"
+    raise TypeError(msg)

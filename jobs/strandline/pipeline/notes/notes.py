@@ -83,7 +83,7 @@ def of_publishers(lake: Lake) -> Iterator[str]:
 
 
 def of_edited_file(spec: PipelineSpec, state: PipelineState) -> Iterator[str]:
-    """A note with the keys of the pipeline's file that were edited since the last run by it.
+    """A note with the rules of the pipeline that were edited since the last run by its file.
 
     There is none if they are not known (`edited_since`).
     """
@@ -91,7 +91,7 @@ def of_edited_file(spec: PipelineSpec, state: PipelineState) -> Iterator[str]:
     last = next(by_file, None)
     edited = None if last is None else edited_since(spec, state, last.spec_fingerprint)
     if last is not None and edited:
-        yield f"the pipeline's file has changed since run {last.run_id}: {', '.join(edited)}"
+        yield f"the pipeline's rules have changed since run {last.run_id}: {', '.join(edited)}"
 
 
 def of_staged(staged: Staged, request: Request) -> Iterator[str]:

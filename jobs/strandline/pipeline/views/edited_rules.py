@@ -1,4 +1,4 @@
-"""The keys of a pipeline's file that were edited since rows were published."""
+"""The rules of a pipeline that were edited since rows were published."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from strandline.spec import PipelineSpec
 def edited_since(
     spec: PipelineSpec, state: PipelineState, spec_fingerprint: str
 ) -> list[str] | None:
-    """The keys whose rules differ from earlier ones, as `["allowed_lateness"]`; None: not known.
+    """The rules that differ from earlier ones, as `["allowed_lateness"]`; None: not known.
 
     They are not known of runs of earlier versions, whose fingerprint covers all rules at once.
 

@@ -37,7 +37,6 @@ from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.expressions import problems_of
-from strandline.spec.pipeline import BEHIND_THE_WATERMARK
 
 _KNOWN_BY_FILES = {
     "num_records",
@@ -230,7 +229,7 @@ def _of_same_watermark(spec: PipelineSpec, state: PipelineState) -> list[str]:
     for rules, timeline in timelines.items():
         edited = edited_since(spec, state, rules)
         is_timeline = timeline == spec.timeline_fingerprint
-        if is_timeline if edited is None else {*edited} <= {*BEHIND_THE_WATERMARK}:
+        if is_timeline if edited is None else spec.behind_the_watermark.issuperset(edited):
             same.add(rules)
     return sorted(same)
 
