@@ -9,7 +9,7 @@ from strandline.engine.records.quarantine import as_landed
 
 pytestmark = pytest.mark.spark
 
-LANDING = T.StructType.fromDDL("amount bigint, Amount__Double double")
+LANDING = T.StructType().add("amount", T.LongType()).add("Amount__Double", T.DoubleType())
 SECOND = {"amount": ["amount__double"]}
 
 

@@ -42,7 +42,7 @@ from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request, of_overrides
-from strandline.pipeline.views.edited_rules import edited_since
+from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.spec import PipelineSpec
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS
@@ -86,11 +86,11 @@ def of_publishers(lake: Lake) -> Iterator[str]:
 def of_edited_file(spec: PipelineSpec, state: PipelineState) -> Iterator[str]:
     """A note with the keys of the pipeline's file that were edited since the last run by it.
 
-    There is none if they are not known (`edited_since`).
+    There is none if they are not known (`EditedRules`).
     """
     by_file = (run for run in reversed(state.in_force) if not run.overrides)
     last = next(by_file, None)
-    edited = None if last is None else edited_since(spec, state, last.spec_fingerprint)
+    edited = None if last is None else EditedRules.of(spec, state).since(last.spec_fingerprint)
     if last is not None and edited:
         yield f"the pipeline's file has changed since run {last.run_id}: {', '.join(edited)}"
 
