@@ -21,6 +21,7 @@ def a_run(run_id: str = "a", status: str = "published", **known: Any) -> dict[st
         "kind": "advance",
         "status": status,
         "step": status,
+        "step_of_later_version": False,
         "ended": "2013-02-01T06:00:00+00:00",
         "spec_fingerprint": "f",
         "closed": False,

@@ -153,5 +153,5 @@ def _cancelled(run: Mapping[str, Any]) -> None:
     named = f"[bold]{escape(run['pipeline'])}[/] run {escape(run['run_id'])}"
     show.out.print(f"{named}: cancelled (it was {run['was']}); it publishes nothing")
     if run["was"] == "unknown":
-        where = run["host"] or "a host that is not noted"
-        show.out.print(f"if it still runs on {escape(where)}, it stops before it publishes")
+        where = f" on {escape(run['host'])}" if run["host"] else ""
+        show.out.print(f"if it still runs{where}, it stops before it publishes")

@@ -36,6 +36,8 @@ def state(run: Mapping[str, Any]) -> str:
     """The state of a run; an unfinished run of another host may still be running."""
     if run["status"] != "unknown":
         return str(run["status"]) + (", reverted" if run["reverted_by"] else "")
+    if run["step_of_later_version"]:
+        return f"not known: its last step, {escape(run['step'])}, is of a later version"
     return f"running or dead on {escape(run['host'] or 'a host not noted')} since {run['started']}"
 
 

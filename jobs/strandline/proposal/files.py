@@ -108,7 +108,8 @@ def _parquet(path: Path) -> Iterator[pa.Table]:
 def _csv(path: Path) -> Iterator[pa.Table]:
     """The rows of a CSV file, with every value a text; an empty cell is null."""
     with _opened(path) as file:
-        head = file.readline().decode("utf-8-sig")
+        # a line may end with a carriage return alone, and then this is more than one
+        head = file.readline().decode("utf-8-sig").partition("\r")[0]
     by = max(",;\t|", key=head.count)
     names = _distinct(next(csv_rows([head], delimiter=by)) if head.strip() else ())
     if not names:

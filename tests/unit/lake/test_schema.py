@@ -209,7 +209,30 @@ def test_second_columns_are_known_by_their_mark_and_take_no_name_in_use(tmp_path
         fitted = fit_into(store.table("quarantine"), QUARANTINE, staged, "meter")
         assert (fitted.new, {*fitted.names}) == ((), {*fitted.schema.names})
         assert all(name == of_table for name, of_table in fitted.names.items())
+    # and so has the table itself, as rows that only go are compared with it
+    itself = schema_of(store.table("quarantine"))
+    asked = (store.table("quarantine"), QUARANTINE, itself, "meter")
+    assert fit_into(*asked, has_names_of_table=True).new == ()
     assert nulls_counted(store.table("quarantine")) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("own", "second"),
+    [
+        ({}, "amount__double"),
+        ({"amount__double": T.DoubleType()}, "amount__double_2"),
+        ({"amount__double": TEXT}, "amount__double_2"),
+    ],
+)
+def test_of_two_sources_the_column_that_was_renamed_is_the_second_one(tmp_path, own, second):
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    kinds = {"amount": LONG, **own, second: T.DoubleType(), "input": TEXT}
+    staged = columns(**kinds, quarantine_date=T.DateType())
+    create(store, QUARANTINE, staged)
+    assert second_columns(store.table("quarantine")) == {"amount": [second]}
+    found = fit_into(store.table("quarantine"), QUARANTINE, staged, "meter")
+    assert found.new == ()
+    assert all(name == of_table for name, of_table in found.names.items())
 
 
 # ------------------------------------------------------------------------------------- identities

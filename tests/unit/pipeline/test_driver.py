@@ -13,7 +13,12 @@ import pytest
 from no_session import spark_of
 
 from strandline.lake.ledger.ledger import Driver, Entry
-from strandline.pipeline.request.driver import process_of, state_of, this_driver
+from strandline.pipeline.request.driver import (
+    is_of_later_version,
+    process_of,
+    state_of,
+    this_driver,
+)
 
 NOW = datetime.now(UTC)
 
@@ -93,6 +98,9 @@ def test_a_step_that_only_a_later_version_knows_is_not_taken_for_the_death_of_it
     begun = [step("started", driver=ended)]
     assert state_of([*begun, step("audited", driver=ended)]) == "dead"
     assert state_of([*begun, step("verified", driver=ended)]) == "unknown"
+    assert [is_of_later_version(step(name)) for name in ("audited", "failed", "verified")] == [
+        *(False, False, True)
+    ]
     assert state_of([*begun, step("verified", driver=ended), step("published")]) == "published"
 
 

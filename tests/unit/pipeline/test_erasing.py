@@ -291,6 +291,14 @@ def test_an_unfinished_publish_and_a_run_in_progress_are_waited_for(lake):
     assert persons(lake, "quarantine") == ["bob", "bob", "zoe77", "zoe77"]
 
 
+def test_a_run_whose_last_step_only_a_later_version_knows_is_named_without_a_host(lake):
+    note(lake, "r-3", "verified", driver=Driver(socket.gethostname(), 2**30, "0.9.0"))
+    told = r"run r-3 \(its last step, verified, is of a later version\): is in progress"
+    with pytest.raises(RetryableError, match=rf"{told}.*whether r-3 has ended cannot be seen"):
+        erase(SPEC, lake, ZOE, reason="asked for", wait_s=0)
+    assert cancel_run(SPEC, lake, "r-3", reason="it has ended")["host"] is None
+
+
 def test_a_run_whose_end_nobody_here_sees_is_named_with_the_way_out(lake):
     """On another host it may still hold the rows; whoever knows that it is over cancels it."""
     note(lake, "r-3", "started", driver=Driver("elsewhere", 1, "0.1.0"))

@@ -208,6 +208,14 @@ def test_json_lines_an_array_and_packed_files_are_read_alike(here):
     assert {table.num_rows for table in tables} == {len(HAPPENED)}
 
 
+def test_lines_of_csv_may_end_with_a_carriage_return_alone(here):
+    lines = ["when,v", *(f"{at.isoformat()},{n}" for n, at in enumerate(HAPPENED))]
+    Path("t.csv").write_bytes("\r".join(lines).encode())
+    init("--from", "t.csv", "--land")
+    landed = DeltaTable("lake/landing/t").to_pyarrow_table()
+    assert sorted(landed["v"].to_pylist()) == [*range(len(HAPPENED))]
+
+
 def test_codes_with_a_zero_in_front_stay_texts(here):
     write_csv(
         "t.csv", [{"when": at.isoformat(), "zip": f"0{n % 9}"} for n, at in enumerate(HAPPENED)]

@@ -269,6 +269,13 @@ def test_the_lead_says_what_became_of_the_last_run(status, said):
     assert lead_of(a_run("r-1", status)).startswith(said)
 
 
+def test_the_lead_names_a_last_step_that_only_a_later_version_knows_and_no_host():
+    last = a_run("r-1", "unknown", step="verified", step_of_later_version=True)
+    text = page_of(replace(tables(), runs=(last,))).text
+    assert "not known: its last step, verified, is of a later version." in text
+    assert "on another host" not in text
+
+
 def test_the_lead_says_once_that_a_midnight_was_processed_already():
     message = "already processed up to 2014-01-02T00:00:00Z; nothing is computed."
     lead = lead_of(a_run("r-1", "already_processed", message=message))
@@ -395,7 +402,7 @@ def test_a_late_record_of_overlapping_windows_is_missing_in_each_and_quarantined
     text = page_of(found, sliding).text
     assert "9,700 95.1 % of accepted and late records, each in all of its windows" in text
     late = "Late, quarantined 100 2.94 % if each counts in all of its windows"
-    limit = "limit 50 % if each counts once, in its newest (see the audit)"
+    limit = "limit 50 % if each counts once, in its newest window"
     assert f"{late}, {limit} Malformed" in text
     found.completeness["missed_at_least"] = [True]
     assert late.replace("2.94", "at least 2.94") in page_of(found, sliding).text

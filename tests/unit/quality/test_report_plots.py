@@ -343,6 +343,15 @@ def test_a_declared_channel_without_a_watermark_holds_the_combined_one_back():
     assert watermarks(settled(row), a_spec("discovered")).silent == ()
 
 
+def test_a_channel_without_a_record_on_the_shown_days_begins_with_its_watermark_from_before():
+    before = ("JFK", -2, NEW_YEAR_MS - 30 * HOUR_MS, None)
+    shown = [("EWR", day, NEW_YEAR_MS + 20 * HOUR_MS, None) for day in range(2)]
+    drawn = watermarks(settled(*shown), a_spec(["EWR", "JFK"]), settled(before, shown[-1]))
+    lines = {line["name"]: line["values"] for line in drawn.figure.data["series"]}
+    assert lines == {"EWR": [4, 28], "JFK": [54, 78], "combined": [54, 78]}
+    assert (drawn.has_combined, drawn.silent) == (True, ())
+
+
 def test_of_many_channels_the_ones_furthest_behind_are_drawn():
     rows = [(f"p{n:02}", 0, NEW_YEAR_MS + n * HOUR_MS, None) for n in range(20)]
     found = watermarks(settled(*rows), a_spec("discovered"))

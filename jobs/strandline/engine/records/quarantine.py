@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -16,7 +17,7 @@ from strandline.engine.records.identity import SourceColumns, content, identity
 from strandline.engine.records.side_by_side import side_by_side
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
-from strandline.tables import QUARANTINE
+from strandline.tables import INPUT, QUARANTINE
 
 _CONTENT = "_strandline_content"
 
@@ -106,7 +107,8 @@ def as_landed(
     """The landing rows in quarantine rows, with the whole quarantine row as QUARANTINED.
 
     A column that the landing table got later is null, and so is a value that cannot be cast to its
-    present type.
+    present type. Names are compared without case. A second column of another landing column is not
+    read, except with two sources: the rows of the one that has it do not share it.
 
     Args:
         quarantined: rows of quarantine.
@@ -114,29 +116,28 @@ def as_landed(
         second: for a column, the further quarantine columns with values of it in other types.
     """
     names = result_names([field.name for field in landing.fields])
-    kinds = {field.name: field.dataType for field in quarantined.schema.fields}
-    of_others = {name for columns in second.values() for name in columns}
+    columns = {field.name.lower(): field for field in quarantined.schema.fields}
+    second = {name.lower(): [own.lower() for own in every] for name, every in second.items()}
+    of_others = set() if INPUT in columns else {*chain(*second.values())}
 
-    def columns_of(kept: str) -> list[str]:
-        own = () if kept in of_others else (kept,)
-        return [name for name in (*own, *second.get(kept, ())) if name in kinds]
+    def columns_of(kept: str) -> list[T.StructField]:
+        own = [] if kept in of_others else [kept]
+        return [columns[name] for name in (*own, *second.get(kept, ())) if name in columns]
 
     values = {
-        field.name: _value_of(columns_of(names[field.name]), kinds, field.dataType)
+        field.name: _value_of(columns_of(names[field.name].lower()), field.dataType)
         for field in landing.fields
     }
     whole = F.struct(*map(quoted, quarantined.columns)).alias(c.QUARANTINED)
     return quarantined.select(*named(values), whole)
 
 
-def _value_of(
-    columns: Sequence[str], kinds: Mapping[str, T.DataType], wanted: T.DataType
-) -> Column:
+def _value_of(columns: Sequence[T.StructField], wanted: T.DataType) -> Column:
     """The first non-null value of some columns, cast to a type; null: they have none."""
     found = [
-        quoted(name) if kinds[name] == wanted else quoted(name).try_cast(wanted)
-        for name in columns
-        if kinds[name] == wanted or _means_the_same(kinds[name], wanted)
+        quoted(own.name) if own.dataType == wanted else quoted(own.name).try_cast(wanted)
+        for own in columns
+        if own.dataType == wanted or _means_the_same(own.dataType, wanted)
     ]
     return F.coalesce(*found) if found else F.lit(None).cast(wanted)
 

@@ -7,8 +7,9 @@ unless the pipeline reads both columns as one. Whole numbers are widened.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
+from itertools import chain, count
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -30,6 +31,12 @@ def second_name(name: str, kind: T.DataType) -> str:
     """The name of a source column's values in a second type, such as `amount__double`."""
     word = kind.typeName() if isinstance(kind, NESTED) else kind.simpleString()
     return f"{name}__{re.sub(r'[^A-Za-z0-9]+', '_', word).strip('_')}"
+
+
+def second_names(name: str, kind: T.DataType) -> Iterator[str]:
+    """The names for a second column in order of choice: `amount__double`, `amount__double_2`, …."""
+    second = second_name(name, kind)
+    return chain([second], (f"{second}_{number}" for number in count(2)))
 
 
 def columns_side_by_side(
@@ -104,11 +111,8 @@ def side_by_side(rows: Mapping[str, DataFrame], spec: PipelineSpec) -> DataFrame
 def _free_name(field: T.StructField, schemas: Iterable[T.StructType]) -> str:
     """The second name of a column, numbered if a landing table has a column of that name."""
     in_use = {one.name.lower() for schema in schemas for one in schema.fields}
-    name = second = second_name(field.name, field.dataType)
-    number = 2
-    while name.lower() in in_use:
-        name, number = f"{second}_{number}", number + 1
-    return name
+    names = second_names(field.name, field.dataType)
+    return next(name for name in names if name.lower() not in in_use)
 
 
 def _reads(spec: PipelineSpec, name: str) -> bool:

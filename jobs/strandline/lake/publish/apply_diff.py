@@ -76,14 +76,22 @@ def _add(
         table.alter.add_columns(fields, commit_properties=properties)
 
 
-def fit_into(table: DeltaTable, target: PublishedTable, staged: StructType, pipeline: str) -> Fit:
-    """The fit of staged columns, or of a diff's, with an open table.
+def fit_into(
+    table: DeltaTable,
+    target: PublishedTable,
+    staged: StructType,
+    pipeline: str,
+    *,
+    has_names_of_table: bool = False,
+) -> Fit:
+    """The fit of staged columns, or of a diff's, with an open table; see `fit`.
 
     Raises:
         InputError: a staged column cannot be converted to the table's type without loss.
     """
     columns, place = without_op(staged), f"{pipeline}: {target.name}"
-    return fit(columns, schema_of(table), place, target, is_diff=OP in staged.names)
+    has_names_of_table |= OP in staged.names
+    return fit(columns, schema_of(table), place, target, has_names_of_table=has_names_of_table)
 
 
 def publish(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import NoReturn
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from strandline.engine.records.side_by_side import second_name
+from strandline.engine.records.side_by_side import second_names
 from strandline.errors import InputError
 from strandline.lake.store.second_columns import SECOND_OF
 from strandline.lake.store.type_widening import common_type, in_type, key_of, same_type
@@ -112,7 +113,7 @@ def fit(
     place: str,
     target: PublishedTable | None = None,
     *,
-    is_diff: bool = False,
+    has_names_of_table: bool = False,
 ) -> Fit:
     """The fit of staged columns with their table.
 
@@ -126,7 +127,7 @@ def fit(
         published: the columns of the table.
         place: the place for an error.
         target: the table's description; None: it has no source rows, and no key is known.
-        is_diff: whether the rows are a diff, whose columns already have the table's names.
+        has_names_of_table: whether the columns already have the table's names, as a diff's do.
 
     Raises:
         InputError: a staged column cannot be combined with the table's without loss.
@@ -137,7 +138,7 @@ def fit(
         free = {name: one for name, one in columns.items() if name not in names.values()}
         by_source = target is not None and target.is_of_source(key_of(field.name))
         mark = second_of(field, staged) if by_source else None
-        if by_source and not is_diff:
+        if by_source and not has_names_of_table:
             free = _without_seconds_of_others(field, free, mark)
         column = next(_columns_for(field, free, mark, by_source=by_source), None)
         if column is None:
@@ -165,13 +166,20 @@ def _own(field: T.StructField, columns: Iterable[str]) -> str | None:
 def second_of(field: T.StructField, staged: T.StructType) -> dict[str, str] | None:
     """The metadata that marks a staged column as a second column; None if it is not one.
 
-    Rows of two landing tables have one if both have a column in different types.
+    Rows of two landing tables have one if both have a column in different types. It is the last of
+    `amount__double`, `amount__double_2`, …: the earlier ones are landing columns with such a name.
     """
     if INPUT not in staged.names:
         return None
-    named = (name for name in staged.names if second_name(name, field.dataType) == field.name)
-    first = next(named, None)
-    return None if first is None else {SECOND_OF: first}
+    in_use = {key_of(name) for name in staged.names}
+    for name in staged.names:
+        *_, last = [
+            "",
+            *takewhile(lambda n: key_of(n) in in_use, second_names(name, field.dataType)),
+        ]
+        if last == field.name:
+            return {SECOND_OF: name}
+    return None
 
 
 def _without_seconds_of_others(
@@ -217,10 +225,7 @@ def _new_column(
     if _own(field, columns) is None:
         return T.StructField(field.name, kind, nullable=True, metadata=mark)
     in_use = {key_of(name) for name in (*columns, *staged)}
-    name = second = second_name(field.name, kind)
-    number = 2
-    while key_of(name) in in_use:
-        name, number = f"{second}_{number}", number + 1
+    name = next(name for name in second_names(field.name, kind) if key_of(name) not in in_use)
     return T.StructField(name, kind, nullable=True, metadata={SECOND_OF: field.name})
 
 

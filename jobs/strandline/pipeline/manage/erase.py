@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -30,7 +31,7 @@ from strandline.lake.upkeep.erasure import (
 from strandline.lake.upkeep.row_condition import condition_on_row
 from strandline.pipeline.manage.maintain import next_run_id, versions_with
 from strandline.pipeline.publish.abandon import drop_prepared
-from strandline.pipeline.request.driver import last_driven, state_of
+from strandline.pipeline.request.driver import is_of_later_version, last_driven, state_of
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 
@@ -159,9 +160,9 @@ def _refuse_runs_in_progress(spec: PipelineSpec, state: PipelineState) -> None:
     live = _in_progress(state)
     if not live:
         return
-    runs = [f"{run_id} on {host}" if host else run_id for run_id, host in live.items()]
+    runs = [" ".join(filter(None, of)) for of in live.items()]
     one = len(runs) == 1
-    elsewhere = [run_id for run_id, host in live.items() if host]
+    elsewhere = [run_id for run_id, where in live.items() if where]
     not_seen = (
         f"; whether {', '.join(elsewhere)} has ended cannot be seen from here: cancel it if so"
         if elsewhere
@@ -176,9 +177,9 @@ def _refuse_runs_in_progress(spec: PipelineSpec, state: PipelineState) -> None:
 
 
 def _in_progress(state: PipelineState) -> dict[str, str]:
-    """The runs that may still hold rows, except a publishing one, each with its host.
+    """The runs that may still hold rows, except a publishing one, each with why that is not known.
 
-    The host is empty for this host.
+    It is empty for a run whose process lives on this host.
     """
     found: dict[str, str] = {}
     for run_id, steps in state.runs.items():
@@ -189,10 +190,16 @@ def _in_progress(state: PipelineState) -> dict[str, str]:
         if outcome == "running":
             found[run_id] = ""
         elif outcome == "unknown":
-            last = last_driven(steps)
-            driver = None if last is None else last.driver
-            found[run_id] = "an unknown host" if driver is None else driver.host
+            found[run_id] = _why_unknown(steps)
     return found
+
+
+def _why_unknown(steps: Sequence[Entry]) -> str:
+    if is_of_later_version(steps[-1]):
+        return f"(its last step, {steps[-1].step}, is of a later version)"
+    last = last_driven(steps)
+    driver = None if last is None else last.driver
+    return f"on {'an unknown host' if driver is None else driver.host}"
 
 
 def _refuse_unfinished_publish(spec: PipelineSpec, state: PipelineState) -> None:

@@ -29,6 +29,7 @@ from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day
 from strandline.lake.store.schema import Fit, schema_of
 from strandline.lake.store.second_columns import second_columns
+from strandline.lake.store.type_widening import key_of
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.diff.diff import no_longer_kept
 from strandline.pipeline.notes.of_days import of_changed_days, of_days_to_come
@@ -41,7 +42,7 @@ from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request, of_overrides
-from strandline.pipeline.views.edited_rules import edited_since
+from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.spec import PipelineSpec
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS
@@ -85,11 +86,11 @@ def of_publishers(lake: Lake) -> Iterator[str]:
 def of_edited_file(spec: PipelineSpec, state: PipelineState) -> Iterator[str]:
     """A note with the rules of the pipeline that were edited since the last run by its file.
 
-    There is none if they are not known (`edited_since`).
+    There is none if they are not known (`EditedRules`).
     """
     by_file = (run for run in reversed(state.in_force) if not run.overrides)
     last = next(by_file, None)
-    edited = None if last is None else edited_since(spec, state, last.spec_fingerprint)
+    edited = None if last is None else EditedRules.of(spec, state).since(last.spec_fingerprint)
     if last is not None and edited:
         yield f"the pipeline's rules have changed since run {last.run_id}: {', '.join(edited)}"
 
@@ -157,18 +158,19 @@ def _of_second_columns(ctx: Context) -> Iterator[str]:
         if table is None:
             continue
         fit = fit_into(table, target, _source_columns(ctx, target), ctx.spec.pipeline)
-        before = {field.name.lower(): field.dataType for field in schema_of(table)}
+        before = {key_of(field.name): field.dataType for field in schema_of(table)}
         if target.name == QUARANTINE.name:
             yield from _of_two_types(ctx, fit)
-        others = {own: of for of, every in second_columns(table).items() for own in every}
+        second = second_columns(table).items()
+        others = {key_of(own): of for of, every in second for own in every}
         for name, column in fit.second.items():
-            if name in others:
+            if key_of(name) in others:
                 yield (
                     f"{target.name}: {name} of the landing table is also the name of the second "
-                    f"column of {others[name]}: its values are in {column.name}"
+                    f"column of {others[key_of(name)]}: its values are in {column.name}"
                 )
                 continue
-            was, now = (of.simpleString() for of in (before[name.lower()], column.dataType))
+            was, now = (of.simpleString() for of in (before[key_of(name)], column.dataType))
             yield (
                 f"{target.name}: {name} is {now} in the landing table, and was {was}: new "
                 f"rows have it in {column.name}, earlier rows in {name}"

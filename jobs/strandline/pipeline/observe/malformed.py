@@ -105,12 +105,15 @@ def malformed_diff(
         if table is None or not holds(table, _malformed_on(every), _FILES):
             return whole_part(QUARANTINE, part)
         staged, schema = part.rows(), part.schema
+    fitted = apply_diff.fit_into(
+        table, QUARANTINE, schema, ctx.spec.pipeline, has_names_of_table=malformed is None
+    )
     may_go = observation.status.days_whose_rows_may_go(whole, observation.days_to_recompute)
     compared = Compared(
         QUARANTINE,
         staged,
         rows_of(dataset_of(table, _FILES), _malformed_on(every)),
-        apply_diff.fit_into(table, QUARANTINE, schema, ctx.spec.pipeline),
+        fitted,
         keep=True,
         may_go=rows_on_days(_DAY, may_go),
     )

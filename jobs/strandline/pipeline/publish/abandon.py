@@ -22,7 +22,12 @@ from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
-from strandline.pipeline.request.driver import last_driven, process_of, state_of
+from strandline.pipeline.request.driver import (
+    is_of_later_version,
+    last_driven,
+    process_of,
+    state_of,
+)
 from strandline.spec import PipelineSpec
 
 _TIMEOUT_S = 60
@@ -100,7 +105,8 @@ def cancel_run(
     with storage_errors(ledger.store.root), ledger.store.lock():
         steps = _require_unpublished(spec, ledger, run_id)
         require_not_begun(spec.pipeline, ledger.state(), run_id)
-        was, driver, process = state_of(steps), steps[-1].driver, None
+        was, process = state_of(steps), None
+        driver = None if is_of_later_version(steps[-1]) else steps[-1].driver
         if was in {"running", "dropped"}:
             process = _process_of(steps)
         _abandon(ledger, run_id, reason=reason, requested_by=requested_by, message="cancelled")

@@ -57,11 +57,14 @@ def _of_results(spec: ResultsSpec, run: Entry, log: ResultsLog) -> str | None:
     """The change of the other pipeline's results, or of its watermark; None: there is none.
 
     A publication leaves a staging as it is if it changes no result of the windows, and no
-    watermark before the horizon. Over other results this is not known, nor with sessions.
+    watermark before the horizon. Over other results this is not known, nor with sessions, nor for
+    windows that fire before their ends.
     """
     kept, version = (run.publish or {}).get("input", [log.input_id]), run.landing_version
     dates = None if version is None else days_changed(log.table, "window_date", version)
-    if dates is None or (dates and not spec.by_slots):
+    if dates is None:
+        return f"whether {spec.input_in_words} have changed since is not known any more"
+    if dates and not spec.by_slots:
         return f"{spec.input_in_words} have changed since"
     if run.touched is None or any(map(run.touched.overlaps, ranges_over(dates, spec))):
         return f"{spec.input_in_words} have changed in its windows since"

@@ -95,7 +95,12 @@ def state_of(steps: Sequence[Entry]) -> str:
     if since[-1].kind not in OF_RUNS + UPKEEP:
         return since[-1].step
     is_here = last is not None and last.driver and last.driver.host == socket.gethostname()
-    return "dead" if is_here and since[-1].step in UNDERWAY else "unknown"
+    return "dead" if is_here and not is_of_later_version(since[-1]) else "unknown"
+
+
+def is_of_later_version(step: Entry) -> bool:
+    """Whether only a later version knows a step by its name; it may be the end of its run."""
+    return step.step not in UNDERWAY + FINAL
 
 
 def last_driven(steps: Sequence[Entry]) -> Entry | None:

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from strandline.lake.ledger.state import PipelineState
 from strandline.spec import PipelineSpec
 
 
-def edited_since(
-    spec: PipelineSpec, state: PipelineState, spec_fingerprint: str
-) -> list[str] | None:
-    """The rules that differ from earlier ones, as `["allowed_lateness"]`; None: not known.
+@dataclass(frozen=True)
+class EditedRules:
+    """The rules of a pipeline beside the rules of its earlier runs.
 
     They are not known of runs of earlier versions, whose fingerprint covers all rules at once.
 
-    Args:
-        spec: the pipeline.
-        state: its state, by its ledger.
-        spec_fingerprint: the fingerprint of the earlier rules.
+    Attributes:
+        fingerprint: the fingerprint of the pipeline's rules.
+        now: these rules, by their key.
+        earlier: the rules of earlier runs by their fingerprint.
     """
-    if spec_fingerprint == spec.spec_fingerprint:
-        return []
-    by_these = (step for step in state.steps if step.spec_fingerprint == spec_fingerprint)
-    rules = (step.layout.get("rules") for step in by_these if step.layout is not None)
-    then, now = next(filter(None, rules), None), spec.rules
-    return None if then is None else [key for key in now | then if now.get(key) != then.get(key)]
+
+    fingerprint: str
+    now: Mapping[str, Any]
+    earlier: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, spec: PipelineSpec, state: PipelineState) -> EditedRules:
+        """The rules of a pipeline, and of the runs in its ledger."""
+        layouts = ((step.spec_fingerprint, step.layout or {}) for step in reversed(state.steps))
+        earlier = {of: layout["rules"] for of, layout in layouts if of and layout.get("rules")}
+        return cls(spec.spec_fingerprint, spec.rules, earlier)
+
+    def since(self, fingerprint: str) -> list[str] | None:
+        """The rules that differ from earlier ones, as `["allowed_lateness"]`.
+
+        None: they are not known.
+        """
+        if fingerprint == self.fingerprint:
+            return []
+        then, now = self.earlier.get(fingerprint), self.now
+        if then is None:
+            return None
+        return [key for key in {**now, **then} if now.get(key) != then.get(key)]

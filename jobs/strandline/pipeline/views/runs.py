@@ -9,7 +9,7 @@ from strandline.lake.ledger.ledger import OF_RUNS, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import text_of, text_or_none
-from strandline.pipeline.request.driver import state_of
+from strandline.pipeline.request.driver import is_of_later_version, state_of
 from strandline.quality.report.runs import listed_runs
 from strandline.spec import PipelineSpec
 
@@ -65,6 +65,7 @@ def run_line(state: PipelineState, steps: Sequence[Entry]) -> dict[str, Any]:
         "kind": last.kind,
         "status": status,
         "step": last.step,
+        "step_of_later_version": is_of_later_version(last),
         "reverted_by": state.reverted_by.get(last.run_id),
         "started": _written_at(steps[0]),
         "ended": _written_at(last),

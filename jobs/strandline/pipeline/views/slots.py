@@ -148,10 +148,12 @@ def slots_of(
 
 
 def _with_late(slots: Sequence[Slot], late: LateOfNewer) -> Iterator[Slot]:
+    """The slots with the late records that a newer window counts; not for a row of many gaps."""
     edges = np.array([(one.start_ms, one.end_ms) for one in slots]).reshape(-1, 2).T
     counts, are_least = late.counts(*edges).tolist(), late.are_least(*edges).tolist()
     for slot, count, is_least in zip(slots, counts, are_least, strict=True):
-        yield replace(slot, late_of_newer=count, late_at_least=is_least)
+        is_one = slot.slots == 1
+        yield replace(slot, late_of_newer=count, late_at_least=is_least) if is_one else slot
 
 
 def shares_instants_with(within: TimeRange) -> ds.Expression:

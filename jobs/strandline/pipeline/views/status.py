@@ -22,7 +22,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.model.intervals import text_or_none
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
-from strandline.pipeline.views.edited_rules import edited_since
+from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.pipeline.views.runs import run_line
 from strandline.pipeline.views.shown import Shown
 from strandline.quality.findings.check import in_order, state_line
@@ -97,7 +97,7 @@ def _edited(spec: PipelineSpec, state: PipelineState) -> dict[str, Any]:
     last = _last_rules(state) or spec.spec_fingerprint
     return {
         "spec_is_published": last == spec.spec_fingerprint,
-        "edited_since": edited_since(spec, state, last),
+        "edited_since": EditedRules.of(spec, state).since(last),
     }
 
 

@@ -32,7 +32,7 @@ from strandline.model.intervals import (
     text_or_none,
 )
 from strandline.pipeline.request.layout import require_same_layout
-from strandline.pipeline.views.edited_rules import edited_since
+from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
@@ -80,7 +80,7 @@ def unfinished_work(
         is refused: the published rows have another window or key than the file, or a table that
         it reads is missing, or has other columns.
     """
-    ranges = _ranges_by_rules(store)
+    ranges, edited = _ranges_by_rules(store), EditedRules.of(spec, state)
     behind, by_other_rules = _open_behind_watermark(spec, store, state, evaluated)
     return {
         "owed": [day.isoformat() for day in state.days_to_recompute],
@@ -91,7 +91,7 @@ def unfinished_work(
                 "start": text_of(one.start_ms),
                 "end": text_of(one.end_ms),
                 "slots": one.slots,
-                "edited_since": edited_since(spec, state, one.spec_fingerprint),
+                "edited_since": edited.since(one.spec_fingerprint),
             }
             for one in ranges
         ],
@@ -224,10 +224,11 @@ def _of_same_watermark(spec: PipelineSpec, state: PipelineState) -> list[str]:
     An edit of the allowed lateness makes another timeline, as one of the watermark does: of runs of
     earlier versions it is not known which it was.
     """
+    edited_rules = EditedRules.of(spec, state)
     timelines = {run.spec_fingerprint: run.timeline_fingerprint for run in state.published}
     same = {spec.spec_fingerprint}
     for rules, timeline in timelines.items():
-        edited = edited_since(spec, state, rules)
+        edited = edited_rules.since(rules)
         is_timeline = timeline == spec.timeline_fingerprint
         if is_timeline if edited is None else spec.behind_the_watermark.issuperset(edited):
             same.add(rules)

@@ -26,8 +26,8 @@ from strandline.quality.audit import checks as _registered_too  # noqa: F401 - t
 from strandline.quality.audit import expectations as _registered  # noqa: F401 - to render them
 from strandline.quality.audit.validation import (
     context,
+    first_logged_error,
     in_configuration,
-    logged_errors,
     without_chatter,
 )
 from strandline.visible import visible
@@ -160,7 +160,7 @@ def build_data_docs(context_folder: Path, docs_folder: Path) -> Path:
         },
     }
     docs_folder.mkdir(parents=True, exist_ok=True)
-    with without_chatter(), logged_errors() as errors:
+    with without_chatter(), first_logged_error() as errors:
         context(context_folder, {"data_docs": site}).build_data_docs(build_index=False)
     if errors:
         raise OSError(_reason(errors[0].getMessage()))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +34,6 @@ from great_expectations.expectations.expectation import Expectation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_MOST_ERRORS = 10_000
-"""The number of logged errors after which none is kept."""
 
 
 def context(
@@ -148,14 +144,29 @@ def without_chatter() -> Iterator[None]:
 
 
 @contextmanager
-def logged_errors() -> Iterator[list[logging.LogRecord]]:
-    """The errors that Great Expectations logs instead of raising them; they are not printed."""
-    logger, found = logging.getLogger("great_expectations"), BufferingHandler(_MOST_ERRORS)
-    found.setLevel(logging.ERROR)
+def first_logged_error() -> Iterator[list[logging.LogRecord]]:
+    """The first error that Great Expectations logs instead of raising it, if there is one.
+
+    None of its errors is printed.
+    """
+    logger, found = logging.getLogger("great_expectations"), _First(logging.ERROR)
     logger.addHandler(found)
     propagates, logger.propagate = logger.propagate, False
     try:
-        yield found.buffer
+        yield found.records
     finally:
         logger.propagate = propagates
         logger.removeHandler(found)
+
+
+class _First(logging.Handler):
+    """A handler that keeps the first record."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record if it is the first."""
+        if not self.records:
+            self.records.append(record)

@@ -47,8 +47,8 @@ def watermarks(
     channels: pd.DataFrame, spec: PipelineSpec, latest: pd.DataFrame | None = None
 ) -> Watermarks:
     """The progress of the watermarks, as `ReportTables` has them: `channels`, and `latest`."""
-    behind = _hours_behind(channels)
     until_now = channels if latest is None else latest
+    behind = _hours_behind(channels, until_now, spec)
     known = set(_emitted(until_now)["channel"])
     if not until_now.empty:
         known |= spec.retired_by(midnight_of(max(until_now["arrival_date"])) + DAY_MS)
@@ -122,18 +122,26 @@ def _figure(drawn: list[tuple[Series, pd.Series[float]]]) -> Figure:
     )
 
 
-def _hours_behind(channels: pd.DataFrame) -> pd.DataFrame:
-    """The hours from each channel's watermark (a column) to the end of each day (a row)."""
-    rows = _emitted(channels)
+def _hours_behind(channels: pd.DataFrame, latest: pd.DataFrame, spec: PipelineSpec) -> pd.DataFrame:
+    """The hours from each channel's watermark (a column) to the end of each day (a row).
+
+    A channel without a row on these days begins with its watermark from before, unless it had
+    retired by then.
+    """
+    observed = sorted({midnight_of(day) // DAY_MS for day in channels["arrival_date"]})
+    if not observed:
+        return pd.DataFrame()
+    first, last = observed[0], observed[-1]
+    before = _emitted(latest)
+    before = before[~before["channel"].isin([*spec.retired_by(first * DAY_MS)])]
+    rows = pd.concat([_emitted(channels), before])
     if rows.empty:
         return pd.DataFrame()
     emitted = rows.pivot_table(index="day", columns="channel", values="watermark", aggfunc="max")
-    observed = sorted({midnight_of(day) // DAY_MS for day in channels["arrival_date"]})
-    first, last = observed[0], observed[-1]
     days = pd.Index(range(first, last + 1) if last - first < _MOST_DAYS else observed)
     watermark = emitted.reindex(emitted.index.union(days)).cummax().ffill().reindex(days)
     midnights = pd.Series([(day + 1) * DAY_MS for day in days], index=days)
-    return watermark.rsub(midnights, axis=0) / HOUR_MS
+    return watermark.dropna(axis=1, how="all").rsub(midnights, axis=0) / HOUR_MS
 
 
 def _emitted(channels: pd.DataFrame) -> pd.DataFrame:
