@@ -332,7 +332,7 @@ def encoded(value: Any, kind: Any) -> Any:
 
 def kept() -> Iterator[tuple[Query, Answer]]:
     """The queries, and what Spark answers them."""
-    for line in KEPT.read_text(encoding="utf-8").splitlines():
+    for line in KEPT.read_text(encoding="utf-8").rstrip("\n").split("\n"):
         selected, rest, types, rows, error = json.loads(line)
         yield Query(tuple(selected), rest), Answer(types, rows, error)
 

@@ -28,6 +28,8 @@ _OF_SPARK = {
 """The names in Spark SQL of types that have another name in a schema."""
 WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 """The types of whole numbers, with the digits of the DECIMAL to which each is widened."""
+FLOATS = {"float", "double"}
+"""The types of floating-point numbers."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TIMES = ("string", "timestamp", "timestamp_ntz", "date")
 

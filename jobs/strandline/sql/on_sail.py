@@ -6,7 +6,11 @@ extreme values only, such as overflows of whole numbers, are not refused; the te
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from sqlglot import TokenType, tokenize
 
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import Problem
@@ -76,8 +80,13 @@ _NEVER_DISTINCT = {
     *("regr_sxx", "regr_sxy", "regr_syy"),
 }
 """Aggregates that ignore DISTINCT."""
-_WORDS = {"case", "if", "cast", "try_cast", "div", "between", "in", "rlike", "extract"}
+_WORDS = {
+    *("between", "case", "cast", "div", "extract", "if", "ilike", "in", "like", "rlike"),
+    "try_cast",
+}
 """Words for operations that are not function calls."""
+_SEVERAL = re.compile(r"(ALL|ANY|SOME)\b")
+"""Matches the operand of LIKE ANY ('a%', 'b%')."""
 
 
 def names_not_on_sail(text: str) -> Iterator[Problem]:
@@ -89,6 +98,8 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
             f"use another expression, or {ON_SPARK}",
         )
         return
+    if _has_doubled_quotes(text):
+        yield "Sail reads a doubled quote in a text as none", rf"write '\'', or {ON_SPARK}"
     for operation in operations:
         if found := BY_NAME.get(operation.name) or _by_form(operation):
             yield _with_operation(operation, found)
@@ -96,11 +107,23 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
             yield f"the result of {operation.name}() on Sail is not known", ON_SPARK
 
 
+def _has_doubled_quotes(text: str) -> bool:
+    """Whether a literal contains its quote twice, as for an apostrophe."""
+    return any(
+        one.token_type is other.token_type is TokenType.STRING and one.end + 1 == other.start
+        for one, other in pairwise(tokenize(text, read="spark"))
+    )
+
+
 def _by_form(operation: Operation) -> Problem | None:
-    """Parts of an aggregate's call that Sail ignores."""
+    """Parts of a call that Sail ignores, or does not know."""
     name = operation.name
     if operation.is_distinct and name in _NEVER_DISTINCT:
         return "ignores DISTINCT", f"{name}() without it"
+    if operation.is_distinct and name in {"listagg", "string_agg"}:
+        return "orders otherwise with DISTINCT", "array_join(array_sort(collect_set(x)), ',')"
+    if name in {"like", "ilike"} and _SEVERAL.match(operation.operands[1].text or ""):
+        return "refuses several patterns", "s LIKE 'a%' OR s LIKE 'b%'"
     if operation.is_filtered and name == "count_if":
         return "ignores FILTER", "count_if(x AND y)"
     if name == "percentile" and len(operation.operands) == 3:

@@ -29,6 +29,8 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Between: "between",
     exp.In: "in",
     exp.RegexpLike: "rlike",
+    exp.Like: "like",
+    exp.ILike: "ilike",
     exp.Case: "case",
     exp.If: "if",
     exp.Cast: "cast",
@@ -126,6 +128,8 @@ def _operands(node: exp.Expr) -> list[exp.Expr]:
         return [one for one in found if one is not None]
     if isinstance(node, exp.Cast):
         return [node.this]
+    if isinstance(node, exp.Like | exp.ILike) and isinstance(node.parent, exp.Escape):
+        return [node.this, node.expression, node.parent.expression]  # as of like(s, pattern, sign)
     return [one for one in node.iter_expressions() if not isinstance(one, exp.DataType)]
 
 

@@ -9,8 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from strandline.sql.column_types import WHOLE, Problem, digits_of, is_decimal, is_nested
+from strandline.sql.column_types import FLOATS, WHOLE, Problem, digits_of, is_decimal, is_nested
 from strandline.sql.operations import Operand, Operation
+from strandline.sql.texts_on_sail import (
+    JOINS,
+    OF_TEXTS,
+    binary,
+    like,
+    regular_expression,
+    to_boolean,
+    to_text,
+)
 
 _Rule = Callable[[Operation, Sequence[str | None]], Problem | None]
 
@@ -23,10 +32,9 @@ OF_ANOTHER_TYPE = {
     "regexp_count": "INT",
 }
 """Functions with another type of whole number than on Spark."""
-_FLOATS = {"float", "double"}
 _NUMBER = re.compile(r"-?\s*\d+")
-_OWN_WORDS = re.compile(r"\\[bBdDsSwW]|\(\?[a-z]*[ix]")
-"""Character classes of regular expressions, which Java limits to ASCII."""
+_FLOATING = re.compile("double|float")
+_UNITS_OF_DAYS = {"day": 1, "week": 7}
 
 
 def _choice(operation: Operation, types: Sequence[str | None]) -> Problem | None:
@@ -79,7 +87,7 @@ def _greatest(operation: Operation, types: Sequence[str | None]) -> Problem | No
 
 def _mixed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     """DOUBLE with DECIMAL: Sail converts both to DECIMAL, and so rounds to 15 digits."""
-    if any(map(is_decimal, types)) and any(kind in _FLOATS for kind in types):
+    if any(map(is_decimal, types)) and any(kind in FLOATS for kind in types):
         return "makes DECIMAL of DOUBLE beside DECIMAL", "a number as 1.5D, a column cast to DOUBLE"
     return None
 
@@ -91,7 +99,7 @@ def _arithmetic(operation: Operation, types: Sequence[str | None]) -> Problem | 
     name, operands = operation.name, operation.operands
     if "float" in types and one != other and "double" not in types:
         return "gives FLOAT where Spark gives DOUBLE", "CAST(x AS DOUBLE)"
-    if {*types} & _FLOATS:
+    if {*types} & FLOATS:
         return None
     if name == "-" and types == ["date", "date"]:
         return "gives a whole number", "CAST(datediff(a, b) AS INT)"
@@ -118,27 +126,26 @@ def _decimals(operation: Operation, types: Sequence[str | None]) -> Problem | No
     return None
 
 
-def _to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if any((kind or "").removeprefix("array<").rstrip(">") in _FLOATS for kind in types):
-        return "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"
-    if operation.name in _JOINS and any((kind or "").startswith("timestamp") for kind in types):
-        return "writes times otherwise", "CAST(t AS STRING)"
-    if operation.name == "cast" and any(map(is_nested, types)):
-        return "writes nulls otherwise", "array_join(a, ',')"
-    if operation.name in {"format_string", "printf"} and any(map(is_decimal, types)):
-        return "rounds halves otherwise", "CAST(x AS STRING)"
-    return None
+def _compared(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """Comparisons, also of arrays and structs."""
+    if any(is_nested(kind) and _FLOATING.search(kind or "") for kind in types):
+        return "takes -0.0 and 0.0 inside of values for two", "their parts one by one"
+    return _mixed(operation, types)
 
 
 def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     to = operation.to or ""
     if to == "string":
         if operation.name == "cast":
-            return _to_text(operation, types)
-        return _to_text(Operation("cast", operation.operands), types)
+            return to_text(operation, types)
+        return to_text(Operation("cast", operation.operands), types)
     if to.startswith("time") and not to.startswith("timestamp"):
         return OF_TIMES_OF_DAY
-    is_read = to in {"date", *_FLOATS} or to.startswith("decimal")
+    if to == "boolean":
+        return to_boolean(operation, types)
+    if to.startswith("decimal") and types in (["timestamp"], ["timestamp_ntz"]):
+        return "rounds the microseconds", "unix_micros(t)"
+    is_read = to in {"date", *FLOATS} or to.startswith("decimal")
     if operation.name == "try_cast" and types == ["string"] and is_read:
         return "gives null for some texts", f"CAST(x AS {to.upper()})"
     return None
@@ -183,10 +190,6 @@ def _ordered(operation: Operation, types: Sequence[str | None]) -> Problem | Non
     return None
 
 
-def _binary(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    return ("makes text of BINARY", "hex(x)") if "binary" in types else None
-
-
 def _units(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     unit = operation.operands[0].text or ""
     if unit.strip("'\"").lower() in {"dow", "dayofweek", "dow_iso", "dayofweek_iso"}:
@@ -225,42 +228,41 @@ def _seconds(operation: Operation, types: Sequence[str | None]) -> Problem | Non
     return None
 
 
-def _pattern(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if len(operation.operands) < 2:
-        return None
-    pattern = operation.operands[1].literal
-    if pattern is None:
-        return "may read the regular expression otherwise", "it as a literal"
-    if _OWN_WORDS.search(pattern) or pattern in {"''", '""'}:
-        return "matches other digits, words and blanks", "[0-9], [A-Za-z0-9_], [ ]"
-    return None
-
-
 def _another_type(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if operation.type_is_given or len(types) == 3:
+    if len(types) == 3:
+        return _between(operation, types)
+    if operation.type_is_given:
         return None
     kind = OF_ANOTHER_TYPE[operation.name]
     return "gives another type", f"CAST({operation.name}(…) AS {kind})"
+
+
+def _between(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """Whole days and months from one time to another; hours and less are as on Spark."""
+    unit = (operation.operands[0].text or "").lower()
+    if unit in {"month", "quarter", "year"}:
+        return "counts another month backwards", "CAST(months_between(b, a) AS BIGINT)"
+    if (days := _UNITS_OF_DAYS.get(unit)) and {*types[1:]} != {"date"}:
+        return "counts midnights", f"timestampdiff(HOUR, a, b) DIV {24 * days}"
+    return None
 
 
 def _untyped(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     return ("gives a null without a type", "CAST(NULL AS …)") if "void" in types else None
 
 
-_JOINS = ("||", "concat", "concat_ws", "format_string", "printf")
-"""Operations that convert operands of any type to text."""
-_OF_TEXTS = ("array_join", "elt", "lower", "lpad", "rpad", "upper")
-"""Functions of texts that also accept numbers."""
 RULES: dict[str, tuple[_Rule, ...]] = {
     **dict.fromkeys(("case", "if"), (_choice,)),
     **dict.fromkeys(("nvl", "ifnull"), (_coalesced,)),
     **dict.fromkeys(("greatest", "least"), (_greatest,)),
     **dict.fromkeys(
-        ("coalesce", "array", "=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"),
-        (_mixed,),
+        ("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"),
+        (_compared,),
     ),
+    **dict.fromkeys(("array", "coalesce"), (_mixed,)),
+    **dict.fromkeys(("ilike", "like"), (like,)),
     **dict.fromkeys(("+", "-", "*", "/", "%", "div", "mod", "pmod"), (_arithmetic,)),
-    **dict.fromkeys((*_JOINS, *_OF_TEXTS), (_to_text,)),
+    **dict.fromkeys((*JOINS, *OF_TEXTS), (to_text,)),
     **dict.fromkeys(("cast", "try_cast"), (_cast,)),
     **dict.fromkeys(("avg", "mean"), (_of_decimals,)),
     "round": (_rounded,),
@@ -272,8 +274,8 @@ RULES: dict[str, tuple[_Rule, ...]] = {
         ("array_max", "array_min", "array_sort", "max", "max_by", "min", "min_by", "sort_array"),
         (_ordered,),
     ),
-    "overlay": (_binary,),
-    **dict.fromkeys(("left", "right", "substr", "substring"), (_binary, _to_text)),
+    "overlay": (binary,),
+    **dict.fromkeys(("left", "right", "substr", "substring"), (binary, to_text)),
     **dict.fromkeys(("extract", "date_part", "datepart"), (_units,)),
     "date_trunc": (_trunc,),
     **dict.fromkeys(("try_add", "try_multiply", "try_subtract"), (_tried,)),
@@ -283,10 +285,12 @@ RULES: dict[str, tuple[_Rule, ...]] = {
             "rlike", "regexp", "regexp_like", "regexp_count", "regexp_extract",
             "regexp_extract_all", "regexp_replace", "regexp_substr", "split",
         ),
-        (_pattern,),
+        (regular_expression,),
     ),
     **dict.fromkeys(OF_ANOTHER_TYPE, (_another_type,)),
-    "regexp_count": (_pattern, _another_type),
-    **dict.fromkeys(("listagg", "make_date", "string_agg"), (_untyped,)),
+    "regexp_count": (regular_expression, _another_type),
+    **dict.fromkeys(("listagg", "string_agg"), (to_text, _untyped)),
+    "make_date": (_untyped,),
+    "timestampdiff": (_between,),
 }  # fmt: skip
 """The rules for each operation."""

@@ -42,3 +42,12 @@ def test_what_sail_computes_otherwise_is_refused_before_anything_is_observed(
     assert caught.value.place == f"meter: {path.replace('__', '.')}"
     assert problem in caught.value.problem
     assert not (line.root / "timeline").exists()
+
+
+def test_a_key_with_floating_point_inside_of_an_array_is_refused(spark, tmp_path):
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    key = {"k": "array(CAST(amount AS DOUBLE))"}
+    line = Line(spark, tmp_path, a_spec(**ONE, source__key=key))
+    with pytest.raises(InputError, match=r"key.k: is array<double>, in which Sail .* two values"):
+        line.backfill("1", "2")
+    assert not (line.root / "timeline").exists()

@@ -14,6 +14,7 @@ TYPES = {
     **{"i": "int", "j": "int", "b": "tinyint", "l": "bigint", "x": "double", "f": "float"},
     **{"n": "decimal(10,2)", "w": "decimal(38,0)", "s": "string", "t": "timestamp", "d": "date"},
     **{"a": "array<int>", "r": "struct<p:bigint>", "y": "binary", "v": "interval day"},
+    **{"xs": "array<double>", "'on'": "string", "' Yes'": "string", "'Yes'": "string"},
     **{"1": "int", "2": "int", "1.5": "decimal(2,1)", "NULL": "void", "'x'": "string"},
     "CAST(1.5 AS DOUBLE)": "double",
     "CAST(i AS BIGINT)": "bigint",
@@ -64,6 +65,27 @@ TYPES = {
         ("xxhash64(n)", "xxhash64(): Sail hashes DECIMAL"),
         ("max(r)", "max(): Sail orders nulls"),
         ("min_by(i, r)", "min_by(): Sail orders nulls"),
+        ("r = xs", "=: Sail takes -0.0 and 0.0"),
+        ("xs < xs", "<: Sail takes -0.0 and 0.0"),
+        (r"s LIKE 'a\\bc'", "LIKE: Sail takes an escape"),
+        (r"s LIKE 'a\\'", "LIKE: Sail takes an escape"),
+        ("s LIKE 'a/bc' ESCAPE '/'", "LIKE: Sail takes an escape"),
+        ("like(s, 'a', s)", "LIKE: Sail may read the pattern"),
+        ("s ILIKE s", "ILIKE: Sail may read the pattern"),
+        ("like(s, s)", "LIKE: Sail may read the pattern"),
+        ("regexp_replace(s, 'a', '$1b')", "regexp_replace(): Sail reads the replacement"),
+        ("regexp_replace(s, 'a$', '')", "regexp_replace(): Sail finds the ends of lines"),
+        ("split(s, 'a$')", "split(): Sail finds the ends of lines"),
+        ("s RLIKE '(?s)a.b'", "RLIKE: Sail finds the ends of lines"),
+        ("listagg(x) WITHIN GROUP (ORDER BY x)", "listagg(): Sail writes floating point"),
+        ("string_agg(t) WITHIN GROUP (ORDER BY t)", "string_agg(): Sail writes times"),
+        ("CAST(t AS DECIMAL(20, 6))", "CAST: Sail rounds the microseconds"),
+        ("CAST(s AS BOOLEAN)", "CAST: Sail reads some texts"),
+        ("boolean(s)", "CAST: Sail reads some texts"),
+        ("TRY_CAST('on' AS BOOLEAN)", "TRY_CAST: Sail reads some texts"),
+        ("timestampdiff(MONTH, t, t)", "timestampdiff(): Sail counts another month"),
+        ("timestampdiff(day, t, t)", "timestampdiff(): Sail counts midnights"),
+        ("CAST(datediff(WEEK, t, t) AS INT)", "datediff(): Sail counts midnights"),
         ("max_by(i, j, 2)", "max_by(): Sail gives one value"),
         ("array_sort(collect_list(r))", "array_sort(): Sail orders nulls"),
         ("left(y, 1)", "left(): Sail makes text of BINARY"),
@@ -119,7 +141,21 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "left(s, 1)",
         "EXTRACT(HOUR FROM t)",
         "timestamp_seconds(l)",
-        "s RLIKE '[0-9]+'",
+        "s RLIKE '^[0-9]+$'",
+        "regexp_extract(s, '([0-9]+)$', 1)",
+        "regexp_replace(s, '(a)[$]', '[$1]')",
+        r"s LIKE 'a\\%_\\\\'",
+        "s NOT LIKE 'a%'",
+        "s LIKE 'a/%' ESCAPE '/'",
+        "s = 'a' || 'b'",
+        r"s = 'it\'s'",
+        "r = r",
+        "CAST('Yes' AS BOOLEAN)",
+        "CAST(i AS BOOLEAN)",
+        "CAST(n AS DECIMAL(20, 6))",
+        "timestampdiff(HOUR, t, t)",
+        "timestampdiff(DAY, d, d)",
+        "listagg(s) WITHIN GROUP (ORDER BY s)",
         "datediff(d, d) > 1",
         "CAST(datediff(d, d) AS INT)",
         "count(*)",
@@ -145,11 +181,20 @@ def test_a_function_that_differs_is_refused_wherever_it_stands(name):
     [
         ("count_if(x > 1) FILTER (WHERE i > 0)", "count_if(): Sail ignores FILTER"),
         ("1 + median(DISTINCT x)", "median(): Sail ignores DISTINCT"),
+        ("s LIKE ANY ('a%', 'b%')", "LIKE: Sail refuses several patterns"),
+        ("s NOT ILIKE ALL ('a%', s)", "ILIKE: Sail refuses several patterns"),
+        ("listagg(DISTINCT s)", "listagg(): Sail orders otherwise with DISTINCT"),
         ("percentile(x, 0.5, i)", "percentile(): Sail ignores the third argument"),
+        ("s = 'it''s'", "Sail reads a doubled quote in a text as none"),
     ],
 )
 def test_what_a_call_says_in_vain_is_refused(text, problem):
     assert [one for one, _ in names_not_on_sail(text)] == [problem]
+
+
+def test_several_patterns_of_like_are_written_one_by_one():
+    ((_, way_out),) = names_not_on_sail("s LIKE ANY ('a%', 'b%')")
+    assert way_out == "for example s LIKE 'a%' OR s LIKE 'b%', or give --engine spark"
 
 
 @pytest.mark.parametrize("text", ["my_sum(x)", "amount >>> 1"])

@@ -31,6 +31,8 @@ from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.watermark import CandidateExpression, Punctuated
 
+_FLOATING = (T.FloatType, T.DoubleType)
+
 
 def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
     """The landing rows of a pipeline with the engine's columns beside their own.
@@ -88,7 +90,7 @@ def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:
         return F.lit("")
     place = f"{spec.pipeline}: source.channel"
     column, found = column_and_type(landing, spec.source.channel, place)
-    otherwise = (T.FloatType, T.DoubleType, T.BinaryType, *NESTED)
+    otherwise = (*_FLOATING, T.BinaryType, *NESTED)
     if not _is_as_on_spark(landing) and holds(found, otherwise):
         problem = f"is {found.simpleString()}, which Sail writes otherwise as a text, or not at all"
         raise InputError(place, problem, "give a text or a whole number, or --engine spark")
@@ -109,8 +111,12 @@ def _key(landing: DataFrame, text: str, place: str) -> Column:
     if not _is_as_on_spark(landing) and holds(found, (T.MapType,)):
         problem = "is a MAP, of which Sail compares the order of the entries, too"
         raise InputError(place, problem, "give array_sort(map_entries(m)), or --engine spark")
-    is_floating = isinstance(found, T.FloatType | T.DoubleType)
-    return (column + F.lit(0.0)).cast(found) if is_floating else column
+    if isinstance(found, _FLOATING):
+        return (column + F.lit(0.0)).cast(found)
+    if not _is_as_on_spark(landing) and holds(found, _FLOATING):
+        problem = f"is {found.simpleString()}, in which Sail takes -0.0 and 0.0 for two values"
+        raise InputError(place, problem, "give its numbers one by one, or --engine spark")
+    return column
 
 
 def _is_as_on_spark(landing: DataFrame) -> bool:

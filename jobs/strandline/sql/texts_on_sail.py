@@ -1,0 +1,100 @@
+"""Operations on texts with another result on Sail than on Spark; see `types_on_sail`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from strandline.sql.column_types import FLOATS, Problem, is_decimal, is_nested
+from strandline.sql.operations import Operand, Operation
+
+_OWN_WORDS = re.compile(r"\\[bBdDsSwW]|\(\?[a-z]*[ix]")
+"""Character classes of regular expressions, which Java limits to ASCII."""
+_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<end>\$)", re.DOTALL)
+"""Escapes and character classes of a regular expression, and `$` outside of them."""
+_FLAGS = re.compile(r"\(\?[a-zA-Z]*[msx]")
+_ESCAPED = r"(?:[^{0}]|{0}[%_{0}])*"
+"""Matches patterns of LIKE that Spark takes, with the sign that escapes."""
+_PLAIN = re.compile(r"(?:[^\\$]|\$[0-9](?![0-9A-Za-z_]))*", re.DOTALL)
+"""Matches replacements that Java and Rust read in the same way."""
+_TESTS = ("regexp", "regexp_like", "rlike")
+"""Functions that only say whether a regular expression matches."""
+JOINS = ("||", "concat", "concat_ws", "format_string", "listagg", "printf", "string_agg")
+"""Operations that convert operands of any type to text."""
+OF_TEXTS = ("array_join", "elt", "lower", "lpad", "rpad", "upper")
+"""Functions of texts that also accept numbers."""
+BOOLEANS = {"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"}
+"""The texts that both engines read as BOOLEAN; Sail also reads `on` and `tru`."""
+
+
+def to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """Texts of floating-point numbers, times and nested values."""
+    if any((kind or "").removeprefix("array<").rstrip(">") in FLOATS for kind in types):
+        return "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"
+    if operation.name in JOINS and any((kind or "").startswith("timestamp") for kind in types):
+        return "writes times otherwise", "CAST(t AS STRING)"
+    if operation.name == "cast" and any(map(is_nested, types)):
+        return "writes nulls otherwise", "array_join(a, ',')"
+    if operation.name in {"format_string", "printf"} and any(map(is_decimal, types)):
+        return "rounds halves otherwise", "CAST(x AS STRING)"
+    return None
+
+
+def to_boolean(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """BOOLEAN of texts, of which Sail reads more than Spark."""
+    literal = operation.operands[0].literal
+    if types != ["string"] or (literal is not None and _value(literal).lower() in BOOLEANS):
+        return None
+    return "reads some texts that Spark does not", "lower(s) = 'true'"
+
+
+def like(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """LIKE with a pattern that is no literal, or that Spark refuses for what it escapes."""
+    pattern, *signs = (one.literal for one in operation.operands[1:])
+    sign = signs[0] if signs else r"'\\'"
+    if pattern is None or sign is None:
+        return "may read the pattern otherwise", "it as a literal"
+    escaped = _ESCAPED.format(re.escape(_value(sign)))
+    if not re.fullmatch(escaped, _value(pattern), re.DOTALL):
+        return "takes an escape that Spark refuses", f"{_value(sign)} before %, _ and itself only"
+    return None
+
+
+def regular_expression(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """A regular expression, which Sail reads as Rust does."""
+    if len(operation.operands) < 2:
+        return None
+    pattern = operation.operands[1].literal
+    if pattern is None:
+        return "may read the regular expression otherwise", "it as a literal"
+    if _OWN_WORDS.search(pattern) or pattern in {"''", '""'}:
+        return "matches other digits, words and blanks", "[0-9], [A-Za-z0-9_], [ ]"
+    value, of_match = _value(pattern), operation.name not in _TESTS and not _is_group(operation)
+    has_end = any(part["end"] for part in _PART.finditer(value))
+    if _FLAGS.search(value) or (of_match and has_end):
+        return "finds the ends of lines elsewhere", "the pattern without $ and flags"
+    if operation.name == "regexp_replace" and not _put_plainly(operation.operands[2:3]):
+        return "reads the replacement otherwise", "text and $1 before other signs"
+    return None
+
+
+def _is_group(operation: Operation) -> bool:
+    """Whether it takes a group of a match, in which nothing behind the group matters."""
+    group = operation.operands[2].literal if len(operation.operands) == 3 else "1"
+    return operation.name == "regexp_extract" and group not in {"0", None}
+
+
+def _put_plainly(replacements: Sequence[Operand]) -> bool:
+    """Whether a replacement is a literal that Java and Rust read in the same way."""
+    texts = (one.literal for one in replacements)
+    return all(text is not None and _PLAIN.fullmatch(text[1:-1]) for text in texts)
+
+
+def _value(literal: str) -> str:
+    """The text of a literal as `Operand` has it."""
+    return literal[1:-1].replace("\\\\", "\\")
+
+
+def binary(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """Parts of BINARY."""
+    return ("makes text of BINARY", "hex(x)") if "binary" in types else None
