@@ -13,7 +13,7 @@ from rich.table import Table
 
 from strandline.cli import preview, show
 from strandline.cli.console import TextConsole, as_json, escape, table
-from strandline.cli.incomplete import _lines
+from strandline.cli.incomplete import _print_listed, _shown
 from strandline.cli.progress import progress
 from strandline.cli.read import print_rows
 from strandline.errors import InputError
@@ -57,9 +57,9 @@ def test_a_narrow_terminal_cuts_nothing_of_an_incomplete_window(page, monkeypatc
     monkeypatch.setattr(show, "out", TextConsole(file=page, width=width))
     start, end, why = "2024-03-02T00:00:00Z", "2024-03-03T00:00:00Z", {"sentence": "x" * 40}
     one = {"slot_start": start, "slot_end": end, "state": "zzzzzz", "share": 0.95, "why": [why]}
-    show.out.print(_lines([one], "window"))
+    _print_listed([_shown(one)], "window")
     written = page.getvalue()
-    counts = {"Z": 2, "T": 2, "-": 4, ":": 4, "x": 40, "z": 6, "%": 1}
+    counts = {"Z": 2, "T": 2, "-": 4, "00:00:00": 2, "x": 40, "z": 6, "%": 1}
     assert {sign: written.count(sign) for sign in counts} == counts
     assert "95.0" in written
 

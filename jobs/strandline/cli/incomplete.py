@@ -63,14 +63,18 @@ def _page(found: Mapping[str, Any]) -> None:
     if found["causes"]:
         facts.add_row("causes", show.counted(found["causes"]))
     out.print(facts)
-    listed = [_shown(one) for one in found["listed"]]
-    if listed and out.width >= _LEAST_WIDTH:
-        out.print(_lines(listed, unit))
-    else:
-        for start, until, state, share, why in listed:
-            out.print(f"[bold]{start}[/] to {until}: {state}, {share}\n  {why}")
+    _print_listed([_shown(one) for one in found["listed"]], unit)
     if found["left_out"]:
         out.print(f"and {found['left_out']:,} older ones: --limit and --until show them")
+
+
+def _print_listed(listed: Sequence[tuple[str, ...]], unit: str) -> None:
+    """Print windows or slots as a table, or where it would fold their instants, as paragraphs."""
+    if listed and show.out.width >= _LEAST_WIDTH:
+        show.out.print(_lines(listed, unit))
+        return
+    for start, until, state, share, why in listed:
+        show.out.print(f"[bold]{start}[/] to {until}: {state}, {share}\n  {why}")
 
 
 def _shown(one: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
