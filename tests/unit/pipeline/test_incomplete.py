@@ -134,6 +134,16 @@ OVERLAPPING = {
 }
 
 
+def overlapping_slots(name, hours):
+    """Six slots of overlapping windows, and the place of the newest one that lacks records."""
+    starts = [0, 0, 0, 3, 3, 3] if name == "cumulative" else [*range(6)]
+    lengths = [12, 24, 36] * 2 if name == "cumulative" else [hours] * 6
+    slots = [a_slot(start) for start in starts]
+    for slot, length in zip(slots, lengths, strict=True):
+        slot["slot_end"] = slot["slot_start"] + timedelta(hours=length)
+    return slots, 5 if name == "cumulative" else 4
+
+
 @pytest.mark.parametrize("name", OVERLAPPING)
 def test_a_window_lacks_each_late_record_that_lies_in_it_whichever_window_counts_it(
     lake, calendar, name
@@ -141,12 +151,7 @@ def test_a_window_lacks_each_late_record_that_lies_in_it_whichever_window_counts
     """Late records counted in their newest window alone, accepted ones in each: 88.5 % was 62.2."""
     window, hours, late = OVERLAPPING[name]
     spec = a_meter(window, channel="source", channels=["a"])
-    starts = [0, 0, 0, 3, 3, 3] if name == "cumulative" else [*range(6)]
-    lengths = [12, 24, 36] * 2 if name == "cumulative" else [hours] * 6
-    slots = [a_slot(start) for start in starts]
-    for slot, length in zip(slots, lengths, strict=True):
-        slot["slot_end"] = slot["slot_start"] + timedelta(hours=length)
-    newest = 5 if name == "cumulative" else 4
+    slots, newest = overlapping_slots(name, hours)
     slots[newest]["late"] = len(late)
     slots[1]["missed_pairs"] = 2
     rows = [
@@ -194,12 +199,7 @@ def test_a_window_that_may_lack_records_whose_rows_upkeep_has_removed_says_so(la
     """It seemed complete, or its share was too large by them."""
     window, hours, _ = OVERLAPPING[name]
     spec = a_meter(window, channel="source", channels=["a"])
-    starts = [0, 0, 0, 3, 3, 3] if name == "cumulative" else [*range(6)]
-    lengths = [12, 24, 36] * 2 if name == "cumulative" else [hours] * 6
-    slots = [a_slot(start) for start in starts]
-    for slot, length in zip(slots, lengths, strict=True):
-        slot["slot_end"] = slot["slot_start"] + timedelta(hours=length)
-    newest = 5 if name == "cumulative" else 4
+    slots, newest = overlapping_slots(name, hours)
     slots[newest]["late"] = 2
     kept = {"reason": "late", "late_by_ms": 1, "missed_windows": 2}
     kept |= {"slot_start": slots[newest]["slot_start"]}

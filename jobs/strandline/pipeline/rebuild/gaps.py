@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -52,16 +52,10 @@ def stage_gaps(ctx: Context, planned: PlannedRun, pieces: Sequence[Piece]) -> St
     listed, around = list[range](), list[TimeRange]()
     if ctx.spec.quality.gaps != "allow":
         listed, around = _listed(gaps, plan, filled, pieces, known)
-    shown, not_in_rows = list[pd.DataFrame](), Counter[str]()
-    for number, slots in enumerate(gaps.listed(listed), len(pieces)):
-        rows = _rows_of(slots, ctx)
-        stage_calendar(ctx, rows, number)
-        if len(shown) > 1:  # only the first and the last part are audited
-            not_in_rows += _states_in(shown.pop(), plan.scope.windows)
-        shown.append(with_ended_inputs(rows, plan))
+    rows, not_in_rows = _stage_rows(ctx, plan, gaps.listed(listed), len(pieces))
     count, known_count = gaps.counts(plan.scope.windows, filled, state.known_gaps)
     return StagedGaps(
-        rows=pd.concat(shown, ignore_index=True) if shown else pd.DataFrame(columns=["slot_start"]),
+        rows=rows,
         not_in_rows=not_in_rows,
         count=count,
         known=known_count,
@@ -69,6 +63,26 @@ def stage_gaps(ctx: Context, planned: PlannedRun, pieces: Sequence[Piece]) -> St
         around=tuple(around),
         first_accepted=first,
     )
+
+
+def _stage_rows(
+    ctx: Context, plan: Plan, parts: Iterable[pd.DataFrame], begin: int
+) -> tuple[pd.DataFrame, Counter[str]]:
+    """Stage gaps part by part, the first as piece `begin`.
+
+    Returns the rows of the first and the last part, which alone are audited, and the number of the
+    further rows in the range by state.
+    """
+    shown, not_in_rows = list[pd.DataFrame](), Counter[str]()
+    for number, slots in enumerate(parts, begin):
+        rows = _rows_of(slots, ctx)
+        stage_calendar(ctx, rows, number)
+        if len(shown) > 1:
+            not_in_rows += _states_in(shown.pop(), plan.scope.windows)
+        shown.append(with_ended_inputs(rows, plan))
+    if not shown:
+        return pd.DataFrame(columns=["slot_start"]), not_in_rows
+    return pd.concat(shown, ignore_index=True), not_in_rows
 
 
 def _rows_of(slots: pd.DataFrame, ctx: Context) -> pd.DataFrame:
