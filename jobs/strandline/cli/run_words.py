@@ -42,7 +42,7 @@ def state(run: Mapping[str, Any]) -> str:
 
 
 def edited(before: str, of: Mapping[str, Any]) -> str:
-    """The keys of the pipeline's file that were edited, behind some words; nothing if not known."""
+    """The rules that were edited, after the words `before`; nothing if none is known."""
     return before + escape(", ".join(of["edited_since"])) if of["edited_since"] else ""
 
 

@@ -81,7 +81,7 @@ def unfinished_work(
         it reads is missing, or has other columns.
     """
     ranges, edited = _ranges_by_rules(store), EditedRules.of(spec, state)
-    behind, by_other_rules = _open_behind_watermark(spec, store, state, evaluated)
+    behind, by_other_rules = _open_behind_watermark(spec, store, state, evaluated, edited)
     return {
         "owed": [day.isoformat() for day in state.days_to_recompute],
         "lost": [day.isoformat() for day in state.missing_days],
@@ -200,7 +200,11 @@ def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
 
 
 def _open_behind_watermark(
-    spec: PipelineSpec, store: Store, state: PipelineState, evaluated: HeldBack | None
+    spec: PipelineSpec,
+    store: Store,
+    state: PipelineState,
+    evaluated: HeldBack | None,
+    edited: EditedRules,
 ) -> tuple[int, int]:
     """The numbers of open slots that the watermark by evaluated arrivals has passed.
 
@@ -214,23 +218,27 @@ def _open_behind_watermark(
     passed = in_arrow(evaluated.watermark_ms + 1)
     behind = (ds.field("state") == "open") & (ds.field("slot_end") <= passed)
     slots = dataset_of(table, "state = 'open'")
-    by_other_rules = behind & ~ds.field("spec_fingerprint").isin(_of_same_watermark(spec, state))
+    by_other_rules = behind & ~ds.field("spec_fingerprint").isin(
+        _of_same_watermark(spec, state, edited)
+    )
     return slots.count_rows(filter=behind), slots.count_rows(filter=by_other_rules)
 
 
-def _of_same_watermark(spec: PipelineSpec, state: PipelineState) -> list[str]:
+def _of_same_watermark(spec: PipelineSpec, state: PipelineState, edited: EditedRules) -> list[str]:
     """The fingerprints of published settings by which the watermark reaches windows as by the file.
 
     An edit of the allowed lateness makes another timeline, as one of the watermark does: of runs of
     earlier versions it is not known which it was.
     """
-    edited_rules = EditedRules.of(spec, state)
     timelines = {run.spec_fingerprint: run.timeline_fingerprint for run in state.published}
     same = {spec.spec_fingerprint}
     for rules, timeline in timelines.items():
-        edited = edited_rules.since(rules)
-        is_timeline = timeline == spec.timeline_fingerprint
-        if is_timeline if edited is None else spec.behind_the_watermark.issuperset(edited):
+        keys = edited.since(rules)
+        if keys is None:
+            is_same = timeline == spec.timeline_fingerprint
+        else:
+            is_same = spec.behind_the_watermark.issuperset(keys)
+        if is_same:
             same.add(rules)
     return sorted(same)
 
