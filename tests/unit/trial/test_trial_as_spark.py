@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from datetime import date, datetime
 
 import pytest
-from spark_answers import KEPT
+from spark_answers import kept
 
 from strandline.errors import InputError
 from strandline.trial.aggregates import aggregate
@@ -19,11 +18,10 @@ THROWS = "it throws"
 
 def answers():
     """Spark's answers without a table, one expression each: its text, and the value."""
-    lines = KEPT.read_text("utf-8").splitlines()
-    for line in lines:
-        texts, table, _, rows, error = json.loads(line.rstrip(","))
-        if not table and len(texts) == 1:
-            yield texts[0], THROWS if error is not None or rows is None else rows[0][0]
+    for query, answer in kept():
+        if not query.rest and len(query.selected) == 1:
+            thrown = answer.error is not None or answer.rows is None
+            yield query.selected[0], THROWS if thrown else answer.rows[0][0]
 
 
 def computed(text):
