@@ -44,9 +44,14 @@ class _EndOfInput:
     def has_ended(self) -> Mask:
         return np.asarray(self.at_ms != _NEVER_ENDED)
 
+    def known_ms(self, clock: Clock) -> pd.Series[Any]:
+        """When the input of each window has ended, in ms; masked: it has not, up to the horizon."""
+        at_ms = np.where(self.now & ~self.has_ended, clock.horizon_ms, self.at_ms)
+        return pd.Series(at_ms, dtype="Int64").mask(at_ms == _NEVER_ENDED)
+
 
 @dataclass(frozen=True)
-class Turn:
+class _Turn:
     """When the watermark reaches some thresholds, so that windows fire or close.
 
     Attributes:
@@ -66,7 +71,7 @@ def placed(ids: Sequence[int], history: History, clock: Clock) -> pd.DataFrame:
     Returns:
         A row for each: `slot_end_ms`; `fire_from`, `close_from` (instants); `fire_rank` (the number
         of the channel that fires it, or END_RANK); `fire_at_ms`, `close_at_ms` (null: not yet);
-        `ended_at_ms` (where the input has ended); `state`.
+        `ended_at_ms` (when the input ended; null: it has not); `state`.
     """
     windows, grid = np.asarray(ids, dtype=np.int64), history.grid
     ended = _EndOfInput.of(grid.starts_of(windows), clock)
@@ -85,18 +90,10 @@ def placed(ids: Sequence[int], history: History, clock: Clock) -> pd.DataFrame:
             "fire_rank": fires.rank,
             "fire_at_ms": fires.at_ms,
             "close_at_ms": closed_at,
-            "ended_at_ms": pd.Series(ended.at_ms, dtype="Int64").mask(~ended.has_ended),
+            "ended_at_ms": ended.known_ms(clock),
             "state": state.astype(object),
         }
     )
-
-
-def turns(thresholds: Longs, starts: Longs, history: History, clock: Clock) -> Turn:
-    """When the watermark reaches a threshold of each window, or the input of the window ends.
-
-    `starts`: the starts of the windows, in ms.
-    """
-    return _turn(thresholds, _EndOfInput.of(starts, clock), history, clock)
 
 
 def _turn(
@@ -105,7 +102,7 @@ def _turn(
     history: History,
     clock: Clock,
     never: Mask | None = None,
-) -> Turn:
+) -> _Turn:
     """When the watermark reaches thresholds, or the input ends; `never` masks unreachable ones."""
     axis = history.axis
     seen, rank = history.crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
@@ -117,4 +114,4 @@ def _turn(
         at_its_end = (ended.at_ms == ended_ms) & ~axis.happened_before(ended_ms, seen, rank)
         seen[at_its_end], rank[at_its_end] = axis.first_of(ended_ms), END_RANK
         at_ms[at_its_end] = ended_ms - 1
-    return Turn(seen, rank, at_ms)
+    return _Turn(seen, rank, at_ms)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine import columns as c
-from strandline.engine.calendar.placed import turns
-from strandline.engine.frames import Columns, small_table
-from strandline.engine.history.history import History
+from strandline.engine.frames import small_table
 from strandline.engine.position.axis import Axis
-from strandline.engine.position.clock import Clock
-from strandline.model.lateness import MAX_WATERMARK
 
 
-def window_table(
-    spark: SparkSession, slots: pd.DataFrame, axis: Axis, more: Columns | None = None
-) -> DataFrame:
-    """The windows of `Calendar.slots` as a DataFrame with one row a window, and `more` columns."""
+def window_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFrame:
+    """The windows of `Calendar.slots` as a DataFrame with one row a window."""
     columns = {
         c.WINDOW: slots["window_id"],
         c.SLOT: slots["slot_ms"],
@@ -29,18 +22,9 @@ def window_table(
         c.FIRE_AT: slots["fire_at_ms"],
         c.CLOSE_AT: slots["close_at_ms"],
         c.SLOT_STATE: slots["state"],
-        **(more or {}),
+        c.ENDED_AT: slots["ended_at_ms"],
     }
     return small_table(spark, columns)
-
-
-def end_columns(slots: pd.DataFrame, history: History, clock: Clock) -> Columns:
-    """When the input of some slots ends, as columns: ENDS_FROM, ENDS_RANK, ENDS_AT."""
-    axis, starts = history.axis, slots["slot_ms"].to_numpy(dtype="int64")
-    never = np.full(len(starts), MAX_WATERMARK)
-    ends = turns(never, starts, history, clock)
-    from_, rank = axis.column(ends.seen_from), ends.rank
-    return {c.ENDS_FROM: from_, c.ENDS_RANK: rank, c.ENDS_AT: ends.at_ms}
 
 
 def newest_window_table(spark: SparkSession, panes: pd.DataFrame, axis: Axis) -> DataFrame:

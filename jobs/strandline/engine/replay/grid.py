@@ -9,11 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.calendar.tables import end_columns, window_table
 from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long, named
-from strandline.engine.position.axis import END_RANK
-from strandline.engine.records.arithmetic import event_ms, happened_before
 from strandline.engine.records.expressions import quoted
 from strandline.engine.replay.dataframe import (
     FIRST,
@@ -39,6 +36,7 @@ from strandline.engine.results.aggregates import columns_read, parts_of, with_co
 from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.results.rows import FIRED_AT, causes_of, window_columns, window_rows
 from strandline.engine.watermark_values.emissions import Emissions
+from strandline.engine.watermark_values.of_windows import FIRES, crossed_at_ms, with_crossings
 from strandline.engine.windows.assign import fires_at_once, is_kept_elsewhere
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.model.intervals import TimeRange
@@ -149,8 +147,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         if self._spec.fires_at_times:
             records = self._emitted.at_arrival(accepted, self._spec)
             until_ms = F.lit(self._until_ms).cast("bigint")
-            has_ended = F.col(c.ENDS_FROM) < self.history.axis.literal(self.history.axis.never)
-            return records.withColumn(UNTIL_MS, F.when(~has_ended, until_ms))
+            return records.withColumn(UNTIL_MS, F.when(F.col(c.ENDED_AT).isNull(), until_ms))
         max_timestamp, none = F.col(c.SLOT_END) - 1, long(MIN_WATERMARK)
         return accepted.withColumns(
             {
@@ -177,13 +174,6 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
             return F.lit(True)
         return F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)
 
-    @cached_property
-    def _windows(self) -> DataFrame:
-        """The windows of the range; with the end of their input, if they fire at timers."""
-        at_times, history = self._spec.fires_at_times, self.history
-        ends = end_columns(self.slots, history, self.clock) if at_times else None
-        return window_table(self.spark, self.slots, history.axis, ends)
-
     @property
     def _until_ms(self) -> int:
         """The watermark that the replay ends with, in ms."""
@@ -205,22 +195,10 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     def _reached(self, fired: DataFrame) -> DataFrame:
         """Firings with where the watermark reached REACHES, or their input ended."""
-        fired = computed(fired)
-        asked = fired.select(F.col(REACHES).alias(c.THRESHOLD)).where(F.col(REACHES).isNotNull())
-        reached = self._emitted.crossings(asked).withColumnRenamed(c.SEEN_FROM, c.FIRE_FROM)
-        ends = F.broadcast(self._windows.select(c.WINDOW, c.ENDS_FROM, c.ENDS_RANK, c.ENDS_AT))
-        timed = fired.withColumn(c.THRESHOLD, F.col(REACHES)).join(reached, c.THRESHOLD, "left")
-        axis, place = self.history.axis, (F.col(c.FIRE_FROM), F.col(c.RANK))
-        at_end = F.col(c.FIRE_FROM) >= F.col(c.ENDS_FROM)
-        is_after = ~happened_before(axis, F.col(c.ENDS_FROM), *place)
-        of_end = is_after & (F.col(c.ENDS_RANK) == END_RANK)
-        return timed.join(ends, c.WINDOW).withColumns(
-            {
-                _AT_MS: F.when(at_end, F.col(c.ENDS_AT)).otherwise(event_ms(axis, *place)),
-                c.FIRE_FROM: F.least(c.FIRE_FROM, c.ENDS_FROM),
-                c.RANK: F.when(of_end, long(END_RANK)).otherwise(F.col(c.RANK)),
-            }
-        )
+        ends = self._windows.select(c.WINDOW, F.col(c.ENDED_AT).alias(c.ENDED))
+        fired = computed(fired).drop(c.ENDED).join(F.broadcast(ends), c.WINDOW)
+        timed = with_crossings(fired, {FIRES: F.col(REACHES)}, self._emitted)
+        return timed.withColumn(_AT_MS, crossed_at_ms(FIRES, self._emitted))
 
     def _contents_of_firings(self) -> DataFrame:
         """See `ReplayedRebuild`; added up where each firing has all records so far."""

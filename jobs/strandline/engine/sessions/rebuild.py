@@ -35,7 +35,6 @@ from strandline.engine.replay.outcome import (
 )
 from strandline.engine.results.rows import FIRED_AT, POSITION, as_probes, firing_columns
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, row_key
-from strandline.engine.sessions.crossings import with_crossings
 from strandline.engine.sessions.replayed import SessionReplay
 from strandline.engine.sessions.runs import is_refused
 from strandline.engine.sessions.session_rows import broadcast_if_few
@@ -138,8 +137,7 @@ class SessionRebuild(SessionReplay):
         rows = self._rows.where(c.ALONE).withColumns(
             {c.FIRING: long(0), c.ENDED: first_of_cases(ended, long(None))}
         )
-        max_timestamp, lateness_ms = F.col(c.END) - 1, self._spec.allowed_lateness
-        timed = with_crossings(rows, max_timestamp, self._emitted, lateness_ms)
+        timed = self._with_times(rows, F.col(c.END) - 1)
         return computed(
             timed.select(
                 *self._columns,

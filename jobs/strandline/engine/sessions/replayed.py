@@ -46,9 +46,14 @@ from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read
 from strandline.engine.results.rows import FIRED_AT, causes_of, window_rows
 from strandline.engine.sessions.condense import row_key
-from strandline.engine.sessions.crossings import crossed_at_ms, with_crossings
 from strandline.engine.sessions.runs import is_refused
 from strandline.engine.sessions.session_rows import SessionRows
+from strandline.engine.watermark_values.of_windows import (
+    CLOSES,
+    FIRES,
+    crossed_at_ms,
+    with_crossings,
+)
 
 _LATE_RECORDS = "_strandline_late_records"
 
@@ -109,12 +114,17 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
         return happened(placed_in(fired, self._crossed_at_ms(), F.col(OWN_END), spec), axis)
 
     def _timed(self, firings: DataFrame) -> DataFrame:
-        """Firings, or windows in state, with their crossings: see `with_crossings`."""
-        return with_crossings(firings, F.col(REACHES), self._emitted, self._spec.allowed_lateness)
+        """Firings, or windows in state, with when the watermark fires and closes their windows."""
+        return self._with_times(firings, F.col(REACHES))
+
+    def _with_times(self, windows: DataFrame, fires: Column) -> DataFrame:
+        """Windows with the crossings of the watermark that `fires` them, and that closes them."""
+        closes = F.col(c.END) - 1 + F.lit(self._spec.allowed_lateness)
+        return with_crossings(windows, {FIRES: fires, CLOSES: closes}, self._emitted)
 
     def _crossed_at_ms(self) -> Column:
         """When the watermark causes a firing of `_timed`, in ms; null: it does not."""
-        return crossed_at_ms(F.col(c.FIRE_FROM), F.col(c.RANK), self.history.axis, self.clock)
+        return crossed_at_ms(FIRES, self._emitted)
 
     @property
     def _replaced(self) -> list[Column]:
@@ -138,10 +148,10 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
 
     def _as_rows(self, windows: DataFrame) -> DataFrame:
         """Windows with their contents as rows."""
-        spec, axis = self._spec, self.history.axis
         fired_at = F.when(F.col("state") != "open", F.col(FIRED_AT))
-        closed_at = crossed_at_ms(F.col(c.CLOSE_FROM), F.col(c.CLOSE_RANK), axis, self.clock)
-        return window_rows(windows, (c.START, c.END), F.col("state"), fired_at, closed_at, spec)
+        closed_at = crossed_at_ms(CLOSES, self._emitted)
+        bounds = (c.START, c.END)
+        return window_rows(windows, bounds, F.col("state"), fired_at, closed_at, self._spec)
 
 
 @dataclass(frozen=True)
