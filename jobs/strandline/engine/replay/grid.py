@@ -79,7 +79,9 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
         none = long(0)
         both = both.withColumns({n: F.coalesce(n, none) for n in ("records", "firings")})
-        return _as_windows(both, self._windows, spec)
+        placed = both.join(F.broadcast(self._windows), c.WINDOW)
+        bounds = (c.SLOT, c.SLOT_END)
+        return window_rows(placed, bounds, F.col(FIRED_AT), F.col(c.CLOSE_AT), spec)
 
     def accepted_by_slot(self) -> DataFrame:
         """See `Rebuild`: each window is a slot."""
@@ -220,23 +222,3 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 def _may_hold_nothing(spec: PipelineSpec) -> bool:
     """Whether a firing may have no records: its evictor may remove them all before it."""
     return spec.evicts_by is not None and not spec.evicts_by.after
-
-
-def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Rows of windows.
-
-    Args:
-        counted: contents, counts, `firings` and FIRED_AT.
-        windows: the windows of the range.
-        spec: the pipeline.
-    """
-    state = F.col(c.SLOT_STATE)
-    is_closed, has_fired = state == "closed", F.col("firings") > 0
-    return window_rows(
-        counted.join(F.broadcast(windows), c.WINDOW),
-        (c.SLOT, c.SLOT_END),
-        F.when(has_fired & ~is_closed, "fired").otherwise(state),
-        F.col(FIRED_AT),
-        F.col(c.CLOSE_AT),
-        spec,
-    )

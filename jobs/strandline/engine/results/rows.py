@@ -73,12 +73,21 @@ def fired_with() -> Column:
 def window_rows(
     windows: DataFrame,
     bounds: tuple[str, str],
-    state: Column,
     fired_at_ms: Column,
     closed_at_ms: Column,
     spec: PipelineSpec,
 ) -> DataFrame:
-    """Windows with their contents and counts as rows of `windows`; `bounds`: columns in ms."""
+    """Windows with their contents and counts as rows of `windows`.
+
+    Args:
+        windows: `records`, `late_accepted` and `firings` of each, and the aggregates.
+        bounds: the columns of its start and end, in ms.
+        fired_at_ms: when it first fired; null: it has not.
+        closed_at_ms: when the watermark closed it; null: it has not.
+        spec: the pipeline.
+    """
+    fired_or_open = F.when(fired_at_ms.isNotNull(), "fired").otherwise("open")
+    state = F.when(closed_at_ms.isNotNull(), "closed").otherwise(fired_or_open)
     return windows.select(
         *window_columns(*bounds, spec),
         "records",
