@@ -145,6 +145,25 @@ def test_an_empty_window_that_was_final_in_the_course_of_a_day_is_kept(spark, tm
     assert_books_balance(line)
 
 
+def test_a_session_that_was_dropped_in_the_course_of_a_day_is_kept(spark, tmp_path):
+    """By the file its end was not known to have passed, so that it was computed once more."""
+    file = ONE | {"window": SESSIONS, "allowed_lateness": "0s"}
+    line = Line(spark, tmp_path, a_spec(**file, watermark__bound="2h"))
+    rows = numbered(
+        a_record("1 08:20", "1 08:20"),
+        a_record("1 10:40", "1 10:40"),
+        a_record("1 14:00", "1 14:00"),
+    )
+    land(tmp_path, rows)
+    line.of(a_spec(**file, watermark__bound="10m")).backfill(
+        "1 08:00", "1 11:00", as_of="1 12:00", overrides={"bound": "10m"}, reason="quick"
+    )
+    line.advance("2")
+    (one,) = PipelineState.of(line.ledger).overridden
+    assert one.windows == TimeRange(instant("1 08:00"), instant("1 10:00"))
+    assert_books_balance(line)
+
+
 def test_rows_that_were_landed_again_with_others_are_late_beside_the_windows_of_before(
     begun, spark, tmp_path
 ):
