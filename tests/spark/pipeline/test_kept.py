@@ -146,17 +146,14 @@ def test_an_empty_window_that_was_final_in_the_course_of_a_day_is_kept(spark, tm
 
 
 def test_a_session_that_was_dropped_in_the_course_of_a_day_is_kept(spark, tmp_path):
-    """By the file its end was not known to have passed, so that it was computed once more."""
-    file = ONE | {"window": SESSIONS, "allowed_lateness": "0s"}
-    line = Line(spark, tmp_path, a_spec(**file, watermark__bound="2h"))
-    rows = numbered(
-        a_record("1 08:20", "1 08:20"),
-        a_record("1 10:40", "1 10:40"),
-        a_record("1 14:00", "1 14:00"),
-    )
-    land(tmp_path, rows)
-    line.of(a_spec(**file, watermark__bound="10m")).backfill(
-        "1 08:00", "1 11:00", as_of="1 12:00", overrides={"bound": "10m"}, reason="quick"
+    """By the file the watermark was not known to have reached the end of its longer lateness."""
+    file = ONE | {"window": SESSIONS, "watermark__bound": "10m", "quality__gaps": "allow"}
+    line = Line(spark, tmp_path, a_spec(**file, allowed_lateness="0s"))
+    happened = ("1 08:20", "1 09:59:45", "1 11:04", "1 14:00")
+    land(tmp_path, numbered(*(a_record(at, at) for at in happened)))
+    longer = {"allowed_lateness": "33m"}  # until 10:52:45; by 12:00 the watermark is at 10:54
+    line.of(a_spec(**file, **longer)).backfill(
+        "1 08:00", "1 12:00", as_of="1 12:00", overrides=longer, reason="a slow day"
     )
     line.advance("2")
     (one,) = PipelineState.of(line.ledger).overridden
