@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from strandline.cli.console import escape
+from strandline.cli.console import escape, table
 from strandline.tables import WINDOW_COLUMNS
 from strandline.visible import number_of
 
@@ -24,6 +24,17 @@ _BOOKKEEPING = {*WINDOW_COLUMNS} - {"records"}
 """Columns of every window that are no values: shown last."""
 _RULES = "spec_fingerprint"
 """The column that each change of rules changes, in every row: shown only if no other changes."""
+
+
+def diff_table(diff: Mapping[str, Mapping[str, int]]) -> Table:
+    """The number of rows that a run inserts, updates and deletes, a line for each table."""
+    operations = ("insert", "update", "delete")
+    changes = table(*operations, first="table")
+    for column in changes.columns[1:]:
+        column.justify = "right"
+    for name, counts in diff.items():
+        changes.add_row(name, *(f"{counts[op]:,}" for op in operations))
+    return changes
 
 
 def parts(preview: Mapping[str, Any] | None) -> Iterator[RenderableType]:

@@ -1,4 +1,4 @@
-"""Progress of a run: the current step, its time so far, and its time in earlier runs."""
+"""Progress of a run: the current step, its time so far, and its share of the time expected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from strandline.cli import show
 from strandline.cli.console import escape
-from strandline.quality.figures import duration
 
 
 @contextmanager
@@ -29,42 +28,12 @@ def progress(
     if quiet or not show.err.is_terminal:
         yield say
         return
-    from rich.progress import (  # noqa: PLC0415 - no other command needs it
-        Progress,
-        SpinnerColumn,
-        TaskID,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from strandline.cli.moving_bar import moving_bar  # noqa: PLC0415 - no other command needs it
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        TextColumn("[dim]{task.fields[before]}[/]"),
-    )
-    with Progress(*columns, console=show.err, transient=True) as live:
-        shown: list[TaskID] = []
+    with moving_bar(took_before or {}) as show_step:
 
-        def show_step(step: str) -> None:
+        def begin(step: str) -> None:
             say(step)
-            while shown:
-                live.remove_task(shown.pop())
-            before = took_before_of(step, took_before or {})
-            shown.append(live.add_task(escape(step), total=None, before=before))
+            show_step(step)
 
-        yield show_step
-
-
-def took_before_of(step: str, seconds: Mapping[str, float]) -> str:
-    """The time of a step in earlier runs, such as `12s in earlier runs`; empty if it is unknown.
-
-    Args:
-        step: the step's name, such as `rebuild`.
-        seconds: seconds by part; a part may cover several steps, as `observe and rebuild`.
-    """
-    for part, took in seconds.items():
-        if step in part.split(" and "):
-            whole = "" if part == step else f"{part}: "
-            return f"{whole}{duration(max(round(took), 1) * 1000)} in earlier runs"
-    return ""
+        yield begin

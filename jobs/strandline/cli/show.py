@@ -60,14 +60,15 @@ def outcome(run: Mapping[str, Any]) -> None:
         _notes(run["notes"])
         out.print(*findings.lines(run["findings"]), sep="", end="")
         return
+    for one in run["rebuilt_first"]:
+        within = " ".join(run_words.windows(one["range"]["start"], one["range"]["end"]))
+        out.print(f"first, {within}: [bold]{one['status']}[/]")
+        _changes(one)
     _add_cost(facts, run)
     _add_records(facts, run)
     _add_slots(facts, run)
     out.print(facts)
-    out.print(_diff_table(run["diff"]))
-    for part in preview.parts(run["preview"]):
-        out.print(part)
-    out.print(*findings.of_audit(run["audit"]), sep="", end="")
+    _changes(run)
     _notes(run["notes"])
     if run["status"] == "prepared":
         out.print(
@@ -76,6 +77,13 @@ def outcome(run: Mapping[str, Any]) -> None:
         )
     if not run["changed"]:
         out.print("nothing changes: the published rows are those of this run")
+
+
+def _changes(run: Mapping[str, Any]) -> None:
+    """Print what a run changes, its preview, and the result of its audit."""
+    for part in (preview.diff_table(run["diff"]), *preview.parts(run["preview"])):
+        out.print(part)
+    out.print(*findings.of_audit(run["audit"]), sep="", end="")
 
 
 def _notes(notes: Sequence[str]) -> None:
@@ -133,7 +141,9 @@ def status(found: Mapping[str, Any]) -> None:
     if not found["spec_is_published"]:
         upstream, keys = found["upstream"], run_words.edited(": ", found)
         or_other = f", or that of {escape(upstream['pipeline'])}," if upstream else ""
-        out.print(f"note: the pipeline file{or_other} has changed since the last run{keys}")
+        out.print(
+            f"note: the pipeline file{or_other} has changed since the last published run{keys}"
+        )
 
 
 def _add_last_run(facts: Table, run: Mapping[str, Any]) -> None:
@@ -212,7 +222,7 @@ def one_run(run: Mapping[str, Any]) -> None:
             f"{escape(result['figures'])}"
         )
     if run["diff"]:
-        out.print(_diff_table(run["diff"]))
+        out.print(preview.diff_table(run["diff"]))
 
 
 def dropped(run: Mapping[str, Any]) -> None:
@@ -287,13 +297,3 @@ def _parts_of(book: Mapping[str, Any]) -> str:
 def counted(counts: Mapping[str, int]) -> str:
     """Counts in a line: `1,832 closed, 2 fired`."""
     return ", ".join(f"{count:,} {escape(str(name))}" for name, count in counts.items()) or "none"
-
-
-def _diff_table(diff: Mapping[str, Mapping[str, int]]) -> Table:
-    operations = ("insert", "update", "delete")
-    changes = table(*operations, first="table")
-    for column in changes.columns[1:]:
-        column.justify = "right"
-    for name, counts in diff.items():
-        changes.add_row(name, *(f"{counts[op]:,}" for op in operations))
-    return changes

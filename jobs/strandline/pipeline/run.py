@@ -37,6 +37,7 @@ from strandline.pipeline.publish.publish import (
 )
 from strandline.pipeline.rebuild.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request.already_processed import require_no_earlier_recreation
+from strandline.pipeline.request.as_command import options_of
 from strandline.pipeline.request.ask_engine import require_all_expressions
 from strandline.pipeline.request.begin import begin_run
 from strandline.pipeline.request.context import Context, Progress
@@ -59,6 +60,7 @@ from strandline.pipeline.run_outcome import (
     of_rebuilt,
     preview_to_show,
     status_after,
+    with_rebuilt_first,
 )
 from strandline.spec import PipelineSpec
 
@@ -99,20 +101,21 @@ def run(
     require_same_layout(spec, state, recreate=request.recreate)
     require_no_earlier_recreation(request, state, landing.log.known_until_ms)
     of_changed = of_changed_results(landing, request, state, ledger.store)
-    run_ids: list[str] = []
+    opened, before = _run_each(spec, lake, of_changed, spark, progress, opened)
+    run_ids = [] if request.dry_run else [one.run_id for one in before]
     if not request.dry_run:
-        opened, run_ids = _run_each(spec, lake, of_changed, spark, progress, opened)
         require_writable(ledger.store)
-    step = started(spec, landing, request)
-    first = begin_run(ledger, step, request.run_key, dry_run=request.dry_run)
+    begun = started(spec, landing, request)
+    begun = begin_run(ledger, begun, request.run_key, dry_run=request.dry_run)
     notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, state)]
-    ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=request.dry_run)
-    journal = Journal(ctx, first, progress)
+    ctx = Context(spark, spec, lake, landing, ledger, begun.run_id, dry_run=request.dry_run)
+    journal = Journal(ctx, begun, progress)
     thrown, say_failed = partial(thrown_by, landing), journal.write_failed
     with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed, thrown):
         ctx, state = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
         with staging_cleared(ctx):
-            return _steps(ctx, request, journal, state, notes_before)
+            outcome = _steps(ctx, request, journal, state, notes_before)
+    return with_rebuilt_first(outcome, before) if request.dry_run else outcome
 
 
 def _run_each(
@@ -122,17 +125,17 @@ def _run_each(
     spark: SparkSession,
     progress: Progress,
     opened: OpenedLog,
-) -> tuple[OpenedLog, list[str]]:
-    """Run some requests in turn, each by its own rules: the log as the last one opened it, and ids.
+) -> tuple[OpenedLog, list[Outcome]]:
+    """Run some requests in turn, each by its own rules: the log as the last one opened it.
 
-    Without a request the log is the given one.
+    And their outcomes. Without a request the log is the given one.
     """
-    run_ids: list[str] = []
+    outcomes: list[Outcome] = []
     for request in requests:
-        opened = opened.after(run_ids)
+        opened = opened.after([one.run_id for one in outcomes])
         rules = spec.under(request.overrides)
-        run_ids.append(run(rules, lake, request, spark, progress, opened).run_id)
-    return opened, run_ids
+        outcomes.append(run(rules, lake, request, spark, progress, opened))
+    return opened, outcomes
 
 
 def _steps(
@@ -205,8 +208,9 @@ def _rebuilt(
                 changes,
                 emptied,
                 planned.observation.status.accepted,
-                planned.final_until_ms if request.overrides else None,
-            ),
+                planned.watermark_ms if request.overrides else None,
+            )
+            | {"options": options_of(request)},
         )
         verdict += verdict_of_removals(ctx, request, journal, planned, staged, changes)
         verdict += verdict_of_tables(ctx, journal, planned, changes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from strandline.lake.ledger.entry import Entry
@@ -19,8 +19,11 @@ from strandline.pipeline.plan.earlier_durations import records_of, similar_runs
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
-from strandline.pipeline.request.request import Request
+from strandline.pipeline.request.request import Outcome, Request
 from strandline.pipeline.views.changes import completed_by
+
+_WOULD_BE_REJECTED = "would be rejected"
+"""The status of a dry run whose audit fails."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,18 @@ def of_publication(ctx: Context, published: Entry | None) -> dict[str, Any]:
 def status_after(request: Request, rebuilt: RebuiltRange) -> str:
     """The status of a run that has ended without an error."""
     if request.dry_run:
-        return "would be rejected" if rebuilt.verdict.failures else "previewed"
+        return _WOULD_BE_REJECTED if rebuilt.verdict.failures else "previewed"
     return "prepared" if request.prepare else "published"
+
+
+def with_rebuilt_first(outcome: Outcome, before: Sequence[Outcome]) -> Outcome:
+    """The outcome of a dry run with the outcomes of what a run would rebuild before.
+
+    A run would end with the first of them that is rejected.
+    """
+    rejected = any(one.status == _WOULD_BE_REJECTED for one in before)
+    status = _WOULD_BE_REJECTED if rejected else outcome.status
+    return replace(outcome, rebuilt_first=before, status=status)
 
 
 def preview_to_show(

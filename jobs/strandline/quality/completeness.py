@@ -92,6 +92,17 @@ def in_ms(timestamps: pd.Series[Any]) -> pd.Series[int]:
     return in_utc.astype("datetime64[ms]").astype("int64")
 
 
+def slots_within(slots: pd.DataFrame, within: TimeRange) -> pd.DataFrame:
+    """The slots that start in a range; also a row of several that begins before it and reaches in.
+
+    Example: of one row for all hours of March, a range of its second day has a part.
+    """
+    starts_ms, ends_ms = in_ms(slots["slot_start"]), in_ms(slots["slot_end"])
+    reaches_in = slots["slots"].notna() & (ends_ms > within.start_ms)
+    reaches_in |= starts_ms >= within.start_ms
+    return slots[reaches_in & (starts_ms < within.end_ms)]
+
+
 def slots_outside(slots: pd.DataFrame, ranges: Iterable[TimeRange]) -> pd.DataFrame:
     """The slots that lie whole in none of some ranges."""
     starts_ms, ends_ms = in_ms(slots["slot_start"]), in_ms(slots["slot_end"])

@@ -145,6 +145,22 @@ def test_an_empty_window_that_was_final_in_the_course_of_a_day_is_kept(spark, tm
     assert_books_balance(line)
 
 
+def test_a_session_that_was_dropped_in_the_course_of_a_day_is_kept(spark, tmp_path):
+    """By the file the watermark was not known to have reached the end of its longer lateness."""
+    file = ONE | {"window": SESSIONS, "watermark__bound": "10m", "quality__gaps": "allow"}
+    line = Line(spark, tmp_path, a_spec(**file, allowed_lateness="0s"))
+    happened = ("1 08:20", "1 09:59:45", "1 11:04", "1 14:00")
+    land(tmp_path, numbered(*(a_record(at, at) for at in happened)))
+    longer = {"allowed_lateness": "33m"}  # until 10:52:45; by 12:00 the watermark is at 10:54
+    line.of(a_spec(**file, **longer)).backfill(
+        "1 08:00", "1 12:00", as_of="1 12:00", overrides=longer, reason="a slow day"
+    )
+    line.advance("2")
+    (one,) = PipelineState.of(line.ledger).overridden
+    assert one.windows == TimeRange(instant("1 08:00"), instant("1 10:00"))
+    assert_books_balance(line)
+
+
 def test_rows_that_were_landed_again_with_others_are_late_beside_the_windows_of_before(
     begun, spark, tmp_path
 ):

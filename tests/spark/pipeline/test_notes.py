@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from lakes import Line, a_spec, a_week, instant, land
+from lakes import Line, a_record, a_spec, a_week, instant, land
 
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request.request import Request
@@ -50,6 +50,19 @@ def test_a_preview_tells_the_aggregates_that_panes_cannot_put_together(spark, tm
     (told,) = (note for note in notes if note.startswith("aggregates.devices: "))
     assert "'count(DISTINCT device)' needs the single values" in told
     assert "once for each of its windows (up to 4)" in told
+
+
+def test_a_backfill_of_an_earlier_day_leaves_processed_up_to_where_it_is(spark, tmp_path):
+    """It went back by a day, as nothing arrives in the last seconds before a midnight."""
+    line = Line(spark, tmp_path, a_spec())
+    land(tmp_path, a_week(days=3))
+    line.advance("4")
+    land(tmp_path, [a_record("1 12:30", "1 12:10", amount=999)], mode="append")
+    done = line.backfill("1", "2")
+    assert done.changed
+    assert (done.horizon_ms, done.frontier_ms) == (instant("4"), instant("4"))
+    assert not any(note.startswith("processed up to") for note in done.notes)
+    assert line.advance("4").frontier_ms == instant("4")
 
 
 def test_a_run_that_moves_processed_up_to_back_says_so_before_and_after(spark, tmp_path):

@@ -11,6 +11,7 @@ from socket import gethostname
 
 import pyarrow as pa
 import pytest
+import yaml
 from deltalake import DeltaTable, write_deltalake
 from joined import COGROUP, JOIN
 from many_days import a_lake_of
@@ -242,9 +243,24 @@ def test_edited_rules_may_be_those_of_the_pipeline_whose_results_are_read(lake, 
     (tmp_path / "days.yaml").write_text(days, encoding="utf-8")
     for name, above in (("meter", ""), ("days", ", or that of meter,")):
         ledger = Ledger(lake.pipeline(name))
-        run = Entry("r", 1, "failed", "advance", TimeRange(0, 1), spec_fingerprint="other")
+        run = Entry("r", 1, "published", "advance", TimeRange(0, 1), spec_fingerprint="other")
         ledger.append(run, datetime.now(UTC))
-        assert f"the pipeline file{above} has changed since the last run" in status(name)[1]
+        changed = f"the pipeline file{above} has changed since the last published run"
+        assert changed in status(name)[1]
+
+
+def test_edited_rules_are_said_to_be_until_a_run_by_them_is_published_and_stands(lake, status):
+    """A run by them that failed, was rejected or was reverted has changed no published number."""
+    edited, said = {"spec_fingerprint": "other"}, "the pipeline file has changed since"
+    by_file = parse_spec(yaml.safe_load(FILE), origin="meter.yaml").spec_fingerprint
+    note(lake, "r-1", "published", range=TimeRange(0, 1), spec_fingerprint=by_file)
+    for step in ("failed", "rejected", "prepared"):
+        note(lake, f"r-{step}", step, **edited)
+        assert said not in status("meter")[1]
+    note(lake, "r-2", "published", range=TimeRange(0, 1), **edited)
+    assert said in status("meter")[1]
+    note(lake, "r-3", "published", kind="revert", range=TimeRange(0, 1), reverts="r-2")
+    assert said not in status("meter")[1]
 
 
 def test_a_run_over_all_windows_names_no_year_of_one(lake, status):

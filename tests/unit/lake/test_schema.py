@@ -12,8 +12,8 @@ from strandline.lake.publish.apply_diff import create, fit_into
 from strandline.lake.publish.arrow_diff import OP
 from strandline.lake.store.identities import marked, nulls_counted
 from strandline.lake.store.lake import Lake
-from strandline.lake.store.schema import fit, schema_of
-from strandline.lake.store.second_columns import second_columns
+from strandline.lake.store.schema import fit, schema_of, with_marks
+from strandline.lake.store.second_columns import SECOND_OF, second_columns
 from strandline.spec.pipeline import OWN_PREFIX
 from strandline.tables import QUARANTINE, windows_table
 
@@ -222,17 +222,27 @@ def test_second_columns_are_known_by_their_mark_and_take_no_name_in_use(tmp_path
         ({}, "amount__double"),
         ({"amount__double": T.DoubleType()}, "amount__double_2"),
         ({"amount__double": TEXT}, "amount__double_2"),
+        # a landing column that is only called like one; erasing by `amount` left such rows
+        ({"amount__double": T.DoubleType()}, None),
     ],
 )
 def test_of_two_sources_the_column_that_was_renamed_is_the_second_one(tmp_path, own, second):
     store = Lake.at(str(tmp_path)).pipeline("meter")
-    kinds = {"amount": LONG, **own, second: T.DoubleType(), "input": TEXT}
-    staged = columns(**kinds, quarantine_date=T.DateType())
+    renamed = {} if second is None else {second: T.DoubleType()}
+    kinds = {"amount": LONG, **own, **renamed, "input": TEXT, "quarantine_date": T.DateType()}
+    staged = with_marks(columns(**kinds), dict.fromkeys(renamed, "amount"))
     create(store, QUARANTINE, staged)
-    assert second_columns(store.table("quarantine")) == {"amount": [second]}
+    expected = {} if second is None else {"amount": [second]}
+    assert second_columns(store.table("quarantine")) == expected
     found = fit_into(store.table("quarantine"), QUARANTINE, staged, "meter")
     assert found.new == ()
     assert all(name == of_table for name, of_table in found.names.items())
+
+
+def test_no_mark_of_a_landing_table_is_taken_for_the_programs_own():
+    """A landing table may be a copy of the quarantine of another pipeline."""
+    marked = T.StructType([T.StructField("a", LONG, metadata={SECOND_OF: "b", "comment": "c"})])
+    assert with_marks(marked, {}).fields[0].metadata == {"comment": "c"}
 
 
 # ------------------------------------------------------------------------------------- identities

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
+import numpy as np
 import pandas as pd
 from cells import cell_of_day, observed
 from joined import JOIN
@@ -13,7 +14,7 @@ from strandline.engine.history.by_input import FreshOfTwo, OfInput
 from strandline.engine.history.observed import ObservedDay
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange, UnionState
-from strandline.engine.idleness.steps import STEP_COLUMNS
+from strandline.engine.idleness.steps import STEP_COLUMNS, step_rows
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import CellQuery
 from strandline.lake.store.lake import Lake
@@ -79,6 +80,26 @@ def test_where_each_source_went_idle_is_known_again_on_a_later_day(tmp_path):
             assert steps.carried == own[known - 1]
             assert [*steps.changes] == [one.changes[0] for one in own[:known]]
             assert len(steps.steps.days) == known
+
+
+def test_a_day_of_ticks_takes_little_room_in_the_timeline(tmp_path):
+    """Each tick of a silent day is a step where two clocks stand behind one valve."""
+    store, day, side = Lake.at(str(tmp_path)).pipeline("near"), DAYS[0], SPEC.sides["left"]
+    axis, ticks_ms = Axis.of(side, 0), np.arange(midnight_of(day), midnight_of(day) + DAY_MS, 200)
+    steps = step_rows(ticks_ms, np.zeros(len(ticks_ms), np.int64), ticks_ms - 5_000)
+    silent = ObservedDay(
+        day, steps.assign(arrival_date=day), SourceState(int(ticks_ms[-1])), "left"
+    )
+    written = DaysToWrite(SPEC, {"left": axis}, FRESH, [silent], [day], {day: DayFacts(9, "", 1)})
+    commit_days(store, written, replace=True)
+    files = [one.stat().st_size for one in tmp_path.glob("near/timeline/**/*.parquet")]
+    assert 0 < sum(files) < 1_000_000  # 12 MB, as the numbers are
+    source = Source(side, axis)
+    table, end_ms = TimelineTable.open(store), midnight_of(day) + DAY_MS
+    rule = SPEC.timeline_fingerprint
+    kept = read_steps(table, source, before_ms=end_ms, under=rule, name="left")
+    assert len(ticks_ms) == 432_000
+    assert kept.carried == silent.carried
 
 
 def test_a_source_that_stands_alone_keeps_no_changes():

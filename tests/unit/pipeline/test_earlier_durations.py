@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from strandline.cli.progress import took_before_of as console_says
+from strandline.cli.moving_bar import part_of
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.pipeline.plan.earlier_durations import records_of, seconds_by_part, similar_runs
@@ -107,6 +107,30 @@ def test_each_part_of_a_run_has_the_median_seconds_of_the_runs_before():
         == parts
     )
     assert seconds_by_part(PipelineState.of(ledger), "backfill") == {}
-    assert console_says("rebuild", parts) == "observe and rebuild: 14s in earlier runs"
-    assert console_says("publish", {"publish": 134.2}) == "2m 14s in earlier runs"
-    assert console_says("start Spark", parts) == ""
+
+
+def test_a_step_shows_the_share_of_the_time_that_earlier_runs_took():
+    usual = {"observe and rebuild": 14.2, "audit": 0.3, "publish": 134.2}
+    observing = part_of("observe", usual, None, 100)
+    assert observing is not None
+    assert observing.in_words("observe", 107) == (
+        "observe and rebuild: 49 % of the 14s in earlier runs"
+    )
+    rebuilding = part_of("rebuild", usual, observing, 108)
+    assert rebuilding == observing  # the time of both is known as one
+    auditing = part_of("audit", usual, rebuilding, 113)
+    assert auditing is not None
+    assert auditing.in_words("audit", 113.5) == "50 % of the 1s in earlier runs"
+    publishing = part_of("publish", usual, None, 0)
+    assert publishing is not None
+    assert publishing.in_words("publish", 1) == "0 % of the 2m 14s in earlier runs"
+    assert part_of("start Spark", usual, publishing, 2) is None
+
+
+def test_a_step_that_takes_longer_than_in_earlier_runs_says_so_and_claims_no_share():
+    diffing = part_of("diff", {"diff": 20}, None, 0)
+    assert diffing is not None
+    assert diffing.share(15) == 0.75
+    assert diffing.share(20) is None
+    assert diffing.in_words("diff", 19.99) == "99 % of the 20s in earlier runs"
+    assert diffing.in_words("diff", 21) == "longer than the 20s in earlier runs"

@@ -340,7 +340,7 @@ def test_kept_windows_whose_results_have_changed_are_named_with_their_own_rules(
     kept, first, redone, _ = of_rebuilt_first(daily, [own, by_file], [], state)
     assert kept.endswith("1970-01-03T00:00:00Z to 1970-01-06T00:00:00Z (overridden: keep)")
     assert "with allowed_lateness: 6h, are recomputed by these rules where they lie" in kept
-    assert first.endswith("--end 1970-01-06T00:00:00Z --allowed-lateness 6h --reason …")
+    assert first.endswith("to 1970-01-06T00:00:00Z, as shown first")
     assert "by the pipeline's file" in redone
     assert redone.endswith("(they were still open at its data cut-off)")
 

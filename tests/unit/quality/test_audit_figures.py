@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 import pandas as pd
 import pytest
 
+from strandline.model.intervals import HOUR_MS, TimeRange
 from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.wording import (
     Gaps,
@@ -17,6 +18,7 @@ from strandline.quality.audit.wording import (
     of_result,
     shown,
 )
+from strandline.quality.completeness import slots_within
 
 
 @pytest.mark.parametrize(
@@ -124,6 +126,20 @@ def test_gaps_of_a_row_that_is_only_in_part_in_the_range_are_not_said_to_be_all_
         "24 gaps, in whole or in part in: "
         "2024-03-01T00:00:00Z to 2024-05-02T12:00:00Z (1,500 slots)"
     )
+
+
+def test_a_row_of_gaps_that_begins_before_the_range_is_an_example_of_its_gaps():
+    """A run over a day amid a long silence said how many hours are empty, and not which."""
+    first, hour = pd.Timestamp("2024-03-01", tz="UTC"), pd.Timedelta("1h")
+    starts = [first, first + 1500 * hour, first + 1600 * hour]
+    slots = pd.DataFrame({"slot_start": starts, "slots": pd.Series([1_500, None, 50])})
+    slots["slot_end"] = slots["slot_start"] + slots["slots"].fillna(1) * hour
+    day_ms = int((first + 1490 * hour).timestamp() * 1000)
+    for hours, found in ((10, [first]), (11, starts[:2]), (200, starts)):
+        within = TimeRange(day_ms, day_ms + hours * HOUR_MS)
+        assert [*slots_within(slots, within)["slot_start"]] == found
+    later = TimeRange(day_ms + 10 * HOUR_MS, day_ms + 200 * HOUR_MS)
+    assert [*slots_within(slots, later)["slot_start"]] == starts[1:]
 
 
 def test_acknowledged_gaps_are_counted_apart():

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.model.intervals import DAY_MS, HOUR_MS
+from strandline.quality.audit.result import AuditResult
 from strandline.quality.findings.ahead import (
     Raised,
     check_of_one_channel,
@@ -33,11 +34,13 @@ from strandline.quality.findings.malformed import (
 from strandline.quality.findings.silence import (
     FOUR_WEEKS_MS,
     ChannelArrivals,
+    Pause,
     check_of_silence,
     longest_pauses,
     silent_channels,
 )
 from strandline.quality.findings.volume import check_of_volume, unusual_days
+from strandline.quality.report.state import State
 from strandline.spec.quality import Quality
 
 DAY = date(2026, 3, 2)
@@ -265,17 +268,17 @@ def test_the_longest_pause_is_the_longest_between_two_hours_that_follow(spoken):
     expected = {}
     for channel in {key for key, _, _ in spoken}:
         hours = sorted({24 * day + hour for key, day, hour in spoken if key == channel})
-        if hours[-1] - hours[0] >= 24:
+        if len(hours) > 1:
             pauses = (later - hour for hour, later in pairwise(hours))
-            expected[channel] = max(pauses) * HOUR_MS
+            expected[channel] = Pause(max(pauses) * HOUR_MS, hours[-1] - hours[0] < 24)
     assert found == expected
 
 
 def test_all_channels_that_are_silent_are_named_with_the_time_since_when():
     horizon_ms = START_MS + DAY_MS
     channels = [
-        ChannelArrivals("0", horizon_ms - 5 * HOUR_MS, 3 * HOUR_MS),
-        ChannelArrivals("1", horizon_ms - 7 * HOUR_MS, 3 * HOUR_MS),
+        ChannelArrivals("0", horizon_ms - 5 * HOUR_MS, Pause(3 * HOUR_MS)),
+        ChannelArrivals("1", horizon_ms - 7 * HOUR_MS, Pause(3 * HOUR_MS)),
         ChannelArrivals("2", None),
         ChannelArrivals("3", None),
         ChannelArrivals("young", START_MS),
@@ -315,21 +318,50 @@ def test_a_channel_whose_pauses_are_not_known_is_silent_after_four_weeks():
 
 def test_a_channel_that_spoke_once_may_pause_as_long_as_the_others_and_two_days_at_least():
     at = START_MS + 2 * DAY_MS
-    daily = ChannelArrivals("daily", at, 20 * HOUR_MS)
+    daily = ChannelArrivals("daily", at, Pause(20 * HOUR_MS))
     once = ChannelArrivals("once", START_MS)
     assert silent_channels([daily, once], "default", at, START_MS) == []
     found = silent_channels([daily, once], "default", at + 1, START_MS)
     assert [one.name for one in found] == ["once"]
-    weekly = ChannelArrivals("weekly", at, 7 * DAY_MS)
+    weekly = ChannelArrivals("weekly", at, Pause(7 * DAY_MS))
     assert silent_channels([weekly, once], "default", START_MS + 14 * DAY_MS, START_MS) == []
 
 
-def test_of_ten_thousand_silent_channels_a_hundred_are_named_and_the_others_counted():
+def test_a_channel_that_stops_on_its_first_day_is_silent_after_twice_its_pause():
+    """It might have been silent for two days before, and on the pipeline's first day four weeks."""
+    noon_ms, midnight_ms = START_MS + 12 * HOUR_MS, START_MS + DAY_MS
+    hourly = Pause(HOUR_MS, within_a_day=True)
+    active = ChannelArrivals("active", midnight_ms, hourly)
+    for stopped_ms, silent in ((midnight_ms - 2 * HOUR_MS, []), (noon_ms, ["b"])):
+        b = ChannelArrivals("b", stopped_ms, hourly)
+        found = silent_channels([active, b], "default", midnight_ms, START_MS)
+        assert [one.name for one in found] == silent
+
+
+def test_within_a_first_day_all_channels_may_pause_together_at_night_for_two_days_at_most():
+    evening_ms, hourly = START_MS + 18 * HOUR_MS, Pause(HOUR_MS, within_a_day=True)
+    office = [ChannelArrivals(name, evening_ms, hourly) for name in "ab"]
+    early = ChannelArrivals("early", START_MS + 9 * HOUR_MS, hourly)
+    at = evening_ms + 2 * DAY_MS
+    assert silent_channels([*office, early], "default", START_MS + DAY_MS, 0) == [early]
+    assert silent_channels(office, "default", at, 0) == []
+    assert silent_channels(office, "default", at + 1, 0) == office
+
+
+def test_of_ten_thousand_silent_channels_twenty_are_named_in_the_line_and_all_beside_it():
     channels = [ChannelArrivals(f"{n:05}", None) for n in range(10_000)]
     check = check_of_silence(channels, "default", START_MS + 1, START_MS)
     assert check is not None
-    assert "00099 since" in check.sentence
-    assert "and 9,900 more" in check.sentence
+    assert "00019 since" in check.sentence
+    assert "and 9,980 more, all named by --json and in the report" in check.sentence
+    assert len(check.every) == 10_000
+    assert check.every[-1] == "09999: since the start, 2023-11-14T00:00:00Z"
+    kept = AuditResult("expect_no_silent_channel", "range", "warning", False, "…", check.every)
+    (finding,) = findings_in([kept.to_json()])
+    assert finding.to_json()["every"] == check.every
+    state = State.of([finding], [{}])
+    assert state.needs_list
+    assert "every" not in AuditResult("expect_it", "range", "info", True, "9 rows").to_json()
 
 
 # -------------------------------------------------------------------------------------------- ahead

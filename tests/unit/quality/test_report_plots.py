@@ -278,6 +278,16 @@ def test_a_channel_that_is_retired_or_may_be_idle_is_not_the_combined_watermark(
     assert not idle.has_combined
 
 
+def test_a_channel_that_never_spoke_and_retired_after_the_last_arrival_holds_nothing_back():
+    """The report said that it holds every window back, until a later record came."""
+    row = settled(("EWR", 0, NEW_YEAR_MS + 20 * HOUR_MS, None))
+    ended = a_spec(["EWR", "JFK"], retired={"JFK": "2013-01-03"})
+    silent = [
+        watermarks(row, ended, processed_ms=NEW_YEAR_MS + days * DAY_MS).silent for days in (1, 2)
+    ]
+    assert silent == [("JFK",), ()]
+
+
 def test_a_watermark_never_goes_back():
     lines = drawn_lines(
         [("", 0, NEW_YEAR_MS + 20 * HOUR_MS, None), ("", 2, NEW_YEAR_MS, None)], None

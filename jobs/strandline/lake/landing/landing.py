@@ -49,6 +49,11 @@ class Landing(ABC):
         """The columns that identify its rows."""
 
     @property
+    def second_of(self) -> Mapping[str, str]:
+        """For two tables: each column that has another one's values in a second type, and which."""
+        return {}
+
+    @property
     def arrival_column(self) -> str | None:
         """The timestamp column `arrival_time`; None if it is no such column, or one a side."""
         return None
@@ -152,20 +157,20 @@ class Landing(ABC):
             start_ms = 0 if first is None else midnight_of(first)
         return Axis.of(self.spec, start_ms)
 
-    def horizon(self, axis: Axis, as_of_ms: int | None, published_ms: int | None) -> int:
+    def horizon(self, axis: Axis, as_of_ms: int | None, known_ms: int | None) -> int:
         """The horizon of a run by hand: the instant before which it reads arrivals.
 
         Args:
             axis: the axis of instants.
             as_of_ms: the requested horizon; None: just after the last arrival before now.
-            published_ms: the largest horizon of publications of the range; None: there is none.
+            known_ms: the instant up to which earlier runs know arrivals; None: none does.
         """
         if as_of_ms is not None:
             return as_of_ms
         by_arrivals = self.horizon_after(axis)
         if self.now_ms is not None:
             by_arrivals = min(by_arrivals, self.now_ms)
-        return max(by_arrivals, published_ms or by_arrivals)
+        return max(by_arrivals, known_ms or by_arrivals)
 
     @property
     def recomputes_changes(self) -> bool:

@@ -145,17 +145,17 @@ class ResultsLanding(TableLanding):
         """See `Landing`; False if a changed result only changes its own slots."""
         return not self.spec.by_slots
 
-    def horizon(self, axis: Axis, as_of_ms: int | None, published_ms: int | None) -> int:
+    def horizon(self, axis: Axis, as_of_ms: int | None, known_ms: int | None) -> int:
         """See `Landing.horizon`; by default the horizon of the other pipeline's publication.
 
         Raises:
             InputError: the other pipeline is not published up to the requested horizon.
         """
-        known_ms = self.results.horizon_ms
-        if as_of_ms is not None and as_of_ms > known_ms:
+        results_ms = self.results.horizon_ms
+        if as_of_ms is not None and as_of_ms > results_ms:
             upstream = self.spec.upstream.pipeline
-            problem = f"{upstream} is published up to {known_text_of(known_ms)} alone"
+            problem = f"{upstream} is published up to {known_text_of(results_ms)} alone"
             raise InputError(
                 "--as-of", problem, f"run {upstream} first, or name an earlier instant"
             )
-        return known_ms if as_of_ms is None else as_of_ms
+        return results_ms if as_of_ms is None else as_of_ms

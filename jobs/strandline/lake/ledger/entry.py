@@ -165,7 +165,7 @@ class Entry:
             the versions, before the run, of the tables that it writes, to which `dropping` and
             `dropped` restore them.
         publish: (step `publishing`, and steps that keep their staging) the staged parts to publish,
-            the kind of their publication, and the input that they were made of.
+            the kind of their publication, their input, and the options of the run's command.
         completes_ms: the midnight up to which the run publishes everything; None: it does not.
         driver: the process that has written the step; None: it needs no session.
         reverts: the run that this run reverts; None: it reverts none, or was written by the first

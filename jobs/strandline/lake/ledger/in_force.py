@@ -24,8 +24,8 @@ class OverriddenRange:
             or by the last scheduled run that has kept them.
         landing_version: the version of the landing table that this run has read.
         landing_id: the landing table's id; None: written by the first release candidate.
-        final_until_ms: the start of the first window that was not final by these rules when the run
-            published; None: not known, as of a run by an earlier version of the program.
+        watermark_ms: the watermark by these rules at the data cut-off of the run; None: not known,
+            as of a run by an earlier version of the program.
     """
 
     windows: TimeRange
@@ -34,7 +34,7 @@ class OverriddenRange:
     horizon_ms: int | None = None
     landing_version: int | None = None
     landing_id: str | None = None
-    final_until_ms: int | None = None
+    watermark_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The range as a JSON document."""
@@ -73,16 +73,16 @@ def overridden_ranges(
             continue
         ranges = [part for one in ranges for part in _after(run, within, one)]
         if run.overrides:
-            final_ms = _final_until(steps_of[run.run_id])
-            of_run = OverriddenRange(within, run.overrides, run.run_id, final_until_ms=final_ms)
+            reached_ms = _watermark_of(steps_of[run.run_id])
+            of_run = OverriddenRange(within, run.overrides, run.run_id, watermark_ms=reached_ms)
             ranges.append(of_run.evaluated_by(run, within))
     return ranges
 
 
-def _final_until(steps: Sequence[Entry]) -> int | None:
-    """What a run has noted as `final_until` when it began to publish; None: nothing."""
+def _watermark_of(steps: Sequence[Entry]) -> int | None:
+    """What a run has noted as its `watermark` when it began to publish; None: nothing."""
     begun = next((step for step in reversed(steps) if step.step == "publishing"), None)
-    noted = ((begun and begun.publish) or {}).get("final_until", ())
+    noted = ((begun and begun.publish) or {}).get("watermark", ())
     return int(noted[0]) if noted else None
 
 

@@ -24,8 +24,8 @@ from strandline.lake.store.schema import (
     Fit,
     arrow_of,
     fit,
+    mark_of,
     schema_of,
-    second_of,
     spark_type,
     with_all_columns,
 )
@@ -48,8 +48,7 @@ def create(store: Store, target: PublishedTable, staged: StructType) -> None:
     """
     # nothing of the source's metadata stays
     plain = [
-        T.StructField(f.name, f.dataType, nullable=True, metadata=second_of(f, staged))
-        for f in staged.fields
+        T.StructField(f.name, f.dataType, nullable=True, metadata=mark_of(f)) for f in staged.fields
     ]
     table = store.create(target.name, _as_fields(target, plain), [target.partition])
     if target.holds_source_rows:

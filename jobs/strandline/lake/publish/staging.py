@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from strandline.lake.publish.arrow_diff import OP
 from strandline.lake.sessions.protocol import session_of
 from strandline.lake.store.reads import emptied, files_at, parquet_files, rows_of
-from strandline.lake.store.schema import arrow_of
+from strandline.lake.store.schema import arrow_of, with_marks
 from strandline.lake.store.store import Store
+from strandline.tables import INPUT
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,14 @@ class Staging:
     Attributes:
         folder: a folder of this machine that the run has created for them; None: they are in the
             lake.
+        second_of: gives the names of the second columns of quarantine (`with_marks`).
     """
 
     spark: SparkSession
     store: Store
     run_id: str
     folder: str | None = None
+    second_of: Callable[[], Mapping[str, str]] = dict
 
     @property
     def root(self) -> str:
@@ -54,7 +58,7 @@ class Staging:
         """
         place = session_of(self.spark).to_write(self.uri(part))
         rows.write.mode("append" if piece else "overwrite").parquet(place)
-        return Part(self, part, rows.schema)
+        return self._part(part, rows.schema)
 
     def beside(self, name: str) -> Staging:
         """The staging of another source, in a folder of this staging."""
@@ -73,7 +77,12 @@ class Staging:
         Raises:
             OSError: the part has no file.
         """
-        return Part(self, name, _columns_at(self.uri(name)))
+        return self._part(name, _columns_at(self.uri(name)))
+
+    def _part(self, name: str, columns: StructType) -> Part:
+        """A part whose columns have the marks of second columns; a diff has the table's own."""
+        of_two = INPUT in columns.names and OP not in columns.names
+        return Part(self, name, with_marks(columns, self.second_of() if of_two else {}))
 
     def put(self, part: str, rows: Iterable[pa.Table], *, piece: int = 0) -> Part:
         """Write a part from batches of this process; the first batch may be empty."""

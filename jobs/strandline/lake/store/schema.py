@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 from typing import NoReturn
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from strandline.engine.records.side_by_side import second_names
 from strandline.errors import InputError
 from strandline.lake.store.second_columns import SECOND_OF
 from strandline.lake.store.type_widening import common_type, in_type, key_of, same_type
-from strandline.tables import INPUT, PublishedTable
+from strandline.tables import PublishedTable
 
 _ARROW = {
     "date": pa.date32(),
@@ -137,7 +136,7 @@ def fit(
     for field in staged.fields:
         free = {name: one for name, one in columns.items() if name not in names.values()}
         by_source = target is not None and target.is_of_source(key_of(field.name))
-        mark = second_of(field, staged) if by_source else None
+        mark = mark_of(field) if by_source else None
         if by_source and not has_names_of_table:
             free = _without_seconds_of_others(field, free, mark)
         column = next(_columns_for(field, free, mark, by_source=by_source), None)
@@ -163,23 +162,28 @@ def _own(field: T.StructField, columns: Iterable[str]) -> str | None:
     return next((name for name in columns if key_of(name) == key_of(field.name)), None)
 
 
-def second_of(field: T.StructField, staged: T.StructType) -> dict[str, str] | None:
-    """The metadata that marks a staged column as a second column; None if it is not one.
+def with_marks(rows: T.StructType, second_of: Mapping[str, str]) -> T.StructType:
+    """The columns of staged rows with the marks of second columns.
 
-    Rows of two landing tables have one if both have a column in different types. It is the last of
-    `amount__double`, `amount__double_2`, …: the earlier ones are landing columns with such a name.
+    No mark of a landing table stays, which may be a copy of another pipeline's quarantine.
+
+    Args:
+        rows: the columns.
+        second_of: for each column that has another one's values in a second type, its name.
     """
-    if INPUT not in staged.names:
-        return None
-    in_use = {key_of(name) for name in staged.names}
-    for name in staged.names:
-        *_, last = [
-            "",
-            *takewhile(lambda n: key_of(n) in in_use, second_names(name, field.dataType)),
-        ]
-        if last == field.name:
-            return {SECOND_OF: name}
-    return None
+    fields = []
+    for field in rows.fields:
+        own = {key: value for key, value in (field.metadata or {}).items() if key != SECOND_OF}
+        if field.name in second_of:
+            own[SECOND_OF] = second_of[field.name]
+        fields.append(T.StructField(field.name, field.dataType, field.nullable, own))
+    return T.StructType(fields)
+
+
+def mark_of(field: T.StructField) -> dict[str, str] | None:
+    """The metadata by which a column is a second one; None: it is not."""
+    of = (field.metadata or {}).get(SECOND_OF)
+    return {SECOND_OF: of} if of else None
 
 
 def _without_seconds_of_others(

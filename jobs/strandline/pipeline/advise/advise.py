@@ -195,7 +195,7 @@ def _horizon(landing: Landing, axis: Axis, question: Question) -> int:
     as_of_ms, now_ms = question.as_of_ms, question.now_ms
     if as_of_ms is not None and now_ms is not None and as_of_ms > now_ms:
         raise InputError("--as-of", "lies in the future", "give an instant in the past")
-    return landing.horizon(axis, as_of_ms, published_ms=None)
+    return landing.horizon(axis, as_of_ms, known_ms=None)
 
 
 def _offer(landing: Landing, question: Question) -> Offer:

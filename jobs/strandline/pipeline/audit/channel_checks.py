@@ -31,6 +31,7 @@ from strandline.quality.findings.check import Check
 from strandline.quality.findings.silence import (
     FOUR_WEEKS_MS,
     ChannelArrivals,
+    Pause,
     check_of_silence,
     longest_pauses,
 )
@@ -188,7 +189,7 @@ def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:
     ]
 
 
-def _pauses(days: pd.DataFrame) -> dict[str, int]:
+def _pauses(days: pd.DataFrame) -> dict[str, Pause]:
     """The longest pause of each channel, by its hours with arrivals or its days' first ones."""
     midnights = days["arrival_date"].map(midnight_of).astype("int64").to_numpy()
     first = (days["first_arrival_ms"].fillna(0).astype("int64").to_numpy() - midnights) // HOUR_MS
@@ -196,4 +197,4 @@ def _pauses(days: pd.DataFrame) -> dict[str, int]:
     hours = np.where(hours > 0, hours, np.int64(1) << np.clip(first, 0, 23))
     codes, names = pd.factorize(days["channel"])
     pauses = longest_pauses(*(part.astype(np.int64) for part in (codes, midnights, hours)))
-    return {str(names[code]): pause_ms for code, pause_ms in pauses.items()}
+    return {str(names[code]): pause for code, pause in pauses.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from strandline.lake.ledger.ledger import Entry
 from strandline.lake.publish.staged_diff import Change
 from strandline.lake.sessions.exceptions import require_answers
 from strandline.model.books import Book
+from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.audit.books_of_tables import books_of_tables
 from strandline.pipeline.diff.removals import may_shrink, removals_of
 from strandline.pipeline.plan.planned_run import PlannedRun
@@ -21,7 +22,7 @@ from strandline.pipeline.request.journal import Journal
 from strandline.pipeline.request.request import Request
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.audit.wording import Gaps
-from strandline.quality.completeness import slots_outside
+from strandline.quality.completeness import slots_outside, slots_within
 from strandline.quality.findings.check import Check
 from strandline.spec.joined import PAIRS
 
@@ -101,7 +102,7 @@ def verdict_of(
             completeness=staged.calendar,
             books=books,
             slots_expected=staged.slots_expected,
-            gaps=_gaps_of(staged),
+            gaps=_gaps_of(staged, journal.entry.range or EVERYTHING),
             late=staged.late,
             accepted=staged.accepted,
             checks=checks,
@@ -122,10 +123,11 @@ def verdict_of(
     return Verdict(results, result.blocking, way_out)
 
 
-def _gaps_of(staged: Staged) -> Gaps:
+def _gaps_of(staged: Staged, within: TimeRange) -> Gaps:
     """The gaps of the range that nobody has acknowledged, and the number of the others."""
-    slots, known = staged.calendar, staged.gaps.known
-    listed = slots_outside(slots[slots["gap"].astype(bool)], staged.gaps.known_in)
+    listed, known = staged.gaps.rows, staged.gaps.known
+    if len(listed):
+        listed = slots_outside(slots_within(listed, within), staged.gaps.known_in)
     return Gaps.of(listed, staged.gaps.count - known, known)
 
 
@@ -182,6 +184,6 @@ def verdict_of_tables(
 
 def _verdict_of_one(result: AuditResult, journal: Journal, way_out: str) -> Verdict:
     """The verdict by one more result, which the journal adds to its audit."""
-    results = [asdict(result)]
+    results = [result.to_json()]
     journal.know(audit=[*(journal.entry.audit or ()), *results])
     return Verdict(results) if result.success else Verdict(results, [result], way_out)

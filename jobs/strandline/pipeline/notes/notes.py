@@ -27,7 +27,7 @@ from strandline.lake.publish.apply_diff import fit_into
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher
 from strandline.lake.store.reads import columns_of, dataset_by_day
-from strandline.lake.store.schema import Fit, schema_of
+from strandline.lake.store.schema import Fit, schema_of, with_marks
 from strandline.lake.store.second_columns import second_columns
 from strandline.lake.store.type_widening import key_of
 from strandline.model.intervals import TimeRange, text_of
@@ -42,7 +42,7 @@ from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request, of_overrides
-from strandline.pipeline.views.edited_rules import EditedRules
+from strandline.pipeline.views.edited_rules import EditedRules, last_by_file
 from strandline.spec import PipelineSpec
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS
@@ -84,12 +84,11 @@ def of_publishers(lake: Lake) -> Iterator[str]:
 
 
 def of_edited_file(spec: PipelineSpec, state: PipelineState) -> Iterator[str]:
-    """A note with the rules of the pipeline that were edited since the last run by its file.
+    """A note with the rules that were edited since the last run in force by the pipeline's file.
 
     There is none if they are not known (`EditedRules`).
     """
-    by_file = (run for run in reversed(state.in_force) if not run.overrides)
-    last = next(by_file, None)
+    last = last_by_file(state)
     edited = None if last is None else EditedRules.of(spec, state).since(last.spec_fingerprint)
     if last is not None and edited:
         yield f"the pipeline's rules have changed since run {last.run_id}: {', '.join(edited)}"
@@ -202,7 +201,8 @@ def _source_columns(ctx: Context, target: PublishedTable) -> StructType:
         fields = one.frame.schema.fields
         sides[side] = StructType([StructField(names[f.name], f.dataType) for f in fields])
     columns = columns_side_by_side(sides, ctx.spec).values()
-    return StructType([*{f.name: f for of_side in columns for f in of_side.values()}.values()])
+    by_name = {f.name: f for of_side in columns for f in of_side.values()}
+    return with_marks(StructType([*by_name.values()]), ctx.second_of() if in_quarantine else {})
 
 
 def _of_tables_no_longer_kept(ctx: Context) -> Iterator[str]:

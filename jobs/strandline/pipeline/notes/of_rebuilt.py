@@ -8,7 +8,7 @@ from itertools import zip_longest
 from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import EVERYTHING, text_of
-from strandline.model.overrides import as_options, in_words
+from strandline.model.overrides import in_words
 from strandline.pipeline.plan.closures import stay_closed
 from strandline.pipeline.request.request import Request
 from strandline.spec.pipeline import PipelineSpec
@@ -38,12 +38,7 @@ def of_rebuilt_first(
         if run_id is not None:
             yield f"{request.reason}: run {run_id} has first rebuilt {rebuilt}"
             continue
-        sentence = f"{request.reason}: a run first rebuilds {rebuilt}; that is not shown"
-        if not state.closures_in(request.range):  # else that would be asked to open it
-            sentence += f": strandline plan {spec.pipeline} --start {start} --end {end}"
-            if request.overrides:
-                sentence += f" {as_options(request.overrides)} --reason …"
-        yield sentence
+        yield f"{request.reason}: a run first rebuilds {rebuilt}, as shown first"
 
 
 def _of_overridden(one: OverriddenRange, request: Request, rebuilt: str, spec: PipelineSpec) -> str:

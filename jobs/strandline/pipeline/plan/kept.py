@@ -19,6 +19,7 @@ from strandline.model.intervals import TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.overrides import as_options, in_words
 from strandline.pipeline.observe.earlier_runs import EarlierRuns, EdgeSlots
+from strandline.spec.pipeline import PipelineSpec
 
 KEPT = "windows kept from"
 """The prefix of the name of the book of late arrivals for such windows."""
@@ -177,17 +178,27 @@ def _final(one: OverriddenRange, history: History, earlier: EarlierRuns) -> Time
     if last_closed_ms is not None:
         ends.append(last_closed_ms + grid.span_ms)
     horizon_ms = one.horizon_ms or 0
-    watermark_ms = history.crossings.watermark_reached(horizon_ms)
+    watermark_ms = _watermark_at(horizon_ms, one, rules, history)
     if watermark_ms != MIN_WATERMARK:
-        watermark_ms += (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
-    if one.final_until_ms is not None:
-        ends.append(one.final_until_ms)
-    elif watermark_ms != MIN_WATERMARK:
         ends.append(grid.first_not_final(watermark_ms))
     final = _before(max(ends), first_open_ms, one.windows)
     if final is not None and rules.window.merging:
         return earlier.whole_within(rules, final, horizon_ms, watermark_ms)
     return final
+
+
+def _watermark_at(
+    horizon_ms: int, one: OverriddenRange, rules: PipelineSpec, history: History
+) -> int:
+    """The watermark by a range's rules at a horizon, as far as it is known; MIN: not at all.
+
+    By the pipeline's file it is known, within a day, at the ends of windows alone. The run that has
+    published the range has noted its own.
+    """
+    reached_ms = history.crossings.watermark_reached(horizon_ms)
+    if reached_ms != MIN_WATERMARK:
+        reached_ms += (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
+    return reached_ms if one.watermark_ms is None else max(reached_ms, one.watermark_ms)
 
 
 def closed_part(windows: TimeRange, states: EdgeSlots, span_ms: int) -> TimeRange | None:

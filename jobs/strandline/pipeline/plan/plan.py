@@ -71,12 +71,17 @@ def outside_by_other_rules(
 
 
 def horizon_of(request: Request, landing: Landing, axis: Axis, state: PipelineState) -> int:
-    """The instant before which a run knows records; never after the current time."""
+    """The instant before which a run knows records; never after the current time.
+
+    A run by hand knows no less than what is published into its range, and than scheduled runs have
+    processed, unless it is asked to: nothing need arrive in the last seconds before a midnight.
+    """
     if request.kind == "advance":
         # a later horizon published into the range is used once the range is known
         return request.until_ms
-    published_ms = state.largest_horizon(asked_of(request, landing.spec))
-    return landing.horizon(axis, request.as_of_ms, published_ms)
+    known = (state.largest_horizon(asked_of(request, landing.spec)), state.frontier_ms)
+    known_ms = max((ms for ms in known if ms is not None), default=None)
+    return landing.horizon(axis, request.as_of_ms, known_ms)
 
 
 def asked_of(request: Request, spec: PipelineSpec) -> TimeRange:

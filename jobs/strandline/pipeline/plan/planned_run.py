@@ -56,14 +56,13 @@ class PlannedRun:
         return self.plan.clock.horizon_ms
 
     @property
-    def final_until_ms(self) -> int:
-        """The start of the first window that is not final at the horizon, by the run's own rules.
+    def watermark_ms(self) -> int:
+        """The watermark at the horizon, by the run's own rules; MIN_WATERMARK: none yet.
 
-        Later runs observe by the pipeline's file, and know the watermark at its windows alone.
+        Later runs observe by the pipeline's file, and know the watermark within a day at its
+        windows alone.
         """
-        history = self.observation.history
-        reached_ms = history.crossings.watermark_reached(self.horizon_ms)
-        return history.grid.first_not_final(reached_ms)
+        return self.observation.history.crossings.watermark_reached(self.horizon_ms)
 
     @cached_property
     def days_of_range(self) -> list[date]:

@@ -57,12 +57,12 @@ def to_publish(
     changes: Sequence[Change],
     emptied: Iterable[str],
     accepted: Iterable[date],
-    final_until_ms: int | None,
+    watermark_ms: int | None,
 ) -> dict[str, list[str]]:
     """Which parts of a staging are to be published, how, and of which input: a step's `publish`.
 
     `emptied`: the tables that publishing empties; `accepted`: the days whose missing rows it
-    accepts; `final_until_ms`: see `PlannedRun`.
+    accepts; `watermark_ms`: see `PlannedRun`.
     """
     return {
         "key": list(ctx.spec.source.key),
@@ -73,7 +73,7 @@ def to_publish(
         "emptied": [*emptied],
         "accepted": [day.isoformat() for day in sorted(accepted)],
         "input": [ctx.landing.log.input_id],
-        "final_until": [] if final_until_ms is None else [str(final_until_ms)],
+        "watermark": [] if watermark_ms is None else [str(watermark_ms)],
     }
 
 
@@ -260,7 +260,7 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
         InputError: the staging holds less, or more, than the run has counted, or other columns.
     """
     begun, found = run.publish or {}, []
-    staging = Staging(ctx.spark, ctx.store, run.run_id)
+    staging = Staging(ctx.spark, ctx.store, run.run_id, second_of=ctx.second_of)
     targets = tables_begun(begun)
     for name in begun["parts"]:
         counted = (run.diff or {}).get(name)

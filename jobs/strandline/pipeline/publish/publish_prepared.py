@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,7 +20,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.lake.store.writable import require_writable
 from strandline.model.books import Book
-from strandline.model.intervals import midnight_of
+from strandline.model.intervals import TimeRange, midnight_of
 from strandline.model.overrides import as_options
 from strandline.pipeline.audit.verdict import BOOKS_ARE_OFF, books_off
 from strandline.pipeline.observe.commit_observation import commit_observed
@@ -28,6 +29,7 @@ from strandline.pipeline.observe.malformed import stage_malformed
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.publish.publish import bring_in, changes_of, finish_dead_publish
 from strandline.pipeline.publish.stale import changed_since
+from strandline.pipeline.request.as_command import known_options_of
 from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.driver import state_of, this_driver
 from strandline.pipeline.request.journal import Journal
@@ -109,7 +111,8 @@ def _publish_kept(ctx: Context, kept: Entry, commit_with_it: Callable[[], None] 
         InputError: a part of the staging is missing or broken.
     """
     pipeline = ctx.spec.pipeline
-    place, again = f"{pipeline} run {kept.run_id}", _again(pipeline, kept)
+    steps = ctx.ledger.state().runs[kept.run_id]
+    place, again = f"{pipeline} run {kept.run_id}", _again(pipeline, steps)
     # upkeep removes a staging whole
     with refused_after(_CANNOT_BE_READ, place, "its staging is broken", again):
         changes = changes_of(ctx, kept)
@@ -197,7 +200,7 @@ def require_publishable(
     if outcome == "published":
         return next(step for step in reversed(steps) if step.step == "published")
     run = steps[-1]
-    again = _again(spec.pipeline, run)
+    again = _again(spec.pipeline, steps)
     place = f"{spec.pipeline} run {run_id}"
     if outcome not in KEPT or run.publish is None:
         raise InputError(place, f"keeps nothing that could be published: {outcome}", again)
@@ -218,14 +221,25 @@ def require_publishable(
     return run
 
 
-def _again(pipeline: str, run: Entry) -> str:
-    """The command that repeats a run."""
+def _again(pipeline: str, steps: Sequence[Entry]) -> str:
+    """The command that repeats a run, with all options of its request."""
+    run = steps[-1]
+    if run.kind not in ("backfill", "advance"):
+        return "run it again"
+    verb = "prepare it again" if run.kind == "backfill" else "run it again"
+    options = known_options_of(steps)
+    if options is not None:
+        return f"{verb}: strandline {run.kind} {pipeline} {shlex.join(options)}"
     if run.kind == "backfill" and run.range is not None:
-        options = [
-            *([as_options(run.overrides), "--reason …"] if run.overrides else ()),
-            *(["--close"] if run.closed else ()),
-            *(["--reopen"] if run.reopened else ()),
-        ]
-        again = " ".join([run.range.as_options, *options, "--prepare"])
-        return f"prepare it again: strandline backfill {pipeline} {again}"
-    return "run it again"
+        return f"{verb}: strandline backfill {pipeline} {_options_by_facts(run, run.range)}"
+    return verb
+
+
+def _options_by_facts(run: Entry, within: TimeRange) -> str:
+    """The options of a run of an earlier version, which has not kept them, as far as is known."""
+    options = [
+        *([as_options(run.overrides), "--reason …"] if run.overrides else ()),
+        *(["--close"] if run.closed else ()),
+        *(["--reopen"] if run.reopened else ()),
+    ]
+    return " ".join([within.as_options, *options, "--prepare"])

@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine.history.history import History
+from strandline.engine.records.quarantine import result_names
 from strandline.lake.landing.landing import Landing
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.publish.staging import Staging, passing
@@ -70,7 +71,12 @@ class Context:
     def staging(self) -> Staging:
         """The run's staging; the staging of a dry run is removed at its end."""
         kind = passing if self.dry_run else Staging
-        return kind(self.spark, self.store, self.run_id)
+        return replace(kind(self.spark, self.store, self.run_id), second_of=self.second_of)
+
+    def second_of(self) -> dict[str, str]:
+        """The second columns of quarantine for two landing tables, each with its column's name."""
+        names = result_names(self.landing.source_columns.names)
+        return {names[second]: names[own] for second, own in self.landing.second_of.items()}
 
     @property
     def validations_folder(self) -> Path | None:

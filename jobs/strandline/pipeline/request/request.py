@@ -196,7 +196,7 @@ def of_overrides(overrides: Mapping[str, str], spec: PipelineSpec) -> Iterator[s
 
 @dataclass
 class Outcome:
-    """The outcome of a run; `to_json` is its form for machines."""
+    """The outcome of a run, and of what it rebuilds first; `to_json` is its form for machines."""
 
     pipeline: str
     kind: str
@@ -226,6 +226,7 @@ class Outcome:
     completed: Sequence[Sequence[str]] = ()
     notes: list[str] = field(default_factory=list)
     repeats: str | None = None
+    rebuilt_first: Sequence[Outcome] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -236,7 +237,8 @@ class Outcome:
     @property
     def changed(self) -> bool:
         """Whether anything published differs from before."""
-        return any(any(counts.values()) for counts in self.diff.values())
+        tables = [self.diff, *(one.diff for one in self.rebuilt_first)]
+        return any(any(counts.values()) for diff in tables for counts in diff.values())
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -270,6 +272,7 @@ class Outcome:
             "completed": list(self.completed),
             "notes": self.notes,
             "repeats": self.repeats,
+            "rebuilt_first": [one.to_json() for one in self.rebuilt_first],
             "seconds": self.seconds,
         }
 

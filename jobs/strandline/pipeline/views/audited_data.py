@@ -69,7 +69,7 @@ class AuditedData:
         """
         for check in self.rules[rule](run):
             if not check.success:
-                yield Finding(rule, check.severity, check.sentence, run.run_id)
+                yield Finding(rule, check.severity, check.sentence, run.run_id, check.every)
 
     def gaps(self, runs: Sequence[Entry]) -> Finding | None:
         """The slots without records on the days of some runs; None: there is none.

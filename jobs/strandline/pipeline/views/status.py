@@ -22,7 +22,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.model.intervals import text_or_none
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
-from strandline.pipeline.views.edited_rules import EditedRules
+from strandline.pipeline.views.edited_rules import EditedRules, last_by_file
 from strandline.pipeline.views.runs import run_line
 from strandline.pipeline.views.shown import Shown
 from strandline.quality.findings.check import in_order, state_line
@@ -93,22 +93,13 @@ def _last_run(state: PipelineState) -> dict[str, Any]:
 
 
 def _edited(spec: PipelineSpec, state: PipelineState) -> dict[str, Any]:
-    """Whether the last run used the pipeline's file as it is, and the keys edited since."""
-    last = _last_rules(state) or spec.spec_fingerprint
+    """Whether the pipeline's file is that of the last run in force, and the keys edited since."""
+    run = last_by_file(state)
+    last = spec.spec_fingerprint if run is None else run.spec_fingerprint
     return {
         "spec_is_published": last == spec.spec_fingerprint,
         "edited_since": EditedRules.of(spec, state).since(last),
     }
-
-
-def _last_rules(state: PipelineState) -> str | None:
-    """The fingerprint of the last run that used the pipeline's file as it was; None: none has."""
-    by_file = (
-        step.spec_fingerprint
-        for step in reversed(state.steps)
-        if step.kind in OF_RUNS and not any(one.overrides for one in state.runs[step.run_id])
-    )
-    return next(by_file, None)
 
 
 def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:

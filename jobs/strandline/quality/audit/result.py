@@ -16,6 +16,7 @@ class AuditResult:
         severity: `critical` blocks publishing; `warning` and `info` do not.
         success: whether it holds.
         figures: the observed numbers; if it fails, with up to three of the offending rows.
+        every: all that the figures count and may not name, such as each silent channel.
     """
 
     expectation: str
@@ -23,6 +24,12 @@ class AuditResult:
     severity: str
     success: bool
     figures: str
+    every: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as the ledger keeps it; `every` only where there is any."""
+        said = asdict(self)
+        return said if self.every else {name: said[name] for name in said if name != "every"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +55,4 @@ class Audit:
 
     def to_json(self) -> list[dict[str, Any]]:
         """The results as the ledger keeps them."""
-        return [asdict(result) for result in self.results]
+        return [result.to_json() for result in self.results]

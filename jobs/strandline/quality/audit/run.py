@@ -41,7 +41,7 @@ class _Table:
     """One table of the audit: its rows and its expectations.
 
     `figures` has figures by expectation, in place of the figures of Great Expectations;
-    `sentences` has figures by column, for expectations about a single column.
+    `checks` has the results of rules by column, for expectations about a single column.
     """
 
     name: str
@@ -50,7 +50,11 @@ class _Table:
     own: Sequence[Expectation]
     declared: Sequence[Expectation] = ()
     figures: Mapping[type[Expectation], str] = field(default_factory=dict)
-    sentences: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, Check] = field(default_factory=dict)
+
+    def check_of(self, expectation: Expectation) -> Check | None:
+        """The result of the rule that an expectation is about, if it is about one."""
+        return self.checks.get(getattr(expectation, "column", ""))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +231,7 @@ def _range(spec: PipelineSpec, of_range: RangeFigures, checks: Sequence[Check]) 
         (),
         [*own.expectations_of_range(spec), *expectations_of(checks)],
         figures=figures,
-        sentences={check.column: check.sentence for check in checks},
+        checks={check.column: check for check in checks},
     )
 
 
@@ -270,16 +274,17 @@ def _validated(
     gx_context: AbstractDataContext, table: _Table, run: RunIdentifier
 ) -> Iterator[AuditResult]:
     asked = [*table.own, *table.declared]
-    found = validation.validate(
-        gx_context, table.name, table.frame, asked, row_id=table.row_id, run=run
-    )
+    of_table = (gx_context, table.name, table.frame, asked)
+    found = validation.validate(*of_table, row_id=table.row_id, run=run)
     for expectation, result in zip(asked, found, strict=True):
+        check = table.check_of(expectation)
         yield AuditResult(
             expectation=expectation.expectation_type,
             table=table.name,
             severity=str(expectation.severity.value),
             success=bool(result.success),
             figures=_figures(table, expectation, result),
+            every=() if check is None else check.every,
         )
 
 
@@ -289,8 +294,7 @@ def _figures(table: _Table, expectation: Expectation, result: ExpectationValidat
         return wording.of_exception(exception)
     if type(expectation) in table.figures:
         return table.figures[type(expectation)]
-    sentence = table.sentences.get(getattr(expectation, "column", ""))
-    if sentence is not None:
-        return sentence
+    if (check := table.check_of(expectation)) is not None:
+        return check.sentence
     arguments = {} if expectation in table.own else expectation.configuration.kwargs
     return wording.of_result(result.result, arguments, table.row_id)

@@ -25,6 +25,7 @@ class Check:
         limit: the largest allowed value.
         sentence: the figures as text.
         of: the part of the data that it is about, if the key has several limits.
+        every: all that the sentence counts and may not name, such as each silent channel.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Check:
     limit: float
     sentence: str
     of: str = ""
+    every: tuple[str, ...] = ()
 
     @property
     def success(self) -> bool:
@@ -54,12 +56,14 @@ class Finding:
         severity: `critical`, `warning` or `info`.
         sentence: the problem in figures.
         run_id: the run that found it; None: it was not found by a run.
+        every: all that the sentence counts and may not name, such as each silent channel.
     """
 
     name: str
     severity: str
     sentence: str
     run_id: str | None = None
+    every: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -139,7 +143,13 @@ def findings_in(audit: Iterable[Mapping[str, Any]], run_id: str | None = None) -
     failed = [result for result in audit if not result["success"]]
     names = [_KEYS.get(result["expectation"], result["expectation"]) for result in failed]
     return in_order(
-        Finding(name, result["severity"], _sentence(name, result), run_id)
+        Finding(
+            name,
+            result["severity"],
+            _sentence(name, result),
+            run_id,
+            tuple(result.get("every", ())),
+        )
         for name, result in zip(names, failed, strict=True)
     )
 

@@ -141,7 +141,7 @@ def _of_watermarks(tables: ReportTables, spec: PipelineSpec) -> dict[str, Any]:
     """The template's variables about watermarks."""
     latest = tables.channels if tables.latest is None else tables.latest
     return {
-        "watermarks": watermarks(tables.channels, spec, latest),
+        "watermarks": watermarks(tables.channels, spec, latest, tables.processed_ms),
         "held_back": tables.watermark,
     }
 

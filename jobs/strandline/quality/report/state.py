@@ -49,4 +49,5 @@ class State:
     @property
     def needs_list(self) -> bool:
         """Whether the first line does not show all findings in full."""
-        return len(self.findings) > 1 or str(self) != state_line(self.findings)
+        counts_more = any(len(one.every) > 1 for one in self.findings)
+        return len(self.findings) > 1 or counts_more or str(self) != state_line(self.findings)

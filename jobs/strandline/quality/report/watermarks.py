@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from strandline.model.intervals import DAY_MS, HOUR_MS, day_of, midnight_of
+from strandline.model.intervals import DAY_MS, HOUR_MS, LEAST_INSTANT_MS, day_of, midnight_of
 from strandline.quality.report.figure import Figure, Series, TableBehind, lines
 from strandline.quality.report.held_back_by import (
     name_of,
@@ -44,14 +44,17 @@ class Watermarks:
 
 
 def watermarks(
-    channels: pd.DataFrame, spec: PipelineSpec, latest: pd.DataFrame | None = None
+    channels: pd.DataFrame,
+    spec: PipelineSpec,
+    latest: pd.DataFrame | None = None,
+    processed_ms: int | None = None,
 ) -> Watermarks:
-    """The progress of the watermarks, as `ReportTables` has them: `channels`, and `latest`."""
+    """The progress of the watermarks, of the fields of `ReportTables` with these names."""
     until_now = channels if latest is None else latest
     behind = _hours_behind(channels, until_now, spec)
     known = set(_emitted(until_now)["channel"])
-    if not until_now.empty:
-        known |= spec.retired_by(midnight_of(max(until_now["arrival_date"])) + DAY_MS)
+    days_over = (midnight_of(day) + DAY_MS for day in until_now["arrival_date"])
+    known |= spec.retired_by(max([processed_ms or LEAST_INSTANT_MS, *days_over]))
     silent = tuple(name_of(one, spec) for one in silent_channels(spec, known))
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)

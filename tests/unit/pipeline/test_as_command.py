@@ -1,0 +1,52 @@
+"""The command that makes a request once more, read by the command line itself."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+
+import pytest
+from lakes import instant
+from typer.testing import CliRunner
+
+from strandline.cli.main import app
+from strandline.lake.ledger.entry import Entry
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.request.as_command import known_options_of, options_of
+from strandline.pipeline.request.request import Request
+
+MAIN = sys.modules["strandline.cli.main"]
+BY_HAND = Request("backfill", TimeRange(instant("2"), instant("3 12:00")), prepare=True)
+REQUESTS = [
+    BY_HAND,
+    replace(BY_HAND, as_of_ms=instant("5") + 1),
+    replace(
+        BY_HAND,
+        overrides={"allowed_lateness": "3h", "bound": "4h"},
+        reason="it's right; ask O'Neil",
+        allow_removals=True,
+        close=True,
+    ),
+    replace(
+        BY_HAND, reopen=True, max_bytes=20_000_000, preview_rows=7, accept_loss="gone for good"
+    ),
+    replace(BY_HAND, recreate=True, reason="-"),
+    Request("advance", to_ms=instant("4"), allow_removals=True),
+]
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_the_options_of_a_request_make_the_same_request(monkeypatch, request_):
+    made = []
+    monkeypatch.setattr(MAIN, "run_pipeline", lambda name, asked, *_, **__: made.append(asked))
+    typed = shlex.split(shlex.join([request_.kind, "meter", *options_of(request_)]))
+    done = CliRunner().invoke(app, typed, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert [Request(**asked) for asked in made] == [request_]
+
+
+def test_the_options_of_a_run_are_those_of_its_last_step_that_keeps_them():
+    kept = Entry("r-1", 1, "prepared", "backfill", publish={"options": ["--close"]})
+    assert known_options_of([kept, Entry("r-1", 1, "dropped", "backfill")]) == ["--close"]
+    assert known_options_of([Entry("r-1", 1, "prepared", "backfill", publish={})]) is None
