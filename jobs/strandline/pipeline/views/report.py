@@ -92,7 +92,7 @@ def write_report(
         spec=spec,
         made_from=f"{store.root}, ledger version {store.version('runs')}",
         made_at=instant(datetime.now(UTC).replace(second=0, microsecond=0)),
-        shown=ShownDays(**days.named, totals=of_all_days),
+        shown=ShownDays(days.since, days.until, of_all_days),
         notice=shown.notice,
         findings=found,
     )
