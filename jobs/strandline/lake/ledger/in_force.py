@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any
 
 from strandline.engine.position.clock import Closure
@@ -79,11 +78,15 @@ def overridden_ranges(
     return ranges
 
 
+def last_by_file(in_force: Sequence[Entry]) -> Entry | None:
+    """The last run in force that used the pipeline's file as it was; None: there is none."""
+    return next((run for run in reversed(in_force) if not run.overrides), None)
+
+
 def _final_until(steps: Sequence[Entry]) -> int | None:
-    """What a run has noted as `final_until` when it began to publish; None: nothing."""
-    begun = next((step for step in reversed(steps) if step.step == "publishing"), None)
-    noted = ((begun and begun.publish) or {}).get("final_until", ())
-    return int(noted[0]) if noted else None
+    """`ToPublish.final_until_ms` of a run when it began to publish; None: it has not."""
+    begun = (step for step in reversed(steps) if step.step == "publishing")
+    return next((step.to_publish.final_until_ms for step in begun), None)
 
 
 def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[OverriddenRange]:
@@ -128,5 +131,5 @@ def with_missing_days(steps: Sequence[Entry]) -> Iterator[Entry]:
             continue
         if not step.accepted_loss or step.step == "published":
             yield step
-        elif accepted := (step.publish or {}).get("accepted"):
-            yield replace(step, lost=sorted({*step.lost, *map(date.fromisoformat, accepted)}))
+        elif accepted := step.to_publish.accepted:
+            yield replace(step, lost=sorted({*step.lost, *accepted}))
