@@ -6,7 +6,7 @@ columns and aggregates of their pipeline, and `quarantine` has all columns of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -32,6 +32,11 @@ class PublishedTable:
     start: str
     has_older_slots: bool
     holds_source_rows: bool = False
+
+    @property
+    def has_pairs_of_windows(self) -> bool:
+        """Whether its rows are pairs of records within windows, and belong to ranges by these."""
+        return self.name == "pairs" and self.start != "pair_ts"
 
     def is_of_source(self, name: str) -> bool:
         """Whether a column, given in lower case, is a column of landing rows."""
@@ -195,15 +200,3 @@ def tables_of(key: Iterable[str], *, pairs_of_windows: bool = False) -> dict[str
     pairs = pairs_table(names, of_windows=pairs_of_windows)
     tables = (QUARANTINE, COMPLETENESS, firings_table(names), pairs, windows_table(names))
     return {table.name: table for table in tables}
-
-
-def of_windows(tables: Iterable[PublishedTable]) -> list[str]:
-    """The names of tables with pairs of windows, for the field `publish` of a ledger step."""
-    return [table.name for table in tables if table.name == "pairs" and table.start != "pair_ts"]
-
-
-def tables_begun(publish: Mapping[str, Sequence[str]] | None) -> dict[str, PublishedTable]:
-    """The tables of a run, from the field `publish` of its ledger step."""
-    publish = publish or {}
-    has_pairs = "pairs" in publish.get("of_windows", ())
-    return tables_of(publish.get("key", ()), pairs_of_windows=has_pairs)

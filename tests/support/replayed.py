@@ -73,7 +73,7 @@ def assert_books_balance(line: Line) -> None:
     """Every book of every run so far."""
     for entry in line.ledger:
         for book in entry.books or []:
-            assert book["total"] == sum(book["parts"].values()), book
+            assert book.balanced, book
 
 
 def reason_of(row: Mapping[str, Any], spec: PipelineSpec) -> str | None:

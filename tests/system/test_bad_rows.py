@@ -143,6 +143,6 @@ def test_of_a_million_bad_rows_each_is_in_a_window_or_in_quarantine(tmp_path):
     }
     books = [book for entry in home.ledger() for book in entry.books or ()]
     assert books
-    assert all(book["total"] == sum(book["parts"].values()) for book in books)
-    of_days = {b["name"]: b["total"] for b in books if b["name"].startswith("arrival day")}
+    assert all(book.balanced for book in books)
+    of_days = {b.name: b.total for b in books if b.name.startswith("arrival day")}
     assert sum(of_days.values()) == ROWS

@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from strandline.cli import show
-from strandline.cli.console import escape
+from strandline.cli.console import escape, plain_table
 from strandline.cli.groups import EngineOptions, Places
 from strandline.cli.options import AsJson, AsOf, Pipeline, instant_at, parsed, range_of
 from strandline.cli.running import application
@@ -173,7 +173,7 @@ def _setting_line(advice: Mapping[str, Any], setting: Mapping[str, Any]) -> str:
 
 def _settings(advice: Mapping[str, Any]) -> Table:
     """A line for each setting, with a bar for its lost share on a logarithmic scale."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     total = "bound + lateness" if advice["bound_name"] else "allowed lateness"
     for name in (total, "lost", "share"):
         table.add_column(name, justify="right")
@@ -234,7 +234,7 @@ def _losses_by_part(advice: Mapping[str, Any]) -> Iterator[RenderableType]:
         losing = [part for part in parts if part["lost"]]
         if not losing:
             continue
-        table = Table(box=None, header_style="bold", pad_edge=False)
+        table = plain_table()
         table.add_column(escape(title))
         for name in ("records", "lost", "share", f"needs for {advice['keep']}"):
             table.add_column(name, justify="right")

@@ -92,9 +92,14 @@ def _with_finite_numbers(content: Any) -> Any:
     return content
 
 
+def plain_table() -> Table:
+    """A table without lines, still without columns."""
+    return Table(box=None, header_style="bold", pad_edge=False)
+
+
 def table(*columns: str, first: str) -> Table:
     """A table with a header; its first column is never wrapped, and the others never truncated."""
-    made = Table(box=None, header_style="bold", pad_edge=False)
+    made = plain_table()
     made.add_column(first, no_wrap=True)
     for column in columns:
         made.add_column(column, overflow="fold")

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from strandline.cli.options import LakeAt, Pipelines, Remote, TrustThisMachine, not_empty
+from strandline.errors import StrandlineError, error_of
 
 if TYPE_CHECKING:
     from strandline.lake.sessions.choice import EngineChoice
     from strandline.lake.store.lake import Lake
     from strandline.spec import PipelineSpec
 
+T = TypeVar("T")
 PLACES: dict[str, str | None] = {"pipelines": None, "lake": None}
 """The places given before the command's name."""
 
@@ -124,6 +126,26 @@ class Places:
         from strandline.spec import find_spec  # noqa: PLC0415
 
         return find_spec(self.folder, pipeline, overrides)
+
+    def each(self, do: Callable[[PipelineSpec], T]) -> Iterator[tuple[str, T | StrandlineError]]:
+        """The result for each pipeline by its name; the error of one does not stop the others.
+
+        Raises:
+            InputError: the folder of the pipeline files cannot be read.
+        """
+        from strandline.spec import (  # noqa: PLC0415
+            files_by_name,
+            load_spec,
+            only_one,
+            require_folder,
+        )
+
+        require_folder(self.folder)
+        for name, files in files_by_name(self.folder).items():
+            try:
+                yield name, do(load_spec(only_one(name, files)))
+            except Exception as error:  # noqa: BLE001 - one pipeline's trouble is not the others'
+                yield name, error_of(name, error)
 
 
 def _place(option: str, given: str | None) -> str:

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table as Shown
 
 from strandline.cli import show
-from strandline.cli.console import escape
+from strandline.cli.console import escape, plain_table
 from strandline.cli.groups import EngineOptions, Places
 from strandline.cli.options import AsJson, not_empty
 from strandline.cli.running import application
@@ -184,7 +183,7 @@ def _write(target: Path, text: str) -> None:
 
 def _show(found: Mapping[str, Any]) -> None:
     """Print the guesses as a table, the problems, and the next commands."""
-    table = Shown(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     for name in ("key", "proposed", "", "why"):
         table.add_column(name, overflow="fold")
     for guess in found["guesses"]:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from strandline.cli import show
-from strandline.cli.console import escape
+from strandline.cli.console import escape, plain_table
 from strandline.cli.groups import Places
 from strandline.cli.json_document import failed
 from strandline.cli.options import AsJson
 from strandline.cli.progress import progress
-from strandline.errors import InputError, error_of
+from strandline.errors import InputError, StrandlineError
+from strandline.pipeline.manage.retention import Retention
 from strandline.visible import number_of
 
 if TYPE_CHECKING:
     from strandline.lake.store.lake import Lake
-    from strandline.pipeline.manage.maintain import Retention
     from strandline.spec import PipelineSpec
 
 
@@ -34,17 +33,17 @@ def _days(help_: str) -> Any:
 
 
 @dataclass(frozen=True)
-class _DaysKept:
-    """The retention of old files, staging and ledger entries, in days."""
+class _Kept(Retention):
+    """The retention, as options."""
 
-    keep_days: Annotated[int, _days("Days to keep old versions of tables.")] = 30
+    keep_days: Annotated[int, _days("Days to keep old versions of tables.")] = Retention.keep_days
     staging_days: Annotated[
         int, _days("Days to keep staging of rejected, dead and prepared runs.")
-    ] = 7
-    report_days: Annotated[int, _days("Days to keep results of audits.")] = 90
+    ] = Retention.staging_days
+    report_days: Annotated[int, _days("Days to keep results of audits.")] = Retention.report_days
     ledger_days: Annotated[
         int, _days("Days to keep steps of ended runs; published ones always stay.")
-    ] = 400
+    ] = Retention.ledger_days
 
 
 def maintain(
@@ -58,7 +57,7 @@ def maintain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the upkeep that is due; write nothing.")
     ] = False,
-    days: _DaysKept,
+    kept: _Kept,
     as_json: AsJson = False,
     at: Places,
 ) -> None:
@@ -66,16 +65,13 @@ def maintain(
 
     Shows the steps before it does them, then the sizes of the tables. No engine is started.
     """
-    from strandline.pipeline.manage.maintain import Retention  # noqa: PLC0415
-
     if (pipeline is None) is not every:
         raise InputError("maintain", "no pipeline, or too many", "give PIPELINE, or --all")
-    retention = Retention(*astuple(days))
     if pipeline is not None:
-        done = _maintained(at.spec(pipeline), at.root, retention, dry_run=dry_run)
+        done = _maintained(at.spec(pipeline), at.root, kept, dry_run=dry_run)
         show.document(done, as_json=as_json, human=_measured)
         return
-    results = _all_maintained(at, retention, dry_run=dry_run)
+    results = _all_maintained(at, kept, dry_run=dry_run)
     show.document(results, as_json=as_json, human=_all_measured)
     for found in results:
         if "error" in found:
@@ -84,25 +80,19 @@ def maintain(
 
 def _all_maintained(at: Places, retention: Retention, *, dry_run: bool) -> list[dict[str, Any]]:
     """Maintain all pipelines that have run; the error of one does not stop the others."""
-    from strandline.spec import (  # noqa: PLC0415
-        files_by_name,
-        load_spec,
-        only_one,
-        require_folder,
-    )
+    root, results = at.root, list[dict[str, Any]]()
 
-    folder, root = at.folder, at.root
-    require_folder(folder)
-    results: list[dict[str, Any]] = []
-    for name, files in files_by_name(folder).items():
-        try:
-            spec = load_spec(only_one(name, files))
-            if root.pipeline(spec.pipeline).table("runs") is not None:
-                results.append(_maintained(spec, root, retention, dry_run=dry_run))
-        except Exception as error:  # noqa: BLE001 - one pipeline's trouble is not the others'
-            problem = error_of(name, error)
-            show.failure(problem, as_json=False)
-            results.append({"pipeline": name, **failed(problem)})
+    def maintained(spec: PipelineSpec) -> dict[str, Any] | None:
+        if root.pipeline(spec.pipeline).table("runs") is None:
+            return None
+        return _maintained(spec, root, retention, dry_run=dry_run)
+
+    for name, found in at.each(maintained):
+        if isinstance(found, StrandlineError):
+            show.failure(found, as_json=False)
+            results.append({"pipeline": name, **failed(found)})
+        elif found is not None:
+            results.append(found)
     return results
 
 
@@ -162,7 +152,7 @@ def _measured(found: Mapping[str, Any]) -> None:
     show.out.print(f"[bold]{escape(found['pipeline'])}[/]: {verb}")
     for line in _lines(found) if found["dry_run"] else ():
         show.out.print(escape(line))
-    sizes = Table(box=None, header_style="bold", pad_edge=False)
+    sizes = plain_table()
     edges = ("before",) if found["dry_run"] else ("before", "after")
     for column in ("table", *(f"{what} {edge}" for edge in edges for what in ("in use", "stored"))):
         sizes.add_column(column, justify="left" if column == "table" else "right")

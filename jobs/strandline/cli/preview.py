@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from strandline.cli.console import escape, table
+from strandline.cli.console import escape, plain_table, table
 from strandline.tables import WINDOW_COLUMNS
 from strandline.visible import number_of
 
@@ -80,7 +80,7 @@ def _span(least_and_most: Sequence[float]) -> str:
 
 def _by_day(preview: Mapping[str, Any]) -> Table:
     """A line for each of the days that change most, and a line for all other days."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     table.add_column("day")
     for name in (f"{_result(preview)} +", "~", "-", "quarantine +", "~", "-"):
         table.add_column(name, justify="right")
@@ -111,7 +111,7 @@ def _windows(preview: Mapping[str, Any]) -> Iterator[RenderableType]:
     # windows whose values change come first in `shown`; if there is none, a few examples suffice
     changed = min(_SHOWN["changed"], in_values) if in_values else _SHOWN_OTHERWISE
     most_shown = _SHOWN | {"changed": changed}
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     for name in ("", _result(preview).removesuffix("s"), "to"):
         table.add_column(name, no_wrap=True)
     for name in ("key", "what"):

@@ -14,7 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from strandline.cli import show
-from strandline.cli.console import TextConsole, escape
+from strandline.cli.console import TextConsole, escape, plain_table
 from strandline.cli.days import asked_days
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline, given_path
@@ -174,7 +174,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Non
 
     A line printed into a file or a pipe has its full length.
     """
-    lines = Table(box=None, header_style="bold", pad_edge=False)
+    lines = plain_table()
     for name in columns:
         lines.add_column(escape(name), no_wrap=True)
     for row in rows:

@@ -104,8 +104,7 @@ def _known_outcome(spec: PipelineSpec, opened: OpenedLog, request: Request) -> O
     from strandline.pipeline.request.already_processed import already_processed  # noqa: PLC0415
     from strandline.pipeline.request.repeated import repeat  # noqa: PLC0415
 
-    ledger, log = opened.ledger, opened.log
-    return already_processed(spec, ledger, request, log) or repeat(spec, ledger, request, log)
+    return already_processed(spec, opened, request) or repeat(spec, opened, request)
 
 
 def _import_ahead(choice: EngineChoice) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import starmap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ from strandline.errors import (
     AuditFailedError,
     InputError,
     NoRunsError,
-    error_of,
+    StrandlineError,
 )
 from strandline.model.intervals import instant_of
 
@@ -59,34 +60,26 @@ def status(
         show.document(found, as_json=as_json, human=show.status)
         _exit_by([_code_of(found)], deep=deep)
         return
-    from strandline.spec import (  # noqa: PLC0415
-        files_by_name,
-        load_spec,
-        only_one,
-        require_folder,
-    )
-
-    folder, lines, codes = at.folder, [], []
-    require_folder(folder)
-    for name, files in files_by_name(folder).items():
-        try:
-            spec = load_spec(only_one(name, files))
-            found = status_of(spec, root, **days, now_ms=now_ms, deep=deep)
-        except Exception as error:  # noqa: BLE001 - one pipeline's trouble is not the others'
-            problem = error_of(name, error)
-            has_not_run = isinstance(problem, NoRunsError)  # a line has no room for the way out
-            state = f"{problem.place}: {problem.problem}" if has_not_run else str(problem)
-            found = {"pipeline": name, "state": state, "processed_up_to": None}
-            codes.append(0 if has_not_run else problem.exit_code)
-        else:
-            codes.append(_code_of(found))
-        lines.append(found)
-    if not lines:
-        raise InputError("--pipelines", f"{folder}/ has no pipeline files", "name a folder")
+    every = [*at.each(lambda spec: status_of(spec, root, **days, now_ms=now_ms, deep=deep))]
+    if not every:
+        raise InputError("--pipelines", f"{at.folder}/ has no pipeline files", "name a folder")
+    lines, codes = zip(*starmap(_line_and_code, every), strict=True)
     show.document(lines, as_json=as_json, human=_line_each)
     if not as_json:
-        _print_without_file(root, folder, {found["pipeline"] for found in lines})
+        _print_without_file(root, at.folder, {found["pipeline"] for found in lines})
     _exit_by(codes, deep=deep)
+
+
+def _line_and_code(
+    name: str, found: Mapping[str, Any] | StrandlineError
+) -> tuple[Mapping[str, Any], int]:
+    """The status of one of several pipelines, or a line with its error; and its exit code."""
+    if not isinstance(found, StrandlineError):
+        return found, _code_of(found)
+    has_not_run = isinstance(found, NoRunsError)  # a line has no room for the way out
+    state = f"{found.place}: {found.problem}" if has_not_run else str(found)
+    line = {"pipeline": name, "state": state, "processed_up_to": None}
+    return line, 0 if has_not_run else found.exit_code
 
 
 def _print_without_file(lake: Lake, folder: Path, known: Collection[str]) -> None:

@@ -26,7 +26,7 @@ from strandline.lake.ledger.state import WHOLE, PipelineState
 from strandline.lake.ledger.unfinished import UnfinishedPublish
 from strandline.lake.store.days import Days, days_of
 from strandline.lake.store.lake import Lake
-from strandline.lake.store.reads import columns_of, dataset_of
+from strandline.lake.store.reads import columns_of, dataset_of, scanned
 from strandline.lake.store.store import PUBLISHED, Store
 
 if TYPE_CHECKING:
@@ -117,13 +117,7 @@ class ConsistentTables:
         if name != LEDGER:
             rows, wanted = days_of(self._table(name), name, days or Days())
         try:
-            yield from rows.scanner(
-                columns=None if columns is None else list(columns),
-                filter=wanted,
-                batch_size=_BATCH_ROWS,
-                batch_readahead=2,
-                fragment_readahead=1,
-            ).to_batches()
+            yield from scanned(rows, wanted, columns, at_once=_BATCH_ROWS).to_batches()
         except FileNotFoundError:
             raise self._unreadable(name) from None
 

@@ -46,6 +46,11 @@ class Book:
         """The book as the ledger keeps it."""
         return {"name": self.name, "total": self.total, "parts": dict(self.parts)}
 
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Book:
+        """The book in a ledger."""
+        return cls(kept["name"], kept["total"], kept.get("parts", {}))
+
 
 def added_up(books: Iterable[Book]) -> list[Book]:
     """Books of parts, added up to books of the whole: one for each name."""

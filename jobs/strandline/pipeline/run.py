@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish.staged_diff import to_publish
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.writable import require_writable
@@ -33,7 +34,6 @@ from strandline.pipeline.publish.publish import (
     create_tables,
     finish_dead_publish,
     publish,
-    to_publish,
 )
 from strandline.pipeline.rebuild.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request.already_processed import require_no_earlier_recreation
@@ -95,11 +95,11 @@ def run(
     """
     opened = opened or OpenedLog.newest(lake, spec)
     landing = open_landing(spark, lake, spec, request.now_ms, opened.log)
-    request = request.ready(spec.source.ready_after).known(landing.log.known_until_ms)
+    request = request.ready(spec.source.ready_after).known(opened.known_until_ms)
     ledger = opened.ledger
     state = ledger.state()
     require_same_layout(spec, state, recreate=request.recreate)
-    require_no_earlier_recreation(request, state, landing.log.known_until_ms)
+    require_no_earlier_recreation(request, state, opened.known_until_ms)
     of_changed = of_changed_results(landing, request, state, ledger.store)
     opened, before = _run_each(spec, lake, of_changed, spark, progress, opened)
     run_ids = [] if request.dry_run else [one.run_id for one in before]
@@ -203,14 +203,14 @@ def _rebuilt(
             touched_from_ms=staged.touched.start_ms,
             touched_until_ms=staged.touched.end_ms,
             diff=tallied,
-            publish=to_publish(
-                ctx,
-                changes,
-                emptied,
-                planned.observation.status.accepted,
-                planned.watermark_ms if request.overrides else None,
-            )
-            | {"options": options_of(request)},
+            publish=replace(
+                to_publish(ctx.spec.source.key, changes),
+                emptied=tuple(emptied),
+                accepted=tuple(sorted(planned.observation.status.accepted)),
+                input_id=ctx.landing.log.input_id,
+                watermark_ms=planned.watermark_ms if request.overrides else None,
+                options=tuple(options_of(request)),
+            ),
         )
         verdict += verdict_of_removals(ctx, request, journal, planned, staged, changes)
         verdict += verdict_of_tables(ctx, journal, planned, changes)
@@ -263,7 +263,7 @@ def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged
         malformed = observed.result()
     if not journal.entry.overrides:
         journal.know(first_accepted_ms=staged.gaps.first_accepted)
-    journal.write("staged", books=[book.to_json() for book in staged.books])
+    journal.write("staged", books=staged.books)
     return staged, malformed
 
 

@@ -77,7 +77,7 @@ def of_rebuilt(rebuilt: RebuiltRange) -> dict[str, Any]:
         "gaps": rebuilt.staged.gaps.count,
         "books": rebuilt.books,
         "diff": rebuilt.tallied,
-        "audit": rebuilt.verdict.said,
+        "audit": rebuilt.verdict.audit.to_json(),
     }
 
 
@@ -96,7 +96,7 @@ def of_publication(ctx: Context, published: Entry | None) -> dict[str, Any]:
 def status_after(request: Request, rebuilt: RebuiltRange) -> str:
     """The status of a run that has ended without an error."""
     if request.dry_run:
-        return _WOULD_BE_REJECTED if rebuilt.verdict.failures else "previewed"
+        return _WOULD_BE_REJECTED if rebuilt.verdict.audit.blocked else "previewed"
     return "prepared" if request.prepare else "published"
 
 
@@ -133,4 +133,4 @@ def duration_to_show(
     """The duration of earlier similar runs, for previews; None: the run publishes at once."""
     if not request.is_shown_first:
         return None
-    return similar_runs(state, request.kind, records_of(book.to_json() for book in books))
+    return similar_runs(state, request.kind, records_of(books))

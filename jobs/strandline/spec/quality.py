@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from strandline.spec import described
-from strandline.spec.values import Length, SpecModel, parse_length, refuse_at
+from strandline.spec.values import Length, SpecModel, parse_length, refuse_at, text_like
 from strandline.tables import MALFORMED_REASONS
 
 DEFAULT: Literal["default"] = "default"
@@ -17,11 +17,10 @@ _Default: TypeAlias = Literal["default"]
 Severity: TypeAlias = Literal["allow", "warn", "fail"]
 
 
-def _expectation(value: Any) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"expect_[a-z0-9_]+", value):
-        msg = "not an expectation; name one such as expect_column_values_to_not_be_null"
-        raise ValueError(msg)
-    return value
+_expectation = text_like(
+    re.compile(r"expect_[a-z0-9_]+"),
+    "not an expectation; name one such as expect_column_values_to_not_be_null",
+)
 
 
 class ExpectationSpec(BaseModel):

@@ -176,21 +176,24 @@ def _not_blank(value: Any) -> str:
     return text
 
 
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        msg = "not a legal name of a column; use letters from a to z, digits and _, no digit first"
-        raise ValueError(msg)
-    return value
+def text_like(pattern: re.Pattern[str], problem: str) -> Callable[[Any], str]:
+    """A parser of texts that match a pattern as a whole; else the value is `problem`."""
+
+    def checked(value: Any) -> str:
+        if isinstance(value, str) and pattern.fullmatch(value):
+            return value
+        raise ValueError(problem)
+
+    return checked
 
 
-def _pipeline_name(value: Any) -> str:
-    if not isinstance(value, str) or not _PIPELINE_NAME.fullmatch(value):
-        use = "letters from a to z, digits, _ and -, a letter first"
-        msg = f"not a legal name of a pipeline; use {use}"
-        raise ValueError(msg)
-    return value
-
-
+_name = text_like(
+    NAME, "not a legal name of a column; use letters from a to z, digits and _, no digit first"
+)
+_pipeline_name = text_like(
+    _PIPELINE_NAME,
+    "not a legal name of a pipeline; use letters from a to z, digits, _ and -, a letter first",
+)
 Duration = Annotated[int, BeforeValidator(parse_duration), WithJsonSchema(described.DURATION)]
 """Any whole number of milliseconds in 64 bits, negative ones included."""
 Lateness = Annotated[

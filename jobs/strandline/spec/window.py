@@ -56,6 +56,13 @@ class WindowRule(SpecModel):
         return False
 
 
+def _require_smaller(offset_ms: int, length_ms: int, name: str) -> None:
+    """Refuse an offset that is not smaller than the size, or the slide, of windows."""
+    if abs(offset_ms) >= length_ms:
+        problem = f"not smaller than the {name}; give one between -{name} and {name}"
+        refuse_at("offset", written(offset_ms), problem)
+
+
 class Tumbling(WindowRule):
     """`{tumbling: SIZE, offset: OFFSET}`; Flink wants |offset| < size."""
 
@@ -64,9 +71,7 @@ class Tumbling(WindowRule):
 
     @model_validator(mode="after")
     def _offset_is_inside(self) -> Tumbling:
-        if abs(self.offset) >= self.tumbling:
-            problem = "not smaller than the size; give one between -size and size"
-            refuse_at("offset", written(self.offset), problem)
+        _require_smaller(self.offset, self.tumbling, "size")
         return self
 
     @property
@@ -91,9 +96,7 @@ class Sliding(WindowRule):
 
     @model_validator(mode="after")
     def _offset_is_inside(self) -> Sliding:
-        if abs(self.offset) >= self.every:
-            problem = "not smaller than the slide; give one between -slide and slide"
-            refuse_at("offset", written(self.offset), problem)
+        _require_smaller(self.offset, self.every, "slide")
         return self
 
     @property

@@ -21,7 +21,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish import apply_diff
 from strandline.lake.publish.arrow_diff import OP
-from strandline.lake.publish.staged_diff import counts_of
+from strandline.lake.publish.staged_diff import Change, counts_of
 from strandline.lake.publish.staging import Staging
 from strandline.lake.store.identities import nulls_counted
 from strandline.lake.store.lake import Lake
@@ -167,7 +167,8 @@ def test_rows_with_columns_of_any_name_are_added_mended_and_widened(spark, tmp_p
         part = staging.write(name, ids.select("record_id", OP, *odd, day, start))
         if store.table("quarantine") is None:
             apply_diff.create(store, QUARANTINE, apply_diff.without_op(part.schema))
-        apply_diff.publish(store, QUARANTINE, part, counts_of(part), attempt_of(f"run-{number}"))
+        change = Change(QUARANTINE, part, counts_of(part))
+        apply_diff.publish(store, change, attempt_of(f"run-{number}"))
 
     def rows() -> dict[str, tuple[int, ...]]:
         found = store.table("quarantine").to_pyarrow_table().to_pylist()

@@ -33,10 +33,10 @@ def died(spark, tmp_path_factory):
     mended = line.of(MENDED)
     real = apply_diff.publish
 
-    def dying(store, target, changes, counts, run_id):
-        if target.name == "windows":
+    def dying(store, change, attempt):
+        if change.target.name == "windows":
             raise Killed
-        real(store, target, changes, counts, run_id)
+        real(store, change, attempt)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apply_diff, "publish", dying)

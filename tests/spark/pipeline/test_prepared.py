@@ -71,10 +71,10 @@ def test_a_publish_that_died_is_ended_by_the_same_command(prepared, tmp_path, mo
     line = prepared.copy(tmp_path)
     real = apply_diff.publish
 
-    def dying(store, target, *arguments):
-        if target.name == "windows":
+    def dying(store, change, attempt):
+        if change.target.name == "windows":
             raise Killed
-        real(store, target, *arguments)
+        real(store, change, attempt)
 
     monkeypatch.setattr(apply_diff, "publish", dying)
     with pytest.raises(Killed):

@@ -184,7 +184,7 @@ def test_a_dry_run_writes_nothing_and_previews_what_the_run_then_does(until3, tm
     assert preview.changed
     (done,) = [entry for entry in until3.ledger if entry.step == "published"]
     assert preview.diff == done.diff
-    assert [book.to_json() for book in preview.books] == done.books
+    assert preview.books == done.books
 
 
 # -------------------------------------------------------------------------------------- malformed
@@ -226,7 +226,7 @@ def test_a_malformed_row_is_quarantined_once_whichever_horizon_first_knew_it(spa
     assert reasons() == by_noon(3, 1)
     for entry in line.ledger:
         for book in entry.books or []:
-            assert book["total"] == sum(book["parts"].values()), book
+            assert book.balanced, book
 
 
 # ------------------------------------------------------------------------------------------ audit
@@ -339,12 +339,12 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     real = apply_diff.publish
 
     def dying(table: str, *, committed: bool):
-        def publish(store, target, *more):
-            if target.name == table and committed:
-                real(store, target, *more)
-            if target.name == table:
+        def publish(store, change, *more):
+            if change.target.name == table and committed:
+                real(store, change, *more)
+            if change.target.name == table:
                 raise Killed
-            real(store, target, *more)
+            real(store, change, *more)
 
         return publish
 
@@ -359,8 +359,8 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     dies = dying("windows", committed=False)
     first = line.ledger[-1].run_id
 
-    def publish(store, target, changes, counts, attempt):
-        (real if attempt.run_id == first else dies)(store, target, changes, counts, attempt)
+    def publish(store, change, attempt):
+        (real if attempt.run_id == first else dies)(store, change, attempt)
 
     monkeypatch.setattr(apply_diff, "publish", publish)
     with pytest.raises(Killed):

@@ -81,18 +81,14 @@ def test_one_that_dies_is_finished_by_the_next_run_or_taken_back(
 ):
     line = hours.copy(tmp_path).of(OTHER)
     before = {name: hours.rows(name) for name in hours.results}
-    real = {"publish": apply_diff.publish, "publish_all": apply_diff.publish_all}
+    real = apply_diff.publish
 
-    def dies_after(name):
-        def call(store, target, *others):
-            real[name](store, target, *others)
-            if target.name == table:
-                raise Killed
+    def dying(store, change, *others):
+        real(store, change, *others)
+        if change.target.name == table:
+            raise Killed
 
-        return call
-
-    for name in real:
-        monkeypatch.setattr(apply_diff, name, dies_after(name))
+    monkeypatch.setattr(apply_diff, "publish", dying)
     with pytest.raises(Killed):
         line.advance("4", **WHY)
     monkeypatch.undo()

@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from lakes import SCHEMA, Line, a_record, a_spec, a_week, instant, land
 
-from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Ledger
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request import repeated
+from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.repeated import repeat, run_repeated
 from strandline.pipeline.request.request import Request
 
@@ -52,8 +52,7 @@ def line(advanced, tmp_path) -> Line:
 
 def repeats(line: Line, request: Request = TO_THE_5TH) -> str | None:
     """The run that a request would repeat."""
-    log = LandingLog.of(line.lake, line.spec)
-    found = run_repeated(line.spec, Ledger(line.lake.pipeline("meter")), request, log)
+    found = run_repeated(line.spec, OpenedLog.newest(line.lake, line.spec), request)
     return None if found is None else found.run_id
 
 
@@ -75,9 +74,7 @@ def landing(line: Line) -> DeltaTable:
 def test_the_same_again_leaves_a_step_that_names_the_run(line):
     first, before = published(line).run_id, line.versions()
     asked = replace(TO_THE_5TH, reason="cleared by hand")
-    told = repeat(
-        line.spec, Ledger(line.lake.pipeline("meter")), asked, LandingLog.of(line.lake, line.spec)
-    )
+    told = repeat(line.spec, OpenedLog.newest(line.lake, line.spec), asked)
     assert (told.status, told.repeats, told.frontier_ms) == ("repeated", first, instant("5"))
     assert line.versions() == before
     assert (line.ledger[-1].step, line.ledger[-1].reason) == ("repeated", "cleared by hand")

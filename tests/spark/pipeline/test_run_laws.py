@@ -97,7 +97,7 @@ def test_every_book_of_every_run_balances(stages, in_one_go):
     assert_books_balance(stages["6"])
     assert_books_balance(in_one_go)
     (published,) = [entry for entry in in_one_go.ledger if entry.step == "published"]
-    landed = {book["name"]: book["total"] for book in published.books}
+    landed = {book.name: book.total for book in published.books}
     days = Counter(f"arrival day {row['arrived_on']}" for row in WEEK)
     expected = told_by_replay(SPEC, WEEK, "6")["quarantine"]
     malformed = sum(position[0] is None for position, _ in expected)

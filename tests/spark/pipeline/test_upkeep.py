@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from lakes import Line, a_spec, a_week, instant, land
 
-from strandline.lake.landing.log import LandingLog
-from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.read import published_tables
 from strandline.pipeline.manage.erase import erase
 from strandline.pipeline.manage.maintain import Retention, maintain, upkeep_of
+from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.repeated import run_repeated
 from strandline.pipeline.request.request import Request
 
@@ -28,11 +27,8 @@ def test_runs_go_on_after_upkeep_and_an_erasure(spark, tmp_path):
     )
     maintain(line.spec, line.lake, Retention())
     assert line.published() == published
-    log = LandingLog.of(line.lake, line.spec)
-    assert (
-        run_repeated(line.spec, Ledger(line.lake.pipeline("meter")), TO_THE_5TH, log).run_id
-        == last.run_id
-    )
+    opened = OpenedLog.newest(line.lake, line.spec)
+    assert run_repeated(line.spec, opened, TO_THE_5TH).run_id == last.run_id
     tables = published_tables(line.lake, "meter")
     for name in ("windows", "quarantine", "runs"):
         assert tables.frame(spark, name).count() == tables.dataset(name).count_rows()

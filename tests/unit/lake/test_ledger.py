@@ -16,8 +16,10 @@ from deltalake import DeltaTable, write_deltalake
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.ledger.unfinished import UnfinishedPublish
 from strandline.lake.store.lake import Lake
+from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.pipeline.request.begin import begin_run
 
@@ -57,11 +59,11 @@ def test_a_step_is_read_back_as_it_was_written(ledger):
         clock_start_ms=-DAY_MS,
         landing_version=3,
         base=7,
-        books=[{"name": "range", "total": 2, "parts": {"accepted": 2}}],
+        books=[Book("range", 2, {"accepted": 2})],
         diff=CHANGED,
         audit=[{"expectation": "e", "success": True}],
         versions={"windows": 4},
-        publish={"key": ["device"], "whole": [], "parts": ["windows"]},
+        publish=ToPublish(key=("device",), parts=("windows",)),
         gaps=5,
         reason="a bug, its fix",
         requested_by="ann",

@@ -14,6 +14,7 @@ from deltalake.table import TableOptimizer
 from strandline.lake.ledger import ledger as ledgers
 from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
 from strandline.lake.store.lake import Lake
+from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, TimeRange
 
 NOW = datetime(2024, 3, 1, 12, 30, tzinfo=UTC)
@@ -46,7 +47,7 @@ def a_step(number) -> Entry:
         "published",
         "advance",
         range=TimeRange(number * DAY_MS, (number + 1) * DAY_MS),
-        books=[{"name": "range", "total": number}],
+        books=[Book("range", number, {})],
         message=None if number % 3 else f"ünïcode {number}",
     )
 
@@ -111,11 +112,7 @@ def test_steps_from_before_a_column_came_are_put_together_with_the_others(store)
     append(ledger, 2 * MOST)
     assert "OPTIMIZE" in operations(store)
     assert Ledger(store).entries()[0] == first
-    assert (first.reopened, first.lost, first.books) == (
-        False,
-        None,
-        [{"name": "range", "total": 1}],
-    )
+    assert (first.reopened, first.lost, first.books) == (False, None, [Book("range", 1, {})])
     assert [day.day for day in first.owed] == [1, 2]
 
 

@@ -20,6 +20,7 @@ from strandline.lake.landing.results_log import ResultsLog, known_over
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
 from strandline.pipeline.plan.results_changed import ranges_changed
@@ -234,7 +235,7 @@ def approval(tmp_path):
         timeline_fingerprint=spec.timeline_fingerprint,
         landing_version=log.version,
         landing_id=log.table_id,
-        publish={"parts": ["windows", "firings"], "input": [log.input_id]},
+        publish=ToPublish(parts=("windows", "firings"), input_id=log.input_id),
     )
 
     def asked() -> str:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from strandline.lake.ledger.entry import Entry, entries_of, row_of
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import earlier_of
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.model.intervals import DAY_MS, TimeRange
 
 DAYS = range(8)
@@ -281,5 +282,5 @@ def test_days_stay_missing_until_the_run_that_accepts_their_loss_has_published()
         steps.append(replace(accepting, step=step, position=len(steps) + 1))
         assert PipelineState.of(steps).missing_days == [day]
     assert not PipelineState.of([*steps, replace(accepting, step="published")]).missing_days
-    first = replace(accepting, step="rejected", publish={"accepted": ["2024-03-03"]})
+    first = replace(accepting, step="rejected", publish=ToPublish(accepted=(day,)))
     assert PipelineState.of([first]).missing_days == [day]

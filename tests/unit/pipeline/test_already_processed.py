@@ -14,6 +14,7 @@ from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request.already_processed import already_processed
+from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.request import Request
 
 SPEC = a_spec()
@@ -40,7 +41,7 @@ class Processed:
         self.ledger.append(Entry(run_id, 1, step, "advance", within, **more), datetime.now(UTC))
 
     def answer(self, request: Request = OLDER):
-        return already_processed(SPEC, Ledger(self.lake.pipeline("meter")), request, self.log)
+        return already_processed(SPEC, OpenedLog.newest(self.lake, SPEC), request)
 
 
 @pytest.fixture
@@ -89,10 +90,7 @@ def test_one_that_creates_the_tables_again_reaches_as_far_as_what_it_replaces(pr
 def test_a_pipeline_that_has_published_nothing_is_computed(tmp_path):
     land(tmp_path, [a_record("2 10:00", "2 09:00")])
     lake = Lake.at(str(tmp_path))
-    assert (
-        already_processed(SPEC, Ledger(lake.pipeline("meter")), OLDER, LandingLog.of(lake, SPEC))
-        is None
-    )
+    assert already_processed(SPEC, OpenedLog.newest(lake, SPEC), OLDER) is None
 
 
 def test_it_names_the_days_that_are_to_be_recomputed_and_the_run_that_does_it(processed):
@@ -117,9 +115,6 @@ def test_it_names_a_publish_that_has_not_ended(processed):
 def test_a_chained_pipeline_is_processed_no_further_than_its_upstream_stands(
     processed, monkeypatch
 ):
-    log = processed.log
     monkeypatch.setattr(LandingLog, "known_until_ms", property(lambda log: instant("3")))
-    assert already_processed(SPEC, Ledger(processed.lake.pipeline("meter")), OLDER, log) is None
-    yet_older = replace(OLDER, to_ms=instant("2"))
-    told = already_processed(SPEC, Ledger(processed.lake.pipeline("meter")), yet_older, log)
-    assert told.frontier_ms == instant("3")
+    assert processed.answer() is None
+    assert processed.answer(replace(OLDER, to_ms=instant("2"))).frontier_ms == instant("3")

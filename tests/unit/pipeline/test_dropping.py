@@ -16,6 +16,7 @@ from meter import a_meter
 
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, TimeRange
@@ -44,8 +45,7 @@ class Published:
             within = TimeRange(0, DAY_MS)
             entry = Entry(run_id, 1, step, "backfill", within, horizon_ms=DAY_MS, **more)
             if step == "publishing":
-                begun = {"key": [], "whole": [], "parts": list(TABLES)}
-                entry = replace(entry, publish=begun)
+                entry = replace(entry, publish=ToPublish(parts=tuple(TABLES)))
             self.ledger.append(entry, datetime.now(UTC))
 
     def write(self, name: str, values: list[int], run_id: str, **more: object) -> None:

@@ -9,6 +9,7 @@ import pytest
 from strandline.cli.moving_bar import part_of
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
+from strandline.model.books import Book
 from strandline.pipeline.plan.earlier_durations import records_of, seconds_by_part, similar_runs
 
 BEGUN = datetime(2024, 3, 1, tzinfo=UTC)
@@ -20,7 +21,7 @@ def a_run(name, records=100, seconds=10.0, *, steps=("observed", "staged"), **mo
     kind = content.pop("kind")
     names = ("started", *steps, "published")
     ends = BEGUN + timedelta(seconds=seconds)
-    books = [{"name": "range", "total": records, "parts": {"accepted": records}}]
+    books = [Book("range", records, {"accepted": records})]
     return [
         Entry(name, 1, step, kind, written_at=BEGUN, **({} if step != "published" else content))
         for step in names[:-1]
@@ -39,7 +40,7 @@ def test_runs_over_about_as_many_records_tell_what_the_next_takes():
 def test_a_record_of_a_window_and_of_a_new_day_counts_once():
     def books(*totals):
         names = ("arrival day 2024-03-01", "arrival day 2024-03-02", "range", "older windows")
-        return [{"name": name, "total": of} for name, of in zip(names, totals, strict=True)]
+        return [Book(name, of, {}) for name, of in zip(names, totals, strict=True)]
 
     assert records_of(books(90, 10, 95, 5)) == 100
     assert records_of(books(90, 10, 20, 0)) == 100

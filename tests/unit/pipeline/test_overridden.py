@@ -184,8 +184,7 @@ def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
     )
     assert not list(of_overrides({}, spec))
     state = PipelineState.of(published(a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)))
-    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "upstream": None, "refused": []}
-    left |= {"overridden": [one.to_json() for one in state.overridden]}
+    left = {"open_behind_watermark": 0, "upstream": None, "refused": []}
     (finding,) = (
         one for one in findings_of(spec, NO_TABLES, state, left) if one.name == "overridden"
     )
@@ -210,7 +209,7 @@ def test_what_a_run_by_hand_finds_again_is_one_finding():
         }
         return a_run(start, end, kind, audit=[failed | {"figures": said} for said in sentences])
 
-    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "upstream": None, "refused": []}
+    left = {"open_behind_watermark": 0, "upstream": None, "refused": []}
     runs = (
         audited(0, 9, "advance", "day 1 is low", "day 3 is low"),
         audited(2, 6, "backfill", "day 3 is low"),
@@ -218,7 +217,7 @@ def test_what_a_run_by_hand_finds_again_is_one_finding():
 
     def found(*runs: Entry) -> list[tuple[str, str]]:
         state = PipelineState.of(published(*runs))
-        findings = findings_of(HALF_DAYS, NO_TABLES, state, left | {"overridden": []})
+        findings = findings_of(HALF_DAYS, NO_TABLES, state, left)
         return [(one.sentence, one.run_id) for one in findings]
 
     assert found(*runs) == [("day 3 is low", "r-2"), ("day 1 is low", "r-1")]
@@ -229,7 +228,7 @@ def test_what_a_run_by_hand_finds_again_is_one_finding():
 
 
 def test_windows_that_other_rules_or_a_revert_have_left_open_are_no_alarm():
-    left = {"lost": [], "owed": [], "upstream": None, "refused": [], "overridden": []}
+    left = {"upstream": None, "refused": []}
 
     def found(behind: int, others: int, *runs: Entry) -> list[tuple[str, str]]:
         counts = {"open_behind_watermark": behind, "open_by_other_rules": others}

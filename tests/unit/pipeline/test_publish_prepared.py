@@ -21,13 +21,15 @@ from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
+from strandline.model.books import Book
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.verdict import Verdict
 from strandline.pipeline.publish.publish import _missing_after
 from strandline.pipeline.publish.publish_prepared import require_publishable
 from strandline.pipeline.request.journal import Journal
-from strandline.quality.audit.result import AuditResult
+from strandline.quality.audit.result import Audit, AuditResult
 
 if TYPE_CHECKING:
     from strandline.pipeline.request.context import Context
@@ -45,7 +47,7 @@ PREPARED = Entry(
     timeline_fingerprint=SPEC.timeline_fingerprint,
     landing_version=0,
     base=3,
-    publish={"key": ["device"], "whole": [], "parts": ["windows"]},
+    publish=ToPublish(key=("device",), parts=("windows",)),
     touched_from_ms=instant("1 20:00"),
     position=5,
 )
@@ -168,7 +170,7 @@ def test_a_rejected_one_is_published_only_where_somebody_says_why(kept):
         kept.asked(REJECTED, another("2", "3", 6), accept="it is right")
 
 
-OFF = {"name": "range", "total": 63, "parts": {"accepted": 56, "late": 0}}
+OFF = Book("range", 63, {"accepted": 56, "late": 0})
 
 
 def test_one_whose_books_are_off_is_published_by_nobody(kept):
@@ -178,7 +180,7 @@ def test_one_whose_books_are_off_is_published_by_nobody(kept):
         with pytest.raises(InputError, match=r"63 ≠ accepted 56.*; .*never published") as caught:
             kept.asked(rejected, accept=accept)
         assert "--accept" not in str(caught.value)
-    even = {**OFF, "total": 56}
+    even = replace(OFF, total=56)
     assert kept.asked(replace(REJECTED, books=[even]), accept="it is right").books == [even]
 
 
@@ -188,7 +190,7 @@ def test_an_audit_offers_to_accept_it_unless_its_books_are_off(books, offered):
     ctx = cast("Context", SimpleNamespace(spec=SPEC, run_id="r-1", dry_run=False, note=lambda _: 0))
     journal = Journal(ctx, replace(PREPARED, books=books), lambda step: None)
     with pytest.raises(AuditFailedError, match=r"expect_something: no") as caught:
-        Verdict([], [said], "see it").reject(ctx, journal)
+        Verdict(Audit((said,)), "see it").reject(ctx, journal)
     assert ("--accept" in str(caught.value)) == offered
 
 
@@ -240,7 +242,7 @@ def test_a_run_that_publishes_late_keeps_the_days_that_others_have_found_missing
     known = Entry("a-1", 1, "observed", "advance", lost=[], position=2)
     found = Entry("b-1", 1, "published", "advance", lost=[first, second], position=5)
     slow = Entry("c-1", 1, "audited", "advance", lost=[], base=4, position=6)
-    accepting = replace(slow, publish={"accepted": ["2024-03-02"]})
+    accepting = replace(slow, publish=ToPublish(accepted=(second,)))
     state = PipelineState.of([known, found, slow])
     assert _missing_after(slow, state) == [first, second]
     assert _missing_after(accepting, state) == [first]

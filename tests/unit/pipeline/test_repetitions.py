@@ -11,6 +11,7 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
+from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.repeated import request_fingerprint, run_repeated
 from strandline.pipeline.request.request import Request
 
@@ -58,7 +59,7 @@ def test_a_run_is_computed_again_once_a_revert_has_moved_the_frontier_back(tmp_p
     publish("r-1", "advance", "1", "5", "5", **to_the_5th)
     publish("r-2", "backfill", "2", "3", "5", frontier_ms=instant("5"))
     publish("r-3", "advance", "4", "6", "6", request_fingerprint=asked, **to_the_6th)
-    assert run_repeated(spec, ledger, request, log).run_id == "r-3"
+    assert run_repeated(spec, OpenedLog.newest(lake, spec), request).run_id == "r-3"
     publish("r-4", "revert", "2", "3", "5", reverts="r-2", frontier_ms=instant("5"))
     assert ledger.state().frontier_ms == instant("5")
-    assert run_repeated(spec, ledger, request, log) is None
+    assert run_repeated(spec, OpenedLog.newest(lake, spec), request) is None

@@ -15,6 +15,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.retention import spent_steps
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.revert import Reverted, require_revertible
@@ -32,7 +33,7 @@ def published(run_id: str, start: str, end: str, position: int, **more: object) 
     known = {"horizon_ms": instant(end), "frontier_ms": instant(end), "versions": {"windows": 1}}
     begun = Entry(run_id, 1, "publishing", "advance", within, position=position, **(known | more))
     return [
-        replace(begun, publish={"key": ["device"], "whole": [], "parts": ["windows"]}),
+        replace(begun, publish=ToPublish(key=("device",), parts=("windows",))),
         replace(begun, step="published", position=position + 1),
     ]
 

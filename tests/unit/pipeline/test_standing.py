@@ -329,13 +329,13 @@ def test_a_scheduled_run_is_about_its_own_arrival_days_though_a_later_cut_off_wa
 
 
 def test_failed_runs_of_all_windows_by_hand_and_by_schedule_do_not_hide_each_other(tmp_path):
-    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": [], "upstream": None}
+    left = {"open_behind_watermark": 0, "refused": [], "upstream": None}
     store = Lake.at(str(tmp_path)).pipeline("meter")
 
     def found(*steps: Entry) -> list[tuple[str, str | None]]:
         numbered = [replace(step, position=number) for number, step in enumerate(steps, 1)]
         state = PipelineState.of(numbered)
-        findings = findings_of(SPEC, store, state, left | {"refused": []})
+        findings = findings_of(SPEC, store, state, left)
         return [(one.severity, one.run_id) for one in findings if one.name == "runs"]
 
     night = Entry("n", 1, "failed", "advance", message="the disk is full")
@@ -351,12 +351,12 @@ def test_failed_runs_of_all_windows_by_hand_and_by_schedule_do_not_hide_each_oth
 def test_an_option_refused_by_hand_and_a_failed_revert_of_a_reverted_run_leave_nothing_undone(
     tmp_path,
 ):
-    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": [], "upstream": None}
+    left = {"open_behind_watermark": 0, "refused": [], "upstream": None}
     store = Lake.at(str(tmp_path)).pipeline("meter")
 
     def found(*steps: Entry) -> list[str | None]:
         numbered = [replace(step, position=number) for number, step in enumerate(steps, 1)]
-        findings = findings_of(SPEC, store, PipelineState.of(numbered), left | {"refused": []})
+        findings = findings_of(SPEC, store, PipelineState.of(numbered), left)
         return [one.run_id for one in findings if one.name == "runs"]
 
     night = Entry("n", 1, "failed", "advance", message="meter: max_bytes: the range reads 9 bytes")
@@ -394,7 +394,7 @@ def test_what_a_run_found_that_was_taken_back_is_no_finding_and_what_stood_befor
 
 
 def test_status_has_the_findings_of_audits_beside_all_others(tmp_path):
-    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": [], "upstream": None}
+    left = {"open_behind_watermark": 0, "refused": [], "upstream": None}
     store = Lake.at(str(tmp_path)).pipeline("meter")
     state = PipelineState.of([audited(1, "advance", "a")])
     found = findings_of(SPEC, store, state, left | {"refused": ["no table"]})
@@ -404,7 +404,7 @@ def test_status_has_the_findings_of_audits_beside_all_others(tmp_path):
 def test_a_scheduled_run_that_was_rejected_is_a_finding_also_once_its_findings_are_acknowledged(
     tmp_path,
 ):
-    left = {"open_behind_watermark": 0, "lost": [], "owed": [], "overridden": [], "upstream": None}
+    left = {"open_behind_watermark": 0, "refused": [], "upstream": None}
     store = Lake.at(str(tmp_path)).pipeline("meter")
     critical = {"expectation": "expect_a", "severity": "critical", "success": False}
     failed = [critical | {"figures": "3 rows", "table": "windows"}]
@@ -415,7 +415,7 @@ def test_a_scheduled_run_that_was_rejected_is_a_finding_also_once_its_findings_a
     accepted = replace(rejected, step="published", reason="a strike", position=4)
 
     def found(*steps: Entry) -> list[tuple[str, str]]:
-        findings = findings_of(SPEC, store, PipelineState.of(steps), left | {"refused": []})
+        findings = findings_of(SPEC, store, PipelineState.of(steps), left)
         return [(one.name, one.sentence) for one in findings]
 
     assert found(published, rejected) == [("expect_a", "on windows: 3 rows")]

@@ -147,7 +147,7 @@ def test_of_one_row_it_says_one():
     totals = {"slots": 1, "windows": 1, "quarantine": 1}
     days = {"first_day": "2013-01-05", "last_day": "2013-01-05"}
     made = build_report(
-        tables(), spec=a_spec(), made_from="", shown=Shown("2013-01-05", None, totals | days)
+        tables(), spec=a_spec(), made_from="", shown=Shown(date(2013, 1, 5), None, totals | days)
     )
     assert (
         "In all, of 2013-01-05: 1 slot, 1 window, 1 record in quarantine." in Page(made.html).text
@@ -156,7 +156,7 @@ def test_of_one_row_it_says_one():
 
 def test_the_command_for_other_days_is_one_that_can_be_typed():
     nothing = dict.fromkeys(("slots", "windows", "quarantine"), 0)
-    before_all = Shown("2023-12-05", None, nothing | {"first_day": None, "last_day": None})
+    before_all = Shown(date(2023, 12, 5), None, nothing | {"first_day": None, "last_day": None})
     text = Page(build_report(tables(), spec=a_spec(), made_from="", shown=before_all).html).text
     assert "strandline report flights --since 2023-12-05 ; where" in text
 

@@ -9,9 +9,9 @@ import yaml
 from joined import COGROUP, JOIN, PAIRED
 
 from strandline.errors import InputError
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.spec import find_spec, parse_spec
 from strandline.spec.joined import JoinedSpec, WindowPairsSpec
-from strandline.tables import tables_begun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,8 +45,8 @@ def test_pairs_of_windows_are_told_apart_by_their_window_too_and_ranges_go_by_it
     assert table.start == "window_start"
     assert {"window_start", "window_end", "device", "pair"} < {*table.keys}
     named = {"key": ["device"], "of_windows": ["pairs"], "parts": ["pairs"]}
-    assert tables_begun(named)["pairs"] == table
-    assert tables_begun({"key": ["device"]})["pairs"].start == "pair_ts"
+    assert ToPublish.from_json(named).tables["pairs"] == table
+    assert ToPublish.from_json({"key": ["device"]}).tables["pairs"].start == "pair_ts"
 
 
 def test_other_bounds_are_other_numbers_and_another_source_is_another_timeline():

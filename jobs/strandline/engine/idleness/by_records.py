@@ -121,7 +121,7 @@ def _changes_of_splits(
     splits: Splits,
     advances: Advances,
 ) -> Iterator[StatusChange]:
-    """When a source of splits emits the status idle, and active as its watermark advances after that.
+    """When a source of splits emits the status idle, and active as its watermark advances.
 
     The place before the first event is -1. Flink: `ProgressiveTimestampsAndWatermarks`.
     """

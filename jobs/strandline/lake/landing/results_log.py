@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -89,17 +88,17 @@ class ResultsLog(LandingLog):
         last = max((run.position for run in self.state.published), default=0)
         return f"{self.table_id}@{last}"
 
-    def goes_on_since(self, input_ids: Sequence[str], before_ms: int) -> bool:
+    def goes_on_since(self, input_id: str, before_ms: int) -> bool:
         """Whether the watermark of arrivals before an instant is as it was for an earlier input.
 
         So it is if scheduled runs alone have published since, each from a midnight on that is not
         before the instant, and none of them by other rules, with less, or with days again.
 
         Args:
-            input_ids: the earlier input, see `input_id`.
+            input_id: the earlier input.
             before_ms: the instant.
         """
-        known = int(input_ids[0].rpartition("@")[2])
+        known = int(input_id.rpartition("@")[2])
         since = (run for run in self.state.published if run.position > known)
         return all(self._goes_on(run, before_ms) for run in since)
 

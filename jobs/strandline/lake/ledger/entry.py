@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from datetime import date, datetime
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from strandline.lake.ledger.stored_json import Json, stored
+from strandline.lake.ledger.to_publish import ToPublish
+from strandline.model.books import Book
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
 
 UPKEEP = ("maintain", "erase", "acknowledge")
@@ -73,46 +75,16 @@ SCHEMA = pa.schema(
 )
 
 
-class Json(Generic[T]):
-    """A field that is stored as JSON, and parsed at its first use.
-
-    Most steps are read for few fields, and the JSON of audits is long.
-    """
-
-    def __init__(self, of: Callable[[Any], T] = lambda parsed: parsed) -> None:
-        """A field whose value is made from the parsed JSON."""
-        self._of = of
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        """The name of the field."""
-        self._name = name
-
-    @overload
-    def __get__(self, step: None, owner: type) -> None: ...
-
-    @overload
-    def __get__(self, step: object, owner: type) -> T | None: ...
-
-    def __get__(self, step: object | None, owner: type) -> T | None:
-        """The value; None by default."""
-        if step is None:
-            return None
-        value: T | str | None = vars(step).get(self._name)
-        if isinstance(value, str):
-            value = vars(step)[self._name] = self._of(json.loads(value))
-        return value
-
-    def __set__(self, step: object, value: T | str | None) -> None:
-        """Set a value, or its JSON."""
-        vars(step)[self._name] = value
-
-
 def _dates(texts: Sequence[str]) -> list[date]:
     return [date.fromisoformat(text) for text in texts]
 
 
 def _pairs(lists: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     return [(start_ms, end_ms) for start_ms, end_ms in lists]
+
+
+def _books(parsed: Sequence[Mapping[str, Any]]) -> list[Book]:
+    return [Book.from_json(book) for book in parsed]
 
 
 @dataclass(frozen=True)
@@ -164,8 +136,7 @@ class Entry:
         versions: (step `published`) the versions of all tables after the run; (step `publishing`)
             the versions, before the run, of the tables that it writes, to which `dropping` and
             `dropped` restore them.
-        publish: (step `publishing`, and steps that keep their staging) the staged parts to publish,
-            the kind of their publication, their input, and the options of the run's command.
+        publish: (step `publishing`, and steps that keep their staging) what is to be published.
         completes_ms: the midnight up to which the run publishes everything; None: it does not.
         driver: the process that has written the step; None: it needs no session.
         reverts: the run that this run reverts; None: it reverts none, or was written by the first
@@ -194,11 +165,11 @@ class Entry:
     clock_start_ms: int | None = None
     landing_version: int | None = None
     base: int = 0
-    books: Json[list[dict[str, Any]]] = Json()
+    books: Json[Sequence[Book]] = Json(_books)
     diff: Json[Mapping[str, Mapping[str, int]]] = Json()
     audit: Json[list[dict[str, Any]]] = Json()
     versions: Json[Mapping[str, int]] = Json()
-    publish: Json[Mapping[str, list[str]]] = Json()
+    publish: Json[ToPublish] = Json(ToPublish.from_json)
     gaps: int | None = None
     violations: int | None = None
     owed: Json[Sequence[date]] = Json(_dates)
@@ -226,6 +197,25 @@ class Entry:
     touched_until_ms: int | None = None
     position: int = 0
     written_at: datetime | None = None
+
+    @property
+    def to_publish(self) -> ToPublish:
+        """`publish`; without any part if the step has none."""
+        return self.publish or ToPublish()
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether it is of a scheduled run; one by hand over everything counts as one."""
+        return self.kind == "advance" or self.completes_ms is not None
+
+    @property
+    def requested_until_ms(self) -> int:
+        """The midnight that a scheduled run was requested for; 0: it has no horizon.
+
+        Its horizon is a later one where a run by hand has published as of a later cut-off. A run
+        that waits for missing rows completes nothing, and has its horizon alone.
+        """
+        return self.completes_ms or self.horizon_ms or 0
 
     @property
     def changed(self) -> bool:
@@ -262,15 +252,11 @@ def row_of(entry: Entry, position: int, written_at: datetime) -> pa.Table:
     kept = replace(entry, position=position, written_at=written_at)
     row = {column: getattr(kept, name) for column, name in _FIELD_OF.items()}
     row |= {} if entry.driver is None else asdict(entry.driver)
-    row |= {name: None if row[name] is None else _text_of(row[name]) for name in _TEXTS}
+    row |= {name: None if row[name] is None else stored(row[name]) for name in _TEXTS}
     if entry.range is not None:
         row["range_start"] = entry.range.start_ms
         row["range_end"] = min(entry.range.end_ms, END_OF_INSTANTS_MS - 1)
     return pa.Table.from_pylist([row], schema=_IN_MS).cast(SCHEMA)
-
-
-def _text_of(value: Any) -> str:
-    return json.dumps(value, default=str, separators=(",", ":"), ensure_ascii=False)
 
 
 def entries_of(rows: pa.Table) -> list[Entry]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any
 
 from strandline.engine.position.clock import Closure
@@ -79,11 +78,19 @@ def overridden_ranges(
     return ranges
 
 
+def last_by_file(in_force: Sequence[Entry]) -> Entry | None:
+    """The last run in force that used the pipeline's file as it was; None: there is none.
+
+    The published numbers were computed by its rules, whichever runs have failed, or were reverted,
+    since.
+    """
+    return next((run for run in reversed(in_force) if not run.overrides), None)
+
+
 def _watermark_of(steps: Sequence[Entry]) -> int | None:
-    """What a run has noted as its `watermark` when it began to publish; None: nothing."""
-    begun = next((step for step in reversed(steps) if step.step == "publishing"), None)
-    noted = ((begun and begun.publish) or {}).get("watermark", ())
-    return int(noted[0]) if noted else None
+    """`ToPublish.watermark_ms` of a run when it began to publish; None: it has not."""
+    begun = (step for step in reversed(steps) if step.step == "publishing")
+    return next((step.to_publish.watermark_ms for step in begun), None)
 
 
 def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[OverriddenRange]:
@@ -128,5 +135,5 @@ def with_missing_days(steps: Sequence[Entry]) -> Iterator[Entry]:
             continue
         if not step.accepted_loss or step.step == "published":
             yield step
-        elif accepted := (step.publish or {}).get("accepted"):
-            yield replace(step, lost=sorted({*step.lost, *map(date.fromisoformat, accepted)}))
+        elif accepted := step.to_publish.accepted:
+            yield replace(step, lost=sorted({*step.lost, *accepted}))

@@ -276,7 +276,7 @@ class PipelineState:
 def rows_without_day(steps: Sequence[Entry]) -> int:
     """The number of rows without an arrival day, by the last of some steps that counted rows."""
     books = next((step.books for step in reversed(steps) if step.books is not None), ())
-    return sum(book["total"] for book in books if book["name"].startswith(_DATELESS))
+    return sum(book.total for book in books if book.name.startswith(_DATELESS))
 
 
 def _not_settled_by(run: Entry, noted: Mapping[date, Entry]) -> dict[date, Entry]:

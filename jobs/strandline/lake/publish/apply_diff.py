@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from strandline.lake.publish.adopt import Adoption, Attempt, Written, rows_by_lo
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE, with_changes
 from strandline.lake.publish.change_feed import has_change_feed, merge_with_feed
 from strandline.lake.publish.pieces_by_key import in_pieces
-from strandline.lake.publish.staging import Part
+from strandline.lake.publish.staged_diff import Change
 from strandline.lake.store.identities import marked
 from strandline.lake.store.lock import commit
 from strandline.lake.store.places import path_of
@@ -93,24 +93,17 @@ def fit_into(
     return fit(columns, schema_of(table), place, target, has_names_of_table=has_names_of_table)
 
 
-def publish(
-    store: Store,
-    target: PublishedTable,
-    changes: Part,
-    counts: Mapping[str, int],
-    attempt: Attempt,
-) -> None:
-    """Apply a diff to its table in one commit, or in none if it is empty. Call it under the lock.
+def publish(store: Store, change: Change, attempt: Attempt) -> None:
+    """Apply a change to its table in one commit, or in none if it is empty. Call it under the lock.
 
-    A diff with inserts only is appended. Any other diff rewrites the changed partitions: rows with
-    keys of the diff are removed, and its inserted and updated rows are added. It is idempotent. New
-    or wider columns are added to the table first.
+    Inserts alone are appended. Any other diff rewrites the changed partitions: rows with keys of
+    the diff are removed, and its inserted and updated rows are added. A change that replaces
+    everything brings its own columns, and the earlier rows remain as an older version. It is
+    idempotent. New or wider columns are added to the table first.
 
     Args:
         store: the pipeline's tables.
-        target: the table.
-        changes: the diff, with `OP`; without `OP` all rows are inserted.
-        counts: the numbers of inserts, updates and deletes.
+        change: the change; if its rows have no `OP`, all of them are inserted.
         attempt: the attempt that publishes; the commit names its run.
 
     Raises:
@@ -119,19 +112,25 @@ def publish(
         RetryableError: another process wrote the table without the lock, or staged rows are
             missing.
     """
-    if not any(counts.values()):
-        return
+    target, rows = change.target, change.rows
     adoption = Adoption(store.uri(target.name), target.partition, attempt)
+    if change.replaces_all:
+        plain = [T.StructField(f.name, f.dataType, nullable=True) for f in rows.schema.fields]
+        fields = StructType([*map(marked, plain)] if target.name == QUARANTINE.name else plain)
+        _replace(adoption, rows.rows(), change.counts[INSERT], fields)
+        return
+    if change.is_empty:
+        return
     table = DeltaTable(adoption.uri)
-    fitted = fit_into(table, target, changes.schema, store.pipeline)
+    fitted = fit_into(table, target, rows.schema, store.pipeline)
     if fitted.widened or fitted.new:
         _make_room(target, fitted, adoption)
         table = DeltaTable(adoption.uri)
-    bringing = _Bringing(adoption, table, target, changes, fitted)
-    if counts[UPDATE] == counts[DELETE] == 0:
-        bringing.append(counts[INSERT])
+    bringing = _Bringing(adoption, table, change, fitted)
+    if change.counts[UPDATE] == change.counts[DELETE] == 0:
+        bringing.append()
     else:
-        bringing.merge(counts)
+        bringing.merge()
 
 
 @dataclass(frozen=True)
@@ -141,32 +140,31 @@ class _Bringing:
     Attributes:
         adoption: writes and commits the table's files.
         table: the open table.
-        target: its description.
-        changes: the staged diff.
+        change: the staged diff.
         fitted: the conversion of its columns to the table's columns.
     """
 
     adoption: Adoption
     table: DeltaTable
-    target: PublishedTable
-    changes: Part
+    change: Change
     fitted: Fit
 
-    def append(self, inserted: int) -> None:
+    def append(self) -> None:
         """Append all rows, unless the run has appended them before."""
-        application = f"{self.adoption.attempt.run_id}/{self.target.name}"
+        target, inserted = self.change.target, self.change.counts[INSERT]
+        application = f"{self.adoption.attempt.run_id}/{target.name}"
         if self.table.transaction_version(application) is None:
             linked, others = self._linked()
             rows = (with_all_columns(rows, self._columns) for rows in map(self.fitted.of, others))
-            pieces = in_pieces([rows], [self.target.partition], self._keys)
+            pieces = in_pieces([rows], [target.partition], self._keys)
             written = self.adoption.write((rows for (rows,) in pieces), self.table)
             written += linked
             self.adoption.require(written, inserted, inserted)
             self.adoption.append(self.table, written, application)
 
-    def merge(self, counts: Mapping[str, int]) -> None:
+    def merge(self) -> None:
         """Rewrite the changed partitions."""
-        partition = self.target.partition
+        partition, counts = self.adoption.partition, self.change.counts
         days = {day for rows in self._rows() for day in pc.unique(rows[partition]).to_pylist()}
         if has_change_feed(self.table):
             merge_with_feed(self.adoption, self.table, self._keys, self._rows(), days)
@@ -187,11 +185,11 @@ class _Bringing:
 
     def _linked(self) -> tuple[Written, Iterator[pa.Table]]:
         """The staged files that are exactly the new rows of a date, and the rows of other files."""
-        place, changes = path_of(self.changes.place), self.changes
-        as_they_are = [f.name for f in self.changes.schema.fields] == [*self.fitted.names.values()]
-        if place is None or not as_they_are or OP in changes.schema.names:
+        changes = self.change.rows
+        place, names = path_of(changes.place), changes.schema.names
+        if place is None or names != [*self.fitted.names.values()] or OP in names:
             return Written([], 0), changes.rows()
-        days = changes.files_of_one(self.target.partition, self.fitted.arrow)
+        days = changes.files_of_one(self.adoption.partition, self.fitted.arrow)
         linked = self.adoption.link(place, days, self.table)
         return linked, replace(changes, left_out=frozenset(days)).rows()
 
@@ -203,34 +201,10 @@ class _Bringing:
     def _keys(self) -> list[str]:
         """The columns that identify a row, by the table's names."""
         names = {name.lower(): name for name in self._columns.names}
-        return [names[key.lower()] for key in self.target.keys]
+        return [names[key.lower()] for key in self.change.target.keys]
 
     def _rows(self) -> Iterator[pa.Table]:
-        return map(self.fitted.of, self.changes.rows())
-
-
-def publish_all(
-    store: Store, target: PublishedTable, rows: Part, inserted: int, attempt: Attempt
-) -> None:
-    """Replace all rows and the columns of a table in one commit. Call it under the lock.
-
-    It is idempotent. The earlier rows remain as an older version.
-
-    Args:
-        store: the pipeline's tables.
-        target: the table.
-        rows: its new rows.
-        inserted: their number.
-        attempt: the attempt that publishes; the commit names its run.
-
-    Raises:
-        RetryableError: another process wrote the table without the lock, or staged rows are
-            missing.
-    """
-    plain = [T.StructField(f.name, f.dataType, nullable=True) for f in rows.schema.fields]
-    fields = StructType([*map(marked, plain)] if target.name == QUARANTINE.name else plain)
-    adoption = Adoption(store.uri(target.name), target.partition, attempt)
-    _replace(adoption, rows.rows(), inserted, fields)
+        return map(self.fitted.of, self.change.rows.rows())
 
 
 def without_op(schema: StructType) -> StructType:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import types as T
 
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE, diff, names_rows_twice
 from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.staging import Part, Staging
@@ -65,10 +66,26 @@ class Change:
     replaces_all: bool = False
     names_rows_twice: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it inserts, updates and deletes no row."""
+        return not any(self.counts.values())
+
 
 def whole_part(target: PublishedTable, staged: Part) -> Change:
     """The change that inserts a staged part as it is."""
     return Change(target, staged, {INSERT: staged.count(), UPDATE: 0, DELETE: 0}, whole=True)
+
+
+def to_publish(key: Iterable[str], changes: Sequence[Change]) -> ToPublish:
+    """The changes of a run as its ledger steps have them; `key`: its pipeline's key columns."""
+    return ToPublish(
+        key=tuple(key),
+        pairs_of_windows=any(change.target.has_pairs_of_windows for change in changes),
+        parts=tuple(change.target.name for change in changes),
+        whole=tuple(change.target.name for change in changes if change.whole),
+        replaced=tuple(change.target.name for change in changes if change.replaces_all),
+    )
 
 
 def stage_diff(staging: Staging, name: str, compared: Compared) -> Change:

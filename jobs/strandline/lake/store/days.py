@@ -16,16 +16,13 @@ from strandline.errors import InputError
 from strandline.lake.store.reads import columns_of, dataset_by_day, dataset_of
 from strandline.lake.store.store import PUBLISHED, Store
 from strandline.model.intervals import consecutive
+from strandline.tables import tables_of
 
 TRAILING_DAYS = 90
 """The number of days that are shown by default."""
 PARTITIONS = {
     "timeline": "arrival_date",
-    "windows": "window_date",
-    "firings": "window_date",
-    "pairs": "pair_date",
-    "quarantine": "quarantine_date",
-    "completeness": "slot_date",
+    **{name: tables_of(())[name].partition for name in PUBLISHED},
 }
 """The partition column of each table, a date."""
 

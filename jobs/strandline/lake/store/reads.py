@@ -93,13 +93,25 @@ def rows_of(
         wanted: a condition on the rows; None: all rows.
         columns: the names of columns; None: all columns.
     """
-    scanner = dataset.scanner(
-        columns=columns, filter=wanted, batch_size=2**16, batch_readahead=2, fragment_readahead=1
-    )
+    scanner = scanned(dataset, wanted, columns)
     yield scanner.projected_schema.empty_table()
     for batch in scanner.to_batches():
         if batch.num_rows:
             yield pa.Table.from_batches([batch])
+
+
+def scanned(
+    dataset: ds.Dataset,
+    wanted: pc.Expression | None,
+    columns: Sequence[str] | None,
+    *,
+    at_once: int = 2**16,
+) -> ds.Scanner:
+    """A scan with little read-ahead, in batches of at most `at_once` rows; else see `rows_of`."""
+    names = None if columns is None else list(columns)
+    return dataset.scanner(
+        columns=names, filter=wanted, batch_size=at_once, batch_readahead=2, fragment_readahead=1
+    )
 
 
 def rows_in_days(
@@ -126,6 +138,11 @@ def in_days(partition: str, days: Collection[date | None]) -> str:
 def columns_of(table: DeltaTable) -> pa.Schema:
     """The columns of a table as in its dataset."""
     return pa.schema(table.schema().to_arrow())
+
+
+def counts_of(column: pa.Array | pa.ChunkedArray) -> dict[str, int]:
+    """The number of rows by the value of a column, as text."""
+    return {str(one["values"]): int(one["counts"]) for one in column.value_counts().to_pylist()}
 
 
 def holds(table: DeltaTable, rows: pc.Expression, files: str | None = None) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from strandline.errors import AuditFailedError
 from strandline.lake.ledger.ledger import Entry
@@ -20,7 +19,7 @@ from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.journal import Journal
 from strandline.pipeline.request.request import Request
-from strandline.quality.audit.result import AuditResult
+from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.wording import Gaps
 from strandline.quality.completeness import slots_outside, slots_within
 from strandline.quality.findings.check import Check
@@ -36,8 +35,7 @@ BOOKS_ARE_OFF = (
 
 def books_off(run: Entry) -> list[str]:
     """The books of a run that do not balance, as texts with numbers."""
-    books = (Book(**book) for book in run.books or ())
-    return [book.statement for book in books if not book.balanced]
+    return [book.statement for book in run.books or () if not book.balanced]
 
 
 @dataclass(frozen=True)
@@ -45,22 +43,22 @@ class Verdict:
     """The results of the expectations on a run.
 
     Attributes:
-        said: the result of each, as plain values.
-        failures: the results that prevent publishing.
-        way_out: what to do about the failures.
+        audit: the results.
+        way_out: what to do about the results that prevent publishing; empty if none does.
     """
 
-    said: list[dict[str, Any]] = field(default_factory=list)
-    failures: Sequence[AuditResult] = ()
+    audit: Audit = field(default_factory=Audit)
     way_out: str = ""
+
+    @classmethod
+    def of(cls, audit: Audit, way_out: str) -> Verdict:
+        """The verdict by an audit; `way_out`: what to do if it prevents publishing."""
+        return cls(audit, way_out if audit.blocked else "")
 
     def __add__(self, more: Verdict) -> Verdict:
         """Both results combined, with the way out of the first failure."""
-        return Verdict(
-            [*self.said, *more.said],
-            [*self.failures, *more.failures],
-            self.way_out or more.way_out,
-        )
+        results = (*self.audit.results, *more.audit.results)
+        return Verdict(Audit(results), self.way_out or more.way_out)
 
     def reject(self, ctx: Context, journal: Journal) -> None:
         """Reject the run if an expectation failed; a dry run continues, to show its changes.
@@ -70,9 +68,9 @@ class Verdict:
         Raises:
             AuditFailedError: the run is rejected.
         """
-        if ctx.dry_run or not self.failures:
+        if ctx.dry_run or not self.audit.blocked:
             return
-        what = "; ".join(f"{one.expectation}: {one.figures}" for one in self.failures)
+        what = "; ".join(f"{one.expectation}: {one.figures}" for one in self.audit.blocking)
         journal.write("rejected", message=what)
         publish = f"strandline runs publish {ctx.spec.pipeline} {ctx.run_id} --accept REASON"
         raise AuditFailedError(
@@ -115,12 +113,9 @@ def verdict_of(
     if result.failures:
         require_answers(ctx.spark)
     results = result.to_json()
-    journal.know(audit=results, gaps=staged.gaps.count, books=[book.to_json() for book in books])
+    journal.know(audit=results, gaps=staged.gaps.count, books=books)
     journal.write("audited")
-    if not result.blocked:
-        return Verdict(results)
-    way_out = f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
-    return Verdict(results, result.blocking, way_out)
+    return Verdict.of(result, f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}")
 
 
 def _gaps_of(staged: Staged, within: TimeRange) -> Gaps:
@@ -184,6 +179,6 @@ def verdict_of_tables(
 
 def _verdict_of_one(result: AuditResult, journal: Journal, way_out: str) -> Verdict:
     """The verdict by one more result, which the journal adds to its audit."""
-    results = [result.to_json()]
-    journal.know(audit=[*(journal.entry.audit or ()), *results])
-    return Verdict(results) if result.success else Verdict(results, [result], way_out)
+    audit = Audit((result,))
+    journal.know(audit=[*(journal.entry.audit or ()), *audit.to_json()])
+    return Verdict.of(audit, way_out)

@@ -22,27 +22,11 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
 from strandline.lake.upkeep import leftovers, upkeep
 from strandline.lake.upkeep.quarantine_retention import drop_older, older_rows
+from strandline.pipeline.manage.retention import Retention
 from strandline.pipeline.publish.abandon import drop_prepared
 from strandline.spec import PipelineSpec
 from strandline.tables import QUARANTINE
 from strandline.visible import number_of
-
-
-@dataclass(frozen=True)
-class Retention:
-    """The number of days for which unpublished or old data is kept.
-
-    Attributes:
-        keep_days: old versions of tables, for reading earlier states.
-        staging_days: the staging of rejected, dead or prepared runs.
-        report_days: the results of audits, and their pages.
-        ledger_days: the steps of runs that have ended; steps of published runs stay for ever.
-    """
-
-    keep_days: int = 30
-    staging_days: int = 7
-    report_days: int = 90
-    ledger_days: int = 400
 
 
 @dataclass(frozen=True)

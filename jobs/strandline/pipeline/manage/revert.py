@@ -14,7 +14,8 @@ from strandline.errors import InputError
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import FINAL, UPKEEP, Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.publish.staged_diff import Change, Compared, stage_diff
+from strandline.lake.ledger.to_publish import ToPublish
+from strandline.lake.publish.staged_diff import Change, Compared, stage_diff, to_publish
 from strandline.lake.sessions.exceptions import FAILURES, refused_after
 from strandline.lake.store.days import days_of_other_files
 from strandline.lake.store.lake import Lake
@@ -35,7 +36,7 @@ from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.request import MOST_SHOWN, Outcome
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
-from strandline.tables import PublishedTable, of_windows, tables_of
+from strandline.tables import PublishedTable, tables_of
 
 _NOT_THERE: tuple[type[Exception], ...] = (*FAILURES, DeltaError, OSError)
 """Errors when a version is read whose log, or one of whose files, is missing."""
@@ -86,7 +87,7 @@ class Reverted:
             landing_id=done.landing_id,
             reverts=done.run_id,
             base=self.base,
-            publish={"key": (self.begun.publish or {}).get("key", []), "whole": [], "emptied": []},
+            publish=ToPublish(key=self.begun.to_publish.key),
             reason=reason,
             requested_by=requested_by,
             message=f"reverts run {done.run_id}",
@@ -234,12 +235,10 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
         with ctx.store.lock():
             finish_dead_publish(ctx)
     changes = _changes_back(ctx, reverted)
-    targets = [change.target for change in changes]
-    parts = [target.name for target in targets]
     entry = replace(
         first,
         diff={change.target.name: change.counts for change in changes},
-        publish={**(first.publish or {}), "parts": parts, "of_windows": of_windows(targets)},
+        publish=to_publish(first.to_publish.key, changes),
     )
     preview = preview_of(ctx, changes, first.range or EVERYTHING, None, MOST_SHOWN)
     if ctx.dry_run:
@@ -277,11 +276,10 @@ def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:
 
 def _tables(store: Store, reverted: Reverted) -> dict[str, PublishedTable]:
     """The tables that a run may have written; pairs are identified as in the earlier version."""
-    key = (reverted.begun.publish or {}).get("key", ())
     version = (reverted.begun.versions or {}).get(PAIRS)
     pairs = None if version is None else store.table(PAIRS, version)
     by_windows = pairs is not None and "window_start" in columns_of(pairs).names
-    return tables_of(key, pairs_of_windows=by_windows)
+    return tables_of(reverted.begun.to_publish.key, pairs_of_windows=by_windows)
 
 
 def _change_back(ctx: Context, target: PublishedTable, before: int, after: int) -> Change:

@@ -26,7 +26,7 @@ def commit_observed(
     is_new = observation.new_days or observation.status.changes.rewritten
     if is_new or malformed.rows is not None:
         _commit_new_days(ctx, journal, observation, malformed.rows)
-    journal.write("observed", books=[book.to_json() for book in malformed.books])
+    journal.write("observed", books=malformed.books)
 
 
 def _commit_new_days(

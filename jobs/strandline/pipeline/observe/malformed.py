@@ -84,8 +84,7 @@ def publish_malformed(
         apply_diff.create(ctx.store, QUARANTINE, malformed.schema)
     found = malformed_diff(ctx, malformed, whole, observation)
     if found is not None:
-        attempt = attempt_of(f"{ctx.run_id}/observed")
-        apply_diff.publish(ctx.store, QUARANTINE, found.rows, found.counts, attempt)
+        apply_diff.publish(ctx.store, found, attempt_of(f"{ctx.run_id}/observed"))
 
 
 def malformed_diff(

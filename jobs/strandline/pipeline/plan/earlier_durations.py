@@ -9,6 +9,7 @@ from typing import Any
 
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
+from strandline.model.books import Book
 
 _MOST = 5
 _STEPS = {"started", "owed", "observed", "staged", "audited", "publishing", "published"}
@@ -54,17 +55,17 @@ def similar_runs(state: PipelineState, kind: str, records: int) -> Mapping[str, 
     }
 
 
-def records_of(books: Iterable[Mapping[str, Any]]) -> int:
+def records_of(books: Iterable[Book]) -> int:
     """The number of a run's records: those of its windows, or of its new arrival days if more.
 
     A record counts once, though a book of its day and one of its window may both have it.
 
     Args:
-        books: the run's books, as the ledger has them.
+        books: the run's books.
     """
     sums = Counter[bool]()
     for book in books:
-        sums[book["name"].startswith(_OF_ARRIVALS)] += book["total"]
+        sums[book.name.startswith(_OF_ARRIVALS)] += book.total
     return max(sums.values(), default=0)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -57,10 +58,7 @@ def drop_run(
             available.
         RetryableError: a live run publishes, and did not end within a quarter of an hour.
     """
-    ledger = Ledger(lake.pipeline(spec.pipeline))
-    _require_unpublished(spec, ledger, run_id)
-    with storage_errors(ledger.store.root), ledger.store.lock():
-        _require_unpublished(spec, ledger, run_id)
+    with _to_abandon(spec, lake, run_id) as (ledger, _):
         versions = _abandon(ledger, run_id, reason=reason, requested_by=requested_by)
     return {
         "pipeline": spec.pipeline,
@@ -99,11 +97,8 @@ def cancel_run(
         RetryableError: its process has not ended within a minute, or the lock was held for a
             quarter of an hour.
     """
-    ledger = Ledger(lake.pipeline(spec.pipeline))
-    _require_unpublished(spec, ledger, run_id)
     # under the lock nobody publishes: a run that is stopped has not begun to
-    with storage_errors(ledger.store.root), ledger.store.lock():
-        steps = _require_unpublished(spec, ledger, run_id)
+    with _to_abandon(spec, lake, run_id) as (ledger, steps):
         require_not_begun(spec.pipeline, ledger.state(), run_id)
         was, process = state_of(steps), None
         driver = None if is_of_later_version(steps[-1]) else steps[-1].driver
@@ -133,15 +128,30 @@ def drop_prepared(ledger: Ledger, run_ids: Iterable[str], message: str) -> None:
     runs = ledger.state().runs
     for run_id in run_ids:
         if run_id in runs and state_of(runs[run_id]) == "prepared":
-            _abandon(ledger, run_id, reason=None, requested_by=None, message=message)
+            _abandon(ledger, run_id, message=message)
+
+
+@contextmanager
+def _to_abandon(
+    spec: PipelineSpec, lake: Lake, run_id: str
+) -> Iterator[tuple[Ledger, Sequence[Entry]]]:
+    """Hold the pipeline's lock; yields its ledger, and the steps of a run that may be abandoned.
+
+    Raises:
+        InputError: see `_require_unpublished`; a run that cannot be abandoned waits for no lock.
+    """
+    ledger = Ledger(lake.pipeline(spec.pipeline))
+    _require_unpublished(spec, ledger, run_id)
+    with storage_errors(ledger.store.root), ledger.store.lock():
+        yield ledger, _require_unpublished(spec, ledger, run_id)
 
 
 def _abandon(
     ledger: Ledger,
     run_id: str,
     *,
-    reason: str | None,
-    requested_by: str | None,
+    reason: str | None = None,
+    requested_by: str | None = None,
     message: str | None = None,
 ) -> Mapping[str, int]:
     """Abandon a run; the caller holds the lock.
@@ -188,15 +198,7 @@ def take_back(ledger: Ledger, asked: Entry) -> Mapping[str, int]:
     message = asked.message
     if versions:
         message = "back to: " + ", ".join(f"{name} {number}" for name, number in versions.items())
-    dropped = _step_of(
-        asked,
-        "dropped",
-        versions=asked.versions,
-        reason=asked.reason,
-        requested_by=asked.requested_by,
-        message=message,
-    )
-    ledger.append(dropped, datetime.now(UTC))
+    ledger.append(replace(asked, step="dropped", message=message), datetime.now(UTC))
     return versions
 
 

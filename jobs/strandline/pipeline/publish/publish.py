@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -31,7 +31,6 @@ from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.driver import attempt_of, this_driver
 from strandline.pipeline.request.layout import require_same_layout
 from strandline.pipeline.request.opened import require_nothing_erased
-from strandline.tables import of_windows, tables_begun
 
 _CANNOT_BE_FINISHED: tuple[type[Exception], ...] = (
     *FAILURES,
@@ -50,31 +49,6 @@ def create_tables(ctx: Context, staged: Staged) -> None:
     with ctx.store.lock():
         for name, schema in schemas.items():
             apply_diff.create(ctx.store, ctx.spec.tables[name], schema)
-
-
-def to_publish(
-    ctx: Context,
-    changes: Sequence[Change],
-    emptied: Iterable[str],
-    accepted: Iterable[date],
-    watermark_ms: int | None,
-) -> dict[str, list[str]]:
-    """Which parts of a staging are to be published, how, and of which input: a step's `publish`.
-
-    `emptied`: the tables that publishing empties; `accepted`: the days whose missing rows it
-    accepts; `watermark_ms`: see `PlannedRun`.
-    """
-    return {
-        "key": list(ctx.spec.source.key),
-        "of_windows": of_windows(change.target for change in changes),
-        "whole": [change.target.name for change in changes if change.whole],
-        "parts": [change.target.name for change in changes],
-        "anew": [change.target.name for change in changes if change.replaces_all],
-        "emptied": [*emptied],
-        "accepted": [day.isoformat() for day in sorted(accepted)],
-        "input": [ctx.landing.log.input_id],
-        "watermark": [] if watermark_ms is None else [str(watermark_ms)],
-    }
 
 
 def publish(
@@ -151,7 +125,7 @@ def bring_in(
     """`publish` without its checks; the caller holds the lock, and no publish is unfinished."""
     for change in changes:
         table = ctx.store.table(change.target.name)
-        if table is not None and any(change.counts.values()) and not change.replaces_all:
+        if table is not None and not (change.is_empty or change.replaces_all):
             apply_diff.fit_into(table, change.target, change.rows.schema, ctx.spec.pipeline)
     state = ctx.ledger.state()
     state = state.recreating if entry.recreated else state
@@ -175,20 +149,15 @@ def _missing_after(entry: Entry, state: PipelineState) -> Sequence[date] | None:
     newest = next(others, None)
     if newest is None or newest.position <= entry.base:
         return entry.lost
-    accepted = {*map(date.fromisoformat, (entry.publish or {}).get("accepted", ()))}
-    return [day for day in newest.lost or () if day not in accepted]
+    return [day for day in newest.lost or () if day not in entry.to_publish.accepted]
 
 
 def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
     """Write the changes of a run into their tables, and empty the tables that it empties."""
     attempt = attempt_of(entry.run_id)
     for change in changes:
-        if change.replaces_all:
-            inserted = change.counts[INSERT]
-            apply_diff.publish_all(ctx.store, change.target, change.rows, inserted, attempt)
-            continue
-        apply_diff.publish(ctx.store, change.target, change.rows, change.counts, attempt)
-    for name in (entry.publish or {}).get("emptied", ()):
+        apply_diff.publish(ctx.store, change, attempt)
+    for name in entry.to_publish.emptied:
         ctx.store.empty(name, entry.run_id)
 
 
@@ -259,14 +228,14 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
     Raises:
         InputError: the staging holds less, or more, than the run has counted, or other columns.
     """
-    begun, found = run.publish or {}, []
+    begun, found = run.to_publish, []
     staging = Staging(ctx.spark, ctx.store, run.run_id, second_of=ctx.second_of)
-    targets = tables_begun(begun)
-    for name in begun["parts"]:
+    targets = begun.tables
+    for name in begun.parts:
         counted = (run.diff or {}).get(name)
-        if counted is not None and not any(counted.values()) and name not in begun.get("anew", ()):
+        if counted is not None and not any(counted.values()) and name not in begun.replaced:
             continue  # of no rows an engine may have written no file, which alone has the columns
-        if name in begun["whole"]:
+        if name in begun.whole:
             part = staging.part(name)
             if any(map(is_ours, part.schema.names)):
                 raise InputError(ctx.place(name), "an earlier version of this program staged it")
@@ -274,7 +243,7 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
         else:
             rows = staging.part(f"{name}_diff")
             change = Change(targets[name], rows, counts_of(rows))
-        if name in begun.get("anew", ()):  # what it deletes may have gone already
+        if name in begun.replaced:  # what it deletes may have gone already
             counts = {**(counted or {}), INSERT: change.counts[INSERT]}
             change = replace(change, replaces_all=True, counts=counts)
         if counted is not None and change.counts != counted:

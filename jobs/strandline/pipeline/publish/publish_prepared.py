@@ -19,7 +19,6 @@ from strandline.lake.sessions.exceptions import FAILURES, refused_after
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.lake.store.writable import require_writable
-from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, midnight_of
 from strandline.model.overrides import as_options
 from strandline.pipeline.audit.verdict import BOOKS_ARE_OFF, books_off
@@ -158,7 +157,7 @@ def outcome_of(pipeline: str, run: Entry) -> Outcome:
         horizon_ms=run.horizon_ms,
         frontier_ms=run.frontier_ms,
         lost=[str(day) for day in run.lost or ()],
-        books=[Book(**book) for book in run.books or ()],
+        books=[*(run.books or ())],
         violations=run.violations,
         gaps=run.gaps or 0,
         diff={name: dict(counts) for name, counts in (run.diff or {}).items()},

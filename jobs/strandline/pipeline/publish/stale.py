@@ -31,7 +31,7 @@ def changed_since(
             "its late records, since"
         )
     rules = (spec.spec_fingerprint, spec.timeline_fingerprint)
-    keeps_firings = "firings" in (run.publish or {}).get("parts", ())
+    keeps_firings = "firings" in run.to_publish.parts
     if rules != (run.spec_fingerprint, run.timeline_fingerprint) or keeps_firings != spec.firings:
         return "the pipeline's rules have changed since"
     if log is not None and log.is_another(run.landing_id):
@@ -60,7 +60,7 @@ def _of_results(spec: ResultsSpec, run: Entry, log: ResultsLog) -> str | None:
     staged windows, and no watermark before the horizon. This is known only where `by_slots` holds
     and the other pipeline reads a landing table itself; elsewhere each change counts.
     """
-    kept, version = (run.publish or {}).get("input", [log.input_id]), run.landing_version
+    kept, version = run.to_publish.input_id or log.input_id, run.landing_version
     dates = None if version is None else days_changed(log.table, "window_date", version)
     if dates is None:
         return f"whether {spec.input_in_words} have changed since is not known any more"
@@ -70,6 +70,6 @@ def _of_results(spec: ResultsSpec, run: Entry, log: ResultsLog) -> str | None:
         return f"{spec.input_in_words} have changed in its windows since"
     is_known = spec.by_slots and spec.upstream.reads_results_of is None
     goes_on = is_known and run.horizon_ms is not None and log.goes_on_since(kept, run.horizon_ms)
-    if kept != [log.input_id] and not goes_on:
+    if kept != log.input_id and not goes_on:
         return f"{spec.input_in_words} were published again since, maybe with another watermark"
     return None

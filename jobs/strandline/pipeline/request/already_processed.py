@@ -11,10 +11,10 @@ from datetime import date
 
 from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
-from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import days_named, text_of
 from strandline.pipeline.request.begin import begin_run, first_step
+from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.request import Outcome, Request
 from strandline.spec import PipelineSpec
 
@@ -22,22 +22,19 @@ ALREADY_PROCESSED = "already_processed"
 """The status of the outcome, and the name of the step in the ledger."""
 
 
-def already_processed(
-    spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
-) -> Outcome | None:
+def already_processed(spec: PipelineSpec, opened: OpenedLog, request: Request) -> Outcome | None:
     """The outcome of a scheduled run for a midnight before the frontier; None: it is not before it.
 
     Nothing is computed, and nothing but the ledger is written; a dry run writes nothing.
 
     Args:
         spec: the pipeline.
-        ledger: the pipeline's ledger.
+        opened: the log of its landing table, and its ledger.
         request: the requested run.
-        log: the landing table's log; None: the table's place is known to a catalog alone.
     """
     if request.kind != "advance":
         return None
-    known_until_ms = None if log is None else log.known_until_ms
+    known_until_ms, ledger = opened.known_until_ms, opened.ledger
     request = request.ready(spec.source.ready_after).known(known_until_ms)
     state = ledger.state()
     require_no_earlier_recreation(request, state, known_until_ms)
@@ -48,7 +45,7 @@ def already_processed(
         f"already processed up to {text_of(reached_ms)}; nothing is computed. To compute older "
         f"windows again, reprocess their range: strandline backfill {spec.pipeline} --start … "
         "--end …",
-        *_to_recompute(spec, log, state, reached_ms),
+        *_to_recompute(spec, opened.log, state, reached_ms),
     ]
     step = first_step(
         spec,

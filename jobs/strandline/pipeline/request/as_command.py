@@ -52,9 +52,7 @@ def _of_effects(request: Request) -> Iterator[str]:
             yield from (option, str(value))
 
 
-def known_options_of(steps: Sequence[Entry]) -> list[str] | None:
+def known_options_of(steps: Sequence[Entry]) -> Sequence[str] | None:
     """The options of a run, by its steps; None: an earlier version has written them."""
-    for step in reversed(steps):
-        if (kept := (step.publish or {}).get("options")) is not None:
-            return kept
-    return None
+    kept = (step.to_publish.options for step in reversed(steps))
+    return next((options for options in kept if options is not None), None)

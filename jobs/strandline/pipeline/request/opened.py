@@ -51,6 +51,11 @@ class OpenedLog:
         base = ledger.state().position
         return cls(ledger, log_of(lake, spec), base)
 
+    @property
+    def known_until_ms(self) -> int | None:
+        """See `LandingLog.known_until_ms`; None also for a log that is not known."""
+        return None if self.log is None else self.log.known_until_ms
+
     def after(self, own: Collection[str]) -> OpenedLog:
         """The same, based on the ledger after some own runs, if no other run has written since."""
         state = self.ledger.state()

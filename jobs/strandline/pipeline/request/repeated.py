@@ -7,12 +7,13 @@ import json
 from dataclasses import replace
 
 from strandline.lake.landing.log import LandingLog
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import earlier_of
 from strandline.lake.store.store import PUBLISHED, Store
 from strandline.pipeline.request.begin import begin_run, first_step
 from strandline.pipeline.request.driver import program
+from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.request import Outcome, Request, of_overrides
 from strandline.quality.findings.check import findings_in
 from strandline.quality.findings.freshness import fresh_within_ms
@@ -49,22 +50,19 @@ def request_fingerprint(spec: PipelineSpec, request: Request, input_id: str) -> 
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def run_repeated(
-    spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
-) -> Entry | None:
+def run_repeated(spec: PipelineSpec, opened: OpenedLog, request: Request) -> Entry | None:
     """The published run that a request would only repeat; None: it may change something.
 
     None also where this is not certain, as with a landing table of a catalog.
 
     Args:
         spec: the pipeline.
-        ledger: the pipeline's ledger.
+        opened: the log of its landing table, and its ledger.
         request: the requested run.
-        log: the landing table's log; None: its place is known to a catalog alone.
     """
+    log, state = opened.log, opened.ledger.state()
     if request.dry_run or request.recreate or log is None:
         return None
-    state = ledger.state()
     asked = request_fingerprint(spec, request, log.input_id)
     last = next((e for e in reversed(state.published) if e.request_fingerprint == asked), None)
     if last is None or state.unfinished or state.days_to_recompute:
@@ -75,20 +73,17 @@ def run_repeated(
         return None
     if earlier_of(state.frontier_ms, last.frontier_ms) != last.frontier_ms:
         return None  # a revert, or a run with an earlier data cut-off, has moved it back since
-    unwritten = _are_as_published(ledger.store, state)
+    unwritten = _are_as_published(opened.ledger.store, state)
     return last if unwritten and _same_input(spec, request, log, last) else None
 
 
-def repeat(
-    spec: PipelineSpec, ledger: Ledger, request: Request, log: LandingLog | None
-) -> Outcome | None:
+def repeat(spec: PipelineSpec, opened: OpenedLog, request: Request) -> Outcome | None:
     """Write a ledger step that names the run which a request repeats; None: there is none.
 
     Nothing is computed, and nothing but the ledger is written.
     """
-    known_until_ms = None if log is None else log.known_until_ms
-    request = request.ready(spec.source.ready_after).known(known_until_ms)
-    last = run_repeated(spec, ledger, request, log)
+    request = request.ready(spec.source.ready_after).known(opened.known_until_ms)
+    last, ledger = run_repeated(spec, opened, request), opened.ledger
     if last is None:
         return None
     step = first_step(

@@ -58,7 +58,7 @@ def findings_of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -
         store: its tables.
         state: the pipeline's state, by its ledger.
     """
-    of_pipeline = _InForce(spec, state, AuditedData(spec, store, state))
+    of_pipeline = _InForce(spec, store, state)
     place = {audit.run_id: number for number, audit in enumerate(of_pipeline.audits)}
     found = [*of_pipeline.of_gaps(), *of_pipeline.of_runs()]
     newest_first = sorted(found, key=lambda one: place[one.run_id or ""], reverse=True)
@@ -92,12 +92,8 @@ def _bounded(found: Sequence[Finding], state: PipelineState) -> Iterator[Finding
 
 
 @dataclass(frozen=True)
-class _InForce:
+class _InForce(AuditedData):
     """The audits of a pipeline's runs, and the data that is published now."""
-
-    spec: PipelineSpec
-    state: PipelineState
-    data: AuditedData
 
     @property
     def since(self) -> int:
@@ -142,7 +138,7 @@ class _InForce:
             if audit.step == "published"
             and any(one.name == "gaps" for one in findings_in(audit.audit or ()))
         ]
-        gaps = self.data.gaps(runs)
+        gaps = self.gaps(runs)
         if gaps is not None:
             yield gaps
 
@@ -187,9 +183,9 @@ class _InForce:
             found = [one for one in found if one.name != "gaps"]
         if is_published and audit.kind == "advance":
             names = dict.fromkeys(one.name for one in found)
-            for rule in filter(self.data.rules.__contains__, names):
-                yield from self.data.findings_now(rule, audit)
-            found = [one for one in found if one.name not in self.data.rules]
+            for rule in filter(self.rules.__contains__, names):
+                yield from self.findings_now(rule, audit)
+            found = [one for one in found if one.name not in self.rules]
         for one in found:
             is_about_rows = one.name not in _OF_A_RUN and one.severity != "info"
             if is_published and is_about_rows:
@@ -268,15 +264,10 @@ def _latest_of(audits: Sequence[Entry]) -> frozenset[str]:
     found: list[Entry] = []
     for audit in audits:
         if audit.step in _HAS_A_VERDICT:
-            kept = [] if _is_scheduled(audit) else found
-            found = [one for one in kept if _is_scheduled(one) or not _covers(audit, one)]
+            kept = [] if audit.is_scheduled else found
+            found = [one for one in kept if one.is_scheduled or not _covers(audit, one)]
         found.append(audit)
     return frozenset(one.run_id for one in found)
-
-
-def _is_scheduled(audit: Entry) -> bool:
-    """Whether a run is a scheduled one; one by hand over everything counts as one."""
-    return audit.kind == "advance" or audit.completes_ms is not None
 
 
 def _covers(later: Entry, earlier: Entry) -> bool:

@@ -17,13 +17,13 @@ import pyarrow.dataset as ds
 from strandline.engine.position.grid import Grid
 from strandline.errors import InputError
 from strandline.lake.ledger.entry import Entry
-from strandline.lake.ledger.state import PipelineState, rows_without_day
+from strandline.lake.ledger.state import rows_without_day
 from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import files_at, parquet_files
-from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, merged, midnight_of
 from strandline.pipeline.request.request import arrival_days
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.audit.wording import Gaps
 from strandline.quality.completeness import in_ms, slots_outside
 from strandline.quality.findings.check import BY_QUALITY, Check, Finding
@@ -34,7 +34,6 @@ from strandline.quality.findings.malformed import (
     rows_of_days,
 )
 from strandline.quality.findings.volume import check_of_volume, first_compared
-from strandline.spec import PipelineSpec
 
 _GAP = ("slot_start", "slot_end", "slots")
 _MOST_RANGES = 10_000
@@ -42,18 +41,8 @@ _MOST_RANGES = 10_000
 
 
 @dataclass(frozen=True)
-class AuditedData:
-    """The rows of arrival days and the gaps that a pipeline has now.
-
-    Attributes:
-        spec: the pipeline.
-        store: its tables.
-        state: the pipeline's state, by its ledger.
-    """
-
-    spec: PipelineSpec
-    store: Store
-    state: PipelineState
+class AuditedData(ReadPipeline):
+    """The rows of arrival days and the gaps that a pipeline has now."""
 
     @property
     def rules(self) -> Mapping[str, Callable[[Entry], Iterator[Check]]]:
@@ -150,8 +139,8 @@ class AuditedData:
         yield from checks_of_malformed(self.spec.quality, self._rows_for(days), days, dateless)
 
     def _of_volume(self, run: Entry) -> Iterator[Check]:
-        until_ms = _requested_until(run)
-        over = [day for day in self._days_of(run) if midnight_of(day) + DAY_MS <= until_ms]
+        end_ms = run.requested_until_ms
+        over = [day for day in self._days_of(run) if midnight_of(day) + DAY_MS <= end_ms]
         records = {day: of_day.well_formed for day, of_day in self._rows_for(over).items()}
         check = check_of_volume(self.spec.quality.volume, records, over)
         if check is not None:
@@ -161,8 +150,8 @@ class AuditedData:
         """The arrival days that a scheduled run's audit was about, see `RunArrivals.days`."""
         before = self._published_before(run)
         reached_ms = before[-1].frontier_ms if before else None
-        until_ms = _requested_until(run)
-        return arrival_days(until_ms, reached_ms, self._known_days, run.settled or ())
+        changed = run.settled or ()
+        return arrival_days(run.requested_until_ms, reached_ms, self._known_days, changed)
 
     def _published_before(self, run: Entry) -> Sequence[Entry]:
         published = self.state.published
@@ -192,15 +181,6 @@ class AuditedData:
         rows = read_days(self.store, "quarantine", ["reason"], Days(), is_dateless)
         reasons = [] if rows is None else rows["reason"].to_pylist()
         return pd.DataFrame({"arrival_date": None, "reason": reasons, "records": 1})
-
-
-def _requested_until(run: Entry) -> int:
-    """The midnight that a scheduled run was requested for.
-
-    Its horizon is a later one where a run by hand has published as of a later cut-off. A run that
-    waits for missing rows completes nothing, and has its horizon alone.
-    """
-    return run.completes_ms or run.horizon_ms or 0
 
 
 def rows_by_day(timeline: TimelineTable) -> dict[date, RowsOfDay]:

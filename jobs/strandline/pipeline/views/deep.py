@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from strandline.lake.ledger.in_force import last_by_file
 from strandline.lake.ledger.state import PipelineState, rows_without_day
 from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import Days, days_of
@@ -51,10 +52,10 @@ def _made_by_newest_rules(state: PipelineState) -> ds.Expression:
     A row that other rules made malformed stays until its range is rebuilt. An edit of aggregates or
     triggers makes no other row malformed, and no day is observed again for it.
     """
-    by_file = [run for run in state.in_force if not run.overrides]
-    if not by_file:
+    last, runs = last_by_file(state.in_force), state.published
+    if last is None:
         return _ALL
-    timeline, runs = by_file[-1].timeline_fingerprint, state.published
+    timeline = last.timeline_fingerprint
     same_rules = {run.spec_fingerprint for run in runs if run.timeline_fingerprint == timeline}
     if all(run.spec_fingerprint in same_rules for run in runs):
         return _ALL

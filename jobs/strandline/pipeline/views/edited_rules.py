@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.spec import PipelineSpec
 
@@ -45,12 +44,3 @@ class EditedRules:
         if then is None:
             return None
         return [key for key in {**now, **then} if now.get(key) != then.get(key)]
-
-
-def last_by_file(state: PipelineState) -> Entry | None:
-    """The last published step in force whose run used the pipeline's file as it was.
-
-    None: there is none. The published numbers were computed by its rules, whichever runs have
-    failed, or were reverted, since.
-    """
-    return next((run for run in reversed(state.in_force) if not run.overrides), None)

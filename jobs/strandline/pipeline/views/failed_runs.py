@@ -34,7 +34,7 @@ def findings_of_failed_runs(state: PipelineState) -> Iterator[Finding]:
         ended = outcome not in _DID_NOT_END
         if outcome in _CHANGED_NOTHING or (not ended and _left_nothing_undone(steps, state)):
             continue
-        if ended and (last.kind == "advance" or last.completes_ms is not None):
+        if ended and last.is_scheduled:
             by_kind.clear()
         by_kind.pop(last.kind, None)
         if not ended:

@@ -49,7 +49,7 @@ def findings_of(
         *findings_of_failed_runs(state),
         *_of_audits(spec, store, state),
         *_of_unfinished(spec, state, unfinished),
-        *_of_overridden(spec, state, unfinished["overridden"]),
+        *_of_overridden(spec, state),
         *_of_upstream(state, unfinished["upstream"]),
         *_of_closures(state),
         *_of_erasures(state),
@@ -80,11 +80,7 @@ def _of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -> Iterat
 
 def _rejected_last(state: PipelineState) -> Entry | None:
     """The last step of the last scheduled run, if it was rejected and nothing published since."""
-    over_all = (
-        steps
-        for steps in state.runs.values()
-        if steps[-1].kind == "advance" or steps[-1].completes_ms is not None
-    )
+    over_all = (steps for steps in state.runs.values() if steps[-1].is_scheduled)
     newest_first = sorted(over_all, key=lambda steps: steps[-1].position, reverse=True)
     last = next((steps for steps in newest_first if state_of(steps) in _DECIDED), None)
     if last is None or last[-1].kind != "advance" or state_of(last) != "rejected":
@@ -140,10 +136,10 @@ def _of_unfinished(
     if behind := unfinished["open_behind_watermark"]:
         others = unfinished["open_by_other_rules"]
         yield from _of_open(behind - others, others, _reverted_since_scheduled(state))
-    if days := unfinished["lost"]:
+    if days := state.missing_days:
         sentence = f"rows of {days_named(days)} have disappeared from {spec.input_in_words}"
         yield Finding("lost", "warning", sentence)
-    if days := unfinished["owed"]:
+    if days := state.days_to_recompute:
         sentence = f"{days_named(days)} to be recomputed: changed, or landed late"
         yield Finding("owed", "warning", sentence)
 
@@ -178,25 +174,23 @@ def _of_open(by_the_file: int, by_other_rules: int, reverted: Sequence[str]) -> 
         yield Finding(name, "info", sentence)
 
 
-def _of_overridden(
-    spec: PipelineSpec, state: PipelineState, ranges: Sequence[Mapping[str, Any]]
-) -> Iterator[Finding]:
+def _of_overridden(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]:
     """A finding for each range that a run by hand has published by rules of its own.
 
     The file may say the same rules since: scheduled runs keep the windows all the same.
     """
-    for one in ranges:
-        start, end, rules = one["start"], one["end"], in_words(one["overrides"])
-        by_hand = state.runs.get(one["run_id"], ())
+    for one in state.overridden:
+        start, end = text_of(one.windows.start_ms), text_of(one.windows.end_ms)
+        rules = in_words(one.overrides)
         sentence = f"windows from {start} to {end} by other rules ({rules})"
-        if by_hand and by_hand[-1].spec_fingerprint == spec.spec_fingerprint:
+        if state.runs[one.run_id][-1].spec_fingerprint == spec.spec_fingerprint:
             sentence = (
                 f"windows from {start} to {end} by hand with {rules}, which are the file's rules "
                 "now: a backfill of the range gives them back to scheduled runs"
             )
         if why := spec.why_overridden_is_redone:
             sentence += f"; a scheduled run that needs them recomputes them ({why})"
-        yield Finding("overridden", "info", sentence, one["run_id"])
+        yield Finding("overridden", "info", sentence, one.run_id)
 
 
 def _of_upstream(state: PipelineState, upstream: Mapping[str, Any] | None) -> Iterator[Finding]:
@@ -252,5 +246,4 @@ def _runs(steps: Sequence[Entry]) -> Iterator[ScheduledRun]:
     for step in steps:
         ended = step.step in {"published", "repeated", "rejected"}
         if step.kind == "advance" and ended and step.horizon_ms and step.written_at:
-            until_ms = step.completes_ms or step.horizon_ms
-            yield ScheduledRun(until_ms, instant_of(step.written_at))
+            yield ScheduledRun(step.requested_until_ms, instant_of(step.written_at))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import date
 from functools import reduce
 from operator import or_
@@ -69,7 +70,7 @@ def incomplete_in(
         "incomplete": found,
         "causes": {name: by_cause[name] for name in MEANINGS if by_cause[name]},
         "listed": [
-            {**slot.to_json(), "why": [{"name": c.name, "sentence": c.sentence} for c in why]}
+            {**slot.to_json(), "why": [asdict(cause) for cause in why]}
             for _, _, slot, why in newest
         ],
         "left_out": max(rows - skip - len(newest), 0),

@@ -32,6 +32,7 @@ from strandline.pipeline.views.kept_advice import document_in, kept_advice
 from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.shown import Shown
+from strandline.pipeline.views.slots import COUNTS
 from strandline.pipeline.views.values import frequent_values
 from strandline.pipeline.views.watermark import last_day_of, watermark_by
 from strandline.quality.completeness import in_ms
@@ -45,10 +46,7 @@ from strandline.spec import PipelineSpec
 _SUMMARY = "report.json"
 """The file beside the page with the summary that the next report compares itself with."""
 _LATENESS_STEP_MS = 60_000
-_SLOTS = (
-    "slot_start", "slot_end", "state", "gap", "fired_at", "closed_at",
-    "on_time", "late_accepted", "late", "no_window", "missed_pairs", "slots",
-)  # fmt: skip
+_SLOTS = ("slot_start", "slot_end", "state", "gap", "fired_at", "closed_at", *COUNTS, "slots")
 
 
 def write_report(
@@ -94,7 +92,7 @@ def write_report(
         spec=spec,
         made_from=f"{store.root}, ledger version {store.version('runs')}",
         made_at=instant(datetime.now(UTC).replace(second=0, microsecond=0)),
-        shown=ShownDays(**days.named, totals=of_all_days),
+        shown=ShownDays(days.since, days.until, of_all_days),
         notice=shown.notice,
         findings=found,
     )

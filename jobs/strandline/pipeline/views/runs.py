@@ -93,7 +93,7 @@ def _details(steps: Sequence[Entry]) -> dict[str, Any]:
             {"step": one.step, "at": _written_at(one), "message": one.message} for one in steps
         ],
         "closed": any(one.closed for one in steps),
-        "books": _last(one.books for one in steps),
+        "books": _books(steps),
         "audit": _last(one.audit for one in steps),
         "gaps": _last(one.gaps for one in steps),
         "versions": last.versions,
@@ -105,6 +105,11 @@ def _details(steps: Sequence[Entry]) -> dict[str, Any]:
         "requested_by": _last(one.requested_by for one in steps),
         "reason": _last(one.reason for one in steps),
     }
+
+
+def _books(steps: Sequence[Entry]) -> list[dict[str, Any]] | None:
+    books = _last(one.books for one in steps)
+    return None if books is None else [book.to_json() for book in books]
 
 
 def _newest_first(state: PipelineState) -> list[Sequence[Entry]]:

@@ -7,15 +7,14 @@ from functools import cached_property
 from typing import Any
 
 from strandline.lake.ledger.ledger import Ledger
-from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
 from strandline.lake.store.lake import Lake
-from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_event_times
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.pipeline.views.watermark import evaluated_watermark, watermark_of
 from strandline.pipeline.views.why import Causes
@@ -25,19 +24,13 @@ from strandline.spec import PipelineSpec
 
 
 @dataclass(frozen=True)
-class Shown:
+class Shown(ReadPipeline):
     """A consistent set of a pipeline's tables, and what follows from them at first use.
 
     Attributes:
-        spec: the pipeline.
-        store: its tables.
-        state: the pipeline's state, by its ledger.
         notice: a notice about the tables; None: there is none.
     """
 
-    spec: PipelineSpec
-    store: Store
-    state: PipelineState
     notice: str | None
 
     @classmethod

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from strandline.errors import InputError
 from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.store.days import PARTITIONS, Days, days_of
-from strandline.lake.store.reads import columns_of, in_arrow, started_in
+from strandline.lake.store.reads import columns_of, counts_of, in_arrow, scanned, started_in
 from strandline.lake.store.store import Store
 from strandline.model.intervals import TimeRange, day_of, text_of
 from strandline.pipeline.views.late_of_newer import refused_by
@@ -86,8 +86,8 @@ def quarantine_of(store: Store, days: Days, wanted: ds.Expression) -> dict[str, 
     names = _of_source(columns_of(table))
     dataset, of_days = days_of(table, QUARANTINE.name, days)
     counts, samples = Counter[str](), dict[str, list[tuple[Any, ...]]]()
-    few = {"batch_size": _BATCH_ROWS, "batch_readahead": 2}
-    for batch in dataset.to_batches(columns=["reason", *names], filter=of_days & wanted, **few):
+    rows = scanned(dataset, of_days & wanted, ["reason", *names], at_once=_BATCH_ROWS)
+    for batch in rows.to_batches():
         _count(batch, names, counts, samples)
     return {
         reason: Rows(tuple(names), tuple(samples[reason]), count)
@@ -108,9 +108,8 @@ def _count(
     samples: dict[str, list[tuple[Any, ...]]],
 ) -> None:
     """Count some rows by reason, and keep the first of each."""
-    for one in batch["reason"].value_counts().to_pylist():
-        reason = str(one["values"])
-        counts[reason] += one["counts"]
+    for reason, count in counts_of(batch["reason"]).items():
+        counts[reason] += count
         kept = samples.setdefault(reason, [])
         if len(kept) < SAMPLES:
             rows = batch.filter(ds.field("reason") == reason).slice(0, SAMPLES - len(kept))
@@ -139,7 +138,7 @@ def results_of(shown: Shown, slot: Slot) -> Rows:
         names = ["window_start", "window_end", *names]
     days = Days(day_of(slot.start_ms), _last_day(slot))
     dataset, of_days = days_of(table, spec.result, days)
-    scanner = dataset.scanner(columns=names, filter=of_days & rows, batch_size=_BATCH_ROWS)
+    scanner = scanned(dataset, of_days & rows, names, at_once=_BATCH_ROWS)
     first = scanner.head(MOST_WINDOWS).to_pylist()
     return Rows(
         tuple(names),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from strandline.lake.store.days import Days, days_of
-from strandline.lake.store.reads import columns_of, in_arrow
+from strandline.lake.store.reads import columns_of, in_arrow, scanned
 from strandline.lake.store.store import Store
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
@@ -140,9 +140,7 @@ def slots_of(
         wanted = lacking if wanted is None else wanted | lacking
     if wanted is not None:
         rows &= wanted
-    for batch in dataset.to_batches(
-        columns=names, filter=rows, batch_size=_BATCH_ROWS, batch_readahead=2
-    ):
+    for batch in scanned(dataset, rows, names, at_once=_BATCH_ROWS).to_batches():
         slots = [*map(_slot, batch.to_pylist())]
         yield from slots if late is None else _with_late(slots, late)
 

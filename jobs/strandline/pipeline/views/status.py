@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strandline.lake.ledger.in_force import last_by_file
 from strandline.lake.ledger.ledger import OF_RUNS
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.lacking import days_lacking
@@ -19,12 +20,14 @@ from strandline.lake.store.days import (
     totals,
 )
 from strandline.lake.store.lake import Lake
+from strandline.lake.store.reads import counts_of
 from strandline.lake.store.store import Store
 from strandline.model.intervals import text_or_none
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
-from strandline.pipeline.views.edited_rules import EditedRules, last_by_file
+from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.pipeline.views.runs import run_line
 from strandline.pipeline.views.shown import Shown
+from strandline.pipeline.views.slots import COUNTS
 from strandline.quality.findings.check import in_order, state_line
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
@@ -94,7 +97,7 @@ def _last_run(state: PipelineState) -> dict[str, Any]:
 
 def _edited(spec: PipelineSpec, state: PipelineState) -> dict[str, Any]:
     """Whether the pipeline's file is that of the last run in force, and the keys edited since."""
-    run = last_by_file(state)
+    run = last_by_file(state.in_force)
     last = spec.spec_fingerprint if run is None else run.spec_fingerprint
     return {
         "spec_is_published": last == spec.spec_fingerprint,
@@ -122,16 +125,14 @@ def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:
 
 def _calendar(store: Store, days: Days) -> tuple[dict[str, int], int, dict[str, int]]:
     """The number of slots by state and with only refused records; of records by outcome."""
-    counts = ["on_time", "late_accepted", "late", "no_window", "missed_pairs"]
+    counts = [*COUNTS]
     asked = ["state", "gap", "slots", *counts, *UNFIRED_COLUMN]
     rows = read_days(store, "completeness", asked, days)
     if rows is None:
         return {}, 0, dict.fromkeys(counts, 0)
     counts += [name for name in UNFIRED_COLUMN if name in rows.column_names]
     states = pc.if_else(rows["gap"], "gap", rows["state"])
-    by_state = {
-        str(item["values"]): int(item["counts"]) for item in states.value_counts().to_pylist()
-    }
+    by_state = counts_of(states)
     if "slots" in rows.column_names:  # a row of gaps may stand for many slots
         by_state = _with_several(by_state, rows["slots"])
     accepted = pc.add(rows["on_time"], rows["late_accepted"])
@@ -173,6 +174,4 @@ def _watermark(found: HeldBack) -> dict[str, Any]:
 
 def _quarantine(store: Store, days: Days) -> dict[str, int]:
     rows = read_days(store, "quarantine", ["reason"], days)
-    if rows is None:
-        return {}
-    return {str(i["values"]): int(i["counts"]) for i in rows["reason"].value_counts().to_pylist()}
+    return {} if rows is None else counts_of(rows["reason"])

@@ -36,7 +36,7 @@ class AuditResult:
 class Audit:
     """The results of all expectations of a run, and whether the run may be published."""
 
-    results: tuple[AuditResult, ...]
+    results: tuple[AuditResult, ...] = ()
 
     @property
     def failures(self) -> tuple[AuditResult, ...]:

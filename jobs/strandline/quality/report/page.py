@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 from strandline.model.intervals import EVERYTHING, datetime_of
@@ -122,7 +121,7 @@ def _of_runs(
 
 def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown | None) -> dict[str, Any]:
     """The template's variables about records and slots."""
-    since, until = (_day(shown.since), _day(shown.until)) if shown else (None, None)
+    since, until = (shown.since, shown.until) if shown else (None, None)
     channel = spec.source.channel
     named = {*spec.source.key.values(), *([channel] if channel else [])}
     return {
@@ -158,10 +157,6 @@ def _closed_up_to(tables: ReportTables, shown: Shown | None) -> str:
 def _instant(ms: int | None) -> str:
     """An instant in ms as text; empty: there is none."""
     return "" if ms is None else day_or_instant(datetime_of(ms))
-
-
-def _day(text: str | None) -> date | None:
-    return None if text is None else date.fromisoformat(text)
 
 
 def _rules(spec: PipelineSpec) -> tuple[str, str, str]:

@@ -68,6 +68,6 @@ class Shown:
         totals: over all days: `first_day`, `last_day`, `slots`, `windows`, `quarantine`.
     """
 
-    since: str | None
-    until: str | None
+    since: date | None
+    until: date | None
     totals: Mapping[str, Any]
