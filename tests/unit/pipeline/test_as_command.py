@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from strandline.cli.main import app
 from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request.as_command import known_options_of, options_of
 from strandline.pipeline.request.request import Request
@@ -47,6 +48,6 @@ def test_the_options_of_a_request_make_the_same_request(monkeypatch, request_):
 
 
 def test_the_options_of_a_run_are_those_of_its_last_step_that_keeps_them():
-    kept = Entry("r-1", 1, "prepared", "backfill", publish={"options": ["--close"]})
-    assert known_options_of([kept, Entry("r-1", 1, "dropped", "backfill")]) == ["--close"]
-    assert known_options_of([Entry("r-1", 1, "prepared", "backfill", publish={})]) is None
+    kept = Entry("r-1", 1, "prepared", "backfill", publish=ToPublish(options=("--close",)))
+    assert known_options_of([kept, Entry("r-1", 1, "dropped", "backfill")]) == ("--close",)
+    assert known_options_of([Entry("r-1", 1, "prepared", "backfill", publish=ToPublish())]) is None

@@ -151,12 +151,12 @@ def test_the_way_out_has_all_that_the_run_was_asked_for(kept):
 def test_the_way_out_is_the_command_of_the_run_itself(kept):
     """Its data cut-off was missing, so that another run would have been prepared."""
     options = [*AGAIN.split(), "--as-of", "2024-03-03T00:00:00Z", "--reason", "it is right"]
-    dropped = replace(PREPARED, publish=dict(PREPARED.publish or {}) | {"options": options})
+    dropped = replace(PREPARED, publish=replace(PREPARED.to_publish, options=options))
     again = f"{AGAIN} --as-of 2024-03-03T00:00:00Z --reason 'it is right'"
     with pytest.raises(InputError, match=f"prepare it again: strandline backfill meter {again}"):
         kept.asked(dropped, replace(dropped, step="dropped", position=6))
     nightly = replace(
-        REJECTED, kind="advance", publish={"options": ["--to", "2024-03-03T00:00:00Z"]}
+        REJECTED, kind="advance", publish=ToPublish(options=("--to", "2024-03-03T00:00:00Z"))
     )
     with pytest.raises(InputError, match="run it again: strandline advance meter --to 2024-03-03"):
         kept.asked(nightly)
