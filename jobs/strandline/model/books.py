@@ -52,6 +52,11 @@ class Book:
         return cls(kept["name"], kept["total"], kept.get("parts", {}))
 
 
+def books_off(books: Iterable[Book]) -> list[str]:
+    """The statements of the books that do not balance."""
+    return [book.statement for book in books if not book.balanced]
+
+
 def added_up(books: Iterable[Book]) -> list[Book]:
     """Books of parts, added up to books of the whole: one for each name."""
     totals, parts = Counter[str](), dict[str, Counter[str]]()

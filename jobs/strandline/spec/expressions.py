@@ -109,7 +109,7 @@ def problems_of_record(text: str, wanted: Wanted, columns: Columns | None) -> It
             f"{text!r} is an aggregate ({of_many[0]}()), and each record needs a value of its own",
             "name it under aggregates",
         )
-    elif sql.over or any(call.is_of(known.OF_NEIGHBOURS) for call in sql.calls):
+    elif _looks_at_other_rows(sql):
         yield f"{text!r} looks at other records (OVER)", _FROM_THE_RECORD
     for call in sql.calls:
         if call.is_of(known.OTHER_ROWS):
@@ -140,7 +140,7 @@ def problems_of_aggregate(text: str, columns: Columns | None) -> Iterator[Proble
 
 
 def _why_no_aggregate(sql: Sql, columns: Columns | None) -> Problem | None:
-    if sql.over or any(call.is_of(known.OF_NEIGHBOURS) for call in sql.calls):
+    if _looks_at_other_rows(sql):
         return "it looks at other rows: OVER", "leave OVER out: the window is the pipeline's own"
     for call in sql.calls:
         if call.is_of(known.OTHER_ROWS):
@@ -157,6 +157,10 @@ def _why_no_aggregate(sql: Sql, columns: Columns | None) -> Problem | None:
     if not sql.unknown and not any(call.is_aggregate for call in sql.calls):
         return "it calls none", "see Spark SQL's functions"
     return None
+
+
+def _looks_at_other_rows(sql: Sql) -> bool:
+    return sql.over or any(call.is_of(known.OF_NEIGHBOURS) for call in sql.calls)
 
 
 def _not_written(text: str, found: NotUnderstood) -> Iterator[Problem]:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from strandline.errors import AuditFailedError
-from strandline.lake.ledger.ledger import Entry
 from strandline.lake.publish.staged_diff import Change
 from strandline.lake.sessions.exceptions import require_answers
-from strandline.model.books import Book
+from strandline.model.books import Book, books_off
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.audit.books_of_tables import books_of_tables
 from strandline.pipeline.diff.removals import may_shrink, removals_of
@@ -31,11 +30,6 @@ BOOKS_ARE_OFF = (
     "strandline runs show"
 )
 """The way out if records are not accounted for."""
-
-
-def books_off(run: Entry) -> list[str]:
-    """The books of a run that do not balance, as texts with numbers."""
-    return [book.statement for book in run.books or () if not book.balanced]
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,7 @@ class Verdict:
             f"{ctx.spec.pipeline} run {ctx.run_id}",
             f"the audit failed, nothing is published: {what}",
             BOOKS_ARE_OFF
-            if books_off(journal.entry)
+            if books_off(journal.entry.books or ())
             else f"{self.way_out}; or publish it as it is: {publish}",
         )
 

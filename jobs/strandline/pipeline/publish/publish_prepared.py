@@ -19,9 +19,10 @@ from strandline.lake.sessions.exceptions import FAILURES, refused_after
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.lake.store.writable import require_writable
+from strandline.model.books import books_off
 from strandline.model.intervals import TimeRange, midnight_of
 from strandline.model.overrides import as_options
-from strandline.pipeline.audit.verdict import BOOKS_ARE_OFF, books_off
+from strandline.pipeline.audit.verdict import BOOKS_ARE_OFF
 from strandline.pipeline.observe.commit_observation import commit_observed
 from strandline.pipeline.observe.landing_status import landing_status_of
 from strandline.pipeline.observe.malformed import stage_malformed
@@ -203,7 +204,7 @@ def require_publishable(
     place = f"{spec.pipeline} run {run_id}"
     if outcome not in KEPT or run.publish is None:
         raise InputError(place, f"keeps nothing that could be published: {outcome}", again)
-    if outcome == "rejected" and (off := books_off(run)):
+    if outcome == "rejected" and (off := books_off(run.books or ())):
         raise InputError(
             place, f"was rejected, and its books are off: {'; '.join(off)}", BOOKS_ARE_OFF
         )

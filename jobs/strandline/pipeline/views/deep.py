@@ -18,7 +18,7 @@ from strandline.lake.store.reads import rows_of
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import observed_days
-from strandline.model.books import Book
+from strandline.model.books import Book, books_off
 from strandline.model.intervals import instant_of, text_of
 from strandline.quality.findings.check import Finding
 from strandline.spec import PipelineSpec
@@ -64,7 +64,7 @@ def _made_by_newest_rules(state: PipelineState) -> ds.Expression:
 
 def findings_of_books(books: Sequence[Book]) -> list[Finding]:
     """One finding for all books that do not balance, showing the first; none: all balance."""
-    off = [book.statement for book in books if not book.balanced]
+    off = books_off(books)
     if not off:
         return []
     more = f"; and {len(off) - _SHOWN:,} more" if len(off) > _SHOWN else ""

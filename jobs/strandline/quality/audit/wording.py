@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from strandline.errors import telling_line
-from strandline.model.books import Book
+from strandline.model.books import Book, books_off
 from strandline.model.intervals import text_of
 from strandline.visible import number_of
 
@@ -148,7 +148,7 @@ def of_removals(removed: int, published: int, max_share: float) -> str:
 
 def of_books(books: Sequence[Book]) -> str:
     """The number of books that balance, and the figures of books that do not."""
-    off = [book.statement for book in books if not book.balanced]
+    off = books_off(books)
     if not off:
         return f"{number_of(len(books), 'book')} {'balances' if len(books) == 1 else 'balance'}"
     return f"{len(off):,} of {number_of(len(books), 'book')} off" + _examples(off)
