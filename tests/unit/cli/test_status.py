@@ -247,7 +247,10 @@ def test_a_day_to_recompute_is_left_to_the_next_run_only_where_no_rows_are_missi
 
 def test_nothing_is_closed_for_good_before_the_first_of_all_days_is_recomputed(lake, status):
     """No day before it has a watermark: it went by the published slots, which all may change."""
-    note(lake, "r-2", "owed", owed=[date(2024, 3, 1)])
+    until_ms = instant_of(datetime(2013, 1, 5, tzinfo=UTC))
+    note(lake, "r-2", "published", horizon_ms=until_ms, completes_ms=until_ms)
+    assert "closed up to     the last slot" in status("meter")[1]
+    note(lake, "r-3", "owed", owed=[date(2013, 1, 1)])
     assert "closed up to     nothing yet" in status("meter")[1]
 
 
