@@ -71,4 +71,5 @@ def quarantine(counts: str, removed: int) -> str:
     """The rows in quarantine by reason, and the number of the removed ones."""
     if not removed:
         return counts
-    return f"{counts}; {number_of(removed, 'late row')} removed by an erasure or quarantine_days"
+    rows = number_of(removed, "late or no_window row")
+    return f"{counts}; {rows} removed by an erasure or quarantine_days"

@@ -22,6 +22,13 @@ def first_window(start: str) -> str:
     return "the first" if start == text_of(EVERYTHING.start_ms) else start
 
 
+def cutoff(horizon: str | None) -> str:
+    """The data cut-off of a run; the first instant if nothing has arrived, and none was given."""
+    if horizon is None:
+        return "not known"
+    return "none: nothing has arrived" if horizon == text_of(EVERYTHING.start_ms) else horizon
+
+
 def changes(run: Mapping[str, Any]) -> str:
     """The number of rows in a run's diff; `–` if the run has no diff."""
     if run["diff"] is None:

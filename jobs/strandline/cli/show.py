@@ -54,7 +54,7 @@ def outcome(run: Mapping[str, Any]) -> None:
     out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
     if within := run["range"]:
         facts.add_row(*run_words.windows(within["start"], within["end"]))
-    facts.add_row("data cut-off", str(run["horizon"]))
+    facts.add_row("data cut-off", run_words.cutoff(run["horizon"]))
     if run["status"] in {"repeated", "already_processed"}:
         out.print(facts)
         _notes(run["notes"])
@@ -151,9 +151,9 @@ def _add_last_run(facts: Table, run: Mapping[str, Any]) -> None:
     facts.add_row(
         "last run", f"{run['run_id']} ({run['kind']}): {run_words.state(run)}, {run['ended']}"
     )
-    start, end, horizon = (run[name] or "not known" for name in ("start", "end", "horizon"))
-    windows = " ".join(run_words.windows(start, end))
-    facts.add_row("", f"{windows}, data cut-off {horizon}{run_words.engine(run)}")
+    start, end = (run[name] or "not known" for name in ("start", "end"))
+    windows, cutoff = " ".join(run_words.windows(start, end)), run_words.cutoff(run["horizon"])
+    facts.add_row("", f"{windows}, data cut-off {cutoff}{run_words.engine(run)}")
 
 
 def _days_line(name: str, found: Mapping[str, Any]) -> tuple[str, str]:

@@ -20,8 +20,8 @@ class DayFacts:
 
     Attributes:
         rows: the number of rows, without deleted ones; None: not in the table's log.
-        digest: a digest of its files and their deletion vectors; of its rows, if the table is not
-            partitioned by arrival day.
+        digest: a digest of its files and their deletion vectors; of its rows, after `days_by` and a
+            colon, if the table is not partitioned by arrival day.
         landing_version: the version of the landing table.
         table_id: the id of the table with this version; None: written by the first release
             candidate, which kept none.
@@ -36,6 +36,11 @@ class DayFacts:
     def content(self) -> tuple[str, str | None]:
         """The digest, and the table that it is of: the same in each version with the same files."""
         return self.digest, self.table_id
+
+    @property
+    def days_by(self) -> str:
+        """The expression, hashed, that gives the day of a row; empty: the table's partitions do."""
+        return self.digest.rpartition(":")[0]
 
     def is_of_another_table(self, now: DayFacts, first_id: str | None = None) -> bool:
         """Whether the table has been created again since: its versions and files are unrelated.
@@ -84,11 +89,28 @@ class LandedDays:
         only_moved: given days with a table version each, the days whose rows were only rewritten
             into other files since then, with none removed. By default, no day is known to be.
         by_rows: whether digests are of rows instead of files.
+        rows: the number of all rows, also of those without a day; None: not known.
     """
 
     facts: Mapping[date, DayFacts] = field(default_factory=dict)
     only_moved: Callable[[Mapping[date, int]], Collection[date]] = lambda days: ()
     by_rows: bool = False
+    rows: int | None = None
+
+    def moved(self, known: KnownDays) -> Collection[date]:
+        """The observed days whose rows belong to other days by now, with no row missing.
+
+        The pipeline's file has another `arrival_date`, or `arrival_time`, since. If there are fewer
+        rows than were observed, it is not known whether a day's rows have moved or are missing.
+        """
+        days_by = next((facts.days_by for facts in self.facts.values()), None)
+        counts = [facts.rows for facts in known.facts.values()]
+        observed = [count for count in counts if count is not None]
+        if None in (days_by, self.rows) or len(observed) < len(counts):
+            return ()
+        if (self.rows or 0) < sum(observed):
+            return ()
+        return {day for day, facts in known.facts.items() if facts.days_by != days_by}
 
 
 @dataclass(frozen=True)
@@ -121,8 +143,11 @@ def compare(known: KnownDays, landed: LandedDays) -> LandingChanges:
     In a table that was created again only the rows are compared: a file of the same name may be
     another one.
     """
+    elsewhere = landed.moved(known)
     changes = {
-        day: _change_of(
+        day: _Change.OTHER
+        if day in elsewhere and before.rows != 0
+        else _change_of(
             before, landed.facts.get(day), by_rows=landed.by_rows, first_id=known.first_id
         )
         for day, before in known.facts.items()
@@ -157,7 +182,7 @@ class _Change(Enum):
     FEWER = "rows are missing"
     RECREATED = "rows of a table that was created again"
     AS_MANY = "as many rows, in other files"
-    OTHER = "rows have come, or nobody has counted them"
+    OTHER = "rows have come, belong to other days, or have not been counted"
 
 
 def _change_of(

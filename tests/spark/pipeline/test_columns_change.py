@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from lakes import SCHEMA, Line, a_record, a_spec, at, instant, land
 from pyspark.sql import functions as F
 
@@ -129,6 +129,14 @@ def test_landing_columns_of_any_name_come_and_grow_and_no_row_becomes_another(sp
     assert {row["record_id"] for row in after} > ids
     assert len(after) == len(before) + 2
     assert {tuple(row[name] for name in ODD) for row in after} == {(None,) * 8, (1,) * 8}
+
+    # all of them move
+    landed = DeltaTable(uri).to_pyarrow_table()
+    moved = landed.select(landed.schema.names[::-1])
+    write_deltalake(
+        uri, moved, mode="overwrite", schema_mode="overwrite", partition_by=["arrived_on"]
+    )
+    assert not line.advance("4").changed
 
     # one of them grows; a key, an id and duplicates go by such names
     wider = odd_rows([a_record("4 10:10", "4 09:00", happened_at=None)])

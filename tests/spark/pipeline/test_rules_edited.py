@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from changes import of_days, some_days
-from lakes import Line, a_record, a_spec, land
+from lakes import Line, a_record, a_spec, at, land
 from replayed import assert_books_balance, assert_told_by_replay
 
 from strandline.pipeline.views.status import status_of
@@ -66,6 +66,34 @@ def test_a_day_on_which_nothing_lands_after_an_edit_builds_them_too(spark, tmp_p
     line.advance("3")
     assert line.rows("windows")
     assert_told_by_replay(line, of_days(ALONE, 1, 2), "3")
+
+
+# ----------------------------------------------------------------------------- what had been closed
+
+
+@pytest.mark.parametrize("window", [{"tumbling": "1h"}, {"session": "30m"}], ids=["grid", "gap"])
+def test_a_slot_counts_a_late_record_and_stays_closed_by_the_rules_of_its_windows(
+    spark, tmp_path, window
+):
+    """It was said to have closed as it fired, by edited rules, beside records accepted since."""
+    rules = {"source__channels": ["a"], "window": window}
+    line = Line(spark, tmp_path, a_spec(**rules, allowed_lateness="2h"))
+    land(tmp_path, [a_record(f"{day} {hour}:00", f"{day} {hour}:00") for day in (1, 2)
+                    for hour in range(10, 20)])  # fmt: skip
+    line.advance("3")
+
+    def slot():
+        (found,) = [row for row in line.rows("completeness") if row["slot_start"] == at("1 10:00")]
+        return found
+
+    before, line = slot(), line.of(a_spec(**rules, allowed_lateness="0s"))
+    land(
+        tmp_path,
+        [a_record("3 10:00", "3 10:00"), a_record("3 10:05", "1 10:10")],
+        mode="append",
+    )
+    line.advance("4")
+    assert slot() == before | {"late": 1}
 
 
 # --------------------------------------------------------------------------- malformed by old rules

@@ -228,6 +228,15 @@ def test_the_watermark_of_two_sources_waits_for_the_clock_too(content, emits, wa
     assert start_to_come(spec, PipelineState.of([run])) == (9 if waits else None)
 
 
+def test_a_run_by_hand_over_nothing_does_not_move_the_clocks_start_behind_all_that_is_processed():
+    """Its data cut-off is the first of all instants where nothing has arrived."""
+    nightly = Entry("r-1", 1, "published", "advance", horizon_ms=20, completes_ms=20)
+    by_hand = Entry("r-2", 2, "published", "backfill", horizon_ms=-62_135_596_800_000)
+    noted = replace(by_hand, clock_start_ms=9)
+    assert start_to_come(SPEC, PipelineState.of([nightly, noted])) is None
+    assert start_to_come(SPEC, PipelineState.of([noted])) == 9
+
+
 def test_a_day_to_recompute_is_left_to_the_next_run_only_where_no_rows_are_missing(lake, status):
     """It said "the next scheduled run does it" beside missing rows, which no run does without."""
     note(lake, "r-2", "owed", owed=[date(2024, 3, 1)])
@@ -235,6 +244,15 @@ def test_a_day_to_recompute_is_left_to_the_next_run_only_where_no_rows_are_missi
     note(lake, "r-2", "staged", lost=[date(2024, 3, 2)])
     text = status("meter")[1]
     assert "changed or landed late; the next scheduled run that needs no missing rows does" in text
+
+
+def test_nothing_is_closed_for_good_before_the_first_of_all_days_is_recomputed(lake, status):
+    """No day before it has a watermark: it went by the published slots, which all may change."""
+    until_ms = instant_of(datetime(2013, 1, 5, tzinfo=UTC))
+    note(lake, "r-2", "published", horizon_ms=until_ms, completes_ms=until_ms)
+    assert "closed up to     the last slot" in status("meter")[1]
+    note(lake, "r-3", "owed", owed=[date(2013, 1, 1)])
+    assert "closed up to     nothing yet" in status("meter")[1]
 
 
 def test_edited_rules_may_be_those_of_the_pipeline_whose_results_are_read(lake, status, tmp_path):

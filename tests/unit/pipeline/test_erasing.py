@@ -124,7 +124,7 @@ def test_status_says_how_many_late_rows_have_been_erased(lake, capsys):
     assert found["quarantine_removed"] == 4
     show.status(found)
     shown = " ".join(capsys.readouterr().out.split())
-    assert "4 late rows removed by an erasure or quarantine_days" in shown
+    assert "4 late or no_window rows removed by an erasure or quarantine_days" in shown
 
 
 def test_the_ledger_keeps_counts_and_why_and_no_value(lake):

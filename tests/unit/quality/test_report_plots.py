@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from strandline.pipeline.views.channels import with_emissions
-from strandline.quality.report.calendar import calendar, late_calendar
+from strandline.quality.report.calendar import CLOSED, GAP, calendar, late_calendar
 from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
 from strandline.quality.report.watermarks import watermarks
 from strandline.spec import parse_spec
@@ -168,6 +168,18 @@ def test_the_legend_counts_slots():
     minutes = [a_slot(NEW_YEAR + number * MINUTE, size=MINUTE) for number in range(20)]
     shades = {shade.name: shade.slots for shade in calendar(slots(*minutes)).shades}
     assert shades["closed"] == 20
+
+
+def test_the_legend_counts_the_slots_of_a_row_that_stands_for_many_gaps():
+    rows = slots(a_slot(NEW_YEAR), a_slot(NEW_YEAR + timedelta(hours=1), on_time=0, gap=True))
+    found = calendar(rows.assign(slots=[None, 718_158]))
+    assert {shade.name: shade.slots for shade in found.shades if shade.slots} == {
+        "closed": 1,
+        "gap": 718_158,
+    }
+    ((_, figure),) = found.strips
+    assert figure.data["gap"] == [0, 718_158]
+    assert figure.data["shade"] == [CLOSED - 1, GAP - 1]
 
 
 def quarantined(*rows):

@@ -62,11 +62,20 @@ def _facts(files: Sequence[_File], version: int, table_id: str) -> DayFacts:
     )
 
 
-def facts_by_rows(records: DataFrame, version: int, table_id: str) -> dict[date | None, DayFacts]:
+def facts_by_rows(
+    records: DataFrame, version: int, table_id: str, days_by: str
+) -> dict[date | None, DayFacts]:
     """The facts of each arrival day, from the rows, for tables that are not partitioned by it.
 
     A column that is null in all rows does not change them, so that adding columns does not either.
+
+    Args:
+        records: the rows.
+        version: the version of the table.
+        table_id: its id.
+        days_by: the expression that gives the day of a row.
     """
+    by = sha256(days_by.encode()).hexdigest()[:8]
     own = [field for field in records.schema.fields if not c.is_ours(field.name)]
     is_exact = bool(kinds_to_write(records))
     hashed = F.xxhash64(*(hashable(field, is_exact=is_exact) for field in own))
@@ -74,7 +83,7 @@ def facts_by_rows(records: DataFrame, version: int, table_id: str) -> dict[date 
         F.count(F.lit(1)), F.sum(hashed.cast("decimal(38,0)")).cast("string")
     )
     return {
-        row[0]: DayFacts(int(row[1]), str(row[2]), version, table_id=table_id)
+        row[0]: DayFacts(int(row[1]), f"{by}:{row[2]}", version, table_id=table_id)
         for row in counted.collect()
     }
 

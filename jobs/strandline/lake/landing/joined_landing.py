@@ -22,6 +22,7 @@ from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.table_landing import TableLanding
+from strandline.lake.store.identities import in_order_of
 from strandline.model.facts import DayFacts, KnownDays, LandingChanges
 from strandline.model.facts_of_two import changes_of_two, facts_of_two
 from strandline.model.intervals import EVERYTHING
@@ -103,10 +104,15 @@ class JoinedLanding(Landing):
             InputError: see `columns_side_by_side`.
         """
         sides = self._of_sides
-        of_sides = {side: {own: f.name for own, f in of.items()} for side, of in sides.items()}
+        names = in_order_of(self.published, self.columns)
+        places = {name: place for place, name in enumerate(names)}
+        of_sides = {
+            side: {own: of[own].name for own in sorted(of, key=lambda own: places[of[own].name])}
+            for side, of in sides.items()
+        }
         kinds = {f.name: f.dataType for of_side in sides.values() for f in of_side.values()}
         written = kinds if kinds_to_write(self.left.frame) else {}
-        return SourceColumns(self.columns, of_sides=of_sides, kinds=written)
+        return SourceColumns(names, of_sides=of_sides, kinds=written)
 
     @cached_property
     def facts(self) -> dict[date | None, DayFacts]:

@@ -29,13 +29,15 @@ if TYPE_CHECKING:
 class Landing(ABC):
     """One version of a pipeline's landing.
 
-    `nulls_counted` has the columns whose nulls are part of a row's identity (`lake.identities`).
+    A row's identity depends on the `published` columns of quarantine, in their order, and on those
+    whose nulls count (`nulls_counted`); see `lake.store.identities`.
     """
 
     spark: SparkSession
     spec: PipelineSpec
     log: LandingLog
     now_ms: int | None = None
+    published: tuple[str, ...] = ()
     nulls_counted: frozenset[str] = frozenset()
 
     @property

@@ -13,7 +13,7 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.results_landing import ResultsLanding
 from strandline.lake.landing.results_log import ResultsLog, log_of
 from strandline.lake.landing.table_landing import TableLanding
-from strandline.lake.store.identities import nulls_counted
+from strandline.lake.store.identities import columns_of, nulls_counted
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import of_hadoop
 from strandline.spec.chained import ResultsSpec
@@ -41,23 +41,32 @@ def open_landing(
         RetryableError: the other pipeline has not yet run by its current rules.
     """
     log = log or log_of(lake, spec) or _of_catalog(spark, spec)
+    quarantine = lake.pipeline(spec.pipeline).table("quarantine")
+    published = columns_of(quarantine)
     if isinstance(log, JoinedLog):
         left, right = (
             TableLanding(spark, side, log.of_sides[name], now_ms)
             for name, side in log.spec.sides.items()
         )
         return JoinedLanding(
-            spark=spark, spec=log.spec, log=log, now_ms=now_ms, left=left, right=right
+            spark=spark,
+            spec=log.spec,
+            log=log,
+            now_ms=now_ms,
+            published=published,
+            left=left,
+            right=right,
         )
-    counted = nulls_counted(lake.pipeline(spec.pipeline).table("quarantine"))
+    counted = nulls_counted(quarantine)
     if not (isinstance(spec, ResultsSpec) and isinstance(log, ResultsLog)):
-        return TableLanding(spark, spec, log, now_ms, counted)
+        return TableLanding(spark, spec, log, now_ms, published, counted)
     upstream = open_landing(spark, lake, spec.upstream, now_ms)
     return ResultsLanding(
         spark=spark,
         spec=spec,
         log=log,
         now_ms=now_ms,
+        published=published,
         nulls_counted=counted,
         results=log,
         upstream=upstream.by_log(log.source_log(upstream.log)),

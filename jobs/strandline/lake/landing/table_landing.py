@@ -21,6 +21,7 @@ from strandline.lake.landing.deletions import file_name
 from strandline.lake.landing.facts import facts_by_log, facts_by_rows
 from strandline.lake.landing.landing import Landing
 from strandline.lake.store.commits import only_moved
+from strandline.lake.store.identities import in_order_of
 from strandline.lake.store.places import table_at
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
 from strandline.model.intervals import EVERYTHING, day_of, instant_of
@@ -49,7 +50,8 @@ class TableLanding(Landing):
         counted = frozenset(
             name for name, result in results if result.lower() in self.nulls_counted
         )
-        return SourceColumns(self.columns, counted, kinds=kinds_to_write(self.frame))
+        names = in_order_of(self.published, self.columns)
+        return SourceColumns(names, counted, kinds=kinds_to_write(self.frame))
 
     @cached_property
     def arrival_column(self) -> str | None:
@@ -70,14 +72,18 @@ class TableLanding(Landing):
         # whatever the pipeline leaves out of it
         every = self.spec.without_where
         records = read_records(self.frame, every, Axis.of(every, 0))
-        return facts_by_rows(records, self.version, self.log.table_id)
+        days_by = every.source.arrival_date or every.source.arrival_time
+        return facts_by_rows(records, self.version, self.log.table_id, days_by)
 
     @property
     def landed_days(self) -> LandedDays:
         """The facts of the arrival days that have begun, from files or rows, to be compared."""
         partition = self._day_partition
         moved = partial(only_moved, self.log.table, partition)
-        return LandedDays(self.begun, moved, by_rows=partition is None)
+        counts = [facts.rows for facts in self.facts.values()]
+        counted = [count for count in counts if count is not None]
+        rows = sum(counted) if len(counted) == len(counts) else None
+        return LandedDays(self.begun, moved, by_rows=partition is None, rows=rows)
 
     @cached_property
     def _day_partition(self) -> str | None:

@@ -10,15 +10,22 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.engine.kind import kind_of
 from strandline.engine.position.grid import Grid
 from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.staging import Part
-from strandline.lake.store.reads import dataset_of, files_started_in, rows_of, started_in
+from strandline.lake.store.reads import (
+    dataset_of,
+    files_started_in,
+    rows_in_days,
+    rows_of,
+    started_in,
+)
 from strandline.lake.store.schema import arrow_schema
-from strandline.model.intervals import TimeRange, instant_of
+from strandline.model.intervals import TimeRange, day_of, instant_of
 from strandline.pipeline.plan.counts import COUNTS, accepted_by_window, refused_by_newest
 from strandline.pipeline.plan.late_records import LateRecords
 from strandline.pipeline.request.context import Context
@@ -108,6 +115,30 @@ def published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
     within, files = _starting("slot_start", older)
     rows: list[dict[str, Any]] = dataset_of(table, files).to_table(filter=within).to_pylist()
     return rows
+
+
+def closed_before(ctx: Context, older: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Older slots as the rules of their time have closed them, and the fingerprints of these rules.
+
+    Rules that were edited since close no slot again: its windows stay as they are published.
+    """
+    table, present = ctx.store.table(COMPLETENESS.name), ctx.spec.spec_fingerprint
+    then = dict[tuple[int, int], dict[str, Any]]()
+    if table is not None:
+        days = {day_of(start_ms) for start_ms in older["slot_ms"].tolist()}
+        for rows in rows_in_days(table, COMPLETENESS.partition, days):
+            by_other_rules = pc.field("spec_fingerprint") != present
+            for row in rows.filter(by_other_rules & (pc.field("state") == "closed")).to_pylist():
+                then[instant_of(row["slot_start"]), instant_of(row["slot_end"])] = row
+    kept = older.reset_index(drop=True).astype({"state": str})
+    rules = [present] * len(kept)
+    slots = zip(kept["slot_ms"].tolist(), kept["slot_end_ms"].tolist(), strict=True)
+    for place, slot in enumerate(slots):
+        if row := then.get(slot):
+            crossings = (instant_of(row["fired_at"]), instant_of(row["closed_at"]))
+            kept.loc[place, ["state", "fire_at_ms", "close_at_ms"]] = (row["state"], *crossings)
+            rules[place] = row["spec_fingerprint"]
+    return kept, rules
 
 
 def _starting(name: str, older: pd.DataFrame) -> tuple[ds.Expression, str]:

@@ -28,7 +28,11 @@ from strandline.pipeline.plan.counts import (
     refused_by_newest,
 )
 from strandline.pipeline.plan.plan import Plan
-from strandline.pipeline.rebuild.older_slots import published_before, refused_in_all
+from strandline.pipeline.rebuild.older_slots import (
+    closed_before,
+    published_before,
+    refused_in_all,
+)
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import Accepted, completeness, in_ms
 from strandline.spec.joined import PAIRS
@@ -135,14 +139,16 @@ def calendar_of(
     quarantine: Part,
 ) -> pd.DataFrame:
     """The calendar of the piece, and of older slots with new late records."""
-    grid, older = rebuild.history.grid, rebuild.older
+    grid, older, rules = rebuild.history.grid, rebuild.older, list[str]()
     if len(older):
+        older, rules = closed_before(ctx, older)
         # of older slots the records of earlier runs count too
         accepted = {**published_before(ctx, older, grid), **accepted}
         since_ms = plan.scope.older_since_ms
         if since_ms is not None:
             again = TimeRange(since_ms, plan.clock.horizon_ms)
             refused = {**refused, **refused_in_all(ctx, again, grid, older, quarantine)}
+    rules += [ctx.spec.spec_fingerprint] * len(rebuild.slots)
     rows = completeness(
         pd.concat([older, rebuild.slots], ignore_index=True),
         accepted=accepted,
@@ -151,7 +157,7 @@ def calendar_of(
         run_id=ctx.run_id,
         may_go_unfired=ctx.spec.may_go_unfired,
     )
-    return with_ended_inputs(rows, plan)
+    return with_ended_inputs(rows.assign(spec_fingerprint=rules), plan)
 
 
 def with_ended_inputs(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:

@@ -89,18 +89,28 @@ def _rejected_last(state: PipelineState) -> Entry | None:
 
 
 def start_to_come(spec: PipelineSpec, state: PipelineState) -> int | None:
-    """The start of the job's clock, if it lies after the last published horizon; None: it does not.
+    """The start of the job's clock, if it lies after all that is processed; None: it does not.
 
     No watermark is emitted before it, whatever has arrived. Results have the clock of the other
     pipeline.
     """
     if spec.reads_results_of is not None or not _emits_by_ticks_alone(spec):
         return None
-    start_ms, published = state.clock_start_ms, state.published
-    horizon_ms = published[-1].horizon_ms if published else None
-    if start_ms is None or horizon_ms is None or start_ms < horizon_ms:
+    start_ms, reached_ms = state.clock_start_ms, _reached(state)
+    if start_ms is None or reached_ms is None or start_ms < reached_ms:
         return None
     return start_ms
+
+
+def _reached(state: PipelineState) -> int | None:
+    """The instant, in ms, up to which arrivals are processed; None: nothing is published.
+
+    The last run by hand may have an earlier data cut-off than what was processed before it.
+    """
+    horizons = [run.horizon_ms for run in state.published if run.horizon_ms is not None]
+    if state.frontier_ms is not None:
+        horizons = [*horizons[-1:], state.frontier_ms]
+    return max(horizons, default=None)
 
 
 def _emits_by_ticks_alone(spec: PipelineSpec) -> bool:

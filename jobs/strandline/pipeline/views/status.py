@@ -108,8 +108,8 @@ def _edited(spec: PipelineSpec, state: PipelineState) -> dict[str, Any]:
 def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:
     """The counts of some days: slots by state, records by outcome, quarantine by reason.
 
-    `quarantine_removed`: the number of late records whose quarantine rows an erasure or upkeep has
-    removed; `may_lack`: whether one has removed rows.
+    `quarantine_removed`: the number of late and no_window records whose rows an erasure or upkeep
+    has removed; `may_lack`: whether one has removed rows.
     """
     slots, only_late, records = _calendar(store, days)
     quarantine = _quarantine(store, days)

@@ -49,7 +49,9 @@ def evaluated_watermark(spec: PipelineSpec, store: Store, state: PipelineState) 
     if start_to_come(spec, state) is not None:
         return _NONE
     found = channel_watermarks(spec, store, day_of(until_ms - DAY_MS))
-    return _at(until_ms, spec, found, state)
+    watermark = _at(until_ms, spec, found, state)
+    # before the first day to recompute nothing may have arrived
+    return _NONE if watermark is None and _decide_alone(spec) else watermark
 
 
 def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:

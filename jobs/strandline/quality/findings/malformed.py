@@ -203,7 +203,7 @@ def _named(checked: Sequence[date], dateless: RowsOfDay) -> str:
 
 
 def _since(days: Mapping[date, RowsOfDay], checked: Sequence[date], limit: _Limit) -> str:
-    """The first of the last days in a row above the limit; empty if it is only the last day.
+    """The last days in a row above the limit; empty if it is only the last day.
 
     A day without rows is above no limit and below none, so it is not counted.
     """
@@ -215,4 +215,5 @@ def _since(days: Mapping[date, RowsOfDay], checked: Sequence[date], limit: _Limi
             break
         if part.rows:
             above.append(day)
-    return f"; so on each day with rows since {above[-1]}" if len(above) > 1 else ""
+    first, *_, last = above[::-1] if len(above) > 1 else (None, None)
+    return "" if last is None else f"; so on each day with rows from {first} to {last}"

@@ -62,7 +62,8 @@ def calendar(completeness: pd.DataFrame) -> Calendar:
     """The states of the slots; short slots share a cell of a quarter of an hour or more."""
     slots = _measured(completeness)
     states = {"fired": FIRED, "open": OPEN}
-    slots["shade"] = slots["state"].map(states).fillna(CLOSED).astype(int).mask(slots["gap"], GAP)
+    slots["shade"] = slots["state"].map(states).fillna(CLOSED).astype(int)
+    slots["shade"] = slots["shade"].mask(slots["gap"] > 0, GAP)
     meanings = {
         CLOSED: ("closed", "final: what still comes is refused"),
         FIRED: ("fired", "published, and still open to late records"),
@@ -118,7 +119,7 @@ def _calendar(
 def _shades(
     slots: pd.DataFrame, meanings: dict[int, tuple[str, str]], style: str
 ) -> tuple[Shade, ...]:
-    counts = slots["shade"].value_counts()
+    counts = slots.groupby("shade")["slots"].sum()
     return tuple(
         Shade(name, f"{style}{shade}", meaning, int(counts.get(shade, 0)))
         for shade, (name, meaning) in meanings.items()
@@ -137,19 +138,26 @@ def _measured(completeness: pd.DataFrame) -> pd.DataFrame:
         instants = completeness[f"slot_{edge}"].astype("datetime64[us, UTC]")
         slots[f"{edge}_ms"] = instants.astype("int64") // 1000
     slots["late"] = completeness["missed"]
-    slots["gap"] = completeness["gap"].astype(bool)
+    slots["slots"], is_gap = _number_of_slots(completeness), completeness["gap"].astype(bool)
     closed = completeness["closed_at"].astype("datetime64[us, UTC]")
     ends = completeness["slot_end"].astype("datetime64[us, UTC]")
     slots["closed_after"] = (closed - ends).dt.total_seconds() / 60
     for state in _STATES:
-        slots[state] = (slots["state"] == state) & ~slots["gap"] if state != "gap" else slots["gap"]
+        is_this = is_gap if state == "gap" else (slots["state"] == state) & ~is_gap
+        slots[state] = slots["slots"].where(is_this, 0)
     return slots
 
 
 def gaps_in(completeness: pd.DataFrame) -> int:
     """The number of slots that are gaps; a row of the table may stand for several gaps."""
-    gaps = completeness[completeness["gap"].astype(bool)]
-    return int(gaps["slots"].astype("Int64").fillna(1).sum()) if "slots" in gaps else len(gaps)
+    return int(_number_of_slots(completeness)[completeness["gap"].astype(bool)].sum())
+
+
+def _number_of_slots(completeness: pd.DataFrame) -> pd.Series[int]:
+    """The number of slots of each row of the table."""
+    if "slots" not in completeness:
+        return pd.Series(1, index=completeness.index)
+    return completeness["slots"].astype("Int64").fillna(1).astype("int64")
 
 
 @dataclass(frozen=True)
