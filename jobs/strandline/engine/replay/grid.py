@@ -34,7 +34,13 @@ from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, parts_of, with_contents_of_none
 from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
-from strandline.engine.results.rows import FIRED_AT, causes_of, window_columns, window_rows
+from strandline.engine.results.rows import (
+    FIRED_AT,
+    causes_of,
+    state_of,
+    window_columns,
+    window_rows,
+)
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_windows import FIRES, crossed_at_ms, with_crossings
 from strandline.engine.windows.assign import fires_at_once, is_kept_elsewhere
@@ -79,11 +85,13 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         )
         none = long(0)
         both = both.withColumns({n: F.coalesce(n, none) for n in ("records", "firings")})
-        return _as_windows(both, self._windows, spec)
+        placed = both.join(F.broadcast(self._windows), c.WINDOW)
+        bounds = (c.SLOT, c.SLOT_END)
+        return window_rows(placed, bounds, F.col(FIRED_AT), F.col(c.CLOSE_AT), spec)
 
     def accepted_by_slot(self) -> DataFrame:
         """See `Rebuild`: each window is a slot."""
-        closed = self._windows.select(c.WINDOW, (F.col(c.SLOT_STATE) == "closed").alias(_IS_CLOSED))
+        closed = self._windows.select(c.WINDOW, F.col(c.CLOSE_AT).isNotNull().alias(_IS_CLOSED))
         counted = (
             self.replayed.join(F.broadcast(closed), c.WINDOW)
             .groupBy(F.col(c.WINDOW).alias(c.SLOT))
@@ -104,13 +112,13 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     def in_state(self) -> DataFrame:
         """The contents of the windows that have not closed, each with the `state` of its slot."""
-        state = F.col(c.SLOT_STATE)
         records = self.replayed.where(IS_IN_STATE)
         shown = contents(records, self.group, self._aggregates).join(
             F.broadcast(self._windows), c.WINDOW
         )
         columns = window_columns(c.SLOT, c.SLOT_END, self._spec)
-        return shown.where(state != "closed").select(*columns, "records", state.alias("state"))
+        state = state_of(F.col(c.FIRE_AT), F.col(c.CLOSE_AT)).alias("state")
+        return shown.where(F.col(c.CLOSE_AT).isNull()).select(*columns, "records", state)
 
     def _filled(self, rows: DataFrame) -> DataFrame:
         """See `ReplayedRebuild`; only an evictor can remove all records of a firing."""
@@ -220,23 +228,3 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 def _may_hold_nothing(spec: PipelineSpec) -> bool:
     """Whether a firing may have no records: its evictor may remove them all before it."""
     return spec.evicts_by is not None and not spec.evicts_by.after
-
-
-def _as_windows(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Rows of windows.
-
-    Args:
-        counted: contents, counts, `firings` and FIRED_AT.
-        windows: the windows of the range.
-        spec: the pipeline.
-    """
-    state = F.col(c.SLOT_STATE)
-    is_closed, has_fired = state == "closed", F.col("firings") > 0
-    return window_rows(
-        counted.join(F.broadcast(windows), c.WINDOW),
-        (c.SLOT, c.SLOT_END),
-        F.when(has_fired & ~is_closed, "fired").otherwise(state),
-        F.col(FIRED_AT),
-        F.col(c.CLOSE_AT),
-        spec,
-    )

@@ -73,22 +73,35 @@ def fired_with() -> Column:
 def window_rows(
     windows: DataFrame,
     bounds: tuple[str, str],
-    state: Column,
     fired_at_ms: Column,
     closed_at_ms: Column,
     spec: PipelineSpec,
 ) -> DataFrame:
-    """Windows with their contents and counts as rows of `windows`; `bounds`: columns in ms."""
+    """Windows with their contents and counts as rows of `windows`.
+
+    Args:
+        windows: `records`, `late_accepted` and `firings` of each, and the aggregates.
+        bounds: the columns of its start and end, in ms.
+        fired_at_ms: when it first fired; null: it has not.
+        closed_at_ms: when the watermark closed it; null: it has not.
+        spec: the pipeline.
+    """
     return windows.select(
         *window_columns(*bounds, spec),
         "records",
         "late_accepted",
         "firings",
-        state.alias("state"),
+        state_of(fired_at_ms, closed_at_ms).alias("state"),
         F.timestamp_millis(fired_at_ms).alias("fired_at"),
         F.timestamp_millis(closed_at_ms).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
     )
+
+
+def state_of(fired_at_ms: Column, closed_at_ms: Column) -> Column:
+    """The state of a window, by when it fired and closed: `closed`, else `fired`, else `open`."""
+    fired_or_open = F.when(fired_at_ms.isNotNull(), "fired").otherwise("open")
+    return F.when(closed_at_ms.isNotNull(), "closed").otherwise(fired_or_open)
 
 
 def causes_of(spec: PipelineSpec) -> list[str]:

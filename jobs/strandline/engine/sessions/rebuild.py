@@ -38,6 +38,7 @@ from strandline.engine.sessions.condense import AT, AT_SEQUENCE, row_key
 from strandline.engine.sessions.replayed import SessionReplay
 from strandline.engine.sessions.runs import is_refused
 from strandline.engine.sessions.session_rows import broadcast_if_few
+from strandline.engine.watermark_values.of_windows import CLOSES, FIRES
 
 _SUPERSEDED = "array<struct<window_start:timestamp,window_end:timestamp,firing:bigint>>"
 
@@ -54,8 +55,8 @@ class SessionRebuild(SessionReplay):
 
     def in_state(self) -> DataFrame:
         """The sessions still in state, each with all records that remain in it."""
-        in_state = self._windows.where(is_in_state() & (F.col("state") != "closed"))
-        return self._with_contents(in_state)
+        in_state = self._with_contents(self._windows.where(is_in_state()))
+        return in_state.where(F.col("state") != "closed")
 
     def _with_contents(self, windows: DataFrame) -> DataFrame:
         """Windows of the range as rows, with the aggregates of their rows."""
@@ -145,15 +146,14 @@ class SessionRebuild(SessionReplay):
                 long(0).alias("late_accepted"),
                 long(1).alias("firings"),
                 self._crossed_at_ms().alias(FIRED_AT),
-                self._state_by_crossings().alias("state"),
             )
         )
 
     @property
     def _columns(self) -> list[str]:
         """The columns of a window of a chain, with when it fires and closes."""
-        crossings = (c.FIRE_FROM, c.RANK, c.CLOSE_FROM, c.CLOSE_RANK)
-        return [*keys_of(self._spec), c.CHAIN, c.FIRING, c.START, c.END, c.ENDED, *crossings]
+        of_chain = (c.CHAIN, c.FIRING, c.START, c.END, c.ENDED)
+        return [*keys_of(self._spec), *of_chain, *FIRES, *CLOSES]
 
     # ------------------------------------------------------------------------------ replayed
 
@@ -193,12 +193,8 @@ class SessionRebuild(SessionReplay):
             "firings": F.coalesce(F.sum(F.when(has_fired, times)).over(window), long(1)),
             "late_accepted": F.sum(F.when(is_late, F.col("records")).otherwise(0)).over(window),
         }
-        state = F.when(has_fired, self._state(F.lit(True), F.col(c.CLOSE_FROM)))
-        columns = (IS_SHOWN, "late_accepted", "firings", FIRED_AT, "state")
-        rows = timed.withColumns(
-            {**of_window, "state": state.otherwise(self._state_by_crossings())}
-        )
-        return computed(rows.select(*self._columns, *columns))
+        columns = (IS_SHOWN, "late_accepted", "firings", FIRED_AT)
+        return computed(timed.withColumns(of_window).select(*self._columns, *columns))
 
     # ------------------------------------------------------------------------------ firings
 

@@ -133,25 +133,13 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
 
     # ------------------------------------------------------------------------------- its windows
 
-    def _state(self, has_fired: Column, close_from: Column) -> Column:
-        never = self.history.axis.literal(self.history.axis.never)
-        fired_or_open = F.when(has_fired, "fired").otherwise("open")
-        return F.when(close_from < never, "closed").otherwise(fired_or_open)
-
-    def _state_by_crossings(self) -> Column:
-        """The state of a session that the watermark fires, by FIRE_FROM and CLOSE_FROM."""
-        axis = self.history.axis
-        return self._state(F.col(c.FIRE_FROM) < axis.literal(axis.never), F.col(c.CLOSE_FROM))
-
     def _starts_in_range(self, windows: DataFrame) -> DataFrame:
         return windows.where(lies_in(F.col(c.START), self.scope.windows))
 
     def _as_rows(self, windows: DataFrame) -> DataFrame:
         """Windows with their contents as rows."""
-        fired_at = F.when(F.col("state") != "open", F.col(FIRED_AT))
         closed_at = crossed_at_ms(CLOSES, self._emitted)
-        bounds = (c.START, c.END)
-        return window_rows(windows, bounds, F.col("state"), fired_at, closed_at, self._spec)
+        return window_rows(windows, (c.START, c.END), F.col(FIRED_AT), closed_at, self._spec)
 
 
 @dataclass(frozen=True)
@@ -183,12 +171,8 @@ class ReplayedSessions(SessionReplay):
         in_shown = records.withColumn(c.FIRING, F.explode(SHOWN_IN))
         filled = contents(in_shown, [*group, c.FIRING], aggregates)
         rows = self._filled(shown.join(filled, [*group, c.FIRING], "left"))
-        rows = rows.join(late_records, [*group, c.START, c.END], "left").withColumns(
-            {
-                "late_accepted": F.coalesce(_LATE_RECORDS, long(0)),
-                "state": self._state(F.lit(True), F.col(c.CLOSE_FROM)),
-            }
-        )
+        rows = rows.join(late_records, [*group, c.START, c.END], "left")
+        rows = rows.withColumn("late_accepted", F.coalesce(_LATE_RECORDS, long(0)))
         return self._as_rows(self._starts_in_range(rows))
 
     def in_state(self) -> DataFrame:
@@ -200,7 +184,6 @@ class ReplayedSessions(SessionReplay):
                 "late_accepted": long(0),
                 "firings": long(1),
                 FIRED_AT: self._crossed_at_ms(),
-                "state": self._state_by_crossings(),
             }
         )
         own = records.withColumn(c.FIRING, F.col(IN_STATE_AS)).where(F.col(c.FIRING).isNotNull())

@@ -32,8 +32,7 @@ def fire(counted: DataFrame, windows: DataFrame, spec: PipelineSpec) -> DataFram
     fired_at = F.greatest(F.col(c.FIRE_AT), F.when(~on_time, F.col(c.FIRST_ARRIVAL)))
     firings = F.col("late_accepted") + on_time.cast("bigint")
     rows = filled.join(F.broadcast(windows), c.WINDOW).withColumn("firings", firings)
-    state, closed_at = F.col(c.SLOT_STATE), F.col(c.CLOSE_AT)
-    return window_rows(rows, (c.SLOT, c.SLOT_END), state, fired_at, closed_at, spec)
+    return window_rows(rows, (c.SLOT, c.SLOT_END), fired_at, F.col(c.CLOSE_AT), spec)
 
 
 def by_slot(counted: DataFrame) -> DataFrame:
@@ -106,7 +105,7 @@ def count_panes(
         _in_windows(grouped.join(F.broadcast(panes), c.PANE), keys, grid)
         .join(F.broadcast(windows.select(c.WINDOW, c.FIRE_FROM, c.CLOSE_FROM)), c.WINDOW)
         .withColumn(_ACCEPTED, F.coalesce(is_accepted(), F.lit(True)))
-        .where(F.col(_ACCEPTED) | (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM)))
+        .where(F.col(_ACCEPTED) | is_kept_elsewhere())
     )
     counted = assigned.groupBy(*keys, _BLOCK, c.WINDOW, _ACCEPTED).agg(
         *(partial.whole.alias(name) for name, partial in aggregates.items()),
