@@ -23,7 +23,7 @@ from strandline.engine.history.observed import (
 )
 from strandline.engine.idleness.union import Union
 from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild, of_side
-from strandline.engine.position.axis import AFTER_CHANNELS, Axis
+from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
 from strandline.engine.records.arithmetic import instant_of
@@ -155,16 +155,10 @@ def _pairs(rebuild: PairRebuild) -> list[PairRow]:
     probes = (
         rebuild.pairs()
         .withColumn(_LATER, F.greatest(left, right))
-        .withColumns(
-            {
-                c.ARRIVAL_DAY: later[c.ARRIVAL_DAY],
-                c.SEEN_FROM: later[c.AT_ARRIVAL],
-                c.RANK: F.lit(AFTER_CHANNELS),
-            }
-        )
+        .withColumns({c.ARRIVAL_DAY: later[c.ARRIVAL_DAY], c.AT_ARRIVAL: later[c.AT_ARRIVAL]})
     )
     days = [row[c.ARRIVAL_DAY] for row in _rows(probes.select(c.ARRIVAL_DAY).distinct())]
-    at_arrival = rebuild.emitted(days).at(probes)
+    at_arrival = rebuild.emitted(days).at_arrival(probes)
     rows = at_arrival.select(
         F.col("left_id").alias("left"),
         F.col("right_id").alias("right"),

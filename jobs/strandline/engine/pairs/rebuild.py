@@ -13,10 +13,9 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.history.inputs import HistoryOfTwo
 from strandline.engine.pairs.side import Side
-from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.engine.records.arithmetic import floor, instant_of, lies_in
+from strandline.engine.records.arithmetic import floor, lies_in
 from strandline.engine.records.at_arrival import probe_at
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
@@ -98,22 +97,8 @@ class PairRebuild:
         return self._sides[name].late().where(lies_in(F.col(c.TS), self.within))
 
     def late_since(self, name: str, arrived_since_ms: int, ts_before_ms: int) -> DataFrame:
-        """The late records of a side, each with the WATERMARK at its arrival.
-
-        Args:
-            name: the side.
-            arrived_since_ms: a midnight; only arrival days from it on.
-            ts_before_ms: only event times before it.
-        """
-        given, axis = self.history.inputs[name], self.history.axis
-        days = given.history.days.since(arrived_since_ms)
-        known = given.history.known(given.records, self.clock.horizon_ms, days)
-        at_arrival = instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
-        probes = known.where(F.col(c.TS) < ts_before_ms).withColumns(
-            {c.SEEN_FROM: at_arrival, c.RANK: F.lit(AFTER_CHANNELS)}
-        )
-        behind = self._sides[name].after_the_end(self.emitted(days).at(probes))
-        return behind.drop(c.SEEN_FROM).where(F.col(c.TS) < F.col(c.WATERMARK))
+        """See `Side.late_since`."""
+        return self._sides[name].late_since(arrived_since_ms, ts_before_ms)
 
     def accepted(self, name: str) -> DataFrame:
         """The records of a side that are not late."""

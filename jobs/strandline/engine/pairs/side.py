@@ -15,7 +15,6 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.ahead import Parts
 from strandline.engine.frames import computed
 from strandline.engine.history.inputs import HistoryOfTwo
-from strandline.engine.position.axis import AFTER_CHANNELS
 from strandline.engine.position.clock import Clock
 from strandline.engine.records.arithmetic import instant_of, lies_in
 from strandline.engine.watermark_values.of_two import EmissionsOfTwo
@@ -45,7 +44,7 @@ class Side:
 
     @cached_property
     def accepted(self) -> DataFrame:
-        """The records that are not late, with their watermark at arrival and AT_WATERMARK."""
+        """The records that are not late, with AT_ARRIVAL and AT_WATERMARK."""
         ahead = self._in_time(self._known(self._days)).where(
             F.col(c.AT_ARRIVAL) < F.col(c.AHEAD_BEFORE)
         )
@@ -55,25 +54,35 @@ class Side:
         if not self._behind_days:
             return ahead
         at_watermark = F.col(c.TS) == F.col(c.WATERMARK)
-        behind = self._in_time(self._behind).where(F.col(c.TS) >= F.col(c.WATERMARK))
+        behind = self._in_time(self._behind).where(~is_late())
         behind = behind.withColumn(c.AT_WATERMARK, at_watermark).drop(c.WATERMARK)
         return ahead.unionByName(behind.select(*ahead.columns))
 
     def late(self) -> DataFrame:
         """The late records, each with the WATERMARK at its arrival."""
-        late = self._in_time(self._behind).where(F.col(c.TS) < F.col(c.WATERMARK))
+        late = self._in_time(self._behind).where(is_late())
         if self._ended is None:
             return late
         came_later = self._known(self._days).where(self._ended)
         came_later = came_later.withColumn(c.WATERMARK, F.lit(MAX_WATERMARK))
         return late.unionByName(came_later.select(*late.columns))
 
-    def after_the_end(self, at_arrival: DataFrame) -> DataFrame:
-        """Records with the WATERMARK at their arrival: MAX_WATERMARK after the end of the input."""
-        if self._ended is None:
-            return at_arrival
-        watermark = F.when(self._ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
-        return at_arrival.withColumn(c.WATERMARK, watermark)
+    def late_since(self, arrived_since_ms: int, ts_before_ms: int) -> DataFrame:
+        """The late records of later arrival days, each with the WATERMARK at its arrival.
+
+        Args:
+            arrived_since_ms: a midnight; only arrival days from it on.
+            ts_before_ms: only event times before it, whatever `within` is.
+        """
+        given = self.history.inputs[self.name]
+        days = given.history.days.since(arrived_since_ms)
+        known = given.history.known(given.records, self.clock.horizon_ms, days)
+        records = self._placed(known.where(F.col(c.TS) < ts_before_ms))
+        at_arrival = EmissionsOfTwo(self.history, self.clock, days).at_arrival(records)
+        if self._ended is not None:
+            watermark = F.when(self._ended, F.lit(MAX_WATERMARK)).otherwise(F.col(c.WATERMARK))
+            at_arrival = at_arrival.withColumn(c.WATERMARK, watermark)
+        return at_arrival.where(is_late())
 
     def _in_time(self, records: DataFrame) -> DataFrame:
         """The records that came before the input had ended."""
@@ -92,19 +101,20 @@ class Side:
     def _behind(self) -> DataFrame:
         """The records that the watermark may have passed, with the WATERMARK at their arrival."""
         behind = self._known(self._behind_days).where(F.col(c.AT_ARRIVAL) >= F.col(c.AHEAD_BEFORE))
-        probes = behind.withColumns(
-            {c.SEEN_FROM: F.col(c.AT_ARRIVAL), c.RANK: F.lit(AFTER_CHANNELS)}
-        )
-        at_arrival = EmissionsOfTwo(self.history, self.clock, self._behind_days).at(probes)
-        return computed(at_arrival.drop(c.SEEN_FROM, c.PART, c.AHEAD_BEFORE))
+        emitted = EmissionsOfTwo(self.history, self.clock, self._behind_days)
+        return computed(emitted.at_arrival(behind).drop(c.PART, c.AHEAD_BEFORE))
 
     def _known(self, days: Sequence[date]) -> DataFrame:
         given = self.history.inputs[self.name]
         known = given.history.known(given.records, self.clock.horizon_ms, days)
         if self.within != EVERYTHING:
             known = known.where(lies_in(F.col(c.TS), self.within))
+        return self._placed(self._parts.of_records(known))
+
+    def _placed(self, records: DataFrame) -> DataFrame:
+        """Records with AT_ARRIVAL: their arrival on the axis of both inputs."""
         at_arrival = instant_of(self.history.axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE))
-        return self._parts.of_records(known).withColumn(c.AT_ARRIVAL, at_arrival)
+        return records.withColumn(c.AT_ARRIVAL, at_arrival)
 
     @cached_property
     def _days(self) -> list[date]:
@@ -120,3 +130,11 @@ class Side:
     @cached_property
     def _behind_days(self) -> list[date]:
         return sorted(self._parts.behind_days & {*self._days})
+
+
+def is_late() -> Column:
+    """Whether the WATERMARK at a record's arrival has passed its event time: it is not joined.
+
+    Flink: `IntervalJoinOperator#isLate`. Equality is not late.
+    """
+    return F.col(c.TS) < F.col(c.WATERMARK)

@@ -65,6 +65,11 @@ class EmissionsOfTwo:
         at_arrival = self._not_below(at_arrival, idle=right, other=left)
         return at_arrival.drop(*_OWN.values(), c.RANK)
 
+    def at_arrival(self, records: DataFrame) -> DataFrame:
+        """Records with the WATERMARK at AT_ARRIVAL: their arrival on the axis of both inputs."""
+        position = {c.SEEN_FROM: F.col(c.AT_ARRIVAL), c.RANK: F.lit(AFTER_CHANNELS)}
+        return self.at(records.withColumns(position)).drop(c.SEEN_FROM)
+
     def _of_input(
         self, name: str, probes: DataFrame, days: Sequence[date], column: str
     ) -> DataFrame:

@@ -23,7 +23,7 @@ def refused(records: DataFrame, newest_windows: DataFrame, least_delay_ms: int |
     if least_delay_ms is not None:
         records = records.where(F.col(c.ARRIVAL) - F.col(c.TS) >= least_delay_ms)
     placed = records.join(F.broadcast(newest_windows), c.PANE)
-    return placed.where((F.col(c.INSTANT) >= F.col(c.CLOSE_FROM)) | (F.col(c.MISSED) <= 0))
+    return placed.where(~is_accepted() | (F.col(c.MISSED) <= 0))
 
 
 def in_own_window(records: DataFrame, windows: DataFrame) -> DataFrame:
@@ -41,18 +41,20 @@ def in_each_window(
     return placed.join(F.broadcast(windows), c.WINDOW)
 
 
-def is_accepted() -> Column:
+def is_accepted(by: str = c.CLOSE_FROM) -> Column:
     """Whether the window of an assigned record accepts it: it has not closed before.
 
     Flink: `WindowOperator#isWindowLate`; a record reaches its window before the watermark that it
     causes, so the record that closes a window is accepted.
+
+    `by`: the column that has when the window closes.
     """
-    return F.col(c.INSTANT) < F.col(c.CLOSE_FROM)
+    return F.col(c.INSTANT) < F.col(by)
 
 
 def is_kept_elsewhere() -> Column:
     """Whether the window of an assigned record refuses it, and its newest window accepts it."""
-    return ~is_accepted() & (F.col(c.INSTANT) < F.col(c.NEWEST_CLOSE_FROM))
+    return ~is_accepted() & is_accepted(by=c.NEWEST_CLOSE_FROM)
 
 
 def fires_at_once() -> Column:
