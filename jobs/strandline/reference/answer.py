@@ -117,6 +117,14 @@ class Replay:
         last = {(firing.key, firing.window): firing.members for firing in self.firings}
         return tuple(Pane(key, window, last[key, window]) for key, window in sorted(last))
 
+    @property
+    def in_force(self) -> tuple[Firing, ...]:
+        """The last firing of each window of a key that no later firing superseded, in order."""
+        superseded = {number for firing in self.firings for number in firing.supersedes}
+        last = {(firing.key, firing.window): firing for firing in self.firings}
+        in_force = (firing for firing in last.values() if firing.seq not in superseded)
+        return tuple(sorted(in_force, key=lambda firing: firing.seq))
+
     def crossing(self, threshold_ms: int) -> Origin | None:
         """When the watermark first reached a threshold; None if it has not."""
         first = bisect_left(self.watermarks, threshold_ms, key=lambda e: e.watermark_ms)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.reference.answer import Emission, Firing, Origin, Replay
@@ -32,7 +31,7 @@ def replay_chained(
     """
     ended = any(advance.watermark_ms == MAX_WATERMARK for advance in upstream.watermarks)
     refuse_endless_firing(spec, end_of_input=ended)
-    results = upstream.firings if spec.source.table == "firings" else _last_firings(upstream)
+    results = upstream.firings if spec.source.table == "firings" else upstream.in_force
     stage = WindowStage(spec)
     for firing, watermark_ms, origin in _in_order(upstream, results):
         if firing is None:
@@ -74,11 +73,3 @@ def _comes_before(advance: Emission, firing: Firing) -> bool:
     if firing.timer_ms is None:  # a record fired it
         return advance.watermark_ms <= firing.watermark_ms
     return advance.watermark_ms < firing.watermark_ms
-
-
-def _last_firings(upstream: Replay) -> tuple[Firing, ...]:
-    """The last firing of each window of a key that no later firing superseded."""
-    superseded = {number for firing in upstream.firings for number in firing.supersedes}
-    last: dict[Any, Firing] = {(f.key, f.window): f for f in upstream.firings}
-    in_force = [firing for firing in last.values() if firing.seq not in superseded]
-    return tuple(sorted(in_force, key=lambda firing: firing.seq))

@@ -89,21 +89,20 @@ class Tables:
 
     def windows(self) -> list[WindowRow]:
         """Every fired window of a key that no later firing superseded, by key and start."""
-        superseded = {number for firing in self._replayed.firings for number in firing.supersedes}
         fired: dict[tuple[tuple[Any, ...], TimeWindow], list[Firing]] = defaultdict(list)
         for firing in self._replayed.firings:
             fired[firing.key, firing.window].append(firing)
         late = Counter((record.key, window) for record, window in self._replayed.accepted_late)
         rows = []
-        for (key, window), firings in sorted(fired.items()):
-            if firings[-1].seq in superseded:
-                continue
-            slot = self.slot(window)
+        in_order = sorted(self._replayed.in_force, key=lambda firing: (firing.key, firing.window))
+        for last in in_order:
+            key, window = last.key, last.window
+            firings, slot = fired[key, window], self.slot(window)
             rows.append(
                 WindowRow(
                     key=key,
                     window=window,
-                    members=firings[-1].members,
+                    members=last.members,
                     late_accepted=late[key, window],
                     firings=len(firings),
                     state="closed" if slot.closed_at_ms is not None else "fired",
