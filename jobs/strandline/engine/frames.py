@@ -92,6 +92,11 @@ def up_to_here(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
+def before_here(window: WindowSpec) -> WindowSpec:
+    """The frame of rows from the first to the one before the current one."""
+    return window.rowsBetween(Window.unboundedPreceding, -1)
+
+
 def fields_of(rows: DataFrame, struct: str) -> list[Column]:
     """The fields of a struct as columns; not every engine supports `select("struct.*")`."""
     kind = rows.schema[struct].dataType

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import small_table
+from strandline.engine.frames import before_here, small_table
 from strandline.engine.history.history import History
 
 _CARRIED = "_strandline_carried_ms"
@@ -31,17 +31,13 @@ def violations(records: DataFrame, history: History) -> DataFrame:
         A row for each arrival day and channel with a violation: `arrival_date`, `channel`,
         `violations`, `behind_ms` (the largest distance) and `first_arrival_ms`.
     """
-    before = (
-        Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL)
-        .orderBy(c.ARRIVAL, c.SEQUENCE, c.TS)
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
+    in_order = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(c.ARRIVAL, c.SEQUENCE, c.TS)
     carried = _carried(records.sparkSession, history)
     behind = F.greatest(_LARGEST, _CARRIED) - F.col(c.TS)  # null: nothing came before
     return (
         records.where(F.col(c.REASON).isNull())
         .select(c.ARRIVAL_DAY, c.CHANNEL, c.ARRIVAL, c.SEQUENCE, c.TS)
-        .withColumn(_LARGEST, F.max(c.TS).over(before))
+        .withColumn(_LARGEST, F.max(c.TS).over(before_here(in_order)))
         .join(F.broadcast(carried), [c.ARRIVAL_DAY, c.CHANNEL], "left")
         .where(behind > 0)
         .groupBy(F.col(c.ARRIVAL_DAY).alias("arrival_date"), F.col(c.CHANNEL).alias("channel"))

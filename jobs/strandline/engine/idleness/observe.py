@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
-from strandline.engine.frames import collected, long, named
+from strandline.engine.frames import before_here, collected, long, named
 from strandline.engine.idleness.activity import SILENCE, Activity
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.records.arithmetic import tick_after
@@ -93,8 +93,8 @@ def _collected(rows: DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
 
 
 def _largest_before(of_day: WindowSpec) -> Column:
-    before = of_day.rowsBetween(Window.unboundedPreceding, -1)
-    return F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
+    largest = F.max(c.CANDIDATE).over(before_here(of_day))
+    return F.coalesce(largest, F.lit(MIN_WATERMARK))
 
 
 def _with_whole_numbers(rows: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
-from strandline.engine.frames import computed, long
+from strandline.engine.frames import before_here, computed, long
 from strandline.engine.history.history import History
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import date_of, first_of
@@ -42,7 +42,7 @@ def row_key(spec: PipelineSpec) -> list[str]:
 
 def begins(by_start: WindowSpec) -> Column:
     """Whether the rows before a row, by START, neither overlap nor touch it."""
-    reach = F.max(c.END).over(by_start.rowsBetween(Window.unboundedPreceding, -1))
+    reach = F.max(c.END).over(before_here(by_start))
     return F.coalesce(F.col(c.START) > reach, F.lit(True))
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.columns import keys_of
+from strandline.engine.frames import up_to_here
 from strandline.engine.history.history import History
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import lies_in, slot_of
@@ -247,7 +248,7 @@ def _chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """Connected records, over all arrivals: START, END and LARGEST_TS."""
     keys = keys_of(spec)
     by_start = Window.partitionBy(*keys).orderBy(c.START)
-    number = F.sum(_CHAIN).over(by_start.rowsBetween(Window.unboundedPreceding, 0))
+    number = F.sum(_CHAIN).over(up_to_here(by_start))
     chained = rows.withColumn(_CHAIN, begins(by_start).cast("int")).withColumn(_CHAIN, number)
     return chained.groupBy(*keys, _CHAIN).agg(
         F.min(c.START).alias(c.START),

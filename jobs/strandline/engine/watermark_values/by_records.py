@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import first_of_cases, long, small_table
+from strandline.engine.frames import before_here, first_of_cases, long, small_table
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
@@ -62,7 +62,7 @@ class _Offers:
         axis, splits = self.history.axis, self.history.spec.watermark.combine == "splits"
         from_last = (F.desc(c.SEEN_FROM), F.desc(c.RANK))
         later = Window.partitionBy(c.ARRIVAL_DAY, _PART).orderBy(*from_last)
-        least = F.min(_PREVIOUS).over(later.rowsBetween(Window.unboundedPreceding, -1))
+        least = F.min(_PREVIOUS).over(before_here(later))
         rank = F.col(c.RANK).cast("bigint")
         if splits:  # all of a moment are merged at once
             rank = F.when(rank > CARRIED, long(ALL_SPLITS)).otherwise(rank)
@@ -73,7 +73,7 @@ class _Offers:
         cases = ((at > axis.literal(since), long(value)) for since, value in reversed(floors))
         floor = first_of_cases(cases, long(MIN_WATERMARK))
         of_day = Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, c.RANK)
-        before = F.max(c.CANDIDATE).over(of_day.rowsBetween(Window.unboundedPreceding, -1))
+        before = F.max(c.CANDIDATE).over(before_here(of_day))
         return (
             self._with_previous.withColumn(_PART, self._joined_before())
             .withColumn(c.CANDIDATE, least)
@@ -100,11 +100,8 @@ class _Offers:
 
         Only offers above that watermark are included.
         """
-        before = (
-            Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL)
-            .orderBy(c.SEEN_FROM, c.RANK)
-            .rowsBetween(Window.unboundedPreceding, -1)
-        )
+        in_order = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(c.SEEN_FROM, c.RANK)
+        before = before_here(in_order)
         rows = self.rows.unionByName(self._ends_of_parts(), allowMissingColumns=True)
         previous = F.coalesce(F.max(c.CANDIDATE).over(before), F.lit(MIN_WATERMARK))
         offered = F.col(c.CANDIDATE)
