@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -34,13 +34,15 @@ def steps_by_records(rules: IdlenessRules, interval: Interval) -> tuple[pd.DataF
         combined_ms=channels.combined_ms,
     )
     if isinstance(combiner, Splits):
-        state = _with_status(state, rules, interval, combiner, rose=bool(len(steps)))
-        changes: Iterable[StatusChange] = _changes_of_splits(
-            rules, interval, events, combiner, advances
+        changes = tuple(_changes_of_splits(rules, interval, events, combiner, advances))
+        state = replace(
+            state,
+            says_idle=changes[-1].idle if changes else state.says_idle,
+            splits_idle=combiner.all_idle_since_advance or (state.splits_idle and not len(steps)),
         )
     else:
-        changes = [events.change(place, idle=idle) for place, idle in combiner.changes]
-    return steps, replace(state, changes=tuple(changes))
+        changes = tuple(events.change(place, idle=idle) for place, idle in combiner.changes)
+    return steps, replace(state, changes=changes)
 
 
 def events_of(rules: IdlenessRules, interval: Interval) -> Events:
@@ -112,28 +114,6 @@ def _last_raise_ms(
     return rules.axis.event_ms(int(events.seen_from[last]), int(events.rank[last]))
 
 
-def _with_status(
-    after: SourceState, rules: IdlenessRules, interval: Interval, splits: Splits, *, rose: bool
-) -> SourceState:
-    """The state of a source of splits, with whether it has emitted the status idle.
-
-    It does so when its splits and its main output are idle, and on its first tick if it has no
-    split by then; it stays idle until its watermark advances. Flink:
-    `ProgressiveTimestampsAndWatermarks`.
-    """
-    before = interval.before
-    last_tick_ms = rules.axis.last_tick_before(interval.until_ms)
-    splits_idle = splits.all_idle_since_advance or (before.splits_idle and not rose)
-    main_output_idle = last_tick_ms >= rules.main_output_idle_from_ms
-    still_says_idle = before.says_idle and not rose
-    began_without_split = not rose and _first_tick_saw_no_split(rules, interval, last_tick_ms)
-    return replace(
-        after,
-        says_idle=still_says_idle or began_without_split or (main_output_idle and splits_idle),
-        splits_idle=splits_idle,
-    )
-
-
 def _changes_of_splits(
     rules: IdlenessRules,
     interval: Interval,
@@ -141,9 +121,9 @@ def _changes_of_splits(
     splits: Splits,
     advances: Advances,
 ) -> Iterator[StatusChange]:
-    """When a source of splits goes idle, and when its watermark advances after that.
+    """When a source of splits emits the status idle, and active as its watermark advances.
 
-    The place before the first event is -1.
+    The place before the first event is -1. Flink: `ProgressiveTimestampsAndWatermarks`.
     """
     advanced = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in advances)])
     goes_idle = _goes_idle(rules, interval, events, splits, advanced)
@@ -169,7 +149,8 @@ def _goes_idle(
     """The places at which all splits of a source and its main output are idle, in order.
 
     The main output goes idle on one tick, after the splits of that tick. The source goes idle no
-    earlier, and exactly there if all splits are idle by then.
+    earlier, and exactly there if all splits are idle by then. Only if it has no split by its first
+    tick, it goes idle there.
     """
     main_ms = rules.main_output_idle_from_ms
     main = events.places_until(rules.axis.first_of(main_ms))
@@ -184,6 +165,9 @@ def _goes_idle(
         if was_idle or (interval.before.splits_idle and last_advance < 0):
             with_main = StatusChange(rules.axis.first_of(main_ms), TICK_RANK, idle=True)
             found.insert(0, (main - 0.5, with_main))
+    if _first_tick_saw_no_split(rules, interval):
+        first_tick = rules.axis.first_of(rules.first_tick_ms)
+        found.insert(0, (-0.5, StatusChange(first_tick, TICK_RANK, idle=True)))
     return found
 
 
@@ -193,10 +177,10 @@ def _first_within(places: npt.NDArray[np.int64], after: float, until: float) -> 
     return int(within[0]) if len(within) else None
 
 
-def _first_tick_saw_no_split(rules: IdlenessRules, interval: Interval, last_tick_ms: int) -> bool:
+def _first_tick_saw_no_split(rules: IdlenessRules, interval: Interval) -> bool:
+    """Whether the first tick of all runs in an interval, before any split has joined."""
     first_tick_ms = rules.first_tick_ms
-    runs_here = interval.first_tick_ms == first_tick_ms <= last_tick_ms
-    return runs_here and not any(
+    return interval.first_tick_ms == first_tick_ms < interval.until_ms and not any(
         one.before.joined is None or rules.axis.arrival_of(one.before.joined) < first_tick_ms
         for one in interval.channels
     )
