@@ -129,11 +129,11 @@ class Grid:
         return bool(DAY_MS % self.step_ms or self.offset_ms % self.step_ms)
 
     def starts_of(self, ids: _Ms) -> _Ms:
-        """The start of a window, or of each of some windows."""
+        """The start of a window in ms, by its id; or of each of some windows."""
         return self.newest_starts(ids - 1) if self.cumulative else ids
 
     def ends_of(self, ids: _Ms) -> _Ms:
-        """The end of a window, or of each of some windows."""
+        """The end of a window in ms, by its id; or of each of some windows."""
         return ids if self.cumulative else ids + self.size_ms
 
     def newest_starts(self, ts_ms: _Ms) -> _Ms:
@@ -233,9 +233,12 @@ class Grid:
         return below - (below - last) % step, past + (last - past) % step
 
     def first_open(self, watermark_ms: int) -> int:
-        """The start of the first window that a watermark does not close."""
-        shortest_ms = self.step_ms if self.cumulative else self.size_ms
-        return self._start_from(watermark_ms - self.allowed_lateness_ms - shortest_ms + 2)
+        """The start of the first window that a watermark does not close.
+
+        Of cumulative windows the longest one with a start counts. Flink's rule:
+        `lateness.is_window_late`.
+        """
+        return self._start_from(watermark_ms - self.allowed_lateness_ms - self.size_ms + 2)
 
     def first_not_final(self, watermark_ms: int) -> int:
         """The start of the first window that a watermark does not make final.
@@ -247,14 +250,9 @@ class Grid:
         return self._start_from(self.first_open(watermark_ms) - shared_ms)
 
     def _start_from(self, instant_ms: int) -> int:
-        """The first start of a window from an instant on; the first instant if every start is.
-
-        Cumulative windows of one start are rebuilt together: the start around the instant.
-        """
+        """The first start of a window from an instant on; the first instant if every start is."""
         if instant_ms <= LEAST_INSTANT_MS:
             return LEAST_INSTANT_MS
-        if self.cumulative:
-            return max(self.newest_starts(instant_ms), LEAST_INSTANT_MS)
         return instant_ms + (self.offset_ms - instant_ms) % self.span_ms
 
 

@@ -54,19 +54,11 @@ def _first_open(spec: PipelineSpec, state: PipelineState) -> int | None:
 def first_accepting(spec: PipelineSpec, watermark_ms: int) -> int:
     """The start of the first slot of which a window would still accept a record.
 
-    Flink's rule: a window is late if its maximum timestamp plus the allowed lateness is at most the
-    watermark (`is_window_late`). Of cumulative windows the longest one with a start counts.
+    A session can begin in the middle of a slot. A record of an interval join is late by itself.
     """
     grid = Grid.of(spec)
-    longest_ms = grid.size_ms
-    if isinstance(spec.window, Session):
-        longest_ms = gap_of(spec) or _SHORTEST_GAP_MS
-    if spec.result == PAIRS:  # a record is late by itself
-        longest_ms = _SHORTEST_GAP_MS
-    first_ms = watermark_ms - spec.allowed_lateness - longest_ms + 2
-    behind_ms = (first_ms - grid.offset_ms) % grid.span_ms
-    if isinstance(spec.window, Session):  # one can begin in the middle of a slot
-        start_ms = first_ms - behind_ms
-    else:
-        start_ms = first_ms + (grid.span_ms - behind_ms) % grid.span_ms
-    return max(start_ms, LEAST_INSTANT_MS)
+    if not isinstance(spec.window, Session):
+        return grid.first_open(watermark_ms)
+    gap_ms = _SHORTEST_GAP_MS if spec.result == PAIRS else gap_of(spec) or _SHORTEST_GAP_MS
+    first_ms = watermark_ms - spec.allowed_lateness - gap_ms + 2
+    return max(grid.newest_starts(first_ms), LEAST_INSTANT_MS)
