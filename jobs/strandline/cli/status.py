@@ -1,4 +1,4 @@
-"""status: the progress of pipelines, and their findings."""
+"""status: up to where each pipeline is processed, and what its audits have found."""
 
 from __future__ import annotations
 

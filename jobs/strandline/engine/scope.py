@@ -98,7 +98,7 @@ class Rebuild(ABC):
 
     @property
     def spark(self) -> SparkSession:
-        """The session."""
+        """The Spark session of the records."""
         return self.records.sparkSession
 
     @classmethod

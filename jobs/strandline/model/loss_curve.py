@@ -84,7 +84,11 @@ def unit_of(step_ms: int, span_ms: int | None = None) -> int:
 
 
 def totals_on_offer(unit_ms: int, own_ms: int) -> tuple[int, ...]:
-    """The totals on offer, in ms: 0, multiples of a unit up to 90 units or days, and its own."""
+    """The sums of bound and allowed lateness for which a loss curve counts the lost records, in ms.
+
+    They are 0, round times that are multiples of a unit (of 5 minutes: 5, 10, 15, 20, 30, 45
+    minutes, 1 hour, …) up to 90 units or 90 days, and `own_ms`, the pipeline's own sum.
+    """
     longest_ms = 90 * max(unit_ms, DAY_MS)
     offered = {ms for ms in _OFFERED_MS if ms % unit_ms == 0 and ms <= longest_ms}
     if unit_ms not in _UNITS_MS:

@@ -18,7 +18,7 @@ _WITH_ZONE_NAME = (
 )
 _ZONE_NAME = re.compile(r"([A-Z]{2,5}|[A-Z][A-Za-z]+(?:/[A-Za-z_+-]+)+)\]?$")
 _NO_ZONES = ("UTC", "AM", "PM")
-"""Names after a time that are read, or that are halves of a day."""
+"""Words after a time that need no sentence: `UTC` is read, `AM` and `PM` are halves of a day."""
 
 
 def unread_times(sample: pa.Table) -> list[str]:

@@ -113,8 +113,8 @@ def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
 
     Flink fires the results of one watermark advance in the order of their timers. Results of
     different keys, and of overlapping windows that fire early, have equal timers and so no order.
-    An early firing counts by its first result only, and of results with equal timers by the event
-    time only.
+    A trigger `continuous` depends on the order only through the event time of a window's first
+    result: of results with equal timers, it needs no order if their event times are equal, too.
     """
     upstream, keys = spec.upstream, set(spec.source.key.values())
     never = isinstance(spec.fires_by, Never) and spec.evicts_by is None

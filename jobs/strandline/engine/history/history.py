@@ -66,7 +66,7 @@ class History:
 
     @cached_property
     def days(self) -> DaysToRead:
-        """Which arrival days a question needs."""
+        """The arrival days, and which of them a query has to read."""
         return DaysToRead(self.timeline, self.spec)
 
     def known(self, records: DataFrame, horizon_ms: int, days: Collection[date]) -> DataFrame:

@@ -92,10 +92,10 @@ class WatermarkSource(ABC):
 
 
 class Source(WatermarkSource):
-    """The channels of one table.
+    """The channels (source partitions) of one table.
 
     Attributes:
-        rules: when they go idle.
+        rules: the idleness settings of the channels.
     """
 
     def __init__(self, spec: PipelineSpec, axis: Axis) -> None:

@@ -216,7 +216,12 @@ class Splits:
         at.combined_ms = int(combined[-1])
 
     def _note_idle(self, idle: Longs, advanced: Longs) -> None:
-        """Record at which events all splits are idle, and whether since the last advance."""
+        """Keep the events at which all splits are idle, and whether one follows the last advance.
+
+        Args:
+            idle: the indices of these events, of the last batch.
+            advanced: the indices of the batch's events at which the watermark advances.
+        """
         self.all_idle_at += idle.tolist()
         if len(advanced):
             self.all_idle_since_advance = bool(len(idle)) and bool(idle[-1] >= advanced[-1])

@@ -2,7 +2,7 @@
 
 Steps are observed where channels can go idle: there a crossing depends on the steps before it.
 Where only ticks emit, each channel makes the same offer on every tick since it joined. Of a long
-history only the steps of the days that a question needs are read: watermarks increase strictly, so
+history only the steps of the days that a query needs are read: watermarks increase strictly, so
 the watermark at the end of each day shows on which day a threshold was reached.
 """
 
@@ -214,7 +214,7 @@ class ClockCrossings(StepCrossings):
         return 0
 
     def days_of_steps(self, horizon_ms: int) -> set[date]:
-        """An empty set: a step may lie on every day."""
+        """An empty set: the steps of all days are known, whatever arrived on them."""
         return set()
 
     def _before(self, horizon_ms: int, days: pd.DataFrame) -> Steps:

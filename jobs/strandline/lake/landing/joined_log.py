@@ -15,7 +15,7 @@ from strandline.model.facts_of_two import id_of_two
 from strandline.spec.joined import TwoSourcesSpec
 
 _VERSIONS = 2**31
-"""A number of versions that no table reaches."""
+"""More versions than any table has: `left * _VERSIONS + right` is one number for both."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class JoinedLog(LandingLog):
 
     @property
     def is_newest(self) -> bool:
-        """See `LandingLog`: whether both are."""
+        """See `LandingLog`: whether neither of the two tables has been written again since."""
         return self.left.is_newest and self.right.is_newest
 
     def bytes_of(self, days_by: str | None, is_wanted: Callable[[date], bool]) -> int:
@@ -77,7 +77,7 @@ class JoinedLog(LandingLog):
         )
 
     def day_partition(self, name: str | None) -> str | None:
-        """None: each table has its own."""
+        """None: each of the two tables is partitioned by a column of its own."""
         return None
 
     def at(self, version: int) -> JoinedLog:
@@ -92,7 +92,7 @@ class JoinedLog(LandingLog):
         return self.at(version)
 
     def readable_at(self, version: int) -> JoinedLog | None:
-        """See `LandingLog`; None if it is true of either table."""
+        """See `LandingLog`; None if the version of either table has been removed."""
         versions = zip(self.of_sides.values(), divmod(version, _VERSIONS), strict=True)
         readable = all(log.readable_at(of_side) is not None for log, of_side in versions)
         return self.at(version) if readable else None
@@ -105,7 +105,7 @@ class JoinedLog(LandingLog):
         days_by: str | None,
         last_day: date | None,
     ) -> bool:
-        """See `LandingLog`; whether it is true of both tables."""
+        """See `LandingLog`: whether both tables certainly have the same rows."""
         if self.is_another(table_id):
             return False
         versions = dict(zip(("left", "right"), divmod(version, _VERSIONS), strict=True))

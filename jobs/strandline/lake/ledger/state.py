@@ -112,7 +112,7 @@ class PipelineState:
 
     @property
     def versions(self) -> Mapping[str, int] | None:
-        """The current consistent versions of all tables; None if nothing is published."""
+        """The version of each table after the last complete publication; None: there is none."""
         return self.whole[-1].versions if self.whole else None
 
     @property
@@ -274,7 +274,7 @@ class PipelineState:
 
 
 def rows_without_day(steps: Sequence[Entry]) -> int:
-    """The number of rows without an arrival day, by the books of the last of some steps."""
+    """The number of rows without an arrival day, by the last of some steps that counted rows."""
     books = next((step.books for step in reversed(steps) if step.books is not None), ())
     return sum(book["total"] for book in books if book["name"].startswith(_DATELESS))
 

@@ -167,7 +167,7 @@ def _finite(bounds: Sequence[float], of: Callable[[Sequence[float]], float]) -> 
 
 
 def _text_from(least: bytes) -> str | None:
-    """A lower bound of a text: at most its first characters."""
+    """A lower bound of a text: its first characters, at most `_MOST_CHARACTERS`."""
     text = _text(least)
     return None if text is None else text[:_MOST_CHARACTERS]
 

@@ -36,9 +36,10 @@ OF_VALUES = (
 
 
 def require_answers(spark: SparkSession) -> None:
-    """Check that an engine answers at all, as it may have died while others catch its exceptions.
+    """Check that an engine still answers.
 
-    Great Expectations reports an expectation that raises one as a failed one.
+    Great Expectations catches an engine's exceptions and reports failed expectations instead, also
+    if the engine has died.
 
     Raises:
         Exception: it does not answer; one of `FAILURES`, or of the connection to it.
@@ -57,7 +58,7 @@ def cause_of(error: BaseException) -> str:
 def refused_after(
     errors: tuple[type[Exception], ...], place: str, problem: str, way_out: str
 ) -> Iterator[None]:
-    """Turn some errors into one with a way out, whose problem ends with their cause."""
+    """Turn some errors into an `InputError` whose problem ends with their cause in brackets."""
     try:
         yield
     except errors as error:

@@ -71,7 +71,8 @@ _WIDE = ("cell", "step")
 _OF_WIDE_ROWS = frozenset(
     {"slot_ms", "threshold_ms", "pending", "largest_candidate_ms", "rank", "source_state"}
 )
-"""Columns of such rows only; and the source's state, which is needed of few days."""
+"""Columns that only rows of the kinds `_WIDE` have, and the state of the watermark's source, which
+is read for a few days only."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,10 @@ class TimelineTable:
 
     @cached_property
     def narrow(self) -> pa.Table:
-        """All rows except steps and the cells of well-formed records; without `_OF_WIDE_ROWS`."""
+        """All rows but watermark steps and cells of well-formed records; not all of their columns.
+
+        The columns `_OF_WIDE_ROWS` are left out.
+        """
         schema = pa.schema([field for field in SCHEMA if field.name not in _OF_WIDE_ROWS])
         if self.dataset is None:
             return schema.empty_table()

@@ -1,1 +1,1 @@
-"""The advisor: what each bound and allowed lateness would lose, and cost in delay."""
+"""The advisor: the records that each bound and allowed lateness would lose, and its delay."""

@@ -1,4 +1,4 @@
-"""The closures by earlier runs (`--close`) that decide about a range, and notes about them."""
+"""Closures that decide about a range: ends of its input by `--close` in earlier runs; and notes."""
 
 from __future__ import annotations
 

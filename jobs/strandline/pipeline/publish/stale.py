@@ -56,9 +56,9 @@ def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:
 def _of_results(spec: ResultsSpec, run: Entry, log: ResultsLog) -> str | None:
     """The change of the other pipeline's results, or of its watermark; None: there is none.
 
-    A publication leaves a staging as it is if it changes no result of the windows, and no
-    watermark before the horizon. Over other results this is not known, nor with sessions, nor for
-    windows that fire before their ends.
+    What the other pipeline has published since does not matter if it changed no result of the
+    staged windows, and no watermark before the horizon. This is known only where `by_slots` holds
+    and the other pipeline reads a landing table itself; elsewhere each change counts.
     """
     kept, version = (run.publish or {}).get("input", [log.input_id]), run.landing_version
     dates = None if version is None else days_changed(log.table, "window_date", version)

@@ -83,7 +83,10 @@ def refused_in_all(
 
 
 def _each_once(refusals: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The refusals, each record once, in pieces that fit into memory."""
+    """The rows of refused records without repetitions, in pieces that fit into memory.
+
+    A record may be in quarantine and staged again.
+    """
     pieces = in_pieces([(rows.cast(_TYPES) for rows in refusals)], _REFUSAL_KEY)
     for (rows,) in pieces:
         once = rows.group_by(_REFUSAL_KEY).aggregate([("reason", "min")])

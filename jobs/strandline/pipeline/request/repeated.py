@@ -24,8 +24,7 @@ def request_fingerprint(spec: PipelineSpec, request: Request, input_id: str) -> 
 
     It covers the request; the pipeline's file except `schedule`, `spark`, `engine` and
     `quarantine_days`, but with the limit of freshness that a schedule implies; the landing table's
-    id; and the program. Two runs with one fingerprint over
-    the same rows publish the same.
+    id; and the program. Two runs with one fingerprint over the same rows publish the same.
 
     Args:
         spec: the pipeline.

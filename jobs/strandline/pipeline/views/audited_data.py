@@ -1,4 +1,4 @@
-"""The data of now that audits of earlier runs were about: arrival days, and slots without records.
+"""The present data of arrival days and slots about which audits of earlier runs had findings.
 
 Only small tables are read, and only when a run has found something about them.
 """
@@ -57,11 +57,11 @@ class AuditedData:
 
     @property
     def rules(self) -> Mapping[str, Callable[[Entry], Iterator[Check]]]:
-        """The rules about the arrival days of a scheduled run, by their keys of `quality`."""
+        """The rules about the arrival days of a scheduled run, by their names below `quality`."""
         return {"max_malformed_share": self._of_malformed, "volume": self._of_volume}
 
     def findings_now(self, rule: str, run: Entry) -> Iterator[Finding]:
-        """The findings of a rule about a run's arrival days, by their rows of now.
+        """The findings that a rule has about a run's arrival days if it is applied now.
 
         Args:
             rule: one of `rules`.

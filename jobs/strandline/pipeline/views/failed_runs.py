@@ -47,10 +47,10 @@ def findings_of_failed_runs(state: PipelineState) -> Iterator[Finding]:
 
 
 def _left_nothing_undone(steps: Sequence[Entry], state: PipelineState) -> bool:
-    """Whether nothing is to be done about a run that did not end.
+    """Whether nothing is to be done about a run that did not complete.
 
-    It was typed by hand, and refused for an option; another revert has reverted its run; or it
-    failed, and another run has published its request since it began.
+    It was typed by hand, and refused for an option; it was a revert, and another revert has taken
+    back the same run; or it failed, and another run has since published for the same request.
     """
     begun, last = steps[0].position, steps[-1]
     # a scheduled run may have --max-bytes, and fails each night

@@ -136,7 +136,11 @@ def _late_rows(store: Store, days: Days) -> pd.DataFrame | None:
 
 
 def _lacking(store: Store, days: Days, late: pd.DataFrame) -> pd.Index[int]:
-    """The starts of newest slots that count more late records than there are `late` rows."""
+    """The starts of the slots for which `completeness` counts more late records than quarantine.
+
+    Quarantined rows may have been erased, or removed because of their age. `late`: the rows of
+    `_late_rows`.
+    """
     rows = read_days(store, "completeness", ["slot_start", "late"], days, ds.field("late") > 0)
     if rows is None:
         return pd.Index([], dtype="int64")
