@@ -10,6 +10,7 @@ import pandas as pd
 
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
+from strandline.engine.watermark.retired import ends_of
 from strandline.lake.store.days import Days, facts_of_files, shown_days
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
@@ -101,13 +102,9 @@ def retired_before(instant_ms: int, spec: PipelineSpec, start_ms: int) -> set[st
 
     A channel ends in the last millisecond before it retires, at once or, on ticks, with the next.
     """
-    axis, found = Axis.of(spec, start_ms), set()
-    for channel, retired_ms in spec.source.retired.items():
-        by_record = axis.interval_ms is None
-        emitted_ms = retired_ms - 1 if by_record else _first_tick(retired_ms, axis)
-        if emitted_ms is not None and emitted_ms < instant_ms:
-            found.add(channel)
-    return found
+    axis = Axis.of(spec, start_ms)
+    ends = ends_of(spec, axis)
+    return {end.channel for end in ends if axis.event_ms(end.seen_from, 0) < instant_ms}
 
 
 def _recent_days_suffice(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
