@@ -58,7 +58,6 @@ FIRE_AT = _PREFIX + "fire_at_ms"
 CLOSE_AT = _PREFIX + "close_at_ms"
 ENDED_AT = _PREFIX + "ended_at_ms"
 """When the input of the slot has ended, in ms; null: it has not."""
-SLOT_STATE = _PREFIX + "slot_state"
 RECORD_ID = _PREFIX + "record_id"
 WATERMARK = _PREFIX + "watermark_ms"
 

@@ -17,7 +17,7 @@ from pyspark.sql.window import WindowSpec
 from strandline.engine import columns as c
 from strandline.engine.whole_numbers import to_pandas
 
-_NOT_NUMBERS = {c.ARRIVAL_DAY: pa.date32(), c.CHANNEL: pa.string(), c.SLOT_STATE: pa.string()}
+_NOT_NUMBERS = {c.ARRIVAL_DAY: pa.date32(), c.CHANNEL: pa.string()}
 """The types of the engine's columns that hold no whole numbers."""
 Columns = Mapping[str, Iterable[Any]]
 """Values by the name of their column."""

@@ -107,6 +107,23 @@ def test_all_before_the_first_start_that_is_not_final_is_dropped(spec, at_ms, nu
         assert dropped or window_of(grid, window).start_ms >= first_ms
 
 
+@given(SPECS, st.integers(-500, 500))
+def test_the_first_open_start_is_the_first_whose_longest_window_is_not_closed(spec, at_ms):
+    """Of cumulative windows a start whose windows are all closed was once said to be open."""
+    grid = Grid.of(spec)
+    first_ms = grid.first_open(at_ms)
+
+    def is_closed(start_ms: int) -> bool:
+        return is_window_late(
+            start_ms + grid.size_ms - 1,
+            allowed_lateness_ms=grid.allowed_lateness_ms,
+            watermark_ms=at_ms,
+        )
+
+    assert not is_closed(first_ms)
+    assert first_ms == LEAST_INSTANT_MS or is_closed(first_ms - grid.span_ms)
+
+
 @given(SPECS)
 def test_if_no_window_is_final_the_first_instant_is_the_start_whatever_the_offset(spec):
     """Runs over all windows were said to begin at 0001-01-01T00:15:00Z."""

@@ -21,7 +21,6 @@ def window_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFr
         c.RANK: slots["fire_rank"],
         c.FIRE_AT: slots["fire_at_ms"],
         c.CLOSE_AT: slots["close_at_ms"],
-        c.SLOT_STATE: slots["state"],
         c.ENDED_AT: slots["ended_at_ms"],
     }
     return small_table(spark, columns)

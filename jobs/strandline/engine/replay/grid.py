@@ -34,7 +34,13 @@ from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read, parts_of, with_contents_of_none
 from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
-from strandline.engine.results.rows import FIRED_AT, causes_of, window_columns, window_rows
+from strandline.engine.results.rows import (
+    FIRED_AT,
+    causes_of,
+    state_of,
+    window_columns,
+    window_rows,
+)
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_windows import FIRES, crossed_at_ms, with_crossings
 from strandline.engine.windows.assign import fires_at_once, is_kept_elsewhere
@@ -85,7 +91,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     def accepted_by_slot(self) -> DataFrame:
         """See `Rebuild`: each window is a slot."""
-        closed = self._windows.select(c.WINDOW, (F.col(c.SLOT_STATE) == "closed").alias(_IS_CLOSED))
+        closed = self._windows.select(c.WINDOW, F.col(c.CLOSE_AT).isNotNull().alias(_IS_CLOSED))
         counted = (
             self.replayed.join(F.broadcast(closed), c.WINDOW)
             .groupBy(F.col(c.WINDOW).alias(c.SLOT))
@@ -106,13 +112,13 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
 
     def in_state(self) -> DataFrame:
         """The contents of the windows that have not closed, each with the `state` of its slot."""
-        state = F.col(c.SLOT_STATE)
         records = self.replayed.where(IS_IN_STATE)
         shown = contents(records, self.group, self._aggregates).join(
             F.broadcast(self._windows), c.WINDOW
         )
         columns = window_columns(c.SLOT, c.SLOT_END, self._spec)
-        return shown.where(state != "closed").select(*columns, "records", state.alias("state"))
+        state = state_of(F.col(c.FIRE_AT), F.col(c.CLOSE_AT)).alias("state")
+        return shown.where(F.col(c.CLOSE_AT).isNull()).select(*columns, "records", state)
 
     def _filled(self, rows: DataFrame) -> DataFrame:
         """See `ReplayedRebuild`; only an evictor can remove all records of a firing."""

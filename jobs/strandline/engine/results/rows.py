@@ -86,18 +86,22 @@ def window_rows(
         closed_at_ms: when the watermark closed it; null: it has not.
         spec: the pipeline.
     """
-    fired_or_open = F.when(fired_at_ms.isNotNull(), "fired").otherwise("open")
-    state = F.when(closed_at_ms.isNotNull(), "closed").otherwise(fired_or_open)
     return windows.select(
         *window_columns(*bounds, spec),
         "records",
         "late_accepted",
         "firings",
-        state.alias("state"),
+        state_of(fired_at_ms, closed_at_ms).alias("state"),
         F.timestamp_millis(fired_at_ms).alias("fired_at"),
         F.timestamp_millis(closed_at_ms).alias("closed_at"),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
     )
+
+
+def state_of(fired_at_ms: Column, closed_at_ms: Column) -> Column:
+    """The state of a window, by when it fired and closed: `closed`, else `fired`, else `open`."""
+    fired_or_open = F.when(fired_at_ms.isNotNull(), "fired").otherwise("open")
+    return F.when(closed_at_ms.isNotNull(), "closed").otherwise(fired_or_open)
 
 
 def causes_of(spec: PipelineSpec) -> list[str]:
