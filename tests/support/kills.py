@@ -261,7 +261,7 @@ def run_watched(
         if kill is not None and not ended and kill.is_due(written, usual):
             _kill(run, kill.who)
             break
-        time.sleep(0.002)
+        time.sleep(0.01)
     return written
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from sqlglot import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -303,6 +303,45 @@ def answer(spark: SparkSession, query: str) -> Answer:
         condition = getattr(error, "getCondition", lambda: None)()
         return Answer(error=condition or type(error).__name__)
     return Answer([field.dataType.simpleString() for field in fields], sorted(values, key=repr))
+
+
+Asked = list[tuple[Query, Answer]]
+"""Queries, and the answers that are expected."""
+
+
+def together(queries: Iterable[tuple[Query, Answer]], most: int) -> list[Asked]:
+    """Queries that one SELECT may ask: of the same rows, with as many rows in their answers.
+
+    One that is to fail stands alone.
+    """
+    alike: dict[Any, Asked] = {}
+    for query, expected in queries:
+        rows = expected.rows
+        place = (query.rest, len(rows)) if rows is not None else query
+        alike.setdefault(place, []).append((query, expected))
+    return [of[at : at + most] for of in alike.values() for at in range(0, len(of), most)]
+
+
+def answers(spark: SparkSession, some: Asked) -> dict[Query, Answer]:
+    """What a session answers queries, asked as one: to plan a query costs more than to compute it.
+
+    Where the one fails they are asked in halves; where an answer is not the expected one, its query
+    is asked alone.
+    """
+    if len(some) == 1:
+        return {query: answer(spark, query.text) for query, _ in some}
+    columns = tuple(column for query, _ in some for column in query.selected)
+    every = answer(spark, Query(columns, some[0][0].rest).text)
+    if every.types is None or every.rows is None or len(every.types) != len(columns):
+        half = len(some) // 2
+        return answers(spark, some[:half]) | answers(spark, some[half:])
+    found, at = {}, 0
+    for query, expected in some:
+        own = slice(at, at + len(query.selected))
+        own_rows = sorted((row[own] for row in every.rows), key=repr)
+        mine, at = Answer(every.types[own], own_rows), own.stop
+        found[query] = mine if mine.is_that_of(expected) else answer(spark, query.text)
+    return found
 
 
 def encoded(value: Any, kind: Any) -> Any:

@@ -15,14 +15,8 @@ COMMAND = ("advance", "--to", "2024-03-05")
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    """Five days have landed, three are published."""
-    return Home.of_five_days(tmp_path_factory.mktemp("base"))
-
-
-@pytest.fixture(scope="module")
-def undisturbed(base, tmp_path_factory):
-    home = base.copy(tmp_path_factory.mktemp("ends"))
+def undisturbed(five_days, tmp_path_factory):
+    home = five_days.copy(tmp_path_factory.mktemp("ends"))
     home.run(COMMAND)
     return home
 
@@ -77,10 +71,10 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_what_is_broken_is_named_and_once_it_is_mended_nothing_has_happened(
-    base, undisturbed, tmp_path, what
+    five_days, undisturbed, tmp_path, what
 ):
-    home = base.copy(tmp_path)
-    right = [base.content(), undisturbed.content()]
+    home = five_days.copy(tmp_path)
+    right = [five_days.content(), undisturbed.content()]
     with BROKEN[what](home):
         fails(home)
     assert all(content in right for content in home.contents_by_ledger())
@@ -88,8 +82,8 @@ def test_what_is_broken_is_named_and_once_it_is_mended_nothing_has_happened(
     assert home.content() == undisturbed.content()
 
 
-def test_a_ledger_whose_log_is_cut_is_named(base, undisturbed, tmp_path):
-    home = base.copy(tmp_path)
+def test_a_ledger_whose_log_is_cut_is_named(five_days, undisturbed, tmp_path):
+    home = five_days.copy(tmp_path)
     with cut(last_commit_of(home, "meter/runs")):
         fails(home)
     home.run(COMMAND)
@@ -105,9 +99,9 @@ def small_disk(tmp_path):
 
 @pytest.mark.parametrize("kilobytes", [0, 64, 200])
 def test_on_a_full_disk_a_run_says_so_and_goes_on_once_there_is_room(
-    base, undisturbed, small_disk, kilobytes
+    five_days, undisturbed, small_disk, kilobytes
 ):
-    home = base.copy(small_disk / "home")
+    home = five_days.copy(small_disk / "home")
     with filled(small_disk, free_kilobytes=kilobytes):
         said = fails(home, small_disk.parent / "said", code=4)
     assert "the disk is full; free space there" in said

@@ -177,6 +177,7 @@ def test_an_interruption_while_spark_starts_leaves_no_process_behind(on_spark):
         with suppress(psutil.NoSuchProcess):
             started = psutil.Process(on_spark.pid).children(recursive=True)
             is_starting = any(JVM in process.cmdline() for process in started)
+        time.sleep(0.02)
     os.killpg(on_spark.pid, signal.SIGINT)
     message, _ = on_spark.communicate(timeout=60)  # its output ends with the last of them
     assert on_spark.returncode == 130

@@ -11,7 +11,7 @@ import time
 
 import psutil
 import pytest
-from kills import Home, Kill, KillAtCommit, KillAtFile, Kind, run_watched
+from kills import Kill, KillAtCommit, KillAtFile, Kind, run_watched
 from lakes import a_record
 
 from strandline.lake.ledger.state import PipelineState
@@ -51,17 +51,11 @@ if KILLS > 2:  # `make test-kill`: each of its runs is one more observation of a
     )
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    """Five days have landed, three are published."""
-    return Home.of_five_days(tmp_path_factory.mktemp("base"))
-
-
 @pytest.fixture(scope="module", params=KINDS, ids=str)
-def undisturbed(request, base, tmp_path_factory):
+def undisturbed(request, five_days, tmp_path_factory):
     """A kind of run, where it begins, where it ends undisturbed, and how many files it writes."""
     kind = request.param
-    begins = base.copy(tmp_path_factory.mktemp("begins"))
+    begins = five_days.copy(tmp_path_factory.mktemp("begins"))
     begins.write_spec(kind.edits)
     begins.land(kind.lands)
     ends = begins.copy(tmp_path_factory.mktemp("ends"))
@@ -103,9 +97,10 @@ def test_so_it_does_after_a_kill_at_any_of_its_commits(undisturbed, tmp_path, nu
         kill_and_run_again(undisturbed, tmp_path, KillAtCommit(number))
 
 
-def test_where_the_engine_dies_the_run_fails_soon_and_the_next_one_mends_it(base, tmp_path):
-    right, home = base.copy(tmp_path / "right"), base.copy(tmp_path / "killed")
-    right.run_on_sail(KINDS[0].command)
+def test_where_the_engine_dies_the_run_fails_soon_and_the_next_one_mends_it(
+    five_days, fourth_day, tmp_path
+):
+    home = five_days.copy(tmp_path)
     home.write_spec({"spark": {}})
     observed = home.steps() + 2
     run = home.start((*KINDS[0].command, "--engine", "sail"))
@@ -116,9 +111,9 @@ def test_where_the_engine_dies_the_run_fails_soon_and_the_next_one_mends_it(base
     server.kill()
     assert run.wait(timeout=120) == RETRYABLE
     assert "the process of sail has ended before the run" in home.said
-    assert home.content()["windows"] == base.content()["windows"]
+    assert home.content()["windows"] == five_days.content()["windows"]
     home.run((*KINDS[0].command, "--engine", "sail"))
-    assert home.content() == right.content()
+    assert home.content() == fourth_day.content()
 
 
 def kill_and_run_again(undisturbed, folder, kill: Kill):

@@ -22,15 +22,6 @@ DAY = ("advance", "--to", "2024-03-05")
 _TIMEOUT_S = 300
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    """Five days have landed, three are published; what an undisturbed run makes of the fourth."""
-    home = Home.of_five_days(tmp_path_factory.mktemp("base"))
-    undisturbed = home.copy(tmp_path_factory.mktemp("undisturbed"))
-    undisturbed.run_on_sail(DAY)
-    return home, undisturbed.content()
-
-
 @pytest.fixture
 def jvm(tmp_path_factory) -> Iterator[dict[str, str]]:
     """A JVM that no driver has started, and that ends with none: how a driver finds it."""
@@ -87,9 +78,10 @@ def writing(home: Home) -> list[Path]:
     return [*(home.root / "_staging").glob("*/*/_temporary")]
 
 
-def test_a_killed_driver_publishes_nothing_however_long_its_jvm_writes_on(base, jvm, tmp_path):
-    begins, right = base
-    home = begins.copy(tmp_path)
+def test_a_killed_driver_publishes_nothing_however_long_its_jvm_writes_on(
+    five_days, fourth_day, jvm, tmp_path
+):
+    home, right = five_days.copy(tmp_path), fourth_day.content()
     driver = start(home, jvm)
 
     def begun() -> list[Path]:

@@ -16,7 +16,18 @@ from zlib import crc32
 import pytest
 from engines import ENGINE
 from expressions_on_sail import AT_THE_ENDS, REFUSED_WIDELY
-from spark_answers import EXAMPLE, Query, answer, keep, kept, register
+from spark_answers import (
+    EXAMPLE,
+    Answer,
+    Asked,
+    Query,
+    answer,
+    answers,
+    keep,
+    kept,
+    register,
+    together,
+)
 
 from strandline.pipeline.request.ask_engine import asked
 from strandline.sql import known_functions as known
@@ -31,6 +42,8 @@ pytestmark = pytest.mark.spark
 only_on_spark = pytest.mark.only_on_spark(reason="what is kept are its own answers")
 on_sail = pytest.mark.skipif(ENGINE != "sail", reason="Sail's answers: with ENGINE=sail")
 ONE_IN = 8
+AT_ONCE = 16
+"""So many queries Spark is asked as one; Sail answers some otherwise beside others than alone."""
 ALL_OF_THEM = bool(os.environ.get("ALL_GOLDENS") or os.environ.get("KEEP"))
 """They change with a version of Spark and with what is kept: `make test-spark` asks all."""
 NOT_KEPT = (
@@ -63,18 +76,24 @@ def is_for_pipelines(query: Query) -> bool:
     return True
 
 
+def answered(session, queries: Asked) -> dict[Query, Answer]:
+    """What a session answers; what is to be kept it is asked one by one."""
+    parts = together(queries, most=1 if os.environ.get("KEEP") else AT_ONCE)
+    with ThreadPoolExecutor(2) as pool:
+        every = pool.map(partial(answers, session), parts)
+        return {query: now for of_part in every for query, now in of_part.items()}
+
+
 @only_on_spark
 def test_the_answers_that_are_kept_are_those_of_spark(tables):
     queries = [one for one in kept() if ALL_OF_THEM or not crc32(one[0].text.encode()) % ONE_IN]
-    with ThreadPoolExecutor(2) as pool:
-        asked = pool.map(partial(answer, tables), (query.text for query, _ in queries))
-        found = {query: now for (query, _), now in zip(queries, asked, strict=True)}
+    found = answered(tables, queries)
     if os.environ.get("KEEP"):
-        keep(found)
+        keep({query: found[query] for query, _ in queries})
     differ = {
-        query.text: (now, before)
-        for (query, before), now in zip(queries, found.values(), strict=True)
-        if now.error != before.error or not now.is_that_of(before)
+        query.text: (found[query], before)
+        for query, before in queries
+        if found[query].error != before.error or not found[query].is_that_of(before)
     }
     assert differ == {}
 

@@ -61,10 +61,17 @@ def test_sessions_day_by_day_are_what_flink_would_have_said(day_by_day):
 def test_sessions_in_one_go_are_those_day_by_day_and_a_rerun_writes_nothing(day_by_day, tmp_path):
     line = Line(day_by_day.spark, tmp_path, SPEC, audited=True)
     land(tmp_path, WEEK)
+    line.backfill("1", "8", as_of="6")
+    assert_same_tables(line, day_by_day)
+    assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
+
+
+def test_they_are_also_where_a_driver_holds_few_of_them_at_once(day_by_day, tmp_path):
+    line = Line(day_by_day.spark, tmp_path, SPEC)
+    land(tmp_path, WEEK)
     with few_at_once(300):
         line.backfill("1", "8", as_of="6")
     assert_same_tables(line, day_by_day)
-    assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
 
 
 @pytest.mark.story
