@@ -255,6 +255,16 @@ def test_nothing_is_closed_for_good_before_the_first_of_all_days_is_recomputed(l
     assert "closed up to     nothing yet" in status("meter")[1]
 
 
+def test_a_slot_with_records_in_no_window_is_not_only_late(lake, status):
+    """With gaps between the windows they lie in none, and no watermark has refused them."""
+    counts = {"on_time": "0", "late_accepted": "0", "late": "0"}
+    table = lake.pipeline("meter").table("completeness")
+    table.update({**counts, "no_window": "3"}, predicate="gap = false")
+    assert json.loads(status("meter", "--json")[1])["slots_only_late"] == 0
+    table.update({**counts, "late": "3", "no_window": "0"}, predicate="gap = false")
+    assert json.loads(status("meter", "--json")[1])["slots_only_late"] > 0
+
+
 def test_edited_rules_may_be_those_of_the_pipeline_whose_results_are_read(lake, status, tmp_path):
     (tmp_path / "meter.yaml").write_text(f"{FILE}firings: true\n", encoding="utf-8")
     days = "pipeline: days\nsource: {pipeline: meter}\nwindow: {tumbling: 1d}\n"

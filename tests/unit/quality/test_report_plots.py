@@ -164,6 +164,14 @@ def test_slots_at_the_edges_of_time_are_drawn():
     assert [name for name, _ in found.strips] == ["9999", "1"]
 
 
+def test_records_in_no_window_are_not_late():
+    """No watermark has refused them: with gaps between the windows each slot was a late one."""
+    in_gap = a_slot(NEW_YEAR, no_window=30)
+    alone = a_slot(NEW_YEAR + timedelta(hours=1), on_time=0, no_window=5)
+    shades = late_calendar(slots(in_gap, alone)).shades
+    assert {shade.name: shade.slots for shade in shades if shade.slots} == {"none late": 2}
+
+
 def test_the_legend_counts_slots():
     minutes = [a_slot(NEW_YEAR + number * MINUTE, size=MINUTE) for number in range(20)]
     shades = {shade.name: shade.slots for shade in calendar(slots(*minutes)).shades}

@@ -124,7 +124,7 @@ def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:
 
 
 def _calendar(store: Store, days: Days) -> tuple[dict[str, int], int, dict[str, int]]:
-    """The number of slots by state and with only refused records; of records by outcome."""
+    """The number of slots by state and with only late records; of records by outcome."""
     counts = [*COUNTS]
     asked = ["state", "gap", "slots", *counts, *UNFIRED_COLUMN]
     rows = read_days(store, "completeness", asked, days)
@@ -136,7 +136,8 @@ def _calendar(store: Store, days: Days) -> tuple[dict[str, int], int, dict[str, 
     if "slots" in rows.column_names:  # a row of gaps may stand for many slots
         by_state = _with_several(by_state, rows["slots"])
     accepted = pc.add(rows["on_time"], rows["late_accepted"])
-    only_late = pc.and_not(pc.equal(accepted, 0), rows["gap"])
+    not_late = pc.add(accepted, rows["no_window"])
+    only_late = pc.and_not(pc.equal(not_late, 0), rows["gap"])
     records = {name: int(pc.sum(rows[name]).as_py() or 0) for name in counts}
     return by_state, int(pc.sum(only_late).as_py() or 0), records
 

@@ -78,18 +78,19 @@ def late_calendar(completeness: pd.DataFrame) -> Calendar:
     slots = _measured(completeness)
     evaluated = slots[[*_COUNTS]].sum(axis=1)
     slots = slots[evaluated > 0].copy()
-    share = (slots["late"] + slots["no_window"]) / evaluated[evaluated > 0]
+    share = slots["late"] / evaluated[evaluated > 0]
     slots["shade"] = NONE_LATE
     for above, shade in reversed(_SHARES):
         slots.loc[share > above, "shade"] = shade
-    slots.loc[slots["on_time"] + slots["late_accepted"] == 0, "shade"] = ALL_LATE
+    others = slots[["on_time", "late_accepted", "no_window"]].sum(axis=1)
+    slots.loc[others == 0, "shade"] = ALL_LATE
     meanings = {
         NONE_LATE: ("none late", ""),
         FEW_LATE: ("up to 1 %", ""),
         SOME_LATE: ("1 to 10 %", ""),
         MANY_LATE: ("10 to 50 %", ""),
         MOST_LATE: ("more than half", ""),
-        ALL_LATE: ("only late", "it has records, and accepted none"),
+        ALL_LATE: ("only late", "it has records, and all are late"),
     }
     return _calendar(slots, meanings, "share-", "share of late records in the slots of")
 
