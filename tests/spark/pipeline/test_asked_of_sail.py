@@ -7,6 +7,8 @@ from engines import ENGINE
 from lakes import Line, a_record, a_spec, land
 
 from strandline.errors import InputError
+from strandline.lake.landing.open_landing import open_landing
+from strandline.pipeline.request.ask_engine import require_all_expressions
 
 pytestmark = [
     pytest.mark.spark,
@@ -51,3 +53,16 @@ def test_a_key_with_floating_point_inside_of_an_array_is_refused(spark, tmp_path
     with pytest.raises(InputError, match=r"key.k: is array<double>, in which Sail .* two values"):
         line.backfill("1", "2")
     assert not (line.root / "timeline").exists()
+
+
+def test_the_types_of_all_aggregates_are_one_question_and_the_columns_another(
+    spark, tmp_path, monkeypatch
+):
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    more = {"aggregates__most": "max(position)", "aggregates__devices": "count(device)"}
+    line = Line(spark, tmp_path, a_spec(**ONE, **more))
+    landing = open_landing(spark, line.lake, line.spec)
+    asked, ask = [], spark.client.schema
+    monkeypatch.setattr(spark.client, "schema", lambda plan: asked.append(plan) or ask(plan))
+    require_all_expressions(landing)
+    assert len(asked) == 2

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from subprocess import Popen
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -71,6 +72,11 @@ def test_a_step_is_read_back_as_it_was_written(ledger):
     )
     ledger.append(entry, NOW)
     assert ledger.entries() == [replace(entry, position=1, written_at=NOW)]
+    with patch("strandline.lake.ledger.ledger.dataset_of_files", side_effect=AssertionError):
+        ledger.append(entry, NOW)  # whoever has written a step does not read it from its file
+        own = ledger.entries()
+    assert own == Ledger(ledger.store).entries()
+    assert own[1] == replace(own[0], position=2)
 
 
 def test_steps_are_numbered_and_only_ever_added(ledger, tmp_path):

@@ -55,7 +55,7 @@ _STORED_BEFORE = ("observed", "publishing", "published", "erased")
 _STORED_AFTER = ("publishing", "published", "erased")
 """Steps before a write to tables or a removal of files, which must be durable at once."""
 _MOST_FILES = 32
-"""The number of files at which the steps' files are compacted."""
+"""The largest number of the steps' files; when there are more, they are compacted."""
 
 _TRIES = 100
 
@@ -64,8 +64,8 @@ class Ledger:
     """Reads and appends the steps of a pipeline's runs.
 
     Steps are never changed, so the ledger is read incrementally: the table is opened once, and then
-    only new files are read and folded. Each step is one file; when there are many, the next append
-    compacts them.
+    only new files are read and folded, and none of the steps that it has appended itself. Each step
+    is one file; when there are many, the next append compacts them.
     """
 
     def __init__(self, store: Store) -> None:
@@ -125,7 +125,7 @@ class Ledger:
             if (table := self._newest()) is not None:
                 with suppress(CommitFailedError):  # whoever was quicker has marked it
                     mark(table)
-            if len(self._read) >= _MOST_FILES:
+            if len(self._read) > _MOST_FILES:
                 self._compact()
         return written
 
@@ -143,8 +143,19 @@ class Ledger:
                 if self._is_appended(entry):
                     return entry
             else:
+                self._fold_appended(rows)
                 return entry
         raise RetryableError(self.store.uri("runs"), "other processes keep writing it", "try again")
+
+    def _fold_appended(self, rows: pa.Table) -> None:
+        """Fold a step that was just appended without reading its file.
+
+        If there are other new commits, `state` reads all of them.
+        """
+        table = self._table
+        if table is not None and self._version is not None and table.version() == self._version + 1:
+            self._state = self._state.after(entries_of(rows))
+            self._read, self._version = frozenset(paths_of(table)), table.version()
 
     def _is_appended(self, entry: Entry) -> bool:
         return any(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import partial
 
 from pyspark.errors import (
@@ -51,18 +52,38 @@ def require_all_expressions(landing: Landing) -> None:
         except InputError as error:
             problems.append(error)
     if session_of(landing.spark).engine == "sail":
-        for use in expressions_of(spec, tables):
-            problems += _not_on_sail(
-                use, landing.rows_over(use.table), f"{spec.pipeline}: {use.place}"
-            )
+        uses = [*expressions_of(spec, tables)]
+        kinds = _kinds_of_aggregates(landing, uses)
+        for use in uses:
+            table, place = landing.rows_over(use.table), f"{spec.pipeline}: {use.place}"
+            problems += _not_on_sail(use, table, place, kinds.get(use.text))
     if problems:
         raise as_one_error(problems, spec.pipeline)
 
 
-def _not_on_sail(use: Use, table: DataFrame, place: str) -> list[InputError]:
-    """The parts of an expression that Sail cannot compute, or computes differently from Spark."""
+def _kinds_of_aggregates(landing: Landing, uses: Iterable[Use]) -> dict[str, str]:
+    """The types of the aggregates by their texts, found with one query; none if Sail refuses it."""
+    counted = [use for use in uses if use.wanted == "aggregate"]
+    if not counted:
+        return {}
+    rows = landing.rows_over(counted[0].table).groupBy()
     try:
-        kind = asked(table, use.text)
+        fields = rows.agg(*(F.expr(use.text) for use in counted)).schema.fields
+    except PySparkException:  # each is asked by itself, so that the error names it
+        return {}
+    types = (field.dataType.simpleString() for field in fields)
+    return dict(zip((use.text for use in counted), types, strict=True))
+
+
+def _not_on_sail(
+    use: Use, table: DataFrame, place: str, kind: str | None = None
+) -> list[InputError]:
+    """The parts of an expression that Sail cannot compute, or computes differently from Spark.
+
+    `kind`: its type; None: query the engine.
+    """
+    try:
+        kind = kind or asked(table, use.text)
     except PySparkException as error:
         problem, way_out = reason_of_refusal(error, use.text)
         return [InputError(place, f"{use.text!r} {problem} ({first_line(error)})", way_out)]
@@ -101,6 +122,8 @@ def _require_answered(error: PySparkException) -> None:
 
 def type_or_none(table: DataFrame, text: str) -> str | None:
     """The type of an expression over a table; None if the engine refuses the expression."""
+    if text.isidentifier() and text in table.columns:
+        return table.schema[text].dataType.simpleString()
     try:
         return asked(table, text)
     except PySparkException as error:

@@ -3,7 +3,7 @@
 Import this module before Great Expectations. Half of its import time goes into four packages.
 SciPy's statistics, Altair and Spark's machine learning are needed by few expectations, and are
 loaded at their first use. SQLAlchemy, if it is installed, is needed for databases only, and is
-hidden.
+hidden. So are the data sources of databases and files: an audit reads DataFrames only.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ from typing import Any
 _LATER = ("altair", "scipy.stats")
 _ML = ("pyspark.ml", "pyspark.ml.feature")
 _WITHOUT = "sqlalchemy"
+_FLUENT = "great_expectations.datasource.fluent."
+_OF_FRAMES = {
+    _FLUENT + kind for kind in ("invalid_datasource", "pandas_datasource", "spark_datasource")
+}
+"""The data sources that an audit uses, and that of a wrong configuration."""
 
 
 class _Later(ModuleType):
@@ -46,6 +51,25 @@ class _MlLater(ModuleType):
         return import_module("pyspark.ml.feature").Bucketizer(**arguments)
 
 
+class _NoSource(ModuleType):
+    """A module of data sources while Great Expectations takes their classes, which are empty."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
+def _placeholder_of(name: str) -> type[ModuleType] | None:
+    """The placeholder of a module that is not imported now; None for every other module."""
+    if name in _ML:
+        return _MlLater
+    of_others = name.startswith(_FLUENT) and name.endswith("_datasource") and name not in _OF_FRAMES
+    if of_others or name == f"{_FLUENT}fabric":
+        return _NoSource
+    return _Later if name in _LATER else None
+
+
 class _Lean(MetaPathFinder, Loader):
     """An import hook for one thread.
 
@@ -67,11 +91,11 @@ class _Lean(MetaPathFinder, Loader):
             return None
         if fullname == _WITHOUT:
             raise ModuleNotFoundError(name=fullname)
-        return ModuleSpec(fullname, self) if fullname in _LATER + _ML else None
+        return None if _placeholder_of(fullname) is None else ModuleSpec(fullname, self)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The placeholder of a package that is loaded later."""
-        return (_MlLater if spec.name in _ML else _Later)(spec.name)
+        """The placeholder of a module."""
+        return (_placeholder_of(spec.name) or ModuleType)(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing: the package is loaded at its first use."""
@@ -84,12 +108,16 @@ def _import() -> None:
         import_module("great_expectations")
     finally:
         sys.meta_path.remove(finder)
-        for name in _ML:
-            if isinstance(sys.modules.get(name), _MlLater):
-                del sys.modules[name]
-        pyspark = sys.modules.get("pyspark")
-        if isinstance(getattr(pyspark, "ml", None), _MlLater):
-            delattr(pyspark, "ml")
+        for name, module in list(sys.modules.items()):
+            if isinstance(module, _MlLater | _NoSource):  # who imports it from now on gets it
+                _forget(name, module)
+
+
+def _forget(name: str, module: ModuleType) -> None:
+    del sys.modules[name]
+    package, _, last = name.rpartition(".")
+    if getattr(sys.modules.get(package), last, None) is module:
+        delattr(sys.modules[package], last)
 
 
 _import()
