@@ -15,7 +15,7 @@ from itertools import pairwise
 from sqlglot import TokenType, exp, tokenize
 
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.column_types import ON_SPARK, WHOLE, Problem
+from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
 from strandline.sql.known_functions import KNOWN
 from strandline.sql.operations import (
     Operation,
@@ -166,11 +166,25 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
             types = [None if one.text is None else type_of(one.text) for one in operation.operands]
             found = (rule(operation, types) for rule in RULES[operation.name])
             yield from (_with_operation(operation, problem) for problem in found if problem)
+    for subject in _subjects(text):
+        if (kind := type_of(subject)) in FLOATS:
+            yield (
+                f"CASE: Sail takes other {kind.upper()} as equal",
+                f"CASE WHEN x = 1D, or {ON_SPARK}",
+            )
     if _levels(text, lambda _: True) > _MOST_LEVELS:  # the types are asked of few expressions
         is_whole = partial(_is_whole, type_of)
         if _levels(text, is_whole) > _MOST_LEVELS:
             problem = f"it nests more than {_MOST_LEVELS} operations of whole numbers"
             yield problem, f"put brackets, as in (a + b) + (c + d), or {ON_SPARK}"
+
+
+def _subjects(text: str) -> Iterator[str]:
+    """The SQL of each `x` of CASE x WHEN …."""
+    tree = shallow_tree_of(text)
+    for node in [] if isinstance(tree, NotUnderstood) else tree.find_all(exp.Case):
+        if node.this is not None and (subject := typed_alone(node.this)) is not None:
+            yield subject
 
 
 def _levels(text: str, counts: Callable[[exp.Expr], bool]) -> int:

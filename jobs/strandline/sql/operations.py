@@ -27,6 +27,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.LT: "<",
     exp.LTE: "<=",
     exp.NullSafeEQ: "<=>",
+    exp.NullSafeNEQ: "<=>",  # IS DISTINCT FROM compares in the same way
     exp.Between: "between",
     exp.In: "in",
     exp.RegexpLike: "rlike",

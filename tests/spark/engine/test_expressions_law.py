@@ -101,7 +101,7 @@ def test_the_examples_of_all_functions_are_kept(spark):
 def test_what_is_written_for_sail_has_on_spark_the_answers_of_what_the_user_wrote(tables):
     both = [(query, of_spark, for_sail(tables, query)) for query, of_spark in kept()]
     changed = [one for one in both if one[0] != one[2]]
-    assert len(changed) > 1000
+    assert len(changed) > 900
     asked = [one for one in changed if ALL_OF_THEM or not crc32(one[0].text.encode()) % ONE_IN]
     with ThreadPoolExecutor(2) as pool:
         found = pool.map(partial(answer, tables), (query.text for _, _, query in asked))

@@ -53,6 +53,7 @@ def written(text: str) -> str:
         ("-b", "CAST(negative(CAST(b AS BIGINT)) AS TINYINT)"),
         ("abs(l)", "CAST(abs(CAST(l AS DECIMAL(20, 0))) AS BIGINT)"),
         ("filter(a, x -> x + 1)", f"filter(a, x -> {I_AND_1.replace('(i ', '(x ')})"),
+        ("x IS DISTINCT FROM 2", f"{ONE_NAN} IS DISTINCT FROM 2"),
         ("x > 2", f"{ONE_NAN} > 2"),
         ("count(DISTINCT x)", f"count(DISTINCT {ONE_NAN})"),
         ("max_by(s, x)", f"max_by(s, {ONE_NAN})"),

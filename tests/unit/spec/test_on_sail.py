@@ -29,6 +29,7 @@ TYPES = {
     [
         ("sum(CASE WHEN i > 0 THEN 1 ELSE 1.5 END)", "CASE: Sail takes the type of the first"),
         ("IF(i > 0, i, x)", "IF: Sail takes the type"),
+        ("CASE x WHEN 0 THEN 'a' ELSE 'b' END", "CASE: Sail takes other DOUBLE as equal"),
         ("transform(a, v -> CASE WHEN v > 1 THEN v ELSE 0 END)", "CASE: Sail takes the type"),
         ("nvl(n, 1)", "nvl(): Sail gives another type"),
         ("ifnull(a, a)", "ifnull(): Sail gives another type"),
@@ -117,6 +118,7 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "transform(a, v -> CASE WHEN v > 1 THEN 1 ELSE 2 END)",
         "nvl(i, 1)",
         "coalesce(n, 1)",
+        "CASE i WHEN 0 THEN 'a' ELSE 'b' END",
         "x > 1.5D",
         "x > 1",
         "n > 1.5",
