@@ -17,6 +17,8 @@ Wanted = Literal["time", "date", "condition", "sequence", "gap", "number", "any"
 """The required kind of value of an expression over a record."""
 Problem = tuple[str, str]
 """A problem and the way out."""
+ON_SPARK = "give --engine spark"
+"""The way out of an expression that Sail cannot compute."""
 
 _OF_SPARK = {
     "byte": "tinyint",

@@ -18,6 +18,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.IntDiv: "div",
     exp.Mod: "%",
+    exp.Neg: "negative",
     exp.DPipe: "||",
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -26,6 +27,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.LT: "<",
     exp.LTE: "<=",
     exp.NullSafeEQ: "<=>",
+    exp.NullSafeNEQ: "<=>",  # IS DISTINCT FROM compares in the same way
     exp.Between: "between",
     exp.In: "in",
     exp.RegexpLike: "rlike",
@@ -42,6 +44,8 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 """The names of operations that are not function calls."""
 
 
+_DEEPEST = 100
+"""The most levels of a tree; `a + b + c` has three."""
 _LITERALS = (exp.Literal, exp.RawString, exp.Null, exp.Boolean)
 
 
@@ -50,8 +54,9 @@ class Operand:
     """An operand of an operation.
 
     Attributes:
-        text: its SQL; None: it contains an argument of a lambda, so that it has no type alone.
-        literal: its literal as written; None: it is not a literal.
+        text: SQL with its type: as written, or with a value for each argument of a lambda in it;
+            None: there is none, as for a lambda itself.
+        literal: its literal in the dialect of sqlglot; None: it is not a literal.
     """
 
     text: str | None
@@ -82,41 +87,63 @@ class Operation:
 
 def operations_of(text: str) -> tuple[Operation, ...] | NotUnderstood:
     """The operations of an expression, the outer ones first."""
+    tree = shallow_tree_of(text)
+    return tree if isinstance(tree, NotUnderstood) else tuple(map(operation_of, places_of(tree)))
+
+
+def shallow_tree_of(text: str) -> exp.Expr | NotUnderstood:
+    """The syntax tree of an expression that is not nested more deeply than its readers go."""
     tree = tree_of(text)
-    return tree if isinstance(tree, NotUnderstood) else tuple(_operations(tree, frozenset()))
+    if isinstance(tree, NotUnderstood):
+        return tree
+    level, nodes = 0, [tree]
+    while nodes:
+        level, nodes = level + 1, [inner for node in nodes for inner in node.iter_expressions()]
+        if level > _DEEPEST:
+            return NotUnderstood(f"it is nested in more than {_DEEPEST} levels", is_wrong=False)
+    return tree
 
 
-def _operations(node: exp.Expr, bound: frozenset[str]) -> Iterator[Operation]:
-    if isinstance(node, exp.Lambda):
-        bound |= {name.name.lower() for name in node.expressions}
-    is_branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
-    if not is_branch and (isinstance(node, exp.Anonymous) or type(node) in _OPERATORS):
-        yield _operation(node, bound)
-    for child in node.iter_expressions():
-        yield from _operations(child, bound)
+def places_of(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of an expression that are operations, the outer ones first."""
+    return filter(is_operation, tree.dfs())
 
 
-def _operation(node: exp.Expr, bound: frozenset[str]) -> Operation:
-    operands = tuple(_operand(one, bound) for one in _operands(node))
+def is_operation(node: exp.Expr) -> bool:
+    """Whether a part is an operation; a branch of a CASE is none."""
+    if isinstance(node, exp.If):
+        return not isinstance(node.parent, exp.Case)
+    return isinstance(node, exp.Anonymous) or type(node) in _OPERATORS
+
+
+def name_of(node: exp.Expr) -> str:
+    """The name of an operation, as in `Operation`."""
+    if not isinstance(node, exp.Anonymous):
+        return _OPERATORS[type(node)]
+    name = node.name.lower()
+    return "cast" if name in CONVERSIONS and len(node.expressions) == 1 else name
+
+
+def operation_of(node: exp.Expr) -> Operation:
+    """The operation that a part is."""
+    operands = tuple(map(_operand, operands_of(node)))
     given = _type_is_given(node)
-    if isinstance(node, exp.Anonymous):
-        name = node.name.lower()
-        if name in CONVERSIONS and len(operands) == 1:
-            return Operation("cast", operands, name, given)
-        return Operation(
-            name,
-            operands,
-            type_is_given=given,
-            is_distinct=any(isinstance(one, exp.Distinct) for one in node.expressions),
-            is_filtered=isinstance(node.parent, exp.Filter) and node.arg_key == "this",
-        )
     to = None
     if isinstance(node, exp.Cast):  # Spark's dialect writes TIME as if it were TIMESTAMP
         to = "time" if node.to.this is exp.DataType.Type.TIME else sql_of(node.to).lower()
-    return Operation(_OPERATORS[type(node)], operands, to, given)
+    elif name_of(node) == "cast":
+        to = node.name.lower()
+    return Operation(
+        name_of(node),
+        operands,
+        to,
+        given,
+        is_distinct=any(isinstance(one, exp.Distinct) for one in node.expressions),
+        is_filtered=isinstance(node.parent, exp.Filter) and node.arg_key == "this",
+    )
 
 
-def _operands(node: exp.Expr) -> list[exp.Expr]:
+def operands_of(node: exp.Expr) -> list[exp.Expr]:
     """The operands of an operation from left to right; for a CASE its branches only."""
     if isinstance(node, exp.Anonymous):
         return [inner for one in node.expressions for inner in _of_distinct(one)]
@@ -137,12 +164,55 @@ def _of_distinct(argument: exp.Expr) -> list[exp.Expr]:
     return argument.expressions if isinstance(argument, exp.Distinct) else [argument]
 
 
-def _operand(node: exp.Expr, bound: frozenset[str]) -> Operand:
+def _operand(node: exp.Expr) -> Operand:
     plain = node.this if isinstance(node, exp.Neg | exp.Paren) else node
-    literal = sql_of(node) if isinstance(plain, _LITERALS) else None
-    names = {one.name.lower() for one in node.find_all(exp.Identifier)}
-    is_askable = not (names & bound) and not isinstance(node, exp.Lambda | exp.Star)
-    return Operand(sql_of(node) if is_askable else None, literal)
+    literal = node.sql(dialect="spark") if isinstance(plain, _LITERALS) else None
+    return Operand(typed_alone(node), literal)
+
+
+def typed_alone(node: exp.Expr) -> str | None:
+    """SQL with the type of a part, without the arguments of lambdas; None: there is none.
+
+    Example:
+        for the `x` of `filter(a, x -> x > 1)`: `transform(a, (x) -> x)[0]`
+    """
+    if isinstance(node, exp.Lambda | exp.Star):
+        return None
+    text, names = sql_of(node), _names_in(node)
+    around = node.find_ancestor(exp.Lambda)
+    while around is not None:
+        arguments = [one.name for one in around.expressions]
+        if names & {name.lower() for name in arguments}:
+            arrays = _arrays_of(around)
+            if len(arrays) < len(arguments):
+                return None
+            for name, array in zip(arguments, arrays, strict=False):
+                text = f"transform({array}, ({name}) -> {text})[0]"
+            names |= _names_in(around.parent or around)
+        around = around.find_ancestor(exp.Lambda)
+    return text
+
+
+def _arrays_of(function: exp.Lambda) -> list[str]:
+    """Arrays of elements of the types of a lambda's arguments; empty: they are not known."""
+    call = function.parent
+    if not isinstance(call, exp.Anonymous) or len(call.expressions) < 2:
+        return []
+    first, second = map(sql_of, call.expressions[:2])
+    match call.name.lower():
+        case "exists" | "filter" | "forall" | "transform":
+            return [first, "array(0)"]
+        case "array_sort":
+            return [first, first]
+        case "aggregate" | "reduce":
+            return [f"array({second})", first]
+        case "map_filter" | "transform_keys" | "transform_values":
+            return [f"map_keys({first})", f"map_values({first})"]
+    return []
+
+
+def _names_in(node: exp.Expr) -> set[str]:
+    return {one.name.lower() for one in node.find_all(exp.Identifier)}
 
 
 def _type_is_given(node: exp.Expr) -> bool:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.parsers.spark import SparkParser
 
+from strandline.sql.as_written import SELECT, AsWritten, text_of
 from strandline.sql.calls import Call, NotUnderstood, Path, Read, Sql
 from strandline.sql.known_functions import SORTABLE, SORTERS, UNITS_FIRST
 
-_SYNTAX_OF_THEIR_OWN = {
-    *("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM", "OVERLAY")
-}
-"""Functions with words between their arguments: CAST(x AS INT), EXTRACT(HOUR FROM x)."""
 _OWN = ("builtin.", "system.builtin.")
 """The qualifiers of Spark's built-in functions."""
 _BRACKETS = {"L_PAREN", "R_PAREN", "L_BRACKET", "R_BRACKET", "L_BRACE", "R_BRACE"}
@@ -27,33 +21,7 @@ _NOW = {"now", "today", "tomorrow", "yesterday"}
 """The text of the literal TIMESTAMP'now', which reads the clock."""
 
 
-def _named_column(name: str) -> exp.Expr:
-    return exp.column(name)
-
-
-class _AsWritten(Spark):
-    """sqlglot's dialect of Spark, with functions kept under the names in the text."""
-
-    class Parser(SparkParser):
-        STRICT_CAST: ClassVar = True  # else a CAST is parsed as if it were TRY_CAST
-        FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
-        FUNCTION_PARSERS: ClassVar = {
-            name: parser
-            for name, parser in SparkParser.FUNCTION_PARSERS.items()
-            if name in _SYNTAX_OF_THEIR_OWN
-        }
-        NO_PAREN_FUNCTIONS: ClassVar = {
-            token: partial(_named_column, token.name.lower())
-            for token in SparkParser.NO_PAREN_FUNCTIONS
-        }
-        NO_PAREN_FUNCTION_PARSERS: ClassVar = {
-            name: parser
-            for name, parser in SparkParser.NO_PAREN_FUNCTION_PARSERS.items()
-            if name in {"CASE", "IF"}
-        }
-
-
-_dialect = _AsWritten()
+_dialect = AsWritten()
 
 
 def parse(text: str) -> Sql | NotUnderstood:
@@ -68,13 +36,13 @@ def parse(text: str) -> Sql | NotUnderstood:
 def tree_of(text: str) -> exp.Expr | NotUnderstood:
     """The syntax tree of an expression."""
     try:
-        tokens = _dialect.tokenize(f"SELECT {text}")
+        tokens = _dialect.tokenize(f"{SELECT}{text}")
     except SqlglotError:
         return NotUnderstood("a quote or a comment is not closed", is_wrong=True)
     if problem := _unbalanced([one.text for one in tokens if one.token_type.name in _BRACKETS]):
         return NotUnderstood(problem, is_wrong=True)
     try:
-        statements = _dialect.parser().parse(tokens, f"SELECT {text}")
+        statements = _dialect.parser().parse(tokens, f"{SELECT}{text}")
         selected = [one for one in statements if one is not None]
         if len(selected) != 1 or not _selects_one(selected[0]):
             return NotUnderstood("it is not one expression", is_wrong=False)
@@ -87,8 +55,8 @@ def tree_of(text: str) -> exp.Expr | NotUnderstood:
 
 
 def sql_of(tree: exp.Expr) -> str:
-    """The SQL of a part of an expression."""
-    return str(tree.sql(dialect=_dialect))
+    """The SQL of a part of an expression, as written if the parser has kept its place."""
+    return text_of(tree) or str(tree.sql(dialect=_dialect))
 
 
 def _pieces(tree: exp.Expr) -> Sql:

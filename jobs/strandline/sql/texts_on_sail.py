@@ -7,12 +7,10 @@ from collections.abc import Sequence
 
 from strandline.sql.column_types import FLOATS, Problem, is_decimal, is_nested
 from strandline.sql.operations import Operand, Operation
+from strandline.sql.patterns import has_end, has_flags, unescaped
 
 _OWN_WORDS = re.compile(r"\\[bBdDsSwW]|\(\?[a-z]*[ix]")
 """Character classes of regular expressions, which Java limits to ASCII."""
-_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<end>\$)", re.DOTALL)
-"""Escapes and character classes of a regular expression, and `$` outside of them."""
-_FLAGS = re.compile(r"\(\?[a-zA-Z]*[msx]")
 _ESCAPED = r"(?:[^{0}]|{0}[%_{0}])*"
 """Matches patterns of LIKE that Spark takes, with the sign that escapes."""
 _PLAIN = re.compile(r"(?:[^\\$]|\$[0-9](?![0-9A-Za-z_]))*", re.DOTALL)
@@ -43,7 +41,7 @@ def to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None
 def to_boolean(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     """BOOLEAN of texts, of which Sail reads more than Spark."""
     literal = operation.operands[0].literal
-    if types != ["string"] or (literal is not None and _value(literal).lower() in BOOLEANS):
+    if types != ["string"] or (literal is not None and unescaped(literal).lower() in BOOLEANS):
         return None
     return "reads some texts that Spark does not", "lower(s) = 'true'"
 
@@ -54,9 +52,12 @@ def like(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     sign = signs[0] if signs else r"'\\'"
     if pattern is None or sign is None:
         return "may read the pattern otherwise", "it as a literal"
-    escaped = _ESCAPED.format(re.escape(_value(sign)))
-    if not re.fullmatch(escaped, _value(pattern), re.DOTALL):
-        return "takes an escape that Spark refuses", f"{_value(sign)} before %, _ and itself only"
+    escaped = _ESCAPED.format(re.escape(unescaped(sign)))
+    if not re.fullmatch(escaped, unescaped(pattern), re.DOTALL):
+        return (
+            "takes an escape that Spark refuses",
+            f"{unescaped(sign)} before %, _ and itself only",
+        )
     return None
 
 
@@ -69,13 +70,17 @@ def regular_expression(operation: Operation, types: Sequence[str | None]) -> Pro
         return "may read the regular expression otherwise", "it as a literal"
     if _OWN_WORDS.search(pattern) or pattern in {"''", '""'}:
         return "matches other digits, words and blanks", "[0-9], [A-Za-z0-9_], [ ]"
-    value, of_match = _value(pattern), operation.name not in _TESTS and not _is_group(operation)
-    has_end = any(part["end"] for part in _PART.finditer(value))
-    if _FLAGS.search(value) or (of_match and has_end):
+    value = unescaped(pattern)
+    if has_flags(value) or (takes_the_match(operation) and has_end(value)):
         return "finds the ends of lines elsewhere", "the pattern without $ and flags"
     if operation.name == "regexp_replace" and not _put_plainly(operation.operands[2:3]):
         return "reads the replacement otherwise", "text and $1 before other signs"
     return None
+
+
+def takes_the_match(operation: Operation) -> bool:
+    """Whether the end of a match matters: not where one is only looked for, or gives a group."""
+    return operation.name not in _TESTS and not _is_group(operation)
 
 
 def _is_group(operation: Operation) -> bool:
@@ -88,11 +93,6 @@ def _put_plainly(replacements: Sequence[Operand]) -> bool:
     """Whether a replacement is a literal that Java and Rust read in the same way."""
     texts = (one.literal for one in replacements)
     return all(text is not None and _PLAIN.fullmatch(text[1:-1]) for text in texts)
-
-
-def _value(literal: str) -> str:
-    """The text of a literal as `Operand` has it."""
-    return literal[1:-1].replace("\\\\", "\\")
 
 
 def binary(operation: Operation, types: Sequence[str | None]) -> Problem | None:

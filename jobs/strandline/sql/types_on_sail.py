@@ -96,7 +96,7 @@ def _arithmetic(operation: Operation, types: Sequence[str | None]) -> Problem | 
     if len(types) != 2:
         return None
     one, other = types
-    name, operands = operation.name, operation.operands
+    name = operation.name
     if "float" in types and one != other and "double" not in types:
         return "gives FLOAT where Spark gives DOUBLE", "CAST(x AS DOUBLE)"
     if {*types} & FLOATS:
@@ -105,11 +105,8 @@ def _arithmetic(operation: Operation, types: Sequence[str | None]) -> Problem | 
         return "gives a whole number", "CAST(datediff(a, b) AS INT)"
     if any(map(is_decimal, types)):
         return _decimals(operation, types)
-    if {*types} <= {"tinyint", "smallint"} and None not in types:
-        return "lets them overflow in silence", "CAST(x AS BIGINT)"
-    both_small = all(kind in WHOLE and kind != "bigint" for kind in types)
-    if name == "*" and both_small and not any(part.literal for part in operands):
-        return "lets it overflow in silence", "CAST(x AS BIGINT) * y"
+    if name in {"+", "-", "*"} and None in types and {*types} <= {None, *WHOLE}:
+        return "may let whole numbers overflow in silence", "CAST(x AS DOUBLE)"
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from engines import ENGINE
 from lakes import Line, a_record, a_spec, land
@@ -44,6 +46,24 @@ def test_what_sail_computes_otherwise_is_refused_before_anything_is_observed(
     assert caught.value.place == f"meter: {path.replace('__', '.')}"
     assert problem in caught.value.problem
     assert not (line.root / "timeline").exists()
+
+
+@pytest.mark.parametrize(
+    ("total", "way_out"),
+    [
+        ("max(IF(amount = 7, double('NaN'), double(amount)))", "give --engine spark"),
+        ("max(CAST(IF(amount = 7, 1e300D, 1D) AS DECIMAL(28, 6)))", "give --engine spark"),
+        ("max(amount * 2000000000000000000)", "try_multiply()"),
+        ("max(abs(IF(amount = 7, -9223372036854775807, 0) - 1))", "try_subtract()"),
+    ],
+)
+def test_a_value_that_sail_would_compute_otherwise_is_named(spark, tmp_path, total, way_out):
+    land(tmp_path, [a_record("1 10:00", "1 10:00", amount=amount) for amount in (3, 7, 2)])
+    line = Line(spark, tmp_path, a_spec(**ONE, aggregates__total=total))
+    with pytest.raises(InputError, match=re.escape(way_out)) as failed:
+        line.advance("2")
+    assert failed.value.place == "meter: aggregates.total"
+    assert "fails on amount = 7 (" in failed.value.problem
 
 
 def test_a_key_with_floating_point_inside_of_an_array_is_refused(spark, tmp_path):

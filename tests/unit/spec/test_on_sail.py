@@ -16,10 +16,10 @@ TYPES = {
     **{"a": "array<int>", "r": "struct<p:bigint>", "y": "binary", "v": "interval day"},
     **{"xs": "array<double>", "'on'": "string", "' Yes'": "string", "'Yes'": "string"},
     **{"1": "int", "2": "int", "1.5": "decimal(2,1)", "NULL": "void", "'x'": "string"},
-    "CAST(1.5 AS DOUBLE)": "double",
+    "1.5D": "double",
     "CAST(i AS BIGINT)": "bigint",
     "CAST(0 AS DOUBLE)": "double",
-    "COLLECT_LIST(r)": "array<struct<p:bigint>>",
+    "collect_list(r)": "array<struct<p:bigint>>",
 }
 """Of the columns and the parts of expressions below."""
 
@@ -29,6 +29,7 @@ TYPES = {
     [
         ("sum(CASE WHEN i > 0 THEN 1 ELSE 1.5 END)", "CASE: Sail takes the type of the first"),
         ("IF(i > 0, i, x)", "IF: Sail takes the type"),
+        ("CASE x WHEN 0 THEN 'a' ELSE 'b' END", "CASE: Sail takes other DOUBLE as equal"),
         ("transform(a, v -> CASE WHEN v > 1 THEN v ELSE 0 END)", "CASE: Sail takes the type"),
         ("nvl(n, 1)", "nvl(): Sail gives another type"),
         ("ifnull(a, a)", "ifnull(): Sail gives another type"),
@@ -39,8 +40,7 @@ TYPES = {
         ("n / 2", "/: Sail cuts off DECIMAL"),
         ("n * 2", "*: Sail gives another DECIMAL"),
         ("w + n", "+: Sail keeps other digits"),
-        ("b + b", "+: Sail lets them overflow"),
-        ("sum(i * j)", "*: Sail lets it overflow"),
+        ("aggregate(a, 0, (v, w) -> v + w)", "+: Sail may let whole numbers overflow"),
         ("f * 2", "*: Sail gives FLOAT"),
         ("d - d", "-: Sail gives a whole number"),
         ("sum(w)", "sum(): Sail lets DECIMAL overflow"),
@@ -118,13 +118,15 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "transform(a, v -> CASE WHEN v > 1 THEN 1 ELSE 2 END)",
         "nvl(i, 1)",
         "coalesce(n, 1)",
+        "CASE i WHEN 0 THEN 'a' ELSE 'b' END",
         "x > 1.5D",
         "x > 1",
         "n > 1.5",
         "n * 1.5",
         "n - n",
         "i + 1",
-        "i * 2",
+        "b + b",
+        "sum(i * j)",
         "CAST(i AS BIGINT) * j",
         "l * l",
         "avg(i)",
@@ -190,6 +192,14 @@ def test_a_function_that_differs_is_refused_wherever_it_stands(name):
 )
 def test_what_a_call_says_in_vain_is_refused(text, problem):
     assert [one for one, _ in names_not_on_sail(text)] == [problem]
+
+
+@pytest.mark.parametrize(("column", "is_refused"), [("i", True), ("x", False)])
+def test_more_than_eight_nested_operations_of_whole_numbers_are_refused(column, is_refused):
+    chain, bracketed = " + ".join([column] * 10), f"({column} + {column}) * ({column} + {column})"
+    found = [one for one, _ in types_not_on_sail(chain, lambda _: TYPES[column])]
+    assert found == ["it nests more than 8 operations of whole numbers"] * is_refused
+    assert [*types_not_on_sail(bracketed, lambda _: TYPES[column])] == []
 
 
 def test_several_patterns_of_like_are_written_one_by_one():

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from functools import partial
+
 from pyspark.errors import (
     AnalysisException,
     IllegalArgumentException,
     PySparkException,
     UnsupportedOperationException,
 )
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from strandline.engine.frames import executor_of
 from strandline.errors import InputError
 from strandline.spec.expressions import problems_of_record
 from strandline.sql.column_types import Wanted, misfit
@@ -34,6 +40,9 @@ _NOT_STORED = (
     T.CalendarIntervalType,
     T.VariantType,
 )
+_NUMBER = re.compile(r"[0-9.]+[A-Za-z]*")
+_NUMBERS: dict[str, str] = {}
+"""The types of numbers as written, as far as the engine has been asked."""
 _YEAR_1_MS = -62_135_596_800_000
 """The first valid event time; a row with an earlier one is malformed."""
 
@@ -49,7 +58,7 @@ def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, 
     for problem, way_out in problems_of_record(text, "any", dict.fromkeys(landing.columns)):
         raise InputError(place, problem, way_out)
     try:
-        column = F.expr(text)
+        column = expression(landing, text)
         # select("*", …): Spark refuses an aggregate beside plain columns, and analyses a plan only
         # when its schema is read
         found = landing.select("*", column).schema.fields[-1].dataType
@@ -62,6 +71,53 @@ def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, 
             f"its columns are {known}",
         ) from None
     return column, found
+
+
+def expression(rows: DataFrame, text: str) -> Column:
+    """An expression or aggregate over rows, with Apache Spark's result on each engine."""
+    return F.expr(written(rows, text))
+
+
+def written(rows: DataFrame, text: str) -> str:
+    """The SQL by which the engine of some rows gives Apache Spark's result of an expression."""
+    if executor_of(rows.sparkSession).answers_as_spark:
+        return text
+    from strandline.sql.as_on_spark import as_on_spark  # noqa: PLC0415
+
+    return as_on_spark(text, partial(types_or_none, rows))
+
+
+def types_or_none(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:
+    """The types of expressions over rows; None for an expression that the engine refuses.
+
+    Only types that are not known are asked of the engine, all at once.
+    """
+    columns = {one.name: one.dataType.simpleString() for one in rows.schema.fields}
+    known = {text: columns[text] for text in texts if text.isidentifier() and text in columns}
+    known |= {text: _NUMBERS[text] for text in texts if text in _NUMBERS}
+    asked = [text for text in texts if text not in known]
+    found = dict(zip(asked, _types_of(rows, asked), strict=True)) if asked else {}
+    _NUMBERS.update(
+        (text, kind) for text, kind in found.items() if kind and _NUMBER.fullmatch(text)
+    )
+    return [known.get(text) or found.get(text) for text in texts]
+
+
+def _types_of(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:
+    try:
+        fields = rows.select(*map(F.expr, texts)).schema.fields
+    except PySparkException as error:
+        require_answered(error)
+        if len(texts) == 1:
+            return [None]
+        return [kind for text in texts for kind in _types_of(rows, [text])]
+    return [field.dataType.simpleString() for field in fields]
+
+
+def require_answered(error: PySparkException) -> None:
+    """Raise an error of the connection to Sail, which no expression causes."""
+    if type(error) is SparkConnectGrpcException:
+        raise error
 
 
 def quoted(name: str) -> Column:

@@ -105,14 +105,14 @@ def _keys(landing: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
 
 
 def _key(landing: DataFrame, text: str, place: str) -> Column:
-    """A key column; -0.0 is 0.0, as where Spark groups, and not every engine does."""
+    """A key column; -0.0 is 0.0 and each NaN the same, as where Spark groups, on every engine."""
     column, found = column_and_type(landing, text, place)
     require_stored(text, found, place)
     if not _is_as_on_spark(landing) and holds(found, (T.MapType,)):
         problem = "is a MAP, of which Sail compares the order of the entries, too"
         raise InputError(place, problem, "give array_sort(map_entries(m)), or --engine spark")
     if isinstance(found, _FLOATING):
-        return (column + F.lit(0.0)).cast(found)
+        return F.nanvl(column + F.lit(0.0), F.lit(float("nan"))).cast(found)
     if not _is_as_on_spark(landing) and holds(found, _FLOATING):
         problem = f"is {found.simpleString()}, in which Sail takes -0.0 and 0.0 for two values"
         raise InputError(place, problem, "give its numbers one by one, or --engine spark")

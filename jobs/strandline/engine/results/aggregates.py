@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
@@ -17,8 +16,10 @@ from strandline.engine import columns as c
 from strandline.engine.frames import executor_of, named
 from strandline.engine.records.expressions import (
     REFUSED_BY_THE_ENGINE,
+    expression,
     first_line,
     require_stored,
+    written,
 )
 from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
@@ -104,17 +105,11 @@ def _partials(
 ) -> dict[str, Partial | Problem]:
     simple = [text for text in spec.aggregates.values() if _SIMPLE.fullmatch(text)]
     kinds = kinds or _types_of(records, simple)
-    overflows = partial(_overflows, records)
-    return {name: _partial(kinds, name, text, overflows) for name, text in spec.aggregates.items()}
+    return {name: _partial(records, kinds, name, text) for name, text in spec.aggregates.items()}
 
 
-def _partial(
-    kinds: Kinds, name: str, text: str, overflows: Callable[[str], bool]
-) -> Partial | Problem:
-    """The two steps of a call of `count`, `sum`, `min`, `max` or `avg` of one expression.
-
-    `overflows`: see `_overflows`.
-    """
+def _partial(records: DataFrame, kinds: Kinds, name: str, text: str) -> Partial | Problem:
+    """The two steps of a call of `count`, `sum`, `min`, `max` or `avg` of one expression."""
     call = _SIMPLE.fullmatch(text)
     if call is None or not _is_one_argument(call[2]):
         return (
@@ -129,14 +124,14 @@ def _partial(
             f"{text!r} needs the single values",
             "give it a pipeline of its own, so that it does not slow down the others",
         )
-    function, argument = call[1].lower(), call[2]
+    function, argument = call[1].lower(), written(records, call[2])
     kind = kinds[text]
     part = f"_strandline_part_{name}"
-    parts = {part: F.expr(text)}
+    parts = {part: expression(records, text)}
     if function == "count":
         return Partial(parts, lambda of: F.coalesce(of(F.sum(part)), F.lit(0)).cast(kind))
     if function == "sum":
-        if isinstance(kind, T.LongType) and overflows(argument):
+        if isinstance(kind, T.LongType) and _overflows(records, argument):
             parts = {part: F.expr(f"sum(CAST({argument} AS {_WIDEST}))")}
         return Partial(parts, lambda of: of(F.sum(part)).cast(kind))
     if function in {"min", "max"}:
@@ -240,16 +235,7 @@ def aggregate_column(
             place, f"{text!r} is not an aggregate ({found})", "see Spark SQL's functions"
         ) from None
     require_stored(text, kind, place)
-    return F.expr(_checked(records, text))
-
-
-def _checked(records: DataFrame, text: str) -> str:
-    """An aggregate in a form that fails where a sum of BIGINT overflows, on each engine."""
-    if executor_of(records.sparkSession).answers_as_spark or "sum" not in text.lower():
-        return text
-    from strandline.sql.checked_sums import with_checked_sums  # noqa: PLC0415
-
-    return with_checked_sums(text, partial(_overflows, records))
+    return expression(records, text)
 
 
 def _overflows(records: DataFrame, argument: str) -> bool:
@@ -263,7 +249,7 @@ def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataTyp
     """The types of aggregates, found with one query to the engine."""
     if not texts:
         return {}
-    fields = records.groupBy().agg(*(F.expr(text) for text in texts)).schema.fields
+    fields = records.groupBy().agg(*(expression(records, text) for text in texts)).schema.fields
     return {text: field.dataType for text, field in zip(texts, fields, strict=True)}
 
 

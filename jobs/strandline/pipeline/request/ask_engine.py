@@ -12,14 +12,15 @@ from pyspark.errors import (
     PySparkException,
     UnsupportedOperationException,
 )
-from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.records.expressions import (
     column_and_type,
     first_line,
+    require_answered,
     require_type,
+    types_or_none,
 )
 from strandline.engine.results.aggregates import aggregate_column
 from strandline.errors import InputError
@@ -31,7 +32,8 @@ from strandline.pipeline.request.expressions import require_expressions
 from strandline.pipeline.request.try_forms import try_form
 from strandline.spec.expressions import as_one_error, expressions_of, left_to_the_engine
 from strandline.spec.used_expressions import Use
-from strandline.sql.on_sail import ON_SPARK, types_not_on_sail
+from strandline.sql.column_types import ON_SPARK
+from strandline.sql.on_sail import types_not_on_sail
 
 _FRACTIONS = re.compile("decimal|double|float")
 
@@ -100,7 +102,7 @@ def reason_of_refusal(error: PySparkException, text: str) -> tuple[str, str]:
     Raises:
         SparkConnectGrpcException: Sail has not answered, which no expression causes.
     """
-    _require_answered(error)
+    require_answered(error)
     on_spark = f"correct it; if Spark takes it as it is, {ON_SPARK}"
     if isinstance(error, UnsupportedOperationException):
         return "is not supported by Sail", ON_SPARK
@@ -114,21 +116,9 @@ def reason_of_refusal(error: PySparkException, text: str) -> tuple[str, str]:
     return "makes Sail fail", ON_SPARK
 
 
-def _require_answered(error: PySparkException) -> None:
-    """Raise an error of the connection to Sail, which no expression causes."""
-    if type(error) is SparkConnectGrpcException:
-        raise error
-
-
 def type_or_none(table: DataFrame, text: str) -> str | None:
     """The type of an expression over a table; None if the engine refuses the expression."""
-    if text.isidentifier() and text in table.columns:
-        return table.schema[text].dataType.simpleString()
-    try:
-        return asked(table, text)
-    except PySparkException as error:
-        _require_answered(error)
-        return None
+    return types_or_none(table, [text])[0]
 
 
 def asked(table: DataFrame, text: str) -> str:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.records.days import in_days
-from strandline.engine.records.expressions import condition, quoted, time_ms
+from strandline.engine.records.expressions import condition, expression, quoted, time_ms
 from strandline.errors import InputError, telling_line
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.landing.landing import Landing
@@ -27,6 +27,7 @@ from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use
 from strandline.sql.calls import NotUnderstood
+from strandline.sql.column_types import ON_SPARK
 from strandline.sql.read import read_sql
 
 _SECONDS = 60
@@ -83,10 +84,11 @@ def thrown_by(landing: Landing, seconds: float = _SECONDS) -> InputError | None:
 def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputError:
     text, (value, problem_of_it) = asked.use.text, _value(asked, until)
     on_value, problem = f" on {value}" if value else "", problem_of_it or problem
+    way_out = f"use {try_form(text, problem)}, which gives null in place of failing"
+    if ON_SPARK in problem:
+        way_out = f"leave such values out by source.valid, or {ON_SPARK}"
     return InputError(
-        f"{pipeline}: {asked.use.place}",
-        f"{text!r} fails{on_value} ({problem})",
-        f"use {try_form(text, problem)}, which gives null in place of failing",
+        f"{pipeline}: {asked.use.place}", f"{text!r} fails{on_value} ({problem})", way_out
     )
 
 
@@ -131,12 +133,13 @@ def _probe(use: Use, spec: PipelineSpec) -> Callable[[DataFrame], DataFrame]:
     """A query that evaluates an expression, as a run does, on each of some rows."""
 
     def of_each(rows: DataFrame) -> DataFrame:
-        value = time_ms(rows, use.text, use.place)[0] if use.wanted == "time" else F.expr(use.text)
+        is_time = use.wanted == "time"
+        value = time_ms(rows, use.text, use.place)[0] if is_time else expression(rows, use.text)
         return rows.select(value.cast("string").alias("value")).agg(F.max("value"))
 
     def of_each_key(rows: DataFrame) -> DataFrame:
-        keys = [F.expr(text) for text in spec.source.key.values()]
-        values = rows.groupBy(*keys).agg(F.expr(use.text).cast("string").alias("value"))
+        keys = [expression(rows, text) for text in spec.source.key.values()]
+        values = rows.groupBy(*keys).agg(expression(rows, use.text).cast("string").alias("value"))
         return values.agg(F.max("value"))
 
     return of_each_key if use.wanted == "aggregate" else of_each

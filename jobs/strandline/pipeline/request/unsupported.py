@@ -13,7 +13,8 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import is_uri
 from strandline.spec.expressions import as_one_error, expressions_of
 from strandline.spec.pipeline import PipelineSpec
-from strandline.sql.on_sail import ON_SPARK, names_not_on_sail
+from strandline.sql.column_types import ON_SPARK
+from strandline.sql.on_sail import names_not_on_sail
 
 _READ_BY_SAIL = {"timestampNtz", "deletionVectors", "columnMapping"}
 """Reader features of Delta: Sail supports the first, and reads tables that declare the others

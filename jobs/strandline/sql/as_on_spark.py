@@ -1,0 +1,120 @@
+"""Expressions written so that Sail gives Apache Spark's results where its own differ.
+
+Only operations with a rule are written otherwise; the rest stays as it is, character by character.
+Each operand stands in brackets and, but for aggregates, once, so that nested operations make an
+expression longer, not exponentially so. What cannot be written is refused: see `on_sail`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from strandline.sql.as_written import Span, span_of
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.operations import (
+    operands_of,
+    operation_of,
+    places_of,
+    shallow_tree_of,
+    typed_alone,
+)
+from strandline.sql.written_for_sail import Form, form_of, may_differ
+
+TypesOf = Callable[[Sequence[str]], Sequence[str | None]]
+"""Asks the engine for the types of expressions over the table; None: it has no answer."""
+
+
+def as_on_spark(text: str, types_of: TypesOf) -> str:
+    """An expression that gives on Sail what another one gives on Spark.
+
+    Args:
+        text: the expression; if it cannot be parsed, it is returned.
+        types_of: asks the engine for the types of its parts.
+
+    Example:
+        `i + 1` of an INT: `CAST(CAST(i AS BIGINT) + CAST(1 AS BIGINT) AS INT)`
+    """
+    tree = shallow_tree_of(text)
+    if isinstance(tree, NotUnderstood):
+        return text
+    places = [node for node in places_of(tree) if _may_differ(node)]
+    parts = [one for place in places for one in operands_of(place)]
+    asked = [*dict.fromkeys(one for one in map(typed_alone, parts) if one is not None)]
+    types = dict(zip(asked, types_of(asked), strict=True)) if asked else {}
+    forms = [(place, _form(place, types)) for place in places]
+    writer = _Writer(
+        text,
+        {id(place): form.whole for place, form in forms if form.whole is not None},
+        {
+            id(operand): written
+            for place, form in forms
+            for operand, written in zip(operands_of(place), form.operands, strict=False)
+        },
+    )
+    return writer.between((0, len(text)), [tree])
+
+
+def _may_differ(node: exp.Expr) -> bool:
+    """Whether an operation has a rule; a function with a qualifier never has."""
+    return may_differ(operation_of(node)) and not isinstance(node.parent, exp.Dot)
+
+
+def _form(node: exp.Expr, types: Mapping[str, str | None]) -> Form:
+    operation = operation_of(node)
+    if any(span_of(one) is None for one in operands_of(node)):
+        return Form()
+    return form_of(operation, [types.get(one.text or "") for one in operation.operands])
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes the parts of an expression.
+
+    Attributes:
+        text: the expression.
+        wholes: the forms of operations, by the identity of their nodes; see `Form`.
+        operands: the forms of operands, by the identity of their nodes.
+    """
+
+    text: str
+    wholes: Mapping[int, str]
+    operands: Mapping[int, str]
+
+    def between(self, span: Span, nodes: Iterable[exp.Expr]) -> str:
+        """The text of a span with the parts inside of it written; `nodes`: the parts."""
+        at, pieces = span[0], []
+        for node, (first, end) in sorted(_with_spans(nodes), key=lambda found: found[1]):
+            form = self.operands.get(id(node), "{0}")
+            pieces += [self.text[at:first], form.format(self._written(node, (first, end)))]
+            at = end
+        return "".join([*pieces, self.text[at : span[1]]])
+
+    def _written(self, node: exp.Expr, span: Span) -> str:
+        operation = node.this if isinstance(node, exp.Filter) else node
+        whole = self.wholes.get(id(operation))
+        if whole is None:
+            return self.between(span, node.iter_expressions())
+        operands = [self._alone(one) for one in operands_of(operation)]
+        condition = node.expression.this if isinstance(node, exp.Filter) else None
+        filtered = f" FILTER (WHERE {self._alone(condition)})" if condition is not None else ""
+        return whole.format(*operands, filtered=filtered)
+
+    def _alone(self, node: exp.Expr) -> str:
+        span = span_of(node)
+        if span is None:
+            msg = f"a part of {self.text!r} has no place in it"
+            raise ValueError(msg)
+        return self.between(span, [node])
+
+
+def _with_spans(nodes: Iterable[exp.Expr]) -> Iterator[tuple[exp.Expr, Span]]:
+    """Parts with their spans; in place of a part without one, the parts of which it consists."""
+    for node in nodes:
+        span = span_of(node)
+        if span is None:
+            yield from _with_spans(node.iter_expressions())
+        else:
+            yield node, span

@@ -1,0 +1,258 @@
+"""The forms of operations by which Sail gives Apache Spark's results; see `as_on_spark`.
+
+Each rule takes an operation with the types of its operands, as far as the engine knows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE
+from strandline.sql.operations import Operation
+from strandline.sql.patterns import as_rust, has_end, has_flags, unescaped
+from strandline.sql.texts_on_sail import takes_the_match
+
+
+@dataclass(frozen=True)
+class Form:
+    """How an operation is written.
+
+    Attributes:
+        whole: with `{0}`, `{1}` … for its operands, and `{filtered}` for the FILTER behind an
+            aggregate; None: as it is.
+        operands: the forms of its operands, each with `{0}` for the operand as it is.
+    """
+
+    whole: str | None = None
+    operands: tuple[str, ...] = ()
+
+
+Types = Sequence[str | None]
+_AS_IT_IS = Form()
+_NUMBER = re.compile(r"[0-9.]+(?:[eE][-+]?[0-9]+)?[a-zA-Z]*")
+_MOST = "1.7976931348623157E308D"
+_DIGITS = re.compile(r"[0-9]{1,2}")
+_DECIMAL = re.compile(r"decimal(?:\([0-9]+, *([0-9]+)\)|\([0-9]+\))?")
+_MOST_DIGITS = 15
+"""The digits behind the point up to which a DOUBLE is rounded exactly."""
+_MILLIS = "((unix_micros({0}) + 8000000000000000000) DIV 1000 - 8000000000000000)"
+_SECONDS = "((unix_micros({0}) + 8000000000000000000) DIV 1000000 - 8000000000000)"
+"""Units since 1970: DIV rounds up below 0, and no time is so far back."""
+
+
+def _checked(operation: Operation, types: Types) -> Form:
+    """`+`, `-`, `*` of whole numbers in a wider type, whose cast fails where they overflow."""
+    kinds = [kind for kind in types if kind in WHOLE]
+    if len(types) != 2 or len(kinds) != 2:
+        return _AS_IT_IS
+    kind = max(kinds, key=[*WHOLE].index)
+    one, other = (f"CAST({{{place}}} AS {_wider(kind)})" for place in range(2))
+    return Form(_narrowed(operation, f"{one} {operation.name} {other}", kind))
+
+
+def _of_one(operation: Operation, types: Types) -> Form:
+    """`-x` and `abs(x)` of a whole number: the least one has no opposite."""
+    kind = types[0] if len(types) == 1 and operation.operands[0].literal is None else None
+    if kind not in WHOLE:
+        return _AS_IT_IS
+    return Form(_narrowed(operation, f"{operation.name}(CAST({{0}} AS {_wider(kind)}))", kind))
+
+
+def _narrowed(operation: Operation, text: str, kind: str) -> str:
+    """A number in its own type; a bare CAST beside `<` and the like Sail would leave out."""
+    narrow = f"CAST({text} AS {kind.upper()})"
+    return f"({narrow} + CAST(0 AS {kind.upper()}))" if operation.type_is_given else narrow
+
+
+def _wider(kind: str) -> str:
+    return "DECIMAL(20, 0)" if kind == "bigint" else "BIGINT"
+
+
+def _summed(operation: Operation, types: Types) -> Form:
+    """A sum of BIGINT in a wider type, whose cast fails where it overflows."""
+    if [*types] != ["bigint"]:
+        return _compared(operation, types) if operation.is_distinct else _AS_IT_IS
+    distinct = "DISTINCT " if operation.is_distinct else ""
+    return Form(f"CAST(sum({distinct}CAST({{0}} AS DECIMAL(38, 0))){{filtered}} AS BIGINT)")
+
+
+def _compared(operation: Operation, types: Types) -> Form:
+    """Floating-point numbers with one zero and one NaN, which Sail compares by their bits."""
+    return _with(operation, types, lambda text, to: f"({text}) + CAST(0 AS {to})")
+
+
+def _ordered(operation: Operation, types: Types) -> Form:
+    """Floating-point numbers with one NaN, the largest number; -0.0 stays as it is."""
+    return _with(operation, types, lambda text, to: text)
+
+
+def _with(operation: Operation, types: Types, zero: Callable[[str, str], str]) -> Form:
+    """Operands with one NaN; `zero`: writes a number, given its type, with its zeros."""
+
+    def form(text: str, kind: str | None) -> str:
+        if kind in FLOATS:
+            return f"nanvl({zero(text, kind.upper())}, CAST('NaN' AS {kind.upper()}))"
+        element = (kind or "").removeprefix("array<").removesuffix(">")
+        return f"transform({text}, _v -> {form('_v', element)})" if element in FLOATS else text
+
+    forms = [
+        "{0}" if _NUMBER.fullmatch(one.text or "") else form("{0}", kind)
+        for one, kind in zip(operation.operands, types, strict=True)
+    ]
+    return _AS_IT_IS if {*forms} <= {"{0}"} else Form(operands=tuple(forms))
+
+
+def _by(operation: Operation, types: Types) -> Form:
+    """max_by and min_by, whose second operand is compared."""
+    forms = _compared(operation, types).operands
+    return Form(operands=("{0}", *forms[1:])) if forms[1:2] != ("{0}",) and forms else _AS_IT_IS
+
+
+def _finite(operation: Operation, types: Types) -> Form:
+    """An aggregate of floating-point numbers that fails at a NaN and at an infinite number.
+
+    Sail has neither the least of numbers with a NaN nor that of infinite ones.
+    """
+    if not types or types[0] not in FLOATS:
+        return _AS_IT_IS
+    fails = f"raise_error('Sail has no {operation.name}() of it: {ON_SPARK}')"
+    number = f"CASE WHEN abs({{0}}) <= {_MOST} THEN {{0}} WHEN {{0}} IS NOT NULL THEN {fails} END"
+    return Form(operands=(number, *("{0}" for _ in types[1:])))
+
+
+def _rounded(operation: Operation, types: Types) -> Form:
+    """A number rounded by its decimal digits: 1.005 is half of two hundredths, and -0.4 gives 0."""
+    kind = types[0] if types else None
+    if kind not in FLOATS:
+        return _AS_IT_IS
+    digits = operation.operands[1].literal or "" if len(types) == 2 else "0"
+    to = kind.upper()
+    if not _DIGITS.fullmatch(digits) or not 0 < int(digits) <= _MOST_DIGITS:
+        rounded = "round({0}, {1})" if len(types) == 2 else "round({0})"
+        return Form(f"({rounded} + CAST(0 AS {to}))")
+    exactly = f"CASE WHEN {_is_exact(int(digits))} THEN {_exactly(int(digits))}"
+    return Form(
+        f"CAST({_let('CAST({0} AS DOUBLE)', f'{exactly} ELSE round(_v, {digits}) END')} AS {to})"
+    )
+
+
+def _cast(operation: Operation, types: Types) -> Form:
+    kind, to = types[0] if types else None, operation.to or ""
+    if kind == "timestamp" and to in WHOLE:
+        return Form(f"{operation.name}({_SECONDS} AS {to.upper()})")
+    if kind == "bigint" and to == "timestamp":
+        return _of_units(operation, types)
+    if kind in FLOATS and (found := _DECIMAL.fullmatch(to)):
+        return Form(_let("CAST({0} AS DOUBLE)", _decimal(operation.name, to, int(found[1] or 0))))
+    return _AS_IT_IS
+
+
+def _decimal(cast: str, to: str, digits: int) -> str:
+    """The number `_v` as a DECIMAL by its decimal digits; Spark has none for NaN and infinity."""
+    by_text = f"WHEN abs(_v) >= 1e-4D AND abs(_v) < 1e16D THEN {cast}(CAST(_v AS STRING) AS {to})"
+    fails = f"raise_error('Sail makes no {to.upper()} of it: {ON_SPARK}')"
+    others = f"WHEN abs(_v) <= {_MOST} THEN {fails}"
+    is_exact = _is_exact(digits) if digits <= _MOST_DIGITS else "_v = 0"
+    exactly = _exactly(digits) if digits <= _MOST_DIGITS else "0"
+    return f"CASE WHEN {is_exact} THEN {cast}({exactly} AS {to}) {by_text} {others} END"
+
+
+def _let(value: str, body: str) -> str:
+    """An expression of the value `_v`, which is computed once."""
+    return f"transform(array({value}), _v -> {body})[0]"
+
+
+def _is_exact(digits: int) -> str:
+    """Whether `_exactly` rounds `_v`: below 2^52 a number and a half is exact."""
+    return f"abs(_v) * 1{'0' * digits}D < 4000000000000000D"
+
+
+def _exactly(digits: int) -> str:
+    """`_v` rounded by its decimal digits, halves up.
+
+    The quotient is the number next to the half of two steps, so that it is `_v` itself exactly
+    if its shortest decimal digits end there.
+    """
+    scale = f"1{'0' * digits}D"
+    below = f"floor(abs(_v) * {scale})"
+    up = f"CAST(({below} + 0.5D) / {scale} <= abs(_v) AS INT)"
+    return f"CASE WHEN _v < 0 THEN -1D ELSE 1D END * (({below} + {up}) / {scale}) + 0D"
+
+
+def _since_1970(operation: Operation, types: Types) -> Form:
+    """The whole units since 1970 of a time, rounded down before 1970, too."""
+    return Form({"unix_millis": _MILLIS, "unix_seconds": _SECONDS}[operation.name])
+
+
+def _of_units(operation: Operation, types: Types) -> Form:
+    """The time of some units since 1970, which fails where its microseconds overflow."""
+    if len(types) != 1 or types[0] != "bigint" or operation.name == "try_cast":
+        return _AS_IT_IS
+    micros = 1000 if operation.name == "timestamp_millis" else 1_000_000
+    if (operation.operands[0].text or "").isidentifier():  # of a column, compared in less time
+        most = (2**63 - 1) // micros
+        name = "timestamp_millis" if micros == 1000 else "timestamp_seconds"
+        fails = f"raise_error('{operation.name} overflows')"
+        is_in = f"{{0}} BETWEEN -{most} AND {most}"
+        return Form(f"CASE WHEN {is_in} THEN {name}({{0}}) WHEN {{0}} IS NOT NULL THEN {fails} END")
+    return Form(f"timestamp_micros(CAST(CAST({{0}} AS DECIMAL(20, 0)) * {micros} AS BIGINT))")
+
+
+def _matched(operation: Operation, types: Types) -> Form:
+    """A regular expression in the dialect of Rust."""
+    literal = operation.operands[1].literal if len(types) > 1 else None
+    pattern = None if literal is None else unescaped(literal)
+    if pattern is None or as_rust(pattern) == pattern:
+        return _AS_IT_IS
+    if has_flags(pattern) or (has_end(pattern) and takes_the_match(operation)):
+        return _AS_IT_IS  # it is refused
+    written = as_rust(pattern).replace("\\", "\\\\").replace("'", "\\'")
+    in_a_form = written.replace("{", "{{").replace("}", "}}")
+    return Form(operands=("{0}", f"'{in_a_form}'", *("{0}" for _ in types[2:])))
+
+
+_RULES: dict[str, Callable[[Operation, Types], Form]] = {
+    **dict.fromkeys(("+", "-", "*"), _checked),
+    **dict.fromkeys(("abs", "negative"), _of_one),
+    "sum": _summed,
+    **dict.fromkeys(("max", "median", "min", "percentile"), _finite),
+    **dict.fromkeys(("cast", "try_cast"), _cast),
+    "round": _rounded,
+    **dict.fromkeys(("unix_millis", "unix_seconds"), _since_1970),
+    **dict.fromkeys(("timestamp_millis", "timestamp_seconds"), _of_units),
+    **dict.fromkeys(
+        (
+            *("regexp", "regexp_count", "regexp_extract", "regexp_extract_all", "regexp_like"),
+            *("regexp_replace", "regexp_substr", "rlike", "split"),
+        ),
+        _matched,
+    ),
+    **dict.fromkeys(
+        (
+            *("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"),
+            *("equal_null", "nullif", "mode"),
+            *("array_distinct", "array_except", "array_intersect", "array_position"),
+            *("array_remove", "array_union", "arrays_overlap", "collect_set"),
+        ),
+        _compared,
+    ),
+    **dict.fromkeys(
+        ("array_max", "array_min", "array_sort", "greatest", "least", "sort_array"), _ordered
+    ),
+    **dict.fromkeys(("max_by", "min_by"), _by),
+}
+"""The rules by the names of operations, as in `Operation`."""
+OF_WHOLE_NUMBERS = {"+", "-", "*", "abs", "negative"}
+"""Operations that are written with casts if their operands are whole numbers."""
+
+
+def may_differ(operation: Operation) -> bool:
+    """Whether an operation may have another form, by its types."""
+    return operation.name in _RULES or operation.is_distinct
+
+
+def form_of(operation: Operation, types: Types) -> Form:
+    """The form in which Sail gives Spark's result of an operation."""
+    return _RULES.get(operation.name, _compared)(operation, types)

@@ -1,0 +1,146 @@
+"""What Sail computes otherwise is written so that it computes what Spark does, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from spark_answers import kept
+from sqlglot import exp
+
+from strandline.sql.as_on_spark import as_on_spark
+from strandline.sql.as_written import span_of, text_of
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.operations import operands_of, operations_of, places_of
+from strandline.sql.parsing import tree_of
+
+COLUMNS = {
+    **{"b": "tinyint", "i": "int", "l": "bigint", "x": "double", "n": "decimal(10,2)"},
+    **{
+        "s": "string",
+        "d": "date",
+        "t": "timestamp",
+        "a": "array<int>",
+        "1": "int",
+        "2": "int",
+        "l + 1": "bigint",
+    },
+    **{"transform(a, (x) -> x)[0]": "int", "i + 1": "int", "(l + 1)": "bigint"},
+}
+"""The types of columns and of parts."""
+ONE_NAN = "nanvl((x) + CAST(0 AS DOUBLE), CAST('NaN' AS DOUBLE))"
+WHOLE_SUM = "CAST(sum(CAST(l AS DECIMAL(38, 0))) AS BIGINT)"
+I_AND_1 = "CAST(CAST(i AS BIGINT) + CAST(1 AS BIGINT) AS INT)"
+SECONDS = "((unix_micros(t) + 8000000000000000000) DIV 1000000 - 8000000000000)"
+L_AND_1 = "CAST(CAST(l AS DECIMAL(20, 0)) + CAST(1 AS DECIMAL(20, 0)) AS BIGINT)"
+
+
+def written(text: str) -> str:
+    return as_on_spark(text, lambda parts: [COLUMNS.get(part) for part in parts])
+
+
+@pytest.mark.parametrize(
+    ("text", "for_sail"),
+    [
+        ("i + 1", I_AND_1),
+        ("b*b", "CAST(CAST(b AS BIGINT) * CAST(b AS BIGINT) AS TINYINT)"),
+        ("l + 1", L_AND_1),
+        ("i - l", "CAST(CAST(i AS DECIMAL(20, 0)) - CAST(l AS DECIMAL(20, 0)) AS BIGINT)"),
+        (
+            "(l + 1) * 2 > 2",
+            f"(CAST(CAST(({L_AND_1}) AS DECIMAL(20, 0)) * CAST(2 AS DECIMAL(20, 0)) AS BIGINT) "
+            "+ CAST(0 AS BIGINT)) > 2",
+        ),
+        ("NOT l + 1 > 2 OR s = '{0}'", f"NOT ({L_AND_1} + CAST(0 AS BIGINT)) > 2 OR s = '{{0}}'"),
+        ("-b", "CAST(negative(CAST(b AS BIGINT)) AS TINYINT)"),
+        ("abs(l)", "CAST(abs(CAST(l AS DECIMAL(20, 0))) AS BIGINT)"),
+        ("filter(a, x -> x + 1)", f"filter(a, x -> {I_AND_1.replace('(i ', '(x ')})"),
+        ("x IS DISTINCT FROM 2", f"{ONE_NAN} IS DISTINCT FROM 2"),
+        ("x > 2", f"{ONE_NAN} > 2"),
+        ("count(DISTINCT x)", f"count(DISTINCT {ONE_NAN})"),
+        ("max_by(s, x)", f"max_by(s, {ONE_NAN})"),
+        ("NOT x IN (2, x)", f"NOT {ONE_NAN} IN (2, {ONE_NAN})"),
+        ("CAST(t AS INT)", f"cast({SECONDS} AS INT)"),
+        ("s RLIKE 'a.'", r"s RLIKE 'a[^\\n\\r\\x{85}\\x{2028}\\x{2029}]'"),
+        ("sum(l)", WHOLE_SUM),
+        ("SUM( l )/count(*)", f"{WHOLE_SUM}/count(*)"),
+        ("sum(DISTINCT l)", "CAST(sum(DISTINCT CAST(l AS DECIMAL(38, 0))) AS BIGINT)"),
+        ("sum(ALL l)", WHOLE_SUM),
+        (
+            "sum(l) FILTER (WHERE isnull(l + 1))",
+            f"CAST(sum(CAST(l AS DECIMAL(38, 0))) FILTER (WHERE isnull({L_AND_1})) AS BIGINT)",
+        ),
+    ],
+)  # fmt: skip
+def test_an_operation_that_differs_is_written_so_that_it_does_not(text, for_sail):
+    assert written(text) == for_sail
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x + 1",
+        "n - 1",
+        "d + i",
+        "-1",
+        "abs(x)",
+        "s || 1 + s",
+        "sum(i)",
+        "sum(x)",
+        "builtin.sum(l)",
+        "max(sum) + try_sum(l)",
+        "max('sum(l)')",
+        "array(l)[0]",
+        "TIME'10:00'",
+        "l +",
+    ],
+)
+def test_all_else_stays_as_it_is(text):
+    assert written(text) == text
+
+
+def test_nested_operations_grow_by_a_factor_and_not_exponentially():
+    text = "abs(l + 1)"
+    for _ in range(6):
+        text = f"abs({text} * {text})"
+    assert len(as_on_spark(text, lambda parts: ["bigint"] * len(parts))) < 20 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("filter(a, v -> v + 1 > 2)", "transform(a, (v) -> v)[0]"),
+        (
+            "transform(a, (v, n) -> n * 2)",
+            "transform(array(0), (n) -> transform(a, (v) -> n)[0])[0]",
+        ),
+        (
+            "aggregate(a, 0L, (v, w) -> v + 1)",
+            "transform(a, (w) -> transform(array(0L), (v) -> v)[0])[0]",
+        ),
+        ("transform(a, v -> exists(a, w -> w - 1 > 2))", "transform(a, (w) -> w)[0]"),
+    ],
+)  # fmt: skip
+def test_the_argument_of_a_lambda_has_the_type_of_an_element(text, asked):
+    parts = []
+    as_on_spark(text, lambda texts: parts.extend(texts) or [None] * len(texts))
+    assert asked in parts
+
+
+def test_an_expression_that_is_nested_too_deeply_is_not_understood():
+    assert len(operations_of(" + ".join(["l"] * 99))) == 98
+    found = operations_of(" + ".join(["l"] * 5000))
+    assert found == NotUnderstood("it is nested in more than 100 levels", is_wrong=False)
+
+
+def test_the_place_of_an_operand_is_that_of_its_text():
+    checked = 0
+    for query, _ in [*kept()][::8]:
+        for text in query.selected:
+            tree = tree_of(text)
+            if not isinstance(tree, exp.Expr):
+                continue
+            for operand in (one for node in places_of(tree) for one in operands_of(node)):
+                if (span := span_of(operand)) and not text.startswith("s LIKE ANY"):
+                    assert text[slice(*span)] == text_of(operand)
+                    assert tree_of(text[slice(*span)]) == operand
+                    checked += 1
+    assert checked > 500
