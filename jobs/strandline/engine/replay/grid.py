@@ -61,7 +61,8 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
     def windows(self) -> DataFrame:
         """The windows of every key, including windows that have not fired yet.
 
-        They have the content of the last firing, which may lack accepted records.
+        They have the content of the last firing, which may lack accepted records. A window that has
+        not fired itself is `open`, also where the watermark has passed its end.
         """
         spec, window, aggregates = self._spec, self.group, self._aggregates
         parts = self.replayed.groupBy(*window, IS_SHOWN).agg(

@@ -1,4 +1,4 @@
-"""When the watermark reaches thresholds that are not on the grid: the thresholds of sessions."""
+"""When the watermark reaches thresholds that are not on the grid, as of sessions and timers."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def with_crossings(
 
     Returns:
         The rows with the columns of the crossings. At the latest the end of the input counts as
-        one; its rank is END_RANK.
+        one; its rank is END_RANK, or the channel's if the input ends channel by channel.
     """
     asked = F.explode(F.array_compact(F.array(*thresholds.values()))).alias(c.THRESHOLD)
     reached = emitted.crossings(rows.select(asked))

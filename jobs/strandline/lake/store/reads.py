@@ -106,11 +106,24 @@ def scanned(
     columns: Sequence[str] | None,
     *,
     at_once: int = 2**16,
+    files_ahead: int = 1,
 ) -> ds.Scanner:
-    """A scan with little read-ahead, in batches of at most `at_once` rows; else see `rows_of`."""
-    names = None if columns is None else list(columns)
+    """A scan with little read-ahead.
+
+    Args:
+        dataset: see `rows_of`; so are `wanted` and `columns`.
+        wanted: the condition.
+        columns: the names.
+        at_once: the largest number of rows of a batch.
+        files_ahead: the number of files that are opened ahead; on an object store, a file costs a
+            request, so that many small files are read in less time if several are.
+    """
     return dataset.scanner(
-        columns=names, filter=wanted, batch_size=at_once, batch_readahead=2, fragment_readahead=1
+        columns=None if columns is None else list(columns),
+        filter=wanted,
+        batch_size=at_once,
+        batch_readahead=2,
+        fragment_readahead=files_ahead,
     )
 
 

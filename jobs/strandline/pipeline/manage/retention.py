@@ -1,4 +1,4 @@
-"""How long upkeep keeps what is not published, or old."""
+"""How long upkeep keeps unpublished and old data."""
 
 from __future__ import annotations
 

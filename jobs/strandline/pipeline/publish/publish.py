@@ -228,7 +228,9 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
     Raises:
         InputError: the staging holds less, or more, than the run has counted, or other columns.
     """
-    begun, found = run.to_publish, []
+    if run.publish is None:
+        raise InputError(ctx.place(run.run_id), "its last step says nothing that it was to publish")
+    begun, found = run.publish, []
     staging = Staging(ctx.spark, ctx.store, run.run_id, second_of=ctx.second_of)
     targets = begun.tables
     for name in begun.parts:

@@ -26,7 +26,7 @@ COUNTS = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
 _BASE = ("slot_start", "slot_end", "state", "gap", "fired_at", "closed_at", "run_id")
 _LATER = ("unfired", "slots", "channels_heard", "spec_fingerprint")
 """Columns that are missing in tables of earlier versions, or of other windows."""
-_BATCH_ROWS = 8_192
+_BATCH_ROWS, _FILES_AHEAD = 8_192, 4
 _REFUSING = ("late", "no_window", "missed_pairs", "unfired")
 
 
@@ -140,7 +140,8 @@ def slots_of(
         wanted = lacking if wanted is None else wanted | lacking
     if wanted is not None:
         rows &= wanted
-    for batch in scanned(dataset, rows, names, at_once=_BATCH_ROWS).to_batches():
+    found = scanned(dataset, rows, names, at_once=_BATCH_ROWS, files_ahead=_FILES_AHEAD)
+    for batch in found.to_batches():
         slots = [*map(_slot, batch.to_pylist())]
         yield from slots if late is None else _with_late(slots, late)
 
