@@ -149,8 +149,8 @@ def _goes_idle(
     """The places at which all splits of a source and its main output are idle, in order.
 
     The main output goes idle on one tick, after the splits of that tick. The source goes idle no
-    earlier, and exactly there if all splits are idle by then. A source without any split by its first
-    tick goes idle there, whatever its main output does.
+    earlier, and exactly there if all splits are idle by then. A source without any split by
+    its first tick goes idle there, whatever its main output does.
     """
     main_ms = rules.main_output_idle_from_ms
     main = events.places_until(rules.axis.first_of(main_ms))
