@@ -45,7 +45,7 @@ def test_rows_that_count_for_other_days_since_an_edit_are_not_missing(before):
 
 @pytest.mark.parametrize("new_rows", [99, 200, 9999])
 def test_rows_that_are_removed_beside_an_edit_are_missing_however_many_come(new_rows):
-    """A day that had landed since stood in for them, and its windows were deleted without a word."""
+    """Days that landed since stood in for them, and windows were deleted without a word."""
     by_utc = landed("utc", 12, 9, 91, new_rows, kept_since=2)
     found = compare(known("landed", 12, 109, 91), by_utc)
     assert found.missing == {DAYS[1]}
