@@ -42,6 +42,14 @@ class DayFacts:
         """The expression, hashed, that gives the day of a row; empty: the table's partitions do."""
         return self.digest.rpartition(":")[0]
 
+    def as_by(self, days_by: str) -> DayFacts:
+        """The same facts, with `days_by` if they have a digest of rows without one.
+
+        Earlier versions of the program kept such a digest, which is a decimal number.
+        """
+        is_number = self.digest.removeprefix("-").isdecimal()
+        return replace(self, digest=f"{days_by}:{self.digest}") if days_by and is_number else self
+
     def is_of_another_table(self, now: DayFacts, first_id: str | None = None) -> bool:
         """Whether the table has been created again since: its versions and files are unrelated.
 
@@ -89,28 +97,32 @@ class LandedDays:
         only_moved: given days with a table version each, the days whose rows were only rewritten
             into other files since then, with none removed. By default, no day is known to be.
         by_rows: whether digests are of rows instead of files.
-        rows: the number of all rows, also of those without a day; None: not known.
+        keeps_rows_since: whether no commit since a table version has removed rows of any day. By
+            default, it is not known.
     """
 
     facts: Mapping[date, DayFacts] = field(default_factory=dict)
     only_moved: Callable[[Mapping[date, int]], Collection[date]] = lambda days: ()
     by_rows: bool = False
-    rows: int | None = None
+    keeps_rows_since: Callable[[int], bool] = lambda version: False
 
     def moved(self, known: KnownDays) -> Collection[date]:
-        """The observed days whose rows belong to other days by now, with no row missing.
+        """The observed days whose rows belong to other days by now, with no row removed.
 
-        The pipeline's file has another `arrival_date`, or `arrival_time`, since. If there are fewer
-        rows than were observed, it is not known whether a day's rows have moved or are missing.
+        The pipeline's file has another `arrival_date`, or `arrival_time`, since. Numbers of rows do
+        not show that none is missing: new rows may stand in for them.
         """
-        days_by = next((facts.days_by for facts in self.facts.values()), None)
-        counts = [facts.rows for facts in known.facts.values()]
-        observed = [count for count in counts if count is not None]
-        if None in (days_by, self.rows) or len(observed) < len(counts):
+        now = next(iter(self.facts.values()), None)
+        if now is None:
             return ()
-        if (self.rows or 0) < sum(observed):
+        versions = {
+            day: before.landing_version
+            for day, before in known.facts.items()
+            if before.rows != 0 and before.as_by(now.days_by).days_by != now.days_by
+        }
+        if any(known.facts[day].is_of_another_table(now, known.first_id) for day in versions):
             return ()
-        return {day for day, facts in known.facts.items() if facts.days_by != days_by}
+        return versions if versions and self.keeps_rows_since(min(versions.values())) else ()
 
 
 @dataclass(frozen=True)
@@ -146,7 +158,7 @@ def compare(known: KnownDays, landed: LandedDays) -> LandingChanges:
     elsewhere = landed.moved(known)
     changes = {
         day: _Change.OTHER
-        if day in elsewhere and before.rows != 0
+        if day in elsewhere
         else _change_of(
             before, landed.facts.get(day), by_rows=landed.by_rows, first_id=known.first_id
         )
@@ -178,7 +190,7 @@ class _Change(Enum):
     """The change of a day by its digest and rows, before the table's commits are read."""
 
     NONE = "as it was observed"
-    REWRITTEN = "the same rows, of a table that was created again"
+    REWRITTEN = "the same rows, of a table created again, or by facts of an earlier version"
     FEWER = "rows are missing"
     RECREATED = "rows of a table that was created again"
     AS_MANY = "as many rows, in other files"
@@ -193,7 +205,7 @@ def _change_of(
     is_another = before.is_of_another_table(now, first_id)
     if before.digest == now.digest and not is_another:
         return _Change.NONE
-    if before.digest == now.digest and by_rows:
+    if before.as_by(now.days_by).digest == now.digest and by_rows:
         return _Change.REWRITTEN
     if before.has_more_than(now):
         return _Change.FEWER

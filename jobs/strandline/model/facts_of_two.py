@@ -53,7 +53,7 @@ def content_of(facts: DayFacts) -> str:
     if not facts.digest.startswith("["):
         return facts.digest.rpartition(":")[2]
     both = (facts_of_side(facts, number) for number in range(len(_SIDES)))
-    return json.dumps([[side.rows, side.digest, side.table_id] for side in both])
+    return json.dumps([[side.rows, content_of(side), side.table_id] for side in both])
 
 
 def changes_of_two(known: KnownDays, landed: Mapping[str, LandedDays]) -> LandingChanges:

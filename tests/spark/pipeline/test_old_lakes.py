@@ -8,6 +8,7 @@ run by hand that has noted their day.
 from __future__ import annotations
 
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ from replayed import assert_books_balance, assert_told_by_replay
 
 from strandline.errors import InputError
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.timeline.commit import refresh_facts
+from strandline.lake.timeline.rows import TimelineTable
+from strandline.lake.timeline.timeline import read_facts
 from strandline.pipeline.manage.revert import revert_run
 
 pytestmark = pytest.mark.spark
@@ -28,6 +32,8 @@ GROWN = [
     a_record("2 21:00", "1 21:10", "b", amount=73, position=903),
 ]
 
+
+SIX_HOURS_LATER = "arrived_at + INTERVAL 6 HOURS"
 
 # ------------------------------------------------------------------ of the first release candidate
 
@@ -74,6 +80,37 @@ def test_a_run_of_then_is_reverted_and_its_schedule_goes_on(spark, line):
     land(line.folder, of_days(DAYS, 4), mode="append")
     line.advance("5")
     assert_told_by_replay(line, [*LANDED, *GROWN, *of_days(DAYS, 4)], "5")
+
+
+# --------------------------------------------------------------------- whose days go by no column
+
+
+def test_rows_removed_after_an_upgrade_are_missing_and_rows_of_other_days_by_an_edit_are_not(
+    spark, tmp_path
+):
+    """They counted as rows of other days, and their windows were deleted without a word."""
+    line = Line(spark, tmp_path, a_spec(source__arrival_date=None))
+    land(tmp_path, of_days(DAYS, 1, 2, 3), partition_by=[])
+    line.advance("4")
+    store = line.lake.pipeline("meter")
+    of_then = {  # digests of an earlier version
+        day: replace(facts, digest=facts.digest.rpartition(":")[2])
+        for day, facts in read_facts(TimelineTable.open(store)).items()
+    }
+    refresh_facts(store, of_then)
+    kept = line.copy(tmp_path / "kept")
+
+    line.table("../landing/meter").delete("arrived_on = '2024-03-02' AND source = 'a'")
+    land(line.folder, of_days(DAYS, 4, 5), mode="append", partition_by=[])
+    outcome = line.advance("6")
+    assert (outcome.lost, outcome.owed) == (["2024-03-02"], [])
+    assert not outcome.diff["windows"]["delete"]
+
+    land(kept.folder, of_days(DAYS, 4), mode="append", partition_by=[])
+    assert kept.advance("5").owed == []
+    kept = kept.of(a_spec(source__arrival_date=None, source__arrival_time=SIX_HOURS_LATER))
+    outcome = kept.advance("6")
+    assert (outcome.lost, outcome.owed) == ([], [f"2024-03-{day:02d}" for day in range(1, 5)])
 
 
 # ------------------------------------------------------------------------------- said beforehand

@@ -11,7 +11,7 @@ from lakes import FIRST_DAY, a_record, a_spec, land
 
 from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.open_landing import open_landing
-from strandline.lake.store.commits import commits, days_changed, only_moved
+from strandline.lake.store.commits import commits, days_changed, keeps_rows, only_moved
 from strandline.lake.store.lake import Lake
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
 
@@ -78,6 +78,21 @@ def test_where_the_log_does_not_tell_what_has_gone_rows_count_as_changed(landed)
         (landed.folder / f"landing/meter/_delta_log/{version:020}.json").unlink()
     assert only_moved(landed.table, "arrived_on", {DAYS[1]: 1}) == set()
     assert only_moved(landed.table, "arrived_on", {DAYS[1]: 2}) == {DAYS[1]}
+
+
+def test_rows_are_kept_as_long_as_the_log_shows_that_none_was_removed(landed):
+    since = landed.table.version()
+    landed.table.optimize.compact()
+    land(landed.folder, [a_record("4 12:00", "4 12:00")], mode="append")
+    assert keeps_rows(landed.table, since)
+    assert not keeps_rows(landed.table, since + 9)  # of another table
+    landed.table.delete("source = 'a' AND arrived_on = '2024-03-02'")
+    assert not keeps_rows(landed.table, since)
+    assert keeps_rows(landed.table, landed.table.version())
+    land(landed.folder, [a_record("5 12:00", "5 12:00")], mode="append")
+    last = landed.table
+    (landed.folder / f"landing/meter/_delta_log/{last.version():020}.json").unlink()
+    assert not keeps_rows(last, last.version() - 1)
 
 
 def _compared(

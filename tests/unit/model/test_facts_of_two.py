@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 from strandline.model.facts import DayFacts, KnownDays, LandedDays
-from strandline.model.facts_of_two import changes_of_two, facts_of_two, id_of_two
+from strandline.model.facts_of_two import changes_of_two, content_of, facts_of_two, id_of_two
 
 DAY, NEXT = date(2024, 3, 1), date(2024, 3, 2)
 
@@ -75,3 +75,13 @@ def test_of_two_tables_the_one_that_was_created_anew_is_named_by_its_id():
     assert found(old, {DAY: ours}, {DAY: anew}, first_id="of one").changed == frozenset()
     first_id = id_of_two("ours", "theirs")
     assert found(old, {DAY: ours}, {DAY: anew}, first_id=first_id).changed == {DAY}
+
+
+def test_the_content_of_a_day_is_the_same_whatever_the_days_go_by():
+    def of(prefix: str) -> list[DayFacts]:
+        one, other = facts(5, f"{prefix}17"), facts(7, f"{prefix}-4")
+        return [one, facts_of_two(one, other, 1), facts_of_two(None, other, 1)]
+
+    of_then = [content_of(each) for each in of("")]
+    assert len({*of_then}) == 3
+    assert of_then == [content_of(each) for each in of("1a2b3c4d:")]

@@ -14,6 +14,7 @@ from meter import a_meter
 
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.lake import Lake
 from strandline.model.intervals import (
     DAY_MS,
     HOUR_MS,
@@ -24,6 +25,7 @@ from strandline.model.intervals import (
 from strandline.model.lateness import is_window_late
 from strandline.pipeline.views.channels import emitted_before
 from strandline.pipeline.views.closed import closed_up_to, first_accepting
+from strandline.pipeline.views.watermark import evaluated_watermark
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec, parse_spec
 
@@ -146,3 +148,13 @@ def test_a_watermark_that_waits_for_a_tick_counts_once_the_tick_has_come():
 
     assert pending_on(date(2024, 3, 2)) == [6, None]
     assert pending_on(date(2024, 3, 3)) == [6, 8]
+
+
+def test_a_first_run_by_hand_up_to_an_hour_of_the_first_day_is_closed_up_to_its_first_open_slot():
+    """Nothing had arrived by the midnight before that hour, and nothing was closed, then."""
+    spec, store = a_meter({"tumbling": "1h"}), Lake.at("no-lake").pipeline("meter")
+    first = Entry(
+        "r-1", 1, "published", "backfill", horizon_ms=TEN + 5 * HOUR_MS, first_open_ms=TEN
+    )
+    state = PipelineState.of([first])
+    assert closed_up_to(spec, state, evaluated_watermark(spec, store, state)) == TEN

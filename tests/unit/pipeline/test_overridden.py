@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from strandline.engine.calendar.gaps import MOST_LISTED, parts_to_list
 from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, EVERYTHING, HOUR_MS, TimeRange
@@ -86,12 +88,20 @@ def test_what_a_scheduled_run_has_kept_stands_as_judged_by_it():
     assert (kept.windows, kept.horizon_ms) == (days(6, 8), 5)
 
 
-def said_of(spec: PipelineSpec, rebuilt: TimeRange, *before: Entry, **known: Any) -> tuple:
+def said_of(
+    spec: PipelineSpec,
+    rebuilt: TimeRange,
+    *before: Entry,
+    noted: Mapping[str, list[str]] | None = None,
+    **known: Any,
+) -> tuple:
     """What a scheduled run over a range, based on day 10, keeps of days 2 to 6, and its notes."""
     by_hand = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)
     crossings = SimpleNamespace(watermark_reached=lambda horizon_ms: MIN_WATERMARK)
     history = SimpleNamespace(spec=spec, grid=Grid.of(spec), crossings=crossings)
-    remembered = EarlierRuns(PipelineState.of(published(*before, by_hand)), **known)
+    *earlier, last = published(*before, by_hand)
+    begun = replace(last, step="publishing", publish=ToPublish.from_json(noted or {}))
+    remembered = EarlierRuns(PipelineState.of([*earlier, begun, last]), **known)
     reached = reached_by(rebuilt, 10 * DAY_MS, history, remembered)
     kept = [one.kept for one in reached if one.kept is not None]
     return kept, [note for one in reached for note in one.notes("meter", rebuilt)]
@@ -111,6 +121,16 @@ def test_a_scheduled_run_keeps_what_was_closed_and_names_what_it_recomputes():
     assert "(they were still open at its data cut-off)" in recomputed
     assert "strandline backfill meter --start 1970-01-03T00:00:00Z --end 1970-01-07T" in recomputed
     assert "--allowed-lateness 6h --reason" in recomputed
+
+
+@pytest.mark.parametrize("spec", [HALF_DAYS, a_meter({"session": "1h"})], ids=["grid", "sessions"])
+def test_what_an_earlier_version_has_noted_as_final_is_kept_where_no_slot_shows_it(spec):
+    """A last window without records, or one that ends within a day, was recomputed by the file."""
+    noted = {"final_until": [str(4 * DAY_MS)]}
+    whole = {"whole_within": lambda rules, final, *instants: final}
+    (kept,), _ = said_of(spec, days(3, 20), noted=noted, **whole)
+    assert kept.windows == days(2, 4)
+    assert said_of(spec, days(3, 20), noted={"final_until": []}, **whole)[0] == []
 
 
 def test_a_range_that_a_scheduled_run_does_not_reach_is_not_named():

@@ -20,7 +20,7 @@ from strandline.engine.records.read import read_records
 from strandline.lake.landing.deletions import file_name
 from strandline.lake.landing.facts import facts_by_log, facts_by_rows
 from strandline.lake.landing.landing import Landing
-from strandline.lake.store.commits import only_moved
+from strandline.lake.store.commits import keeps_rows, only_moved
 from strandline.lake.store.identities import in_order_of
 from strandline.lake.store.places import table_at
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, LandingChanges, compare
@@ -80,10 +80,8 @@ class TableLanding(Landing):
         """The facts of the arrival days that have begun, from files or rows, to be compared."""
         partition = self._day_partition
         moved = partial(only_moved, self.log.table, partition)
-        counts = [facts.rows for facts in self.facts.values()]
-        counted = [count for count in counts if count is not None]
-        rows = sum(counted) if len(counted) == len(counts) else None
-        return LandedDays(self.begun, moved, by_rows=partition is None, rows=rows)
+        kept = partial(keeps_rows, self.log.table)
+        return LandedDays(self.begun, moved, by_rows=partition is None, keeps_rows_since=kept)
 
     @cached_property
     def _day_partition(self) -> str | None:

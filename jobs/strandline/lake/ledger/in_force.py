@@ -8,6 +8,7 @@ from typing import Any
 
 from strandline.engine.position.clock import Closure
 from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.model.intervals import TimeRange, parts_outside
 
 
@@ -25,6 +26,7 @@ class OverriddenRange:
         landing_id: the landing table's id; None: written by the first release candidate.
         watermark_ms: the watermark by these rules at the data cut-off of the run; None: not known,
             as of a run by an earlier version of the program.
+        final_until_ms: see `ToPublish.final_until_ms`.
     """
 
     windows: TimeRange
@@ -34,6 +36,7 @@ class OverriddenRange:
     landing_version: int | None = None
     landing_id: str | None = None
     watermark_ms: int | None = None
+    final_until_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The range as a JSON document."""
@@ -72,8 +75,14 @@ def overridden_ranges(
             continue
         ranges = [part for one in ranges for part in _after(run, within, one)]
         if run.overrides:
-            reached_ms = _watermark_of(steps_of[run.run_id])
-            of_run = OverriddenRange(within, run.overrides, run.run_id, watermark_ms=reached_ms)
+            noted = _noted_by(steps_of[run.run_id])
+            of_run = OverriddenRange(
+                within,
+                run.overrides,
+                run.run_id,
+                watermark_ms=noted.watermark_ms,
+                final_until_ms=noted.final_until_ms,
+            )
             ranges.append(of_run.evaluated_by(run, within))
     return ranges
 
@@ -87,10 +96,10 @@ def last_by_file(in_force: Sequence[Entry]) -> Entry | None:
     return next((run for run in reversed(in_force) if not run.overrides), None)
 
 
-def _watermark_of(steps: Sequence[Entry]) -> int | None:
-    """`ToPublish.watermark_ms` of a run when it began to publish; None: it has not."""
+def _noted_by(steps: Sequence[Entry]) -> ToPublish:
+    """What a run had to publish when it began to; nothing if it has not."""
     begun = (step for step in reversed(steps) if step.step == "publishing")
-    return next((step.to_publish.watermark_ms for step in begun), None)
+    return next((step.to_publish for step in begun), ToPublish())
 
 
 def _after(run: Entry, within: TimeRange, one: OverriddenRange) -> Iterator[OverriddenRange]:

@@ -25,6 +25,8 @@ class ToPublish:
         input_id: the identity of the input; None: a revert, or an earlier version of the program.
         watermark_ms: of a run with overridden rules the watermark by them at its data cut-off;
             None: another run, or an earlier version of the program.
+        final_until_ms: of a run with overridden rules by an earlier version of the program, the
+            start of the first window that was not final by them; it is only read.
         options: the options of the run's command; None: a revert, or an earlier version of the
             program.
     """
@@ -38,6 +40,7 @@ class ToPublish:
     accepted: Sequence[date] = ()
     input_id: str | None = None
     watermark_ms: int | None = None
+    final_until_ms: int | None = None
     options: Sequence[str] | None = None
 
     @classmethod
@@ -57,6 +60,7 @@ class ToPublish:
             accepted=tuple(map(date.fromisoformat, of("accepted"))),
             input_id=next(iter(of("input")), None),
             watermark_ms=next(map(int, of("watermark")), None),
+            final_until_ms=next(map(int, of("final_until")), None),
             options=of("options") if "options" in kept else None,
         )
 

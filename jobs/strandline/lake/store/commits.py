@@ -51,6 +51,13 @@ def only_moved(table: DeltaTable, partition: str | None, days: Mapping[date, int
     }
 
 
+def keeps_rows(table: DeltaTable, since: int) -> bool:
+    """Whether no commit since a version has removed rows; False if one has been cleaned up."""
+    versions = range(since + 1, table.version() + 1)
+    removed = (_days_of("remove", table, version, None) for version in versions)
+    return since <= table.version() and not any(removed)
+
+
 def days_changed(table: DeltaTable, partition: str, since: int) -> set[date] | None:
     """The days of which commits have added or removed rows; None if it may be any day.
 

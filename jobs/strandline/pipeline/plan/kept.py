@@ -177,6 +177,8 @@ def _final(one: OverriddenRange, history: History, earlier: EarlierRuns) -> Time
     grid, ends = Grid.of(rules), [one.windows.start_ms]
     if last_closed_ms is not None:
         ends.append(last_closed_ms + grid.span_ms)
+    if one.final_until_ms is not None:
+        ends.append(one.final_until_ms)
     horizon_ms = one.horizon_ms or 0
     watermark_ms = _watermark_at(horizon_ms, one, rules, history)
     if watermark_ms != MIN_WATERMARK:

@@ -50,8 +50,9 @@ def evaluated_watermark(spec: PipelineSpec, store: Store, state: PipelineState) 
         return _NONE
     found = channel_watermarks(spec, store, day_of(until_ms - DAY_MS))
     watermark = _at(until_ms, spec, found, state)
-    # before the first day to recompute nothing may have arrived
-    return _NONE if watermark is None and _decide_alone(spec) else watermark
+    if watermark is None and state.days_to_recompute and _decide_alone(spec):
+        return _NONE  # nothing has arrived before the first of them
+    return watermark
 
 
 def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
