@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from strandline.spec.values import SpecModel, refuse_at
+from strandline.spec import described
+from strandline.spec.values import SpecModel, refuse_at, text_like
 
 Event: TypeAlias = Literal["failed", "rejected", "warning", "stale", "silent_channel"]
 """The events: a run has failed without retries left; its audit has failed; it was published with a
 warning; no arrival or no run in time; a channel is silent."""
-_TIME = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
-_CONNECTION = r"^[A-Za-z0-9_.\-]{1,200}$"
+_TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
+_CONNECTION = re.compile(r"[A-Za-z0-9_.\-]{1,200}")
 
 
 def _events(value: Any) -> Any:
@@ -26,18 +27,10 @@ def _events(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _connection(value: Any) -> Any:
-    if not isinstance(value, str) or not re.match(_CONNECTION, value):
-        msg = "not the id of a connection: letters, digits, dots, dashes and underscores"
-        raise ValueError(msg)
-    return value
-
-
-def _time(value: Any) -> Any:
-    if not isinstance(value, str) or not re.match(_TIME, value):
-        msg = 'not a time of the day; write it in quotes, as "09:00" (UTC)'
-        raise ValueError(msg)
-    return value
+_connection = text_like(
+    _CONNECTION, "not the id of a connection: letters, digits, dots, dashes and underscores"
+)
+_time = text_like(_TIME, 'not a time of the day; write it in quotes, as "09:00" (UTC)')
 
 
 class Alert(SpecModel):
@@ -52,13 +45,11 @@ class Alert(SpecModel):
 
     on: Annotated[tuple[Event, ...], BeforeValidator(_events), Field(min_length=1)]
     to: Annotated[
-        str,
-        BeforeValidator(_connection),
-        WithJsonSchema({"type": "string", "pattern": _CONNECTION}),
+        str, BeforeValidator(_connection), WithJsonSchema(described.text(_CONNECTION.pattern))
     ]
-    by: Annotated[
-        str, BeforeValidator(_time), WithJsonSchema({"type": "string", "pattern": _TIME})
-    ] = "09:00"
+    by: Annotated[str, BeforeValidator(_time), WithJsonSchema(described.text(_TIME.pattern))] = (
+        "09:00"
+    )
 
     @model_validator(mode="after")
     def _each_event_once(self) -> Alert:

@@ -52,7 +52,7 @@ def test_a_violation_that_shall_fail_stops_the_run_before_anything_is_published(
         line.advance("2")
     assert failed.value.exit_code == 2
     assert "watermark.on_violation" in failed.value.place
-    assert "of channel '" in failed.value.problem
+    assert "by up to 2h 3m 17s; the first of channel '" in failed.value.problem
     assert "bounded_out_of_orderness" in failed.value.way_out
     assert line.ledger[-1].step == "failed"
     assert set(line.versions()) == set()

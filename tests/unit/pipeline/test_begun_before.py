@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from deltalake import write_deltalake
 from lakes import FIRST_DAY, a_record, a_spec, instant, land
 from no_session import spark_of
 
@@ -15,8 +16,11 @@ from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import RetryableError
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
+from strandline.lake.store.schema import arrow_schema
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
+from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.plan.planned_run import planned_run_of
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.opened import (
@@ -27,6 +31,7 @@ from strandline.pipeline.request.opened import (
     staging_cleared,
 )
 from strandline.pipeline.request.request import Request
+from strandline.tables import QUARANTINE, windows_table
 
 SPEC = a_spec()
 DAYS = [FIRST_DAY.replace(day=day) for day in (1, 2)]
@@ -85,6 +90,34 @@ def test_rows_that_are_erased_since_end_a_run_and_nothing_of_it_stays(ctx):
     assert it.value.exit_code == 4
     assert not staged.parent.exists()
     require_nothing_erased(ctx, 2)  # a run that has begun after it
+
+
+def test_rows_that_are_erased_since_end_a_revert_and_nothing_of_it_stays(ctx):
+    for table in (QUARANTINE, windows_table(["device"])):
+        empty = arrow_schema({"device": "string", **table.columns}).empty_table()
+        write_deltalake(ctx.store.uri(table.name), empty, partition_by=[table.partition])
+    of_tables = {"versions": ctx.store.versions(), "publish": ToPublish(key=("device",))}
+    for step in ("publishing", "published"):
+        ctx.ledger.append(Entry("night", 1, step, "advance", **of_tables), datetime.now(UTC))
+    staged = []
+
+    def erased_before_it_publishes(step: str) -> None:
+        if step == "publish":
+            run_id = ctx.ledger.state().steps[-1].run_id
+            staged.append(ctx.lake.folder / "meter" / "_staging" / run_id)
+            assert (staged[0] / "windows_diff").exists()
+            note(ctx.ledger, "erase-2", "erased")
+
+    with pytest.raises(RowsErasedError, match="erase-2 has erased rows"):
+        revert_run(
+            SPEC,
+            ctx.lake,
+            "night",
+            spark_of(),
+            reason="a mistake",
+            progress=erased_before_it_publishes,
+        )
+    assert [folder.exists() for folder in staged] == [False]
 
 
 def test_rows_that_another_run_has_observed_since_do_not_seem_to_have_gone(ctx):

@@ -47,6 +47,8 @@ def test_who_is_told_decides_no_number(tmp_path):
         ("{on: failed}", "missing"),
         ("{on: failed, to: 'x y'}", "not the id of a connection"),
         ("{on: failed, to: '../x'}", "not the id of a connection"),
+        (r'{on: failed, to: "x\n"}', "not the id of a connection"),
+        (r'{on: stale, to: x, by: "09:00\n"}', "not a time of the day"),
         ("{on: stale, to: x, by: 900}", "not a time of the day"),
         ("{on: stale, to: x, by: '25:00'}", "not a time of the day"),
         ("{on: failed, to: x, by: '09:00'}", "of `stale` alone"),

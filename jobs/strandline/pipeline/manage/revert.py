@@ -32,7 +32,7 @@ from strandline.pipeline.request.begin import begin_run
 from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.driver import this_driver
 from strandline.pipeline.request.failures import failures_recorded
-from strandline.pipeline.request.opened import OpenedLog
+from strandline.pipeline.request.opened import OpenedLog, staging_cleared
 from strandline.pipeline.request.request import MOST_SHOWN, Outcome
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
@@ -206,7 +206,7 @@ def revert_run(
 
     Raises:
         InputError: see `require_revertible`; or an earlier version is no longer available.
-        RetryableError: another run has published into the range since.
+        RetryableError: another run has published into the range, or rows were erased, since.
     """
     opened = opened or OpenedLog.newest(lake, spec)
     ledger = opened.ledger
@@ -221,12 +221,8 @@ def revert_run(
     def say_failed(message: str) -> None:
         ctx.note(replace(first, step="failed", message=message))
 
-    with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed):
-        try:
-            return _steps(ctx, first, reverted, progress)
-        finally:
-            if dry_run:
-                ctx.staging.drop()
+    with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed), staging_cleared(ctx):
+        return _steps(ctx, first, reverted, progress)
 
 
 def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -> Outcome:

@@ -29,6 +29,7 @@ from strandline.model.intervals import text_of
 from strandline.pipeline.observe.landing_status import LandingStatus, landing_status_of
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe_input import DaysToObserve, ObservedInput, observe_input
+from strandline.quality.figures import exact_duration
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import JoinedSpec
 from strandline.spec.pipeline import channel_of
@@ -221,11 +222,11 @@ def behind_earlier_ones(records: int) -> str:
 def _fail(broken: pd.DataFrame, spec: PipelineSpec) -> NoReturn:
     """Fail where Flink's job does: at the first record that breaks the order."""
     first = broken.sort_values(["first_arrival_ms", "channel"]).iloc[0]
-    count = int(broken["violations"].sum())
+    count, behind_ms = int(broken["violations"].sum()), int(broken["behind_ms"].max())
     of_channel = f" of channel {first['channel']!r}" if spec.source.channel else ""
     raise InputError(
         f"{spec.pipeline}: watermark.on_violation",
-        f"{behind_earlier_ones(count)}, by up to {int(broken['behind_ms'].max())} ms; the "
+        f"{behind_earlier_ones(count)}, by up to {exact_duration(behind_ms)}; the "
         f"first{of_channel} at {text_of(int(first['first_arrival_ms']))}",
         "choose on_violation: warn, or bounded_out_of_orderness with a bound for the disorder",
     )

@@ -1,0 +1,43 @@
+"""The staged parts that a run publishes are read as the ledgers of earlier versions have them."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from strandline.lake.ledger.to_publish import ToPublish
+
+KEPT = {
+    "key": ["device"],
+    "of_windows": ["pairs"],
+    "whole": ["windows"],
+    "parts": ["windows", "quarantine"],
+    "anew": ["quarantine"],
+    "emptied": ["firings"],
+    "accepted": ["2024-03-02"],
+    "input": ["a-table"],
+    "watermark": ["1709287199999"],
+    "options": ["--close"],
+}
+READ = ToPublish(
+    key=("device",),
+    pairs_of_windows=True,
+    parts=("windows", "quarantine"),
+    whole=("windows",),
+    replaced=("quarantine",),
+    emptied=("firings",),
+    accepted=(date(2024, 3, 2),),
+    input_id="a-table",
+    watermark_ms=1709287199999,
+    options=("--close",),
+)
+
+
+def test_the_names_under_which_a_ledger_keeps_it_stay():
+    assert ToPublish.from_json(KEPT) == READ
+    assert READ.to_json() == KEPT
+
+
+def test_of_an_earlier_version_there_are_fewer_lists():
+    read = ToPublish.from_json({"key": ["device"], "parts": ["windows"], "whole": []})
+    assert read == ToPublish(key=("device",), parts=("windows",))
+    assert ToPublish.from_json({"final_until": ["1709287200000"]}).final_until_ms == 1709287200000
