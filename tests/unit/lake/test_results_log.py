@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -171,8 +172,10 @@ def test_results_whose_files_have_been_removed_are_read_as_they_are_now(tmp_path
     publish(lake, HOURS, 2, 0)
     publish(lake, days, 2, ResultsLog.published(lake, days).version)
     table = lake.pipeline("meter").table(gone)
+    files = table.file_uris()
     table.delete()
-    table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    for file in files:  # a vacuum leaves what went in its own millisecond
+        Path(file).unlink()
     publish(lake, HOURS, 3, 0)
     landing = open_landing(None, lake, over("weeks", days))
     assert landing.upstream.version == ResultsLog.published(lake, days).version > 0
