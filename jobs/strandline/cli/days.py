@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Annotated, Any
 
 import typer
 
+from strandline.cli.console import escape
 from strandline.errors import InputError
+from strandline.model.intervals import days_named
 from strandline.visible import number_of
 
 Since = Annotated[
@@ -58,6 +60,22 @@ def in_all(totals: Mapping[str, Any]) -> str:
         f"{number_of(totals['quarantine'], 'record')} in quarantine, "
         f"{_from_to(totals['first_day'], totals['last_day'])}"
     )
+
+
+def unfinished(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The lines of a status with days to recompute, and with days of missing rows: label, text."""
+    which = " that needs no missing rows" if found["lost"] else ""
+    if owed := found["owed"]:
+        does_it = f"changed or landed late; the next scheduled run{which} does it"
+        yield "to recompute", f"{days_named(owed)}: {does_it}"
+    upstream = found["upstream"] or {"changed": ()}
+    if changed := upstream["changed"]:
+        does_it = "changed since they were used; the next scheduled run does it"
+        of_days = f"results of {escape(upstream['pipeline'])} of {days_named(changed)}"
+        yield "to recompute", f"{of_days}: {does_it}"
+    if lost := found["lost"]:
+        stay = "in the landing table; windows made of them stay as published"
+        yield "rows missing", f"{days_named(lost)}: {stay}"
 
 
 def _from_to(first: str | None, last: str) -> str:

@@ -125,9 +125,8 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row(
         "quarantine", days.quarantine(counted(found["quarantine"]), found["quarantine_removed"])
     )
-    for name in ("owed", "lost"):
-        if found[name]:
-            facts.add_row(*_days_line(name, found))
+    for line in days.unfinished(found):
+        facts.add_row(*line)
     _add_rules(facts, found)
     _add_violations(facts, last)
     out.print(facts)
@@ -155,16 +154,6 @@ def _add_last_run(facts: Table, run: Mapping[str, Any]) -> None:
     start, end = (run[name] or "not known" for name in ("start", "end"))
     windows, cutoff = " ".join(run_words.windows(start, end)), run_words.cutoff(run["horizon"])
     facts.add_row("", f"{windows}, data cut-off {cutoff}{run_words.engine(run)}")
-
-
-def _days_line(name: str, found: Mapping[str, Any]) -> tuple[str, str]:
-    """The label and the text of a line with arrival days to recompute, or with missing rows."""
-    which = " that needs no missing rows" if found["lost"] else ""
-    called, meaning = {
-        "owed": ("to recompute", f"changed or landed late; the next scheduled run{which} does it"),
-        "lost": ("rows missing", "in the landing table; windows made of them stay as published"),
-    }[name]
-    return called, f"{days_named(found[name])}: {meaning}"
 
 
 def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:

@@ -13,18 +13,21 @@ from lakes import a_record, a_spec, a_week, instant, land
 from replayed import assert_books_balance
 
 from strandline.errors import InputError
+from strandline.lake.landing.changed_results import ranges_changed
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.landing.results_landing import ResultsLanding
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.revert import revert_run
-from strandline.pipeline.plan.results_changed import of_changed_results, ranges_changed
+from strandline.pipeline.plan.results_changed import of_changed_results
 from strandline.pipeline.request.request import Outcome, Request
 from strandline.pipeline.views.deep import books_of_all
 from strandline.pipeline.views.status import status_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from strandline.lake.ledger.entry import Entry
 
 pytestmark = pytest.mark.spark
 
@@ -74,6 +77,7 @@ def test_hours_add_up_run_after_run_also_where_an_old_day_has_grown(chain, tmp_p
     land(tmp_path, more)
     steps = len(chain.days.ledger)
     chain.hours.advance("6")
+    assert "results of meter of 2024-03-02 to " in state_of_days(chain)
     closed = TimeRange(instant("2 00:15"), instant("3 18:15"))  # of the dates that have changed
     assert still_to_rebuild(chain) == [closed]
     shown = chain.days.advance("6", dry_run=True)
@@ -88,12 +92,13 @@ def test_hours_add_up_run_after_run_also_where_an_old_day_has_grown(chain, tmp_p
     # each change is shown once, where the run makes it
     assert [one.diff for one in (*shown.rebuilt_first, shown)] == [e.diff for e in published]
     assert still_to_rebuild(chain) == []
+    assert state_of_days(chain) == "OK"
     # whoever takes the last run back has the rebuild of these results still; not if that goes, too
     back = replace(published[1], kind="revert", position=10**6, completes_ms=None)
     taken_back = [*chain.days.ledger, back]
-    assert ranges_changed(landing_of(chain), PipelineState.of(taken_back)) == []
+    assert still_to_rebuild(chain, taken_back) == []
     back = replace(back, position=back.position + 1, reverts=published[0].run_id)
-    assert ranges_changed(landing_of(chain), PipelineState.of([*taken_back, back])) == [closed]
+    assert still_to_rebuild(chain, [*taken_back, back]) == [closed]
 
 
 def of_results(outcome: Outcome) -> list[str]:
@@ -232,9 +237,10 @@ def landing_of(chain: Chain) -> ResultsLanding:
     return landing
 
 
-def still_to_rebuild(chain: Chain) -> list[TimeRange]:
-    """The closed ranges of the days whose results have changed since."""
-    return ranges_changed(landing_of(chain), PipelineState.of(chain.days.ledger))
+def still_to_rebuild(chain: Chain, ledger: list[Entry] | None = None) -> list[TimeRange]:
+    """The closed ranges of the days whose results have changed since, by their ledger."""
+    landing, state = landing_of(chain), PipelineState.of(ledger or chain.days.ledger)
+    return ranges_changed(landing.results, landing.spec, state)
 
 
 def state_of_days(chain: Chain) -> str:
@@ -251,8 +257,9 @@ def test_hours_that_are_taken_back_take_back_what_the_days_made_of_them(spark, t
     assert state_of_days(chain) == "OK"
     revert_run(chain.hours.spec, chain.hours.lake, hours.run_id, spark, reason="a mistake")
     assert "up to 2024-03-03T00:00:00Z now: a run of meter was reverted" in state_of_days(chain)
+    assert "changed" in str(status_of(chain.days.spec, chain.days.lake)["findings"])
     done = chain.days.advance("4")
-    assert "later results of" not in state_of_days(chain)
+    assert state_of_days(chain) == "OK"
     assert (done.horizon_ms, done.frontier_ms) == (instant("3"), instant("3"))
     (note,) = (it for it in done.notes if "withdrawn" in it)
     assert "used results of source.pipeline up to 2024-03-04T00:00:00Z" in note

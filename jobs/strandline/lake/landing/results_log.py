@@ -102,14 +102,34 @@ class ResultsLog(LandingLog):
         since = (run for run in self.state.published if run.position > known)
         return all(self._goes_on(run, before_ms) for run in since)
 
+    def only_goes_on_since(self, version: int) -> bool:
+        """Whether all changes of results since a version are by scheduled runs that go on.
+
+        None of them evaluates days again, and nothing was run by hand, reverted or erased.
+        """
+        since = (
+            step
+            for step in self.state.whole
+            if step.step != "maintained" and (step.versions or {}).get("firings", -1) > version
+        )
+        return all(self._goes_on(step, LEAST_INSTANT_MS) for step in since)
+
     def _goes_on(self, run: Entry, before_ms: int) -> bool:
         """Whether a scheduled run has evaluated only what arrived from an instant on."""
-        reached_ms = self.state.until(run.position - 1).frontier_ms
-        again = run.settled or self.state.until(run.position).days_to_recompute
         by_the_file = run.kind == "advance" and not (run.overrides or run.recreated)
-        if again or run.accepted_loss is not None or not by_the_file:
+        if run.settled or run.accepted_loss is not None or not by_the_file:
             return False
-        return reached_ms is not None and before_ms <= reached_ms < (run.completes_ms or 0)
+        before = self.state.until(run.position - 1)
+        reached_ms = before.frontier_ms
+        if reached_ms is None or before.after([run]).days_to_recompute:
+            return False
+        return before_ms <= reached_ms < (run.completes_ms or 0)
+
+    @property
+    def dates(self) -> set[date]:
+        """The dates of all results."""
+        days = self.files.get("partition.window_date", ())
+        return {date.fromisoformat(str(day)[:10]) for day in days}
 
     @property
     def known_until_ms(self) -> int:
@@ -124,10 +144,9 @@ class ResultsLog(LandingLog):
         It is the midnight `known_until_ms`, or the horizon of a run over all records. A run over a
         part of them may have a later horizon, which counts for this part only.
         """
-        dates = sorted(str(day)[:10] for day in self.files.get("partition.window_date", ()))
-        if not dates:
+        if not self.dates:
             return self.known_until_ms
-        first, last = (midnight_of(date.fromisoformat(dates[at])) for at in (0, -1))
+        first, last = (midnight_of(day) for day in (min(self.dates), max(self.dates)))
         known_ms = known_over(self.state, TimeRange(first, last + DAY_MS))
         return self.known_until_ms if known_ms is None else max(self.known_until_ms, known_ms)
 

@@ -8,14 +8,19 @@ now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
-import numpy as np
 from deltalake.exceptions import DeltaError
 
 from strandline.engine.position.grid import Grid
+from strandline.lake.landing.changed_results import (
+    has_changed,
+    last_over_all,
+    open_from,
+    ranges_changed,
+)
 from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.results_landing import ResultsLanding
 from strandline.lake.ledger.in_force import OverriddenRange
@@ -26,18 +31,12 @@ from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_facts
 from strandline.model.intervals import (
-    DAY_MS,
     END_OF_INSTANTS_MS,
-    EVERYTHING,
-    TimeRange,
-    merged,
-    midnight_of,
     parts_outside,
 )
 from strandline.pipeline.plan.kept import closed_part
 from strandline.pipeline.plan.published_rows import states_in
 from strandline.pipeline.request.request import Request
-from strandline.spec.chained import ResultsSpec
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -59,7 +58,8 @@ def of_changed_results(
     if not (scheduled and isinstance(landing, ResultsLanding)):
         return []
     kept = list(_kept(landing, state, store))
-    ranges = parts_outside(ranges_changed(landing, state), [one.windows for one in kept])
+    changed = ranges_changed(landing.results, landing.spec, state)
+    ranges = parts_outside(changed, [one.windows for one in kept])
     first = replace(
         request,
         kind="backfill",
@@ -73,7 +73,7 @@ def of_changed_results(
         *(
             (one.windows, one.horizon_ms, one.overrides)
             for one in kept
-            if _has_changed(one, landing)
+            if has_changed(one, landing.results, landing.spec)
         ),
     ]
     return [
@@ -110,115 +110,13 @@ def _horizon_of(published_ms: int | None, landing: ResultsLanding, until_ms: int
     return max(until_ms, min(published_ms or until_ms, landing.results.horizon_ms))
 
 
-def _has_changed(one: OverriddenRange, landing: ResultsLanding) -> bool:
-    """Whether results of a range have changed since they were evaluated for it."""
-    dates = _dates_changed(landing, one.landing_version, one.landing_id)
-    return dates is None or any(one.windows.overlaps(it) for it in ranges_over(dates, landing.spec))
-
-
-def ranges_changed(landing: ResultsLanding, state: PipelineState) -> list[TimeRange]:
-    """The ranges of closed windows whose results have changed since everything was published.
-
-    Found by the dates that commits to the other pipeline's table have changed. Windows that are not
-    closed are rebuilt by a scheduled run anyway.
-
-    Args:
-        landing: the results.
-        state: the pipeline's state, by its own ledger.
-    """
-    last = _last_over_all(state)
-    if last is None or last.landing_version is None or not landing.spec.by_slots:
-        return []
-    closed = TimeRange(EVERYTHING.start_ms, _open_from(last))
-    found: list[TimeRange] = []
-    rebuilt: list[TimeRange] = []
-    for run in [*reversed(_rebuilt_since(last, state)), last]:
-        within = closed if run is last else run.range
-        changed = (one.shared_with(closed) for one in _ranges_changed_since(run, landing))
-        of_run = (one.shared_with(within) for one in changed if one and within)
-        found += parts_outside([one for one in of_run if one], rebuilt)
-        rebuilt += [within] if within else []
-    return merged(found)
-
-
-def _rebuilt_since(last: Entry, state: PipelineState) -> list[Entry]:
-    """The later runs in force by the pipeline's own rules that know no less than a run."""
-    before_reverts = _before_reverts(state)
-    return [
-        run
-        for run in state.in_force
-        if run.position > last.position
-        and run.position not in before_reverts
-        and run.landing_version is not None
-        and not run.overrides
-        and (run.horizon_ms or 0) >= (last.horizon_ms or 0)
-    ]
-
-
-def _ranges_changed_since(run: Entry, landing: ResultsLanding) -> list[TimeRange]:
-    """The ranges of windows whose results have changed since a run; of all, if it is not known."""
-    dates = _dates_changed(landing, run.landing_version, run.landing_id)
-    return [EVERYTHING] if dates is None else ranges_over(dates, landing.spec)
-
-
-def _dates_changed(
-    landing: ResultsLanding, version: int | None, table_id: str | None
-) -> set[date] | None:
-    """The dates of results that have changed since a version; None: not known, so all may have."""
-    log = landing.results
-    if version is None or log.is_another(table_id):
-        return None
-    return days_changed(log.table, "window_date", version)
-
-
-def ranges_over(dates: Iterable[date], spec: ResultsSpec) -> list[TimeRange]:
-    """The separate ranges of starts of windows with results of some dates, in order."""
-    grid, first = Grid.of(spec), Grid.of(spec.upstream)
-    return merged(_starts_over(midnight_of(day), first, grid) for day in dates)
-
-
-def _last_over_all(state: PipelineState) -> Entry | None:
-    """The last run in force after which everything was published; None: there is none.
-
-    After a revert, everything is published only from the next run over everything on.
-    """
-    without = _before_reverts(state)
-    over_all = (run for run in reversed(state.published) if run.completes_ms is not None)
-    return next((run for run in over_all if run.position not in without), None)
-
-
-def _before_reverts(state: PipelineState) -> set[int]:
-    """The positions of the published steps from each reverted run until its revert."""
-    between = [range(pair.run.position, pair.by.position) for pair in state.taken_back]
-    return {run.position for run in state.published if any(run.position in one for one in between)}
-
-
-def _open_from(last: Entry) -> int:
-    """The start of the first window that was not closed, or that had no record, after a run."""
-    if last.first_open_ms is not None:
-        return last.first_open_ms
-    return last.range.end_ms if last.range else EVERYTHING.start_ms
-
-
-def _starts_over(midnight_ms: int, first: Grid, grid: Grid) -> TimeRange:
-    """The range of starts of windows with results of first windows that start on a day."""
-    ids = first.ids_within(TimeRange(midnight_ms, midnight_ms + DAY_MS))
-    events = first.ends_of(np.array([ids[0], ids[-1]])) - 1 if len(ids) else np.zeros(0)
-    if not len(events):
-        return TimeRange(midnight_ms, midnight_ms)
-    oldest, _ = grid.windows_of_panes(grid.panes_of(events))
-    newest = grid.newest_starts(events)
-    start_ms = min(int(grid.starts_of(oldest)[0]), int(newest[0]))
-    return TimeRange(start_ms, int(newest[1]) + grid.span_ms)
-
-
 def left_to_scheduled_run(state: PipelineState) -> int:
     """The start of the first window that the rebuilds of changed results leave to a scheduled run.
 
     The end of all instants if no run over everything has published.
     """
-    last = _last_over_all(state)
-    return END_OF_INSTANTS_MS if last is None else _open_from(last)
+    last = last_over_all(state)
+    return END_OF_INSTANTS_MS if last is None else open_from(last)
 
 
 def days_observed_since(spec: PipelineSpec, state: PipelineState, store: Store) -> set[date]:
@@ -233,7 +131,7 @@ def days_observed_since(spec: PipelineSpec, state: PipelineState, store: Store) 
         state: the pipeline's state, by its ledger.
         store: the pipeline's tables.
     """
-    last, timeline = _last_over_all(state), store.table("timeline")
+    last, timeline = last_over_all(state), store.table("timeline")
     if last is None or timeline is None:
         return set()
     version = _timeline_known_to(last, state)

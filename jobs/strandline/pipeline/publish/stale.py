@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from strandline.lake.landing.changed_results import ranges_over
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.results_log import ResultsLog
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.commits import days_changed
-from strandline.pipeline.plan.results_changed import ranges_over
 from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
 

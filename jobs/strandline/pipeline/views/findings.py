@@ -228,6 +228,12 @@ def _of_upstream(state: PipelineState, upstream: Mapping[str, Any] | None) -> It
             f"run {name}, then this pipeline"
         )
         yield Finding("upstream", "warning", sentence)
+    if changed := upstream["changed"]:
+        sentence = (
+            f"results of {name} of {days_named(changed)} have changed since they were used: the "
+            "next scheduled run rebuilds the windows made of them"
+        )
+        yield Finding("owed", "warning", sentence)
 
 
 def _of_closures(state: PipelineState) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from strandline.errors import (
     problem_of,
     storage_error,
 )
+from strandline.lake.landing.changed_results import dates_to_use_again
 from strandline.lake.landing.known_columns import columns_in_lake
 from strandline.lake.landing.results_log import ResultsLog
 from strandline.lake.ledger.ledger import Ledger
@@ -99,7 +100,7 @@ def unfinished_work(
         "open_behind_watermark": behind,
         "open_by_other_rules": by_other_rules,
         "sessions_across_rules": _across(spec, store, ranges),
-        "upstream": _upstream(spec, store),
+        "upstream": _upstream(spec, store, state),
         "refused": [str(problem) for problem in _refused(spec, store.lake, state)],
     }
 
@@ -118,36 +119,45 @@ def _refused(spec: PipelineSpec, lake: Lake, state: PipelineState) -> list[Input
     return [*problems, *problems_of(spec, columns, spec.pipeline)]
 
 
-def _upstream(spec: PipelineSpec, store: Store) -> dict[str, Any] | None:
+def _upstream(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any] | None:
     """The pipeline whose results are read, and its frontier; None: it reads a landing table.
 
-    If its tables cannot be read, `problem` is why; `waits` is why runs do not read its results yet.
+    `waits` is why runs do not read its results yet, `changed` are the dates of results that have
+    changed since they were used (`dates_to_use_again`). If its tables cannot be read, `problem` is
+    why.
     """
     if not isinstance(spec, ResultsSpec):
         return None
-    name, waits = spec.upstream.pipeline, None
+    name, waits, changed = spec.upstream.pipeline, None, list[date]()
     try:
         reached_ms = Ledger(store.lake.pipeline(name)).state().frontier_ms
         if reached_ms is not None:
-            waits = _why_runs_wait(spec, store.lake)
+            waits, changed = _use_of_results(spec, store.lake, state)
     except (DeltaError, OSError, StrandlineError) as error:
         known = storage_error(name, error, to_read=True)
         problem = str(known) if known else problem_of(error)
-        return {"pipeline": name, "processed_up_to": None, "waits": None, "problem": problem}
+        found = {"pipeline": name, "processed_up_to": None, "waits": None}
+        return {**found, "changed": [], "problem": problem}
     return {
         "pipeline": name,
         "processed_up_to": text_or_none(reached_ms),
         "waits": waits,
+        "changed": [day.isoformat() for day in changed],
     }
 
 
-def _why_runs_wait(spec: ResultsSpec, lake: Lake) -> str | None:
-    """Why each run over another pipeline's results is to be tried again later; None: it is not."""
+def _use_of_results(
+    spec: ResultsSpec, lake: Lake, state: PipelineState
+) -> tuple[str | None, list[date]]:
+    """Why each run over another pipeline's results is to be tried again later; None: it is not.
+
+    And the dates of results that have changed since they were used; none while runs wait.
+    """
     try:
-        ResultsLog.published(lake, spec)
+        log = ResultsLog.published(lake, spec)
     except RetryableError as error:
-        return f"{error.problem}; {error.way_out}"
-    return None
+        return f"{error.problem}; {error.way_out}", []
+    return None, dates_to_use_again(log, spec, state)
 
 
 def _ranges_by_rules(store: Store) -> list[RulesRange]:
