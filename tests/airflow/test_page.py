@@ -513,3 +513,10 @@ def test_how_long_ago_something_was_has_no_milliseconds(since_ms, shown):
     now_ms = 1_700_000_000_000
     at = datetime.fromtimestamp((now_ms - since_ms) / 1000, UTC).isoformat()
     assert ago(at, now_ms) == shown
+
+
+def test_the_data_cutoff_of_a_run_over_nothing_is_none_and_not_in_the_year_one():
+    from strandline_airflow.page.rendering import cutoff
+
+    assert cutoff("0001-01-01T00:00:00Z") == "none: nothing has arrived"
+    assert (cutoff("2024-03-02T00:00:00Z"), cutoff(None)) == ("2024-03-02 00:00", "–")

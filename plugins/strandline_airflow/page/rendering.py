@@ -16,8 +16,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 from markupsafe import Markup
 
-from strandline.model.intervals import DAY_MS, day_of, text_of
-from strandline.quality.figures import NOTHING, duration, share_so_far
+from strandline.model.intervals import DAY_MS, EVERYTHING, day_of, text_of
+from strandline.quality.figures import NOTHING, NOTHING_HAS_ARRIVED, duration, share_so_far
 from strandline.quality.templates import templates_of
 from strandline.visible import number_of
 
@@ -85,6 +85,7 @@ def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {
         "duration": duration,
         "instant": instant,
+        "cutoff": cutoff,
         "clock": clock,
         "ago": ago,
         "share": share_so_far,
@@ -96,6 +97,12 @@ def _environment() -> Environment:
         "number_of": number_of,
     }
     return templates_of("strandline_airflow.page", filters)
+
+
+def cutoff(horizon: str | None) -> str:
+    """The data cut-off of a run as text; the first instant if nothing has arrived."""
+    is_first = horizon == text_of(EVERYTHING.start_ms)
+    return NOTHING_HAS_ARRIVED if is_first else instant(horizon)
 
 
 def instant(at: int | str | None) -> str:

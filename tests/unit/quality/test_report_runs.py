@@ -67,6 +67,11 @@ def test_a_run_over_all_windows_or_none_names_no_year_of_one():
     assert rebuilt(midnight, midnight) == ()
 
 
+def test_the_data_cutoff_of_a_run_over_nothing_is_none_and_not_in_the_year_one():
+    lines = run_lines([a_run(horizon="0001-01-01T00:00:00Z"), a_run(horizon=None)])
+    assert [line["horizon"] for line in lines] == ["none: nothing has arrived", "–"]
+
+
 def test_the_newest_runs_and_the_last_published_one_are_listed():
     runs = [a_run(f"r-{n}", "published" if n > MOST_RUNS + 2 else "failed") for n in range(60)]
     listed = [run["run_id"] for run in listed_runs(runs)]

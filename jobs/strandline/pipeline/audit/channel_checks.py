@@ -190,11 +190,19 @@ def _arrivals(spec: PipelineSpec, planned: PlannedRun) -> list[ChannelArrivals]:
 
 
 def _pauses(days: pd.DataFrame) -> dict[str, Pause]:
-    """The longest pause of each channel, by its hours with arrivals or its days' first ones."""
+    """The longest pause of each channel, by its hours with arrivals or its days' first ones.
+
+    First arrivals alone show no pause within a day.
+    """
     midnights = days["arrival_date"].map(midnight_of).astype("int64").to_numpy()
     first = (days["first_arrival_ms"].fillna(0).astype("int64").to_numpy() - midnights) // HOUR_MS
     hours = days["arrival_hours"].fillna(0).astype("int64").to_numpy()
     hours = np.where(hours > 0, hours, np.int64(1) << np.clip(first, 0, 23))
     codes, names = pd.factorize(days["channel"])
     pauses = longest_pauses(*(part.astype(np.int64) for part in (codes, midnights, hours)))
-    return {str(names[code]): pause for code, pause in pauses.items()}
+    without_hours = {*days["channel"][days["arrival_hours"].isna()]}
+    return {
+        str(names[code]): pause
+        for code, pause in pauses.items()
+        if not (pause.within_a_day and names[code] in without_hours)
+    }

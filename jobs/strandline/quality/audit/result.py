@@ -16,7 +16,7 @@ class AuditResult:
         severity: `critical` blocks publishing; `warning` and `info` do not.
         success: whether it holds.
         figures: the observed numbers; if it fails, with up to three of the offending rows.
-        every: all that the figures count and may not name, such as each silent channel.
+        every: what the figures count and may not name, such as each of up to 1,000 silent channels.
     """
 
     expectation: str

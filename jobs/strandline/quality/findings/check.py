@@ -25,7 +25,7 @@ class Check:
         limit: the largest allowed value.
         sentence: the figures as text.
         of: the part of the data that it is about, if the key has several limits.
-        every: all that the sentence counts and may not name, such as each silent channel.
+        every: what the sentence counts and may not name: each of up to 1,000 silent channels.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Finding:
         severity: `critical`, `warning` or `info`.
         sentence: the problem in figures.
         run_id: the run that found it; None: it was not found by a run.
-        every: all that the sentence counts and may not name, such as each silent channel.
+        every: what the sentence counts and may not name: each of up to 1,000 silent channels.
     """
 
     name: str

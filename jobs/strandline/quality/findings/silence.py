@@ -17,8 +17,10 @@ from strandline.spec.quality import DEFAULT
 FOUR_WEEKS_MS = 28 * DAY_MS
 _SHOWN = 20
 """The largest number of silent channels that the sentence names."""
-_AT_MOST_MS = 2 * DAY_MS
-"""The longest allowed pause of a channel with less than a day of history."""
+_KEPT = 1_000
+"""The largest number of silent channels that are named beside it: the ledger keeps them."""
+_AT_LEAST_MS, _AT_MOST_MS = DAY_MS, 2 * DAY_MS
+"""The bounds of the allowed pause of a channel with less than a day of history."""
 
 
 class Pause(NamedTuple):
@@ -40,8 +42,8 @@ class ChannelArrivals:
     Attributes:
         name: the channel's name.
         last_ms: its last arrival; None: it has no record.
-        pause: its longest pause of four weeks (`longest_pauses`); None: it has records in one hour
-            alone.
+        pause: its longest pause of four weeks (`longest_pauses`); None: it is not known, as of
+            records in one hour alone.
     """
 
     name: str
@@ -85,10 +87,10 @@ def silent_channels(
     """The channels that are silent at a horizon, the longest silence first, then by name.
 
     The allowed pause is `silent_after`; by default it is twice the channel's longest pause of four
-    weeks. Within its first day, the time in which no channel at all has spoken is allowed, too, up
-    to two days, since the night may have come. With records in a single hour the longest pause of
-    the other channels counts, but at least two days; if none is known, four weeks. A channel
-    without a record is silent since the start.
+    weeks. If all of its hours lie within a day, its pause at night is not known: a day is allowed
+    at least, and together with all channels two days at most. If no pause is known, as with
+    records in a single hour, the longest pause of the other channels counts, but at least two days;
+    if none has one, four weeks. A channel without a record is silent since the start.
 
     Args:
         channels: every channel that the pipeline waits for.
@@ -113,7 +115,7 @@ class _Limits:
 
     Attributes:
         all_silent_ms: the time before the horizon in which no channel has spoken.
-        of_unknown_ms: the allowed pause of a channel with records in a single hour.
+        of_unknown_ms: the allowed pause of a channel whose own pauses are not known.
     """
 
     all_silent_ms: int
@@ -135,7 +137,7 @@ class _Limits:
             return self.of_unknown_ms
         limit_ms = 2 * channel.pause.longest_ms
         if channel.pause.within_a_day:
-            return min(limit_ms + self.all_silent_ms, _AT_MOST_MS)
+            return min(max(limit_ms + self.all_silent_ms, _AT_LEAST_MS), _AT_MOST_MS)
         return limit_ms
 
 
@@ -155,7 +157,7 @@ def check_of_silence(
         sentence += f"; before the data cut-off {text_of(horizon_ms)}"
         if silent_after != DEFAULT or any(one.last_ms is not None for one in found):
             sentence += ", longer than silent_after allows"
-    every = tuple(f"{one.name}: since {_since(one.last_ms, start_ms)}" for one in found)
+    every = tuple(f"{one.name}: since {_since(one.last_ms, start_ms)}" for one in found[:_KEPT])
     return Check("silent_after", "warning", len(found), 0, sentence, every=every)
 
 
@@ -166,7 +168,8 @@ def _named(found: Sequence[ChannelArrivals], start_ms: int) -> str:
         names = ", ".join(one.name for one in silent)
         parts.append(f"{names} since {_since(last_ms, start_ms)}")
     if (more := len(found) - _SHOWN) > 0:
-        parts.append(f"and {more:,} more, all named by --json and in the report")
+        which = "all" if len(found) <= _KEPT else f"the first {_KEPT:,}"
+        parts.append(f"and {more:,} more, {which} named by --json and in the report")
     return "; ".join(parts)
 
 

@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from strandline.model.intervals import LEAST_INSTANT_MS, datetime_of
-from strandline.quality.figures import NOTHING
+from strandline.quality.figures import NOTHING, NOTHING_HAS_ARRIVED
 from strandline.quality.report.format import day_or_instant, instant
 from strandline.visible import number_of
 
 MOST_RUNS = 40
 """The number of listed runs; the last published run is listed in addition."""
-_OF_ALL = day_or_instant(datetime_of(LEAST_INSTANT_MS))
-"""The start of the range of a run over all windows."""
+_FIRST = day_or_instant(datetime_of(LEAST_INSTANT_MS))
+"""The first of all instants, such as the start of a run over all windows."""
 _ENGINE = ("engine", "engine_version")
 _OUTCOMES = {
     "published": "good",
@@ -65,7 +65,7 @@ def _line(run: Mapping[str, Any]) -> dict[str, Any]:
         "tone": "open" if run["reverted_by"] else _OUTCOMES.get(run["status"], "open"),
         "at": instant(_parsed(run["ended"])),
         "rebuilt": _rebuilt(run["start"], run["end"]),
-        "horizon": day_or_instant(_parsed(run["horizon"])),
+        "horizon": _cutoff(run["horizon"]),
         "engine": " ".join(run[name] for name in _ENGINE if run[name]),
         "changes": dict(_changes(run["diff"] or {})),
         "changes_are": {True: "", False: "not published: ", None: "planned: "}[
@@ -93,7 +93,13 @@ def _rebuilt(*edges: str | None) -> tuple[str, ...]:
     start, end = (day_or_instant(_parsed(edge)) for edge in edges)
     if NOTHING in {start, end} or start == end:
         return ()
-    return "the first" if start == _OF_ALL else start, end
+    return "the first" if start == _FIRST else start, end
+
+
+def _cutoff(horizon: str | None) -> str:
+    """The data cut-off of a run as text; the first instant if nothing has arrived."""
+    text = day_or_instant(_parsed(horizon))
+    return NOTHING_HAS_ARRIVED if text == _FIRST else text
 
 
 def _parsed(text: str | None) -> datetime | None:
