@@ -239,6 +239,15 @@ def test_of_two_sources_the_column_that_was_renamed_is_the_second_one(tmp_path, 
     assert all(name == of_table for name, of_table in found.names.items())
 
 
+def test_a_second_column_is_in_its_table_before_a_diff_is_read_back_without_marks(tmp_path):
+    store = Lake.at(str(tmp_path)).pipeline("near")
+    before = columns(amount=LONG, input=TEXT, quarantine_date=T.DateType())
+    create(store, QUARANTINE, before)
+    of_right = columns(amount=LONG, amount__double=T.DoubleType(), **{"input": TEXT})
+    create(store, QUARANTINE, with_marks(of_right, {"amount__double": "amount"}))
+    assert second_columns(store.table("quarantine")) == {"amount": ["amount__double"]}
+
+
 def test_no_mark_of_a_landing_table_is_taken_for_the_programs_own():
     """A landing table may be a copy of the quarantine of another pipeline."""
     marked = T.StructType([T.StructField("a", LONG, metadata={SECOND_OF: "b", "comment": "c"})])

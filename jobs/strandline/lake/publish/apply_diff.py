@@ -44,23 +44,26 @@ def firings_schema(windows: StructType) -> StructType:
 def create(store: Store, target: PublishedTable, staged: StructType) -> None:
     """Create a table if it does not exist; call it under the lock.
 
-    An existing table gets its second columns here: a diff recognizes them by their mark (`fit`).
+    An existing table gets its second columns here: a diff has no marks, and knows them by name.
     """
-    # nothing of the source's metadata stays
-    plain = [
-        T.StructField(f.name, f.dataType, nullable=True, metadata=mark_of(f)) for f in staged.fields
-    ]
-    table = store.create(target.name, _as_fields(target, plain), [target.partition])
+    table = store.create(target.name, _as_fields(target, staged), [target.partition])
     if target.holds_source_rows:
         fitted = fit_into(table, target, staged, store.pipeline)
-        second = [column for column in fitted.second.values() if column.name in fitted.new]
-        _add(target, second, table, commit(store.uri(target.name)))
+        added = [column for name in fitted.new if mark_of(column := fitted.schema[name])]
+        _add(target, added, table, commit(store.uri(target.name)))
+
+
+def _in_table(target: PublishedTable, columns: Iterable[T.StructField]) -> StructType:
+    """New columns of a table; of their metadata only the marks of second columns stay."""
+    fields = [
+        T.StructField(f.name, f.dataType, nullable=True, metadata=mark_of(f)) for f in columns
+    ]
+    return StructType([*map(marked, fields)] if target.name == QUARANTINE.name else fields)
 
 
 def _as_fields(target: PublishedTable, columns: Iterable[T.StructField]) -> Schema:
-    """New columns of a table in the form of delta-rs."""
-    fields = map(marked, columns) if target.name == QUARANTINE.name else columns
-    return Schema.from_json(StructType([*fields]).json())
+    """`_in_table` in the form of delta-rs."""
+    return Schema.from_json(_in_table(target, columns).json())
 
 
 def _add(
@@ -115,8 +118,7 @@ def publish(store: Store, change: Change, attempt: Attempt) -> None:
     target, rows = change.target, change.rows
     adoption = Adoption(store.uri(target.name), target.partition, attempt)
     if change.replaces_all:
-        plain = [T.StructField(f.name, f.dataType, nullable=True) for f in rows.schema.fields]
-        fields = StructType([*map(marked, plain)] if target.name == QUARANTINE.name else plain)
+        fields = _in_table(target, rows.schema)
         _replace(adoption, rows.rows(), change.counts[INSERT], fields)
         return
     if change.is_empty:
