@@ -64,6 +64,7 @@ def outcome(run: Mapping[str, Any]) -> None:
         within = " ".join(run_words.windows(one["range"]["start"], one["range"]["end"]))
         out.print(f"first, {within}: [bold]{one['status']}[/]")
         _changes(one)
+        _notes([note for note in one["notes"] if note not in run["notes"]])
     _add_cost(facts, run)
     _add_records(facts, run)
     _add_slots(facts, run)

@@ -20,9 +20,10 @@ from strandline.lake.publish.staged_diff import to_publish
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.writable import require_writable
+from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
-from strandline.pipeline.diff.diff import diffs, no_longer_kept, tallies
+from strandline.pipeline.diff.diff import diffs, no_longer_kept, outside, tallies
 from strandline.pipeline.notes.notes import notes_of, of_frontier, of_staged
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
 from strandline.pipeline.observe.commit_observation import commit_observed
@@ -114,7 +115,8 @@ def run(
     with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed, thrown):
         ctx, state = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
         with staging_cleared(ctx):
-            outcome = _steps(ctx, request, journal, state, notes_before)
+            shown_first = [one.range for one in before if one.range and request.dry_run]
+            outcome = _steps(ctx, request, journal, state, notes_before, shown_first)
     return with_rebuilt_first(outcome, before) if request.dry_run else outcome
 
 
@@ -126,9 +128,11 @@ def _run_each(
     progress: Progress,
     opened: OpenedLog,
 ) -> tuple[OpenedLog, list[Outcome]]:
-    """Run some requests in turn, each by its own rules: the log as the last one opened it.
+    """Run some requests in turn, each by its own rules.
 
-    And their outcomes. Without a request the log is the given one.
+    Returns:
+        The log as the last run has opened it (without a request, the given one), and the outcome of
+        each run.
     """
     outcomes: list[Outcome] = []
     for request in requests:
@@ -144,6 +148,7 @@ def _steps(
     journal: Journal,
     state: PipelineState,
     notes_before: Sequence[str],
+    shown_first: Sequence[TimeRange],
 ) -> Outcome:
     with journal.part("observe"):
         require_all_expressions(ctx.landing)
@@ -159,7 +164,7 @@ def _steps(
         journal.know(**planned.ledger_says(ctx, request))
     bytes_read, two_sources = planned.bytes_to_rebuild(ctx), ctx.spec.has_two_sources
     with for_input_of(ctx.spark, bytes_read, ctx.spec.spark, two_sources=two_sources):
-        rebuilt = _rebuilt(ctx, request, journal, arrivals)
+        rebuilt = _rebuilt(ctx, request, journal, arrivals, shown_first)
     published = _published(ctx, request, journal, planned, rebuilt)
     moved_back = of_frontier(journal.entry, state, ctx.landing.log.known_until_ms)
     return Outcome(
@@ -180,9 +185,16 @@ def _steps(
 
 
 def _rebuilt(
-    ctx: Context, request: Request, journal: Journal, arrivals: RunArrivals
+    ctx: Context,
+    request: Request,
+    journal: Journal,
+    arrivals: RunArrivals,
+    shown_first: Sequence[TimeRange],
 ) -> RebuiltRange:
     """The staged range, its audit, and its differences from the published tables.
+
+    Without the differences in ranges that a dry run has shown already: a run has published them by
+    now.
 
     Raises:
         AuditFailedError: a critical expectation failed.
@@ -197,6 +209,7 @@ def _rebuilt(
         verdict = verdict_of(ctx, journal, staged, books, checks_of(ctx, arrivals, staged))
     with journal.part("diff"):
         changes = diffs(ctx, staged, planned, recreate=request.recreate)
+        changes = [outside(change, shown_first) for change in changes]
         emptied = no_longer_kept(ctx)
         tallied = tallies(changes, emptied)
         journal.know(

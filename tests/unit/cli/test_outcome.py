@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.cli import show
+from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.request.request import Outcome
 
 
@@ -22,6 +23,26 @@ def test_a_run_whose_slots_are_not_known_does_not_say_that_there_are_none(
     show.outcome(Outcome("meter", "advance", dry_run=False, slots=slots, gaps=gaps).to_json())
     lines = [one.split() for one in capsys.readouterr().out.splitlines()]
     assert [one for one in lines if one[:1] in (["slots"], ["gaps"])] == ([line] if line else [])
+
+
+def test_what_a_dry_run_shows_first_has_its_notes_and_its_findings_are_the_runs(capsys):
+    failed = {"expectation": "volume", "table": "t", "severity": "critical", "success": False}
+    first = Outcome(
+        *("days", "backfill"),
+        dry_run=True,
+        status="would be rejected",
+        range=TimeRange(0, DAY_MS),
+        audit=[failed | {"figures": "1 of 9"}],
+        notes=["publishers: one", "stays closed"],
+    )
+    run = Outcome("days", "advance", dry_run=True, notes=["publishers: one"], rebuilt_first=[first])
+    shown = run.to_json()
+    assert [one["severity"] for one in shown["findings"]] == ["critical"]
+    show.outcome(shown)
+    lines = capsys.readouterr().out.splitlines()
+    assert [one for one in lines if one.startswith("note: ")] == [
+        *("note: stays closed", "note: publishers: one")
+    ]
 
 
 @pytest.mark.parametrize(

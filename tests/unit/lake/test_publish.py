@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
@@ -27,6 +27,8 @@ from strandline.lake.store.commits import commits
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import path_of
 from strandline.lake.upkeep import upkeep
+from strandline.model.intervals import TimeRange
+from strandline.pipeline.diff.diff import outside
 from strandline.tables import PublishedTable
 
 SCHEMA = pa.schema(
@@ -201,6 +203,20 @@ def test_staged_rows_that_are_lost_publish_nothing(store, ops):
     with pytest.raises(RetryableError, match=r"\d rows were written instead of 5"):
         apply_diff.publish(store, every, attempt_of())
     assert store.version("windows") == version
+
+
+@pytest.mark.parametrize("ops", [[INSERT, INSERT], [UPDATE, INSERT], [UPDATE, DELETE]])
+def test_of_a_change_without_some_ranges_only_the_other_rows_are_there_and_counted(store, ops):
+    times = [AT, AT + timedelta(hours=1)]
+    rows = [{OP: op, "day": FIRST, "at": at} for op, at in zip(ops, times, strict=True)]
+    rows = pa.Table.from_pylist(rows, pa.schema([(OP, pa.string()), *SCHEMA]))
+    at_ms = int(AT.timestamp() * 1000)
+    part = staged(store, rows.drop(OP) if ops[0] == INSERT else rows)
+    change = Change(TARGET, part, dict.fromkeys((INSERT, UPDATE, DELETE), 9))
+    found = outside(change, [TimeRange(at_ms, at_ms + 1), TimeRange(at_ms + 2, at_ms + 3)])
+    assert found.rows.table()["at"].to_pylist() == times[1:]
+    assert found.counts == {INSERT: 0, UPDATE: 0, DELETE: 0} | {ops[1]: 1}
+    assert outside(change, []) is change
 
 
 def test_a_table_that_somebody_writes_meanwhile_is_to_be_tried_again(store, monkeypatch):

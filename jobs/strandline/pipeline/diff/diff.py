@@ -15,7 +15,7 @@ from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.publish.apply_diff import fit_into
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
-from strandline.lake.publish.staged_diff import Change, Compared, stage_diff, whole_part
+from strandline.lake.publish.staged_diff import Change, Compared, counts_of, stage_diff, whole_part
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import (
     columns_of,
@@ -71,6 +71,16 @@ def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, 
     counts = {change.target.name: change.counts for change in changes}
     emptied_counts = {name: {INSERT: 0, UPDATE: 0, DELETE: rows} for name, rows in emptied.items()}
     return counts | emptied_counts
+
+
+def outside(change: Change, ranges: Sequence[TimeRange]) -> Change:
+    """A change without the rows whose window or slot starts in any of some ranges."""
+    if not ranges:
+        return change
+    start = change.target.start
+    wanted = ~started_in_any(start, ranges) | ds.field(start).is_null()
+    rows = replace(change.rows, wanted=wanted)
+    return replace(change, rows=rows, counts=counts_of(rows))
 
 
 @dataclass(frozen=True)

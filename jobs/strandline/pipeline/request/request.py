@@ -231,8 +231,9 @@ class Outcome:
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings of the run's audit, or of the run that it repeats."""
-        return [*findings_in(self.audit, self.run_id), *self.findings_before]
+        """The findings of the run's audit, and of what it rebuilds first or repeats."""
+        first = (finding for one in self.rebuilt_first for finding in one.findings)
+        return [*first, *findings_in(self.audit, self.run_id), *self.findings_before]
 
     @property
     def changed(self) -> bool:
