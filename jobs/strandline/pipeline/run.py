@@ -20,7 +20,6 @@ from strandline.lake.publish.staged_diff import to_publish
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.writable import require_writable
-from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, outside, tallies
@@ -38,7 +37,7 @@ from strandline.pipeline.publish.publish import (
 )
 from strandline.pipeline.rebuild.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request.already_processed import require_no_earlier_recreation
-from strandline.pipeline.request.as_command import options_of
+from strandline.pipeline.request.as_command import command_of
 from strandline.pipeline.request.ask_engine import require_all_expressions
 from strandline.pipeline.request.begin import begin_run
 from strandline.pipeline.request.context import Context, Progress
@@ -115,8 +114,7 @@ def run(
     with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed, thrown):
         ctx, state = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
         with staging_cleared(ctx):
-            shown_first = [one.range for one in before if one.range and request.dry_run]
-            outcome = _steps(ctx, request, journal, state, notes_before, shown_first)
+            outcome = _steps(ctx, request, journal, state, notes_before, before)
     return with_rebuilt_first(outcome, before) if request.dry_run else outcome
 
 
@@ -148,7 +146,7 @@ def _steps(
     journal: Journal,
     state: PipelineState,
     notes_before: Sequence[str],
-    shown_first: Sequence[TimeRange],
+    before: Sequence[Outcome],
 ) -> Outcome:
     with journal.part("observe"):
         require_all_expressions(ctx.landing)
@@ -164,7 +162,7 @@ def _steps(
         journal.know(**planned.ledger_says(ctx, request))
     bytes_read, two_sources = planned.bytes_to_rebuild(ctx), ctx.spec.has_two_sources
     with for_input_of(ctx.spark, bytes_read, ctx.spec.spark, two_sources=two_sources):
-        rebuilt = _rebuilt(ctx, request, journal, arrivals, shown_first)
+        rebuilt = _rebuilt(ctx, request, journal, arrivals, before)
     published = _published(ctx, request, journal, planned, rebuilt)
     moved_back = of_frontier(journal.entry, state, ctx.landing.log.known_until_ms)
     return Outcome(
@@ -189,12 +187,12 @@ def _rebuilt(
     request: Request,
     journal: Journal,
     arrivals: RunArrivals,
-    shown_first: Sequence[TimeRange],
+    before: Sequence[Outcome],
 ) -> RebuiltRange:
     """The staged range, its audit, and its differences from the published tables.
 
-    Without the differences in ranges that a dry run has shown already: a run has published them by
-    now.
+    Of a dry run without the differences in ranges that are rebuilt `before`: a run has published
+    them by now.
 
     Raises:
         AuditFailedError: a critical expectation failed.
@@ -209,7 +207,8 @@ def _rebuilt(
         verdict = verdict_of(ctx, journal, staged, books, checks_of(ctx, arrivals, staged))
     with journal.part("diff"):
         changes = diffs(ctx, staged, planned, recreate=request.recreate)
-        changes = [outside(change, shown_first) for change in changes]
+        shown = [one.range for one in before if ctx.dry_run and one.range]
+        changes = [outside(change, shown) for change in changes]
         emptied = no_longer_kept(ctx)
         tallied = tallies(changes, emptied)
         journal.know(
@@ -222,7 +221,7 @@ def _rebuilt(
                 accepted=tuple(sorted(planned.observation.status.accepted)),
                 input_id=ctx.landing.log.input_id,
                 watermark_ms=planned.watermark_ms if request.overrides else None,
-                options=tuple(options_of(request)),
+                command=tuple(command_of(request)),
             ),
         )
         verdict += verdict_of_removals(ctx, request, journal, planned, staged, changes)

@@ -16,7 +16,7 @@ KEPT = {
     "accepted": ["2024-03-02"],
     "input": ["a-table"],
     "watermark": ["1709287199999"],
-    "options": ["--close"],
+    "command": ["backfill", "--close"],
 }
 READ = ToPublish(
     key=("device",),
@@ -28,7 +28,7 @@ READ = ToPublish(
     accepted=(date(2024, 3, 2),),
     input_id="a-table",
     watermark_ms=1709287199999,
-    options=("--close",),
+    command=("backfill", "--close"),
 )
 
 

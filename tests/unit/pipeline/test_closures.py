@@ -95,6 +95,9 @@ def sliding_history() -> History:
     return history_from(rows, spec, Axis.of(spec, 0))
 
 
+SCHEDULED = Request("advance", to_ms=DAY_MS)
+
+
 def planned(start, end, horizon, entries=(), history=None, **asked):
     request = Request("backfill", range=TimeRange(start, end), **asked)
     remembered = EarlierRuns(PipelineState.of(entries))
@@ -135,13 +138,13 @@ def test_windows_that_are_open_longer_by_now_close_with_the_newer_ones_that_were
     """A rebuild refuses nothing: rows have gone since, or rules were edited."""
     closed_once = [of_ms(20, 40, 150, closed=True)]
     by_now = (Closure(TimeRange(0, 40), 150),)
-    assert planned(10, 40, 200, closed_once, keeps_closed=True).clock.closures == by_now
-    assert planned(-20, 0, 200, closed_once, keeps_closed=True).clock.closures == by_now
+    assert planned(10, 40, 200, closed_once, started_by=SCHEDULED).clock.closures == by_now
+    assert planned(-20, 0, 200, closed_once, started_by=SCHEDULED).clock.closures == by_now
     before = of_ms(-20, 10, 120, closed=True)
-    found = planned(10, 40, 200, [before, *closed_once], keeps_closed=True).clock.closures
+    found = planned(10, 40, 200, [before, *closed_once], started_by=SCHEDULED).clock.closures
     assert found == (Closure(TimeRange(-20, 10), 120), Closure(TimeRange(10, 40), 150))
     at_once = [of_ms(0, 40, 150, closed=True)]
-    assert planned(10, 40, 200, at_once, keeps_closed=True).clock.closures == by_now
+    assert planned(10, 40, 200, at_once, started_by=SCHEDULED).clock.closures == by_now
 
 
 def test_where_no_older_window_has_a_record_all_of_them_are_closed_too():
@@ -173,7 +176,7 @@ def test_a_closed_range_is_rebuilt_at_another_horizon_only_where_it_is_to_stay_c
     entries = [of_ms(0, 40, 150, closed=True)]
     with pytest.raises(InputError, match="were closed at"):
         planned(0, 40, 200, entries)
-    plan = planned(0, 40, 200, entries, keeps_closed=True)
+    plan = planned(0, 40, 200, entries, started_by=SCHEDULED)
     assert plan.clock.closures == (Closure(TimeRange(0, 40), 150),)
     assert ["stay closed, since their input ended at" in note for note in plan.notes] == [True]
 

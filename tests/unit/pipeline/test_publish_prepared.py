@@ -150,16 +150,25 @@ def test_the_way_out_has_all_that_the_run_was_asked_for(kept):
 
 def test_the_way_out_is_the_command_of_the_run_itself(kept):
     """Its data cut-off was missing, so that another run would have been prepared."""
-    options = [*AGAIN.split(), "--as-of", "2024-03-03T00:00:00Z", "--reason", "it is right"]
-    dropped = replace(PREPARED, publish=replace(PREPARED.to_publish, options=options))
+    because = ["--as-of", "2024-03-03T00:00:00Z", "--reason", "it is right"]
+    command = ["backfill", *AGAIN.split(), *because]
+    dropped = replace(PREPARED, publish=replace(PREPARED.to_publish, command=command))
     again = f"{AGAIN} --as-of 2024-03-03T00:00:00Z --reason 'it is right'"
     with pytest.raises(InputError, match=f"prepare it again: strandline backfill meter {again}"):
         kept.asked(dropped, replace(dropped, step="dropped", position=6))
-    nightly = replace(
-        REJECTED, kind="advance", publish=ToPublish(options=("--to", "2024-03-03T00:00:00Z"))
-    )
-    with pytest.raises(InputError, match="run it again: strandline advance meter --to 2024-03-03"):
-        kept.asked(nightly)
+
+
+@pytest.mark.parametrize(
+    ("command", "again"),
+    [
+        (("advance", "--to", "2024-03-03"), "strandline advance meter --to 2024-03-03"),
+        # what publishes by itself is not prepared; it may be the rebuild of a scheduled run
+        (("backfill", "--close"), "strandline backfill meter --close"),
+    ],
+)
+def test_a_run_that_was_not_prepared_is_run_again(kept, command, again):
+    with pytest.raises(InputError, match=f"REASON, or run it again: {again}"):
+        kept.asked(replace(REJECTED, publish=ToPublish(command=command)))
 
 
 def test_a_rejected_one_is_published_only_where_somebody_says_why(kept):

@@ -27,8 +27,8 @@ class ToPublish:
             None: another run, or an earlier version of the program.
         final_until_ms: of a run with overridden rules by an earlier version of the program, the
             start of the first window that was not final by them; it is only read.
-        options: the options of the run's command; None: a revert, or an earlier version of the
-            program.
+        command: the words of the command that makes the run, without its pipeline; None: a revert,
+            or an earlier version of the program.
     """
 
     key: Sequence[str] = ()
@@ -41,7 +41,7 @@ class ToPublish:
     input_id: str | None = None
     watermark_ms: int | None = None
     final_until_ms: int | None = None
-    options: Sequence[str] | None = None
+    command: Sequence[str] | None = None
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Sequence[str]]) -> ToPublish:
@@ -61,13 +61,13 @@ class ToPublish:
             input_id=next(iter(of("input")), None),
             watermark_ms=next(map(int, of("watermark")), None),
             final_until_ms=next(map(int, of("final_until")), None),
-            options=of("options") if "options" in kept else None,
+            command=of("command") if "command" in kept else None,
         )
 
     def to_json(self) -> dict[str, Any]:
         """The value as lists of texts, as the ledger keeps it."""
-        options = {} if self.options is None else {"options": [*self.options]}
-        return options | {
+        command = {} if self.command is None else {"command": [*self.command]}
+        return command | {
             "key": [*self.key],
             "of_windows": ["pairs"] if self.pairs_of_windows else [],
             "whole": [*self.whole],

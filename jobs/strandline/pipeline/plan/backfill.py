@@ -44,12 +44,12 @@ def plan_backfill(
     within = asked = asked_of(request, history.spec)
     if request.close:
         within = _with_windows_before(asked, history)
-    if request.keeps_closed:
+    if request.started_by:
         in_force = closed_in_order(earlier.state, history, within, horizon_ms)
     else:
         in_force = closures_around(earlier.state, history, within)
     closures = [closure for closure in in_force if closure.windows.overlaps(within)]
-    if not (request.reopen or request.keeps_closed):
+    if not (request.reopen or request.started_by):
         _require_closed_at(horizon_ms, closures)
     if request.reopen or request.close:
         in_force = [rest for closure in in_force for rest in without(closure, within)]
@@ -58,7 +58,7 @@ def plan_backfill(
     clock = history.crossings.without_dropped_end(Clock(horizon_ms, tuple(in_force)))
     _require_order(within, history, clock)
     # by rules that are of this run alone nothing is done that later runs need not do
-    of_file = not (request.overrides or request.keeps_closed)
+    of_file = not (request.overrides or request.started_by)
     whole = of_file and _holds_all(within, history) and not earlier.has_slots_outside(within)
     completes_ms = midnight_before(min(horizon_ms, status.ready_ms)) if whole else None
     return Plan(
@@ -94,7 +94,7 @@ def _notes(
     """Notes about windows that runs have closed, or that this run should close."""
     if request.reopen and closures:
         yield "reopens windows that an earlier run had closed"
-    if request.keeps_closed:
+    if request.started_by:
         yield from stay_closed(closures, within)
     if within != asked:
         yield (

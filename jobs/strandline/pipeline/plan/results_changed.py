@@ -64,7 +64,7 @@ def of_changed_results(
         request,
         kind="backfill",
         to_ms=None,
-        keeps_closed=True,
+        started_by=request,
         accept_loss=None,  # results lack no rows, and rules of one run alone accept none
         reason=f"results of {landing.spec.upstream.pipeline} have changed",
     )

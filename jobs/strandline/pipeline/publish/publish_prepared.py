@@ -29,7 +29,7 @@ from strandline.pipeline.observe.malformed import stage_malformed
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.publish.publish import bring_in, changes_of, finish_dead_publish
 from strandline.pipeline.publish.stale import changed_since
-from strandline.pipeline.request.as_command import known_options_of
+from strandline.pipeline.request.as_command import known_command_of
 from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.driver import state_of, this_driver
 from strandline.pipeline.request.journal import Journal
@@ -223,16 +223,15 @@ def require_publishable(
 
 def _again(pipeline: str, steps: Sequence[Entry]) -> str:
     """The command that repeats a run, with all options of its request."""
-    run = steps[-1]
-    if run.kind not in ("backfill", "advance"):
-        return "run it again"
-    verb = "prepare it again" if run.kind == "backfill" else "run it again"
-    options = known_options_of(steps)
-    if options is not None:
-        return f"{verb}: strandline {run.kind} {pipeline} {shlex.join(options)}"
+    run, command = steps[-1], known_command_of(steps)
+    if command is not None:
+        kind, *options = command
+        verb = "prepare it again" if "--prepare" in options else "run it again"
+        return f"{verb}: strandline {kind} {pipeline} {shlex.join(options)}"
     if run.kind == "backfill" and run.range is not None:
-        return f"{verb}: strandline backfill {pipeline} {_options_by_facts(run, run.range)}"
-    return verb
+        options_known = _options_by_facts(run, run.range)
+        return f"prepare it again: strandline backfill {pipeline} {options_known}"
+    return "run it again"
 
 
 def _options_by_facts(run: Entry, within: TimeRange) -> str:

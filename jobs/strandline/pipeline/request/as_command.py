@@ -1,4 +1,4 @@
-"""The options of the command that makes the same request once more."""
+"""The command that makes the same request once more."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from strandline.model.overrides import option_of
 from strandline.pipeline.request.request import MOST_SHOWN, Request
 
 
-def options_of(request: Request) -> list[str]:
-    """The options of `strandline backfill` or `advance` that make a request.
+def command_of(request: Request) -> list[str]:
+    """The words of the command that makes a request, without its pipeline.
 
-    Without those of a dry run, and of who asks. Example: `["--start", "2024-03-01T00:00:00Z",
-    "--end", "2024-03-02T00:00:00Z", "--as-of", "2024-03-05T00:00:00Z", "--prepare"]`.
+    Without the options of a dry run, and of who asks. What a scheduled run has started is made by
+    the command of that run. Example: `["backfill", "--start", "2024-03-01T00:00:00Z", "--end",
+    "2024-03-02T00:00:00Z", "--as-of", "2024-03-05T00:00:00Z", "--prepare"]`.
     """
-    return [*_of_windows(request), *_of_effects(request)]
+    asked = request.started_by or request
+    return [asked.kind, *_of_windows(asked), *_of_effects(asked)]
 
 
 def _of_windows(request: Request) -> Iterator[str]:
@@ -52,7 +54,7 @@ def _of_effects(request: Request) -> Iterator[str]:
             yield from (option, str(value))
 
 
-def known_options_of(steps: Sequence[Entry]) -> Sequence[str] | None:
-    """The options of a run, by its steps; None: an earlier version has written them."""
-    kept = (step.to_publish.options for step in reversed(steps))
-    return next((options for options in kept if options is not None), None)
+def known_command_of(steps: Sequence[Entry]) -> Sequence[str] | None:
+    """`command_of` a run, by its steps; None: an earlier version has written them."""
+    kept = (step.to_publish.command for step in reversed(steps))
+    return next((command for command in kept if command is not None), None)

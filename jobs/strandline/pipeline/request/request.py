@@ -38,8 +38,9 @@ class Request:
         as_of_ms: the horizon, if the caller sets it.
         close: whether the input of the range has ended at the horizon.
         reopen: whether a range that was closed may be rebuilt as not closed.
-        keeps_closed: whether windows that an earlier run has closed stay so; else a run over them
-            at another horizon is refused, unless it may `reopen` them.
+        started_by: the scheduled run that does this rebuild first, in which windows that an earlier
+            run has closed stay so; None: a run over them at another horizon is refused, unless it
+            may `reopen` them.
         dry_run: whether nothing is written.
         run_key: the caller's run, shared by its retries; None: a new run.
         now_ms: the current time, which no horizon exceeds; None: not checked (conformance and
@@ -65,7 +66,7 @@ class Request:
     as_of_ms: int | None = None
     close: bool = False
     reopen: bool = False
-    keeps_closed: bool = False
+    started_by: Request | None = None
     dry_run: bool = False
     reason: str | None = None
     requested_by: str | None = None
