@@ -8,6 +8,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 from cells import cell_of_day, observed
+from deltalake import write_deltalake
 from joined import JOIN
 
 from strandline.engine.history.by_input import FreshOfTwo, OfInput
@@ -21,6 +22,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import StoredTimeline, read_steps
+from strandline.lake.upkeep.upkeep import compact, in_use, scattered_days
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, midnight_of
 from strandline.spec import parse_spec
@@ -100,6 +102,13 @@ def test_a_day_of_ticks_takes_little_room_in_the_timeline(tmp_path):
     kept = read_steps(table, source, before_ms=end_ms, under=rule, name="left")
     assert len(ticks_ms) == 432_000
     assert kept.carried == silent.carried
+    # and still does once its files are compacted
+    delta = store.table("timeline")
+    write_deltalake(delta, delta.to_pyarrow_table(), mode="append", partition_by=["arrival_date"])
+    compact(delta, "timeline", scattered_days(delta, "arrival_date"))
+    stays = in_use(delta)
+    assert stays["files"] == 1
+    assert stays["bytes"] < 1_500_000, stays
 
 
 def test_a_source_that_stands_alone_keeps_no_changes():

@@ -14,7 +14,7 @@ from strandline.engine import columns as c
 from strandline.engine.frames import long, named
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, content, identity
-from strandline.engine.records.side_by_side import side_by_side
+from strandline.engine.records.side_by_side import columns_side_by_side, side_by_side
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT, QUARANTINE
@@ -99,6 +99,31 @@ def result_names(source_columns: Sequence[str]) -> dict[str, str]:
             while names[name].lower() in in_use:
                 names[name] = f"source_{names[name]}"
     return names
+
+
+def as_quarantined(landing: T.StructType) -> T.StructType:
+    """The columns of a landing table by their names in quarantine."""
+    names = result_names(landing.names)
+    return T.StructType([T.StructField(names[f.name], f.dataType) for f in landing.fields])
+
+
+def second_of_two(landing: Mapping[str, T.StructType], spec: PipelineSpec) -> dict[str, str]:
+    """The quarantine columns with another one's values in a second type, each with its name.
+
+    Rows of two landing tables are named before they are combined, but late ones of windows over
+    both after it: of `reason` in two types `source_reason__double` or `reason__double`.
+
+    Args:
+        landing: the columns of each landing table, by its side.
+        spec: the pipeline.
+    """
+    combined, named = (
+        [one for side in columns_side_by_side(sides, spec).values() for one in side.items()]
+        for sides in (landing, {side: as_quarantined(own) for side, own in landing.items()})
+    )
+    names = result_names([column.name for _, column in combined])
+    second = {names[column.name]: names[own] for own, column in combined if column.name != own}
+    return second | {column.name: own for own, column in named if column.name != own}
 
 
 def as_landed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -89,12 +89,6 @@ class JoinedLanding(Landing):
         """The columns of both tables, and the column with the side of a row."""
         both = (column.name for side in self._of_sides.values() for column in side.values())
         return (*dict.fromkeys(both), INPUT)
-
-    @property
-    def second_of(self) -> Mapping[str, str]:
-        """See `Landing.second_of`."""
-        columns = [one for of_side in self._of_sides.values() for one in of_side.items()]
-        return {column.name: own for own, column in columns if column.name != own}
 
     @property
     def source_columns(self) -> SourceColumns:

@@ -51,11 +51,6 @@ class Landing(ABC):
         """The columns that identify its rows."""
 
     @property
-    def second_of(self) -> Mapping[str, str]:
-        """For two tables: each column that has another one's values in a second type, and which."""
-        return {}
-
-    @property
     def arrival_column(self) -> str | None:
         """The timestamp column `arrival_time`; None if it is no such column, or one a side."""
         return None

@@ -90,8 +90,8 @@ def overridden_ranges(
 def last_by_file(in_force: Sequence[Entry]) -> Entry | None:
     """The last run in force that used the pipeline's file as it was; None: there is none.
 
-    The published numbers were computed by its rules, whichever runs have failed, or were reverted,
-    since.
+    Its rules are the last ones that a run has published by, whichever runs have failed, or were
+    reverted, since; windows outside its range may be by earlier ones.
     """
     return next((run for run in reversed(in_force) if not run.overrides), None)
 

@@ -10,7 +10,7 @@ from typing import Literal
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import ColumnProperties, WriterProperties, write_deltalake
+from deltalake import write_deltalake
 
 from strandline.engine.history.observed import ObservedDay
 from strandline.engine.idleness.steps import steps_to
@@ -21,20 +21,12 @@ from strandline.lake.store.lock import commit
 from strandline.lake.store.reads import in_days
 from strandline.lake.store.schema import with_all_columns
 from strandline.lake.store.store import Store
-from strandline.lake.timeline.rows import SCHEMA, TimelineTable
+from strandline.lake.timeline.rows import SCHEMA, WRITTEN, TimelineTable
 from strandline.model.facts import DayFacts
 from strandline.spec.pipeline import PipelineSpec
 
 _AT_ONCE = 1_000_000
 """The largest number of rows in a commit, except for a single day with more rows."""
-_BY_DIFFERENCE = ColumnProperties(encoding="DELTA_BINARY_PACKED", dictionary_enabled=False)
-"""The steps of a day by the clock, one for each tick, differ by the interval: 0.5 and not 12 MB."""
-_WRITTEN = WriterProperties(
-    max_row_group_size=4_096,  # so that readers can skip groups
-    column_properties=dict.fromkeys(
-        ("first_arrival_ms", "until_arrival_ms", "watermark_ms"), _BY_DIFFERENCE
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -138,7 +130,7 @@ def _write(
         predicate=predicate,
         partition_by=["arrival_date"],
         schema_mode=schema_mode,
-        writer_properties=_WRITTEN,
+        writer_properties=WRITTEN,
         commit_properties=commit(store.uri("timeline")),
     )
 

@@ -14,8 +14,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
+from strandline.lake.store.days import PARTITIONS
 from strandline.lake.store.lock import commit, require_held
 from strandline.lake.store.reads import files_of, paths_below
+from strandline.lake.timeline.rows import WRITTEN
 
 _SMALL_BYTES = 64 * 2**20
 """The size in bytes below which files of a day are compacted."""
@@ -67,12 +69,16 @@ def _is_of_one(rules: Collection[str | None]) -> bool:
     return len(rules) <= 1 and None not in rules
 
 
-def compact(table: DeltaTable, partition: str, days: Collection[date]) -> None:
-    """Compact the files of some days in one commit without new rows; call it under the lock."""
+def compact(table: DeltaTable, name: str, days: Collection[date]) -> None:
+    """Compact the files of some days in one commit without new rows; call it under the lock.
+
+    Files of the timeline stay as small as it writes them.
+    """
     if days:
         table.optimize.compact(
-            partition_filters=[(partition, "in", [day.isoformat() for day in days])],
+            partition_filters=[(PARTITIONS[name], "in", [day.isoformat() for day in days])],
             target_size=_SMALL_BYTES,
+            writer_properties=WRITTEN if name == "timeline" else None,
             commit_properties=commit(table.table_uri, "maintain"),
         )
 

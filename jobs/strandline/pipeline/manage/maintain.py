@@ -182,7 +182,7 @@ def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
             todo.ledger.append(replace(step, diff=diff), datetime.now(UTC))
             drop_older(store, source, first_day)
         table.update_incremental()
-    upkeep.compact(table, PARTITIONS[name], upkeep.scattered_days(table, PARTITIONS[name]))
+    upkeep.compact(table, name, upkeep.scattered_days(table, PARTITIONS[name]))
     upkeep.vacuum(table, todo.retention.keep_days, _needed(state, name))
     versions = versions_with(todo.ledger, [name]) if is_named else named
     if versions != named:

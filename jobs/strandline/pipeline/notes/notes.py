@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from strandline.engine.history.history import History
 from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.position.grid import Grid
-from strandline.engine.records.quarantine import result_names
+from strandline.engine.records.quarantine import as_quarantined
 from strandline.engine.records.side_by_side import columns_side_by_side
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.lake.landing.known_columns import columns_by_log
@@ -196,11 +196,9 @@ def _source_columns(ctx: Context, target: PublishedTable) -> StructType:
     in_quarantine = target.name == QUARANTINE.name
     sides = {}
     for side, one in ctx.landing.inputs.items():
-        names = {n: of_side(side, n) for n in one.columns}
-        if in_quarantine:
-            names = result_names(one.columns)
-        fields = one.frame.schema.fields
-        sides[side] = StructType([StructField(names[f.name], f.dataType) for f in fields])
+        own = one.frame.schema
+        of_pairs = [StructField(of_side(side, f.name), f.dataType) for f in own.fields]
+        sides[side] = as_quarantined(own) if in_quarantine else StructType(of_pairs)
     columns = columns_side_by_side(sides, ctx.spec).values()
     by_name = {f.name: f for of_side in columns for f in of_side.values()}
     return with_marks(StructType([*by_name.values()]), ctx.second_of() if in_quarantine else {})

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from strandline.engine.history.history import History
-from strandline.engine.records.quarantine import result_names
+from strandline.engine.records.quarantine import second_of_two
 from strandline.lake.landing.landing import Landing
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.publish.staging import Staging, passing
@@ -75,8 +75,8 @@ class Context:
 
     def second_of(self) -> dict[str, str]:
         """The second columns of quarantine for two landing tables, each with its column's name."""
-        names = result_names(self.landing.source_columns.names)
-        return {names[second]: names[own] for second, own in self.landing.second_of.items()}
+        sides = {side: one.frame.schema for side, one in self.landing.inputs.items()}
+        return second_of_two(sides, self.spec)
 
     @property
     def validations_folder(self) -> Path | None:
