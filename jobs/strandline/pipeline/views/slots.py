@@ -26,7 +26,7 @@ COUNTS = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
 _BASE = ("slot_start", "slot_end", "state", "gap", "fired_at", "closed_at", "run_id")
 _LATER = ("unfired", "slots", "channels_heard", "spec_fingerprint")
 """Columns that are missing in tables of earlier versions, or of other windows."""
-_BATCH_ROWS, _FILES_AHEAD = 8_192, 4
+_BATCH_ROWS = 8_192
 _REFUSING = ("late", "no_window", "missed_pairs", "unfired")
 
 
@@ -140,10 +140,13 @@ def slots_of(
         wanted = lacking if wanted is None else wanted | lacking
     if wanted is not None:
         rows &= wanted
-    found = scanned(dataset, rows, names, at_once=_BATCH_ROWS, files_ahead=_FILES_AHEAD)
-    for batch in found.to_batches():
-        slots = [*map(_slot, batch.to_pylist())]
+    for slots in _read(scanned(dataset, rows, names, at_once=_BATCH_ROWS, files_ahead=4)):
         yield from slots if late is None else _with_late(slots, late)
+
+
+def _read(rows: ds.Scanner) -> Iterator[list[Slot]]:
+    for batch in rows.to_batches():
+        yield [*map(_slot, batch.to_pylist())]
 
 
 def _with_late(slots: Sequence[Slot], late: LateOfNewer) -> Iterator[Slot]:
