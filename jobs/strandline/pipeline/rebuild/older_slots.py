@@ -122,16 +122,9 @@ def closed_before(ctx: Context, older: pd.DataFrame) -> tuple[pd.DataFrame, list
 
     Rules that were edited since close no slot again: its windows stay as they are published.
     """
-    table, present = ctx.store.table(COMPLETENESS.name), ctx.spec.spec_fingerprint
-    then = dict[tuple[int, int], dict[str, Any]]()
-    if table is not None:
-        days = {day_of(start_ms) for start_ms in older["slot_ms"].tolist()}
-        for rows in rows_in_days(table, COMPLETENESS.partition, days):
-            by_other_rules = pc.field("spec_fingerprint") != present
-            for row in rows.filter(by_other_rules & (pc.field("state") == "closed")).to_pylist():
-                then[instant_of(row["slot_start"]), instant_of(row["slot_end"])] = row
+    then = _closed_by_other_rules(ctx, older)
     kept = older.reset_index(drop=True).astype({"state": str})
-    rules = [present] * len(kept)
+    rules = [ctx.spec.spec_fingerprint] * len(kept)
     slots = zip(kept["slot_ms"].tolist(), kept["slot_end_ms"].tolist(), strict=True)
     for place, slot in enumerate(slots):
         if row := then.get(slot):
@@ -139,6 +132,23 @@ def closed_before(ctx: Context, older: pd.DataFrame) -> tuple[pd.DataFrame, list
             kept.loc[place, ["state", "fire_at_ms", "close_at_ms"]] = (row["state"], *crossings)
             rules[place] = row["spec_fingerprint"]
     return kept, rules
+
+
+def _closed_by_other_rules(
+    ctx: Context, older: pd.DataFrame
+) -> dict[tuple[int, int], dict[str, Any]]:
+    """The published rows of older slots that other rules have closed, by start and end in ms."""
+    table = ctx.store.table(COMPLETENESS.name)
+    if table is None:
+        return {}
+    days = {day_of(start_ms) for start_ms in older["slot_ms"].tolist()}
+    by_other_rules = pc.field("spec_fingerprint") != ctx.spec.spec_fingerprint
+    closed = by_other_rules & (pc.field("state") == "closed")
+    return {
+        (instant_of(row["slot_start"]), instant_of(row["slot_end"])): row
+        for rows in rows_in_days(table, COMPLETENESS.partition, days)
+        for row in rows.filter(closed).to_pylist()
+    }
 
 
 def _starting(name: str, older: pd.DataFrame) -> tuple[ds.Expression, str]:
