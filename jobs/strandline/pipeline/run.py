@@ -164,7 +164,10 @@ def _steps(
     bytes_read, two_sources = planned.bytes_to_rebuild(ctx), ctx.spec.has_two_sources
     with for_input_of(ctx.spark, bytes_read, ctx.spec.spark, two_sources=two_sources):
         rebuilt = _rebuilt(
-            *(ctx, request, journal, arrivals),
+            ctx,
+            request,
+            journal,
+            arrivals,
             shown=[one.range for one in before if ctx.dry_run and one.range],
         )
     published = _published(ctx, request, journal, planned, rebuilt)
