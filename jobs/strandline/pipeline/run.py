@@ -20,6 +20,7 @@ from strandline.lake.publish.staged_diff import to_publish
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.writable import require_writable
+from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, outside, tallies
@@ -162,7 +163,13 @@ def _steps(
         journal.know(**planned.ledger_says(ctx, request))
     bytes_read, two_sources = planned.bytes_to_rebuild(ctx), ctx.spec.has_two_sources
     with for_input_of(ctx.spark, bytes_read, ctx.spec.spark, two_sources=two_sources):
-        rebuilt = _rebuilt(ctx, request, journal, arrivals, before)
+        rebuilt = _rebuilt(
+            ctx,
+            request,
+            journal,
+            arrivals,
+            shown=[one.range for one in before if ctx.dry_run and one.range],
+        )
     published = _published(ctx, request, journal, planned, rebuilt)
     moved_back = of_frontier(journal.entry, state, ctx.landing.log.known_until_ms)
     return Outcome(
@@ -187,12 +194,12 @@ def _rebuilt(
     request: Request,
     journal: Journal,
     arrivals: RunArrivals,
-    before: Sequence[Outcome],
+    shown: Sequence[TimeRange],
 ) -> RebuiltRange:
     """The staged range, its audit, and its differences from the published tables.
 
-    Of a dry run without the differences in ranges that are rebuilt `before`: a run has published
-    them by now.
+    Without the differences in ranges that a dry run has shown before: a run has published them by
+    now.
 
     Raises:
         AuditFailedError: a critical expectation failed.
@@ -206,9 +213,7 @@ def _rebuilt(
             create_tables(ctx, staged)
         verdict = verdict_of(ctx, journal, staged, books, checks_of(ctx, arrivals, staged))
     with journal.part("diff"):
-        changes = diffs(ctx, staged, planned, recreate=request.recreate)
-        shown = [one.range for one in before if ctx.dry_run and one.range]
-        changes = [outside(change, shown) for change in changes]
+        changes = outside(diffs(ctx, staged, planned, recreate=request.recreate), shown)
         emptied = no_longer_kept(ctx)
         tallied = tallies(changes, emptied)
         journal.know(

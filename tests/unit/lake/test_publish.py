@@ -213,10 +213,10 @@ def test_of_a_change_without_some_ranges_only_the_other_rows_are_there_and_count
     at_ms = int(AT.timestamp() * 1000)
     part = staged(store, rows.drop(OP) if ops[0] == INSERT else rows)
     change = Change(TARGET, part, dict.fromkeys((INSERT, UPDATE, DELETE), 9))
-    found = outside(change, [TimeRange(at_ms, at_ms + 1), TimeRange(at_ms + 2, at_ms + 3)])
+    (found,) = outside([change], [TimeRange(at_ms, at_ms + 1), TimeRange(at_ms + 2, at_ms + 3)])
     assert found.rows.table()["at"].to_pylist() == times[1:]
     assert found.counts == {INSERT: 0, UPDATE: 0, DELETE: 0} | {ops[1]: 1}
-    assert outside(change, []) is change
+    assert outside([change], []) == [change]
 
 
 def test_a_table_that_somebody_writes_meanwhile_is_to_be_tried_again(store, monkeypatch):

@@ -59,8 +59,10 @@ def columns_side_by_side(
                 raise InputError(place, problem, "rename it there")
             other = shared.get(key, field)
             if field.name != other.name or (not _same_type(field, other) and _reads(spec, key)):
-                own, left = (f"{f.name} ({f.dataType.simpleString()})" for f in (field, other))
-                problem = f"its column {own} differs from {left} of the left source in case or type"
+                problem = (
+                    f"its column {_with_type(field)} differs from {_with_type(other)} of the left "
+                    "source in case or type"
+                )
                 raise InputError(place, problem, "give both one name and type, or two names")
             column = _beside(field, other, schemas.values())
             shared[column.name.lower()] = column
@@ -69,6 +71,11 @@ def columns_side_by_side(
         name: {own: shared[column.name.lower()] for own, column in columns.items()}
         for name, columns in found.items()
     }
+
+
+def _with_type(field: T.StructField) -> str:
+    """A column as messages name it, such as `amount (bigint)`."""
+    return f"{field.name} ({field.dataType.simpleString()})"
 
 
 def _same_type(field: T.StructField, other: T.StructField) -> bool:

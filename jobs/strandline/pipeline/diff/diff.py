@@ -73,14 +73,17 @@ def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, 
     return counts | emptied_counts
 
 
-def outside(change: Change, ranges: Sequence[TimeRange]) -> Change:
-    """A change without the rows whose window or slot starts in any of some ranges."""
+def outside(changes: Sequence[Change], ranges: Sequence[TimeRange]) -> Sequence[Change]:
+    """The changes without the rows whose window or slot starts in any of some ranges."""
     if not ranges:
-        return change
-    start = change.target.start
-    wanted = ~started_in_any(start, ranges) | ds.field(start).is_null()
-    rows = replace(change.rows, wanted=wanted)
-    return replace(change, rows=rows, counts=counts_of(rows))
+        return changes
+    found = []
+    for change in changes:
+        start = change.target.start
+        wanted = ~started_in_any(start, ranges) | ds.field(start).is_null()
+        rows = replace(change.rows, wanted=wanted)
+        found.append(replace(change, rows=rows, counts=counts_of(rows)))
+    return found
 
 
 @dataclass(frozen=True)
