@@ -100,6 +100,7 @@ _WIDELY = {
         "bitmap_bit_position()",
         "date_diff()",
         "mod()",
+        "nullif()",
         "nvl()",
         "round()",
         "sum()",

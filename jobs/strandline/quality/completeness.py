@@ -51,7 +51,8 @@ def completeness(
         slots: the slots with a record (`Calendar.slots`), or gaps (`Gaps.listed`).
         accepted: the record counts of each window, by its id.
         refused: the records that no window accepted, by their newest window's id and by reason.
-        spec_fingerprint: the fingerprint of the pipeline's rules.
+        spec_fingerprint: the fingerprint of the pipeline's rules, where the slots have no column
+            with it.
         run_id: the run's id.
         may_go_unfired: whether windows can be dropped with records that no firing contained.
         gap: whether the slots are gaps.
@@ -81,7 +82,7 @@ def completeness(
             "channels_heard": _channels(slots),
             "slots": _several(slots),
             "run_id": run_id,
-            "spec_fingerprint": spec_fingerprint,
+            "spec_fingerprint": slots.get("spec_fingerprint", spec_fingerprint),
         }
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from strandline.sql.as_written import Span, span_of
+from strandline.sql.as_written import Span, span_of, text_of
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.operations import (
     operands_of,
@@ -64,7 +64,7 @@ def _may_differ(node: exp.Expr) -> bool:
 
 def _form(node: exp.Expr, types: Mapping[str, str | None]) -> Form:
     operation = operation_of(node)
-    if any(span_of(one) is None for one in operands_of(node)):
+    if not operation.has_places:  # it is refused where it would have another form
         return Form()
     return form_of(operation, [types.get(one.text or "") for one in operation.operands])
 
@@ -88,7 +88,8 @@ class _Writer:
         at, pieces = span[0], []
         for node, (first, end) in sorted(_with_spans(nodes), key=lambda found: found[1]):
             form = self.operands.get(id(node), "{0}")
-            pieces += [self.text[at:first], form.format(self._written(node, (first, end)))]
+            inner = form.format(self._written(node, (first, end)))
+            pieces += [self.text[at:first], self._for_its_rows(node, inner)]
             at = end
         return "".join([*pieces, self.text[at : span[1]]])
 
@@ -98,9 +99,25 @@ class _Writer:
         if whole is None:
             return self.between(span, node.iter_expressions())
         operands = [self._alone(one) for one in operands_of(operation)]
-        condition = node.expression.this if isinstance(node, exp.Filter) else None
-        filtered = f" FILTER (WHERE {self._alone(condition)})" if condition is not None else ""
-        return whole.format(*operands, filtered=filtered)
+        wanted = f" FILTER (WHERE {self._wanted(node)})" if isinstance(node, exp.Filter) else ""
+        return whole.format(*operands, filtered=wanted)
+
+    def _for_its_rows(self, operand: exp.Expr, written: str) -> str:
+        """An operand of an aggregate, computed for no row that a FILTER excludes if it may fail.
+
+        Sail computes the argument of an aggregate before its FILTER. An operand that is written as
+        it is may fail on Spark, too.
+        """
+        aggregate = operand.parent
+        above = None if aggregate is None else aggregate.parent
+        if not isinstance(above, exp.Filter) or above.this is not aggregate:
+            return written
+        if written == text_of(operand):
+            return written
+        return f"CASE WHEN {self._wanted(above)} THEN {written} END"
+
+    def _wanted(self, node: exp.Filter) -> str:
+        return self._alone(node.expression.this)
 
     def _alone(self, node: exp.Expr) -> str:
         span = span_of(node)

@@ -8,7 +8,7 @@ left.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -22,12 +22,13 @@ from strandline.sql.operations import (
     is_operation,
     name_of,
     operands_of,
+    operation_of,
     operations_of,
     shallow_tree_of,
     typed_alone,
 )
 from strandline.sql.types_on_sail import OF_TIMES_OF_DAY, RULES
-from strandline.sql.written_for_sail import OF_WHOLE_NUMBERS
+from strandline.sql.written_for_sail import OF_WHOLE_NUMBERS, Form, form_of, may_differ
 
 TypeOf = Callable[[str], str | None]
 """Asks the engine for the type of an expression over the table; None: the engine has no answer."""
@@ -97,8 +98,10 @@ _WORDS = {
 """Words for operations that are not function calls."""
 _ENDS = {"2147483648", "9223372036854775808"}
 """The numbers behind the minus of the least INT and BIGINT, which are no INT and no BIGINT."""
-_MOST_LEVELS = 8
-"""Sail takes three times as long for each level of casts, and a tenth of a second for eight."""
+_MOST_LEVELS = 9
+"""Sail takes three times as long for each level of casts, and 50 ms for nine."""
+_LEVELS_OF_ROUNDING = 4
+"""The levels that a rounded number counts for: Sail takes five times as long for each."""
 _SEVERAL = re.compile(r"(ALL|ANY|SOME)\b")
 """Matches the operand of LIKE ANY ('a%', 'b%')."""
 
@@ -162,9 +165,10 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
     if isinstance(operations, NotUnderstood):
         return
     for operation in operations:
-        if operation.name in RULES:
+        rules = RULES.get(operation.name, ())
+        if rules or not operation.has_places:
             types = [None if one.text is None else type_of(one.text) for one in operation.operands]
-            found = (rule(operation, types) for rule in RULES[operation.name])
+            found = (rule(operation, types) for rule in (*rules, _without_place))
             yield from (_with_operation(operation, problem) for problem in found if problem)
     for subject in _subjects(text):
         if (kind := type_of(subject)) in FLOATS:
@@ -172,11 +176,20 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
                 f"CASE: Sail takes other {kind.upper()} as equal",
                 f"CASE WHEN x = 1D, or {ON_SPARK}",
             )
-    if _levels(text, lambda _: True) > _MOST_LEVELS:  # the types are asked of few expressions
-        is_whole = partial(_is_whole, type_of)
-        if _levels(text, is_whole) > _MOST_LEVELS:
-            problem = f"it nests more than {_MOST_LEVELS} operations of whole numbers"
-            yield problem, f"put brackets, as in (a + b) + (c + d), or {ON_SPARK}"
+    if _levels(text, _most_levels) > _MOST_LEVELS:  # the types are asked of few expressions
+        of_types = partial(_levels_of, type_of)
+        if _levels(text, of_types) > _MOST_LEVELS:
+            yield (
+                "it nests so many operations that Sail takes long to plan them",
+                (f"round once, put brackets, as in (a + b) + (c + d), or {ON_SPARK}"),
+            )
+
+
+def _without_place(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """An operation with another form, of which no place in the text is known to write it at."""
+    if operation.has_places or not may_differ(operation) or form_of(operation, types) == Form():
+        return None
+    return "computes x::… otherwise", f"CAST(x AS {(operation.to or 'type').upper()})"
 
 
 def _subjects(text: str) -> Iterator[str]:
@@ -187,21 +200,37 @@ def _subjects(text: str) -> Iterator[str]:
             yield subject
 
 
-def _levels(text: str, counts: Callable[[exp.Expr], bool]) -> int:
-    """The most operations of whole numbers inside of each other; `counts`: whether one is."""
+def _levels(text: str, levels_of: Callable[[exp.Expr], int]) -> int:
+    """The most levels of operations inside of each other; `levels_of`: of one operation."""
 
     def levels(node: exp.Expr) -> int:
         inner = max(map(levels, node.iter_expressions()), default=0)
-        is_one = is_operation(node) and name_of(node) in OF_WHOLE_NUMBERS
-        return inner + (is_one and counts(node))
+        return inner + (levels_of(node) if is_operation(node) else 0)
 
     tree = shallow_tree_of(text)
     return 0 if isinstance(tree, NotUnderstood) else levels(tree)
 
 
-def _is_whole(type_of: TypeOf, node: exp.Expr) -> bool:
-    texts = map(typed_alone, operands_of(node))
-    return all(text is not None and type_of(text) in WHOLE for text in texts)
+def _most_levels(node: exp.Expr) -> int:
+    """The levels of casts in the form of an operation, whatever the types of its operands are."""
+    name = name_of(node)
+    if name in {"round", "cast", "try_cast"}:
+        is_other = name != "round" and "decimal" not in (operation_of(node).to or "")
+        return 0 if is_other else _LEVELS_OF_ROUNDING
+    return int(name in OF_WHOLE_NUMBERS)
+
+
+def _levels_of(type_of: TypeOf, node: exp.Expr) -> int:
+    """The levels of casts in the form of an operation on operands of these types."""
+    most = _most_levels(node)
+    if not most:
+        return 0
+    kinds = [
+        None if text is None else type_of(text) for text in map(typed_alone, operands_of(node))
+    ]
+    if most == _LEVELS_OF_ROUNDING:
+        return most if kinds[:1] and kinds[0] in FLOATS else 0
+    return most if all(kind in WHOLE for kind in kinds) else 0
 
 
 def _with_operation(operation: Operation, found: Problem) -> Problem:

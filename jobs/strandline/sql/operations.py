@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from strandline.sql.as_written import span_of
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.known_functions import CONVERSIONS
 from strandline.sql.parsing import sql_of, tree_of
@@ -75,6 +76,7 @@ class Operation:
             compared.
         is_distinct: whether it is an aggregate with DISTINCT.
         is_filtered: whether it is an aggregate with FILTER (WHERE …).
+        has_places: whether its operands have places in the text, unlike the `x` of `x::INT`.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Operation:
     type_is_given: bool = False
     is_distinct: bool = False
     is_filtered: bool = False
+    has_places: bool = True
 
 
 def operations_of(text: str) -> tuple[Operation, ...] | NotUnderstood:
@@ -140,6 +143,7 @@ def operation_of(node: exp.Expr) -> Operation:
         given,
         is_distinct=any(isinstance(one, exp.Distinct) for one in node.expressions),
         is_filtered=isinstance(node.parent, exp.Filter) and node.arg_key == "this",
+        has_places=all(span_of(one) is not None for one in operands_of(node)),
     )
 
 
@@ -219,4 +223,6 @@ def _type_is_given(node: exp.Expr) -> bool:
     above = node.parent
     while isinstance(above, exp.Paren):
         above = above.parent
+    if isinstance(above, exp.Case):  # its subject is compared
+        return above.this is not None and above.this.unnest() is node.unnest()
     return isinstance(above, exp.Cast | exp.Predicate | exp.Between | exp.In)

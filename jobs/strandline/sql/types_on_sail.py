@@ -162,6 +162,8 @@ def _summed(operation: Operation, types: Sequence[str | None]) -> Problem | None
 
 
 def _rounded(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if len(types) == 2 and types[0] in FLOATS and operation.operands[1].literal is None:
+        return "rounds by binary digits to a computed place", "round(x, 2)"
     if operation.type_is_given or not (types and is_decimal(types[0])):
         return None
     return "gives another DECIMAL", "CAST(round(x, n) AS DECIMAL(p, n))"

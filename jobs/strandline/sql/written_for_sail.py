@@ -38,6 +38,12 @@ _DECIMAL = re.compile(r"decimal(?:\([0-9]+, *([0-9]+)\)|\([0-9]+\))?")
 _MOST_DIGITS = 15
 """The digits behind the point up to which a DOUBLE is rounded exactly."""
 _MILLIS = "((unix_micros({0}) + 8000000000000000000) DIV 1000 - 8000000000000000)"
+_MOST_SECONDS = (2**63 - 1) // 1_000_000
+_WITHIN = (
+    f"CASE WHEN _v > {_MOST_SECONDS} THEN {_MOST_SECONDS} "
+    f"WHEN _v < -{_MOST_SECONDS} THEN -{_MOST_SECONDS} ELSE _v END"
+)
+"""A number of seconds, as Spark casts it: the last or first time for one that is out of range."""
 _SECONDS = "((unix_micros({0}) + 8000000000000000000) DIV 1000000 - 8000000000000)"
 """Units since 1970: DIV rounds up below 0, and no time is so far back."""
 
@@ -104,6 +110,15 @@ def _with(operation: Operation, types: Types, zero: Callable[[str, str], str]) -
     return _AS_IT_IS if {*forms} <= {"{0}"} else Form(operands=tuple(forms))
 
 
+def _unless_equal(operation: Operation, types: Types) -> Form:
+    """nullif, whose first operand is compared, and is the result as it is."""
+    forms = _compared(operation, types).operands
+    if not forms:
+        return _AS_IT_IS
+    one, other = forms[0], forms[1].replace("{0}", "{1}")
+    return Form(f"CASE WHEN {one} = {other} THEN NULL ELSE {{0}} END")
+
+
 def _by(operation: Operation, types: Types) -> Form:
     """max_by and min_by, whose second operand is compared."""
     forms = _compared(operation, types).operands
@@ -143,7 +158,7 @@ def _cast(operation: Operation, types: Types) -> Form:
     if kind == "timestamp" and to in WHOLE:
         return Form(f"{operation.name}({_SECONDS} AS {to.upper()})")
     if kind == "bigint" and to == "timestamp":
-        return _of_units(operation, types)
+        return Form(_let("{0}", f"{operation.name}({_WITHIN} AS TIMESTAMP)"))
     if kind in FLOATS and (found := _DECIMAL.fullmatch(to)):
         return Form(_let("CAST({0} AS DOUBLE)", _decimal(operation.name, to, int(found[1] or 0))))
     return _AS_IT_IS
@@ -153,7 +168,8 @@ def _decimal(cast: str, to: str, digits: int) -> str:
     """The number `_v` as a DECIMAL by its decimal digits; Spark has none for NaN and infinity."""
     by_text = f"WHEN abs(_v) >= 1e-4D AND abs(_v) < 1e16D THEN {cast}(CAST(_v AS STRING) AS {to})"
     fails = f"raise_error('Sail makes no {to.upper()} of it: {ON_SPARK}')"
-    others = f"WHEN abs(_v) <= {_MOST} THEN {fails}"
+    # below, its own rounding differs at halves alone
+    others = f"WHEN abs(_v) < 1D THEN {cast}(_v AS {to}) WHEN abs(_v) <= {_MOST} THEN {fails}"
     is_exact = _is_exact(digits) if digits <= _MOST_DIGITS else "_v = 0"
     exactly = _exactly(digits) if digits <= _MOST_DIGITS else "0"
     return f"CASE WHEN {is_exact} THEN {cast}({exactly} AS {to}) {by_text} {others} END"
@@ -188,7 +204,7 @@ def _since_1970(operation: Operation, types: Types) -> Form:
 
 def _of_units(operation: Operation, types: Types) -> Form:
     """The time of some units since 1970, which fails where its microseconds overflow."""
-    if len(types) != 1 or types[0] != "bigint" or operation.name == "try_cast":
+    if [*types] != ["bigint"]:
         return _AS_IT_IS
     micros = 1000 if operation.name == "timestamp_millis" else 1_000_000
     if (operation.operands[0].text or "").isidentifier():  # of a column, compared in less time
@@ -232,7 +248,7 @@ _RULES: dict[str, Callable[[Operation, Types], Form]] = {
     **dict.fromkeys(
         (
             *("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"),
-            *("equal_null", "nullif", "mode"),
+            *("equal_null", "mode"),
             *("array_distinct", "array_except", "array_intersect", "array_position"),
             *("array_remove", "array_union", "arrays_overlap", "collect_set"),
         ),
@@ -241,6 +257,7 @@ _RULES: dict[str, Callable[[Operation, Types], Form]] = {
     **dict.fromkeys(
         ("array_max", "array_min", "array_sort", "greatest", "least", "sort_array"), _ordered
     ),
+    "nullif": _unless_equal,
     **dict.fromkeys(("max_by", "min_by"), _by),
 }
 """The rules by the names of operations, as in `Operation`."""

@@ -68,6 +68,17 @@ def written(text: str) -> str:
             "sum(l) FILTER (WHERE isnull(l + 1))",
             f"CAST(sum(CAST(l AS DECIMAL(38, 0))) FILTER (WHERE isnull({L_AND_1})) AS BIGINT)",
         ),
+        (
+            "sum(l + 1) FILTER (WHERE i < 2)",
+            f"CAST(sum(CAST(CASE WHEN i < 2 THEN {L_AND_1} END AS DECIMAL(38, 0))) "
+            "FILTER (WHERE i < 2) AS BIGINT)",
+        ),
+        (
+            "count(i + 1) FILTER (WHERE s = '{0}')",
+            f"count(CASE WHEN s = '{{0}}' THEN {I_AND_1} END) FILTER (WHERE s = '{{0}}')",
+        ),
+        ("nullif(x, 2)", f"CASE WHEN {ONE_NAN} = 2 THEN NULL ELSE x END"),
+        ("CASE l + 1 WHEN 2 THEN 1 END", f"CASE ({L_AND_1} + CAST(0 AS BIGINT)) WHEN 2 THEN 1 END"),
     ],
 )  # fmt: skip
 def test_an_operation_that_differs_is_written_so_that_it_does_not(text, for_sail):

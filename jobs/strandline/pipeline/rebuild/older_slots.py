@@ -117,21 +117,21 @@ def published_slots(ctx: Context, older: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def closed_before(ctx: Context, older: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Older slots as the rules of their time have closed them, and the fingerprints of these rules.
+def closed_before(ctx: Context, older: pd.DataFrame) -> pd.DataFrame:
+    """Older slots as the rules of their time have closed them, with these rules' fingerprints.
 
     Rules that were edited since close no slot again: its windows stay as they are published.
     """
     then = _closed_by_other_rules(ctx, older)
     kept = older.reset_index(drop=True).astype({"state": str})
-    rules = [ctx.spec.spec_fingerprint] * len(kept)
+    kept["spec_fingerprint"] = ctx.spec.spec_fingerprint
     slots = zip(kept["slot_ms"].tolist(), kept["slot_end_ms"].tolist(), strict=True)
     for place, slot in enumerate(slots):
         if row := then.get(slot):
             crossings = (instant_of(row["fired_at"]), instant_of(row["closed_at"]))
-            kept.loc[place, ["state", "fire_at_ms", "close_at_ms"]] = (row["state"], *crossings)
-            rules[place] = row["spec_fingerprint"]
-    return kept, rules
+            of_then = (row["state"], *crossings, row["spec_fingerprint"])
+            kept.loc[place, ["state", "fire_at_ms", "close_at_ms", "spec_fingerprint"]] = of_then
+    return kept
 
 
 def _closed_by_other_rules(

@@ -139,25 +139,25 @@ def calendar_of(
     quarantine: Part,
 ) -> pd.DataFrame:
     """The calendar of the piece, and of older slots with new late records."""
-    grid, older, rules = rebuild.history.grid, rebuild.older, list[str]()
+    grid, older, present = rebuild.history.grid, rebuild.older, ctx.spec.spec_fingerprint
     if len(older):
-        older, rules = closed_before(ctx, older)
+        older = closed_before(ctx, older)
         # of older slots the records of earlier runs count too
         accepted = {**published_before(ctx, older, grid), **accepted}
         since_ms = plan.scope.older_since_ms
         if since_ms is not None:
             again = TimeRange(since_ms, plan.clock.horizon_ms)
             refused = {**refused, **refused_in_all(ctx, again, grid, older, quarantine)}
-    rules += [ctx.spec.spec_fingerprint] * len(rebuild.slots)
+    slots = rebuild.slots.assign(spec_fingerprint=present)
     rows = completeness(
-        pd.concat([older, rebuild.slots], ignore_index=True),
+        pd.concat([older, slots], ignore_index=True),
         accepted=accepted,
         refused=refused,
-        spec_fingerprint=ctx.spec.spec_fingerprint,
+        spec_fingerprint=present,
         run_id=ctx.run_id,
         may_go_unfired=ctx.spec.may_go_unfired,
     )
-    return with_ended_inputs(rows.assign(spec_fingerprint=rules), plan)
+    return with_ended_inputs(rows, plan)
 
 
 def with_ended_inputs(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from strandline.errors import InputError, telling_line
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.landing.landing import Landing
 from strandline.lake.sessions.exceptions import FAILURES
+from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.request.try_forms import try_form
 from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
@@ -84,9 +85,14 @@ def thrown_by(landing: Landing, seconds: float = _SECONDS) -> InputError | None:
 def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputError:
     text, (value, problem_of_it) = asked.use.text, _value(asked, until)
     on_value, problem = f" on {value}" if value else "", problem_of_it or problem
+    of_aggregate = asked.use.wanted == "aggregate"
     way_out = f"use {try_form(text, problem)}, which gives null in place of failing"
     if ON_SPARK in problem:
-        way_out = f"leave such values out by source.valid, or {ON_SPARK}"
+        leave_out = "leave such values out by source.valid"
+        way_out = leave_out if of_aggregate else "give null for such values by CASE WHEN … END"
+    if session_of(asked.rows.sparkSession).engine == "sail":
+        # where a condition excludes a row, Sail computes the rest of an expression for it, too
+        way_out += f", or {ON_SPARK}"
     return InputError(
         f"{pipeline}: {asked.use.place}", f"{text!r} fails{on_value} ({problem})", way_out
     )
@@ -159,7 +165,9 @@ def _value(asked: _Asked, until: float) -> tuple[str, str | None]:
             in_range = rows.where(F.col(_HASH).between(first, end - 1))
             found = in_range.select(*map(quoted, columns)).distinct().limit(2).collect()
             if len(found) == 1:
-                return ", ".join(map(_shown, columns, found[0])), asked.failure(in_range)
+                problem = asked.failure(in_range)
+                named = ", ".join(map(_shown, columns, found[0]))
+                return (named, problem) if problem else ("", None)
             if not found:
                 break
             middle = (first + end) // 2
