@@ -49,6 +49,13 @@ ALL_OF_THEM = bool(os.environ.get("ALL_GOLDENS") or os.environ.get("KEEP"))
 """They change with a version of Spark and with what is kept: `make test-spark` asks all."""
 FAILS_BEFORE_THE_FILTER = "SELECT sum(l * 2) FILTER (WHERE l + 1 > 0) FROM numbers WHERE id > 3"
 """Written for Sail, Spark computes what is summed of records that do not pass the filter, too."""
+OF_ONE_VALUE = re.compile(r"\b(min|max|median|percentile)\([df]\b")
+"""Refused at a NaN or an infinite number, though Sail has the answer for some of them."""
+FAILS_THOUGH_LAZY = {
+    "SELECT min_by(i + 1, id * 2) FROM numbers",
+    "SELECT min_by(l + 1, id * 2) FROM numbers",
+}
+"""Spark computes the sum for the least record alone."""
 NOT_KEPT = (
     known.CHANCE, known.CLOCKS, known.OF_NEIGHBOURS, known.OF_THE_SESSION, known.OTHER_ROWS,
 )  # fmt: skip
@@ -134,10 +141,30 @@ def test_what_is_written_for_sail_has_on_spark_the_answers_of_what_the_user_wrot
     assert differ == {}
 
 
+@on_sail
+def test_what_is_written_for_sail_fails_where_sail_had_the_answer_for_named_queries_only(tables):
+    failing = {
+        query.text
+        for query, of_spark in kept()
+        if of_spark.error is None
+        and (written := for_sail(tables, query)) != query
+        and answer_of(tables, written.text).error is not None
+        and answer(tables, query.text).is_that_of(of_spark)
+    }
+    assert {text for text in failing if not OF_ONE_VALUE.search(text)} == FAILS_THOUGH_LAZY
+
+
+@cache
 def for_sail(session, query: Query) -> Query:
     """A query as it is written for Sail."""
     types = partial(types_of, session, rows_read_by(query))
     return Query(tuple(as_on_spark(text, types) for text in query.selected), query.rest)
+
+
+@cache
+def answer_of(session, text: str) -> Answer:
+    """What the engine answers; two laws ask it."""
+    return answer(session, text)
 
 
 def rows_read_by(query: Query) -> str:
@@ -177,7 +204,7 @@ def rows_of(session, read: str) -> DataFrame:
 def test_sail_answers_as_spark_does_or_fails_or_is_refused_by_name(tables):
     otherwise, refused = {}, {}
     for query, of_spark in kept():
-        of_sail = answer(tables, for_sail(tables, query).text)
+        of_sail = answer_of(tables, for_sail(tables, query).text)
         if of_sail.error is not None:
             continue
         why_not = refused_on_sail(tables, query)
