@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -94,8 +95,12 @@ def operations_of(text: str) -> tuple[Operation, ...] | NotUnderstood:
     return tree if isinstance(tree, NotUnderstood) else tuple(map(operation_of, places_of(tree)))
 
 
+@lru_cache(maxsize=1_000)
 def shallow_tree_of(text: str) -> exp.Expr | NotUnderstood:
-    """The syntax tree of an expression that is not nested more deeply than its readers go."""
+    """The syntax tree of an expression that is not nested more deeply than its readers go.
+
+    It is parsed once for all its readers, none of which may change it.
+    """
     tree = tree_of(text)
     if isinstance(tree, NotUnderstood):
         return tree

@@ -19,6 +19,7 @@ from strandline.engine.records.expressions import (
     expression,
     first_line,
     require_stored,
+    types_or_none,
     written,
 )
 from strandline.engine.records.identity import SourceColumns
@@ -242,7 +243,7 @@ def _overflows(records: DataFrame, argument: str) -> bool:
     """Whether the engine's sum of an expression overflows in silence: a BIGINT on Sail."""
     if executor_of(records.sparkSession).answers_as_spark:
         return False
-    return isinstance(records.select(F.expr(argument)).schema[0].dataType, T.LongType)
+    return types_or_none(records, [argument]) == ["bigint"]
 
 
 def _types_of(records: DataFrame, texts: Collection[str]) -> dict[str, T.DataType]:
