@@ -65,9 +65,9 @@ def in_all(totals: Mapping[str, Any]) -> str:
 def unfinished(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The lines of a status with days to recompute, and with days of missing rows: label, text."""
     which = " that needs no missing rows" if found["lost"] else ""
-    if owed := found["owed"]:
+    if days := found["owed"]:
         does_it = f"changed or landed late; the next scheduled run{which} does it"
-        yield "to recompute", f"{days_named(owed)}: {does_it}"
+        yield "to recompute", f"{days_named(days)}: {does_it}"
     upstream = found["upstream"] or {"changed": ()}
     if changed := upstream["changed"]:
         does_it = "changed since they were used; the next scheduled run does it"

@@ -117,7 +117,9 @@ class ConsistentTables:
         if name != LEDGER:
             rows, wanted = days_of(self._table(name), name, days or Days())
         try:
-            yield from scanned(rows, wanted, columns, at_once=_BATCH_ROWS).to_batches()
+            yield from scanned(
+                rows, wanted, columns, at_once=_BATCH_ROWS, files_ahead=1
+            ).to_batches()
         except FileNotFoundError:
             raise self._unreadable(name) from None
 

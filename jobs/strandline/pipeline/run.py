@@ -106,13 +106,14 @@ def run(
     run_ids = [] if request.dry_run else [one.run_id for one in before]
     if not request.dry_run:
         require_writable(ledger.store)
-    begun = started(spec, landing, request)
-    begun = begin_run(ledger, begun, request.run_key, dry_run=request.dry_run)
+    first = started(spec, landing, request)
+    begun = begin_run(ledger, first, request.run_key, dry_run=request.dry_run)
     notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, state)]
     ctx = Context(spark, spec, lake, landing, ledger, begun.run_id, dry_run=request.dry_run)
     journal = Journal(ctx, begun, progress)
-    thrown, say_failed = partial(thrown_by, landing), journal.write_failed
-    with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed, thrown):
+    with failures_recorded(
+        spark, spec.pipeline, ctx.run_id, journal.write_failed, partial(thrown_by, landing)
+    ):
         ctx, state = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
         with staging_cleared(ctx):
             outcome = _steps(ctx, request, journal, state, notes_before, before)

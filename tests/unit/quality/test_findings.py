@@ -365,10 +365,15 @@ def test_first_arrivals_alone_show_no_pause_within_a_day(hours):
     assert _pauses(later) == {"a": Pause(2 * DAY_MS)}
 
 
-def test_of_a_thousand_silent_channels_twenty_are_named_in_the_line_and_all_beside_it():
-    channels = [ChannelArrivals(f"{n:05}", None) for n in range(1_000)]
+def of_silent_channels(count):
+    channels = [ChannelArrivals(f"{n:05}", None) for n in range(count)]
     check = check_of_silence(channels, "default", START_MS + 1, START_MS)
     assert check is not None
+    return check
+
+
+def test_of_a_thousand_silent_channels_twenty_are_named_in_the_line_and_all_beside_it():
+    check = of_silent_channels(1_000)
     assert "00019 since" in check.sentence
     assert "and 980 more, all named by --json and in the report" in check.sentence
     assert len(check.every) == 1_000
@@ -383,9 +388,7 @@ def test_of_a_thousand_silent_channels_twenty_are_named_in_the_line_and_all_besi
 
 def test_of_ten_thousand_silent_channels_the_ledger_keeps_a_thousand_names_and_the_line_says_so():
     """Each step of a run kept them all, 431 kB."""
-    channels = [ChannelArrivals(f"{n:05}", None) for n in range(10_000)]
-    check = check_of_silence(channels, "default", START_MS + 1, START_MS)
-    assert check is not None
+    check = of_silent_channels(10_000)
     assert "10,000 of 10,000 channels silent" in check.sentence
     assert "and 9,980 more, the first 1,000 named by --json and in the report" in check.sentence
     assert len(check.every) == 1_000

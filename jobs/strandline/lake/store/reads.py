@@ -93,7 +93,7 @@ def rows_of(
         wanted: a condition on the rows; None: all rows.
         columns: the names of columns; None: all columns.
     """
-    scanner = scanned(dataset, wanted, columns)
+    scanner = scanned(dataset, wanted, columns, files_ahead=1)
     yield scanner.projected_schema.empty_table()
     for batch in scanner.to_batches():
         if batch.num_rows:
@@ -106,17 +106,17 @@ def scanned(
     columns: Sequence[str] | None,
     *,
     at_once: int = 2**16,
-    files_ahead: int = 1,
+    files_ahead: int = 4,
 ) -> ds.Scanner:
-    """A scan with little read-ahead.
+    """A scan with few batches ahead.
 
     Args:
         dataset: see `rows_of`; so are `wanted` and `columns`.
         wanted: the condition.
         columns: the names.
         at_once: the largest number of rows of a batch.
-        files_ahead: the number of files that are opened ahead; on an object store, a file costs a
-            request, so that many small files are read in less time if several are.
+        files_ahead: the number of files that are opened ahead, as many as Arrow's own default: on
+            an object store each costs a request. One where the files are large.
     """
     return dataset.scanner(
         columns=None if columns is None else list(columns),

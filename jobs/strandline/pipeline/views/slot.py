@@ -86,9 +86,7 @@ def quarantine_of(store: Store, days: Days, wanted: ds.Expression) -> dict[str, 
     names = _of_source(columns_of(table))
     dataset, of_days = days_of(table, QUARANTINE.name, days)
     counts, samples = Counter[str](), dict[str, list[tuple[Any, ...]]]()
-    rows = scanned(
-        dataset, of_days & wanted, ["reason", *names], at_once=_BATCH_ROWS, files_ahead=4
-    )
+    rows = scanned(dataset, of_days & wanted, ["reason", *names], at_once=_BATCH_ROWS)
     for batch in rows.to_batches():
         _count(batch, names, counts, samples)
     return {

@@ -140,7 +140,7 @@ def slots_of(
         wanted = lacking if wanted is None else wanted | lacking
     if wanted is not None:
         rows &= wanted
-    for slots in _read(scanned(dataset, rows, names, at_once=_BATCH_ROWS, files_ahead=4)):
+    for slots in _read(scanned(dataset, rows, names, at_once=_BATCH_ROWS)):
         yield from slots if late is None else _with_late(slots, late)
 
 
