@@ -172,7 +172,7 @@ def rebuild_of(session: Any, chain: Stream | Chain) -> Rebuild:
     )
     landing = from_arrow(session, landing.drop("count", "sum", "ids").toArrow())
     axis = first.history.axis
-    records = read_records(landing, spec, axis)
+    records = read_records(landing, spec)
     upstream = Upstream(first.records, first.history.in_probe_order(first.records))
     history = history_behind(spec, Observed(cells_of(records, spec, axis)), upstream)
     columns, scope, by_id = SourceColumns.of(landing), Scope(EVERYTHING), F.col("id")

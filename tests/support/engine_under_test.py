@@ -104,7 +104,7 @@ class Engine:
 
     @cached_property
     def records(self) -> DataFrame:
-        return read_records(self.landing, self.stream.spec, self.axis)
+        return read_records(self.landing, self.stream.spec)
 
     @property
     def clock(self) -> Clock:

@@ -78,7 +78,7 @@ def windows_of_two(scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame)
     spec = spec.model_copy(update={"aggregates": aggregates})
     left, right = (Axis.of(side_of(spec, name), scenario.start_ms) for name in SIDES)
     inputs = {
-        name: read_records(landing.where(F.col("input") == name), side_of(spec, name), axis)
+        name: read_records(landing.where(F.col("input") == name), side_of(spec, name))
         for name, axis in zip(SIDES, (left, right), strict=True)
     }
     source = Union.of(CogroupSpec.of(spec), (left, right))
@@ -134,7 +134,7 @@ def _input(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame, name:
     side = side_of(spec, name)
     axis = Axis.of(side, scenario.start_ms)
     own = landing.where(F.col("input") == name)
-    records = read_records(own, side, axis)
+    records = read_records(own, side)
     known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
     history = observed_history(known, side, axis, scenario.horizon_ms)
     return Input(records, SourceColumns.of(landing), history)

@@ -77,7 +77,7 @@ def landed(spark):
 
 def read(landing: DataFrame, spec: PipelineSpec) -> list[dict[str, Any]]:
     """The rows with the engine's columns, in the order of their ids."""
-    rows = read_records(landing, spec, Axis.of(spec, 0)).toArrow().to_pylist()
+    rows = read_records(landing, spec).toArrow().to_pylist()
     return sorted(rows, key=lambda row: row["id"])
 
 
@@ -195,7 +195,7 @@ def test_the_whole_row_of_a_malformed_record_is_kept(landed):
     spec = a_spec()
     landing = landed({}, {"k": None}, {"k": None, "id": 1}, {"happened": "soon"})
     landing = landing.withColumnRenamed("n", "reason")
-    records = read_records(landing, spec, Axis.of(spec, 0))
+    records = read_records(landing, spec)
     rows = quarantine_malformed(records, spec, SourceColumns.of(landing)).toArrow().to_pylist()
     assert sorted((row["id"], row["reason"]) for row in rows) == [
         (1, "null_key"),

@@ -87,7 +87,7 @@ def engine(spark: SparkSession, join: TwoInputs, within: TimeRange = EVERYTHING)
 def _input(spark: SparkSession, stream: Stream, spec: Any) -> Input:
     landing = spark.createDataFrame(pa.Table.from_pylist(stream.rows(), schema=LANDING))
     axis = Axis.of(spec, stream.start_ms)
-    records = read_records(landing, spec, axis)
+    records = read_records(landing, spec)
     known = records.where(F.col(c.ARRIVAL) < stream.horizon_ms)
     history = observed_history(known, spec, axis, stream.horizon_ms)
     return Input(records, SourceColumns.of(landing), history)

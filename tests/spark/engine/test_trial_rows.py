@@ -8,7 +8,6 @@ from itertools import product
 import pytest
 
 from strandline.engine import columns as c
-from strandline.engine.position.axis import Axis
 from strandline.engine.records.read import read_records
 from strandline.spec import parse_spec
 from strandline.trial.rows import read_rows
@@ -56,7 +55,7 @@ def test_reasons_are_those_of_the_engine_for_rows_that_are_odd_in_every_way(spar
     spec, rows = parse_spec(SPEC, origin="odd.yaml"), odd_rows()
     data = [(nth, *row.values()) for nth, row in enumerate(rows, 1)]
     frame = spark.createDataFrame(data, SCHEMA)
-    read = read_records(frame, spec, Axis.of(spec, 0)).select("nth", c.REASON)
+    read = read_records(frame, spec).select("nth", c.REASON)
     of_engine = {row[0]: row[1] for row in read.collect()}
     mine = read_rows(spec, rows)
     of_test = mine.refused | {int(record.record_id): None for record in mine.records}

@@ -14,7 +14,6 @@ from lakes import SCHEMA, Line, a_record, a_spec, at, instant, land
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.position.axis import Axis
 from strandline.engine.records.identity import SourceColumns, identity
 from strandline.engine.records.read import read_records
 from strandline.errors import InputError
@@ -197,7 +196,7 @@ def test_a_landing_column_with_a_name_of_ours_is_refused(spark):
     with pytest.raises(
         InputError, match=r"meter: source\.table: its column '_Strandline_ts_ms' has"
     ):
-        read_records(landing, a_spec(), Axis.of(a_spec(), 0))
+        read_records(landing, a_spec())
 
 
 # ------------------------------------------------------------------------------------- identities

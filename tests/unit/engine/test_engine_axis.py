@@ -39,7 +39,7 @@ def seen_from(axis, instant):
 
 @given(st.tuples(ARRIVALS, SEQUENCES), st.tuples(ARRIVALS, SEQUENCES), st.booleans())
 def test_instants_are_ordered_as_arrivals_and_then_as_sequences(one, other, sequenced):
-    axis = Axis(0, None, sequenced=sequenced)
+    axis = Axis(start_ms=0, interval_ms=None, sequenced=sequenced)
     known = slice(None) if sequenced else slice(1)
     assert (axis.instant(*one) < axis.instant(*other)) == (one[known] < other[known])
     assert axis.arrival_of(axis.instant(*one)) == one[0]
@@ -50,7 +50,7 @@ def test_instants_are_ordered_as_arrivals_and_then_as_sequences(one, other, sequ
 
 @given(ARRIVALS, ARRIVALS, INTERVALS)
 def test_a_candidate_is_seen_from_its_tick_on(start_ms, arrival_ms, interval_ms):
-    axis = Axis(start_ms, interval_ms, sequenced=False)
+    axis = Axis(start_ms=start_ms, interval_ms=interval_ms, sequenced=False)
     tick_ms = seen_from(axis, arrival_ms)
     assert tick_ms == Ticks(start_ms, interval_ms).after(arrival_ms)
     assert tick_ms > arrival_ms
@@ -60,32 +60,39 @@ def test_a_candidate_is_seen_from_its_tick_on(start_ms, arrival_ms, interval_ms)
 
 @given(ARRIVALS, SEQUENCES, st.booleans())
 def test_per_record_a_candidate_is_seen_after_its_own_instant(arrival_ms, sequence, sequenced):
-    axis = Axis(0, None, sequenced=sequenced)
+    axis = Axis(start_ms=0, interval_ms=None, sequenced=sequenced)
     instant = axis.instant(arrival_ms, sequence)
     assert seen_from(axis, instant) == instant + 1
     assert axis.event_ms(instant + 1, 0) == arrival_ms
 
 
-@pytest.mark.parametrize("axis", [Axis(0, None, True), Axis(0, None, False), Axis(0, 0, False)])
+@pytest.mark.parametrize(
+    "axis",
+    [
+        Axis(start_ms=0, interval_ms=None, sequenced=True),
+        Axis(start_ms=0, interval_ms=None, sequenced=False),
+        Axis(start_ms=0, interval_ms=0, sequenced=False),
+    ],
+)
 def test_what_never_comes_and_the_end_are_not_seen_by_any_record(axis):
     for instant in (axis.end, axis.never):
         assert seen_from(axis, instant) == axis.never
 
 
 def test_an_interval_of_zero_shows_nothing():
-    assert seen_from(Axis(0, 0, sequenced=False), 17) == 2**63 - 1
+    assert seen_from(Axis(start_ms=0, interval_ms=0, sequenced=False), 17) == 2**63 - 1
 
 
 @given(ARRIVALS, ARRIVALS, SEQUENCES, st.none() | INTERVALS, st.booleans())
 def test_a_horizon_knows_what_happened_before_it(horizon_ms, arrival_ms, sequence, interval, seq):
-    axis = Axis(0, interval, sequenced=seq and interval is None)
+    axis = Axis(start_ms=0, interval_ms=interval, sequenced=seq and interval is None)
     seen = seen_from(axis, axis.instant(arrival_ms, sequence))
     assert (seen < axis.known_below(horizon_ms)) == (axis.event_ms(seen, 0) < horizon_ms)
 
 
 @given(ARRIVALS, INTERVALS, ARRIVALS)
 def test_the_last_tick_before_an_instant_is_the_largest_one(start_ms, interval_ms, instant_ms):
-    axis = Axis(start_ms, interval_ms, sequenced=False)
+    axis = Axis(start_ms=start_ms, interval_ms=interval_ms, sequenced=False)
     tick_ms = axis.last_tick_before(instant_ms)
     if instant_ms <= start_ms + interval_ms:
         assert tick_ms < LEAST_INSTANT_MS
@@ -96,19 +103,22 @@ def test_the_last_tick_before_an_instant_is_the_largest_one(start_ms, interval_m
 
 def test_without_ticks_there_is_no_last_one():
     for interval_ms in (None, 0):
-        axis = Axis(0, interval_ms, sequenced=False)
+        axis = Axis(start_ms=0, interval_ms=interval_ms, sequenced=False)
         assert axis.ticks is None
         assert axis.last_tick_before(END_OF_INSTANTS_MS) < LEAST_INSTANT_MS
 
 
 @given(ARRIVALS, INTERVALS)
 def test_a_horizon_by_hand_knows_the_last_arrival_and_the_tick_that_shows_it(arrival_ms, interval):
-    ticking = Axis(0, interval, sequenced=False)
+    ticking = Axis(start_ms=0, interval_ms=interval, sequenced=False)
     horizon_ms = ticking.horizon_after(arrival_ms)
     tick_ms = seen_from(ticking, arrival_ms)
     assert tick_ms < ticking.known_below(horizon_ms)
     assert tick_ms >= ticking.known_below(horizon_ms - 1)
-    for silent in (Axis(0, None, sequenced=False), Axis(0, 0, sequenced=False)):
+    for silent in (
+        Axis(start_ms=0, interval_ms=None, sequenced=False),
+        Axis(start_ms=0, interval_ms=0, sequenced=False),
+    ):
         assert silent.horizon_after(arrival_ms) == arrival_ms + 1
 
 

@@ -153,11 +153,17 @@ def test_it_is_part_of_the_rules_and_none_is_as_before():
 @pytest.mark.parametrize(
     ("axis", "seen_from"),
     [
-        (Axis(0, None, sequenced=False), 100),
-        (Axis(0, 50, sequenced=False), 100),
-        (Axis(0, 60, sequenced=False), 120),
-        (Axis(0, None, sequenced=True), Axis(0, None, sequenced=True).first_of(100)),
-        (Axis(0, 0, sequenced=False), Axis(0, 0, sequenced=False).never),
+        (Axis(start_ms=0, interval_ms=None, sequenced=False), 100),
+        (Axis(start_ms=0, interval_ms=50, sequenced=False), 100),
+        (Axis(start_ms=0, interval_ms=60, sequenced=False), 120),
+        (
+            Axis(start_ms=0, interval_ms=None, sequenced=True),
+            Axis(start_ms=0, interval_ms=None, sequenced=True).first_of(100),
+        ),
+        (
+            Axis(start_ms=0, interval_ms=0, sequenced=False),
+            Axis(start_ms=0, interval_ms=0, sequenced=False).never,
+        ),
     ],
     ids=["at once", "a tick", "the next tick", "sequenced", "never"],
 )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strandline.engine.position.axis import TICK_RANK, Axis
+from strandline.engine.position.axis import Axis
+from strandline.engine.position.numbering import TICK_RANK
 
 SIDE_SPAN = 2**28
 """The distance of the right input's ranks from the left input's; no input has so many channels."""

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import first_of_cases, long
-from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.position.clock import Closure
 from strandline.engine.position.grid import Grid
+from strandline.engine.position.numbering import TICK_RANK, Numbering
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Candidate, Ticks
@@ -80,37 +80,39 @@ def date_of(instant_ms: Column) -> Column:
     return F.date_from_unix_date(F.floor(instant_ms / DAY_MS).cast("int"))
 
 
-def instant_of(axis: Axis, arrival: Column, sequence: Column) -> Column:
-    """The instant of a record; the column form of `Axis.instant`."""
-    if not axis.sequenced:
+def instant_of(numbering: Numbering, arrival: Column, sequence: Column) -> Column:
+    """The instant of a record; the column form of `Numbering.instant`."""
+    if not numbering.sequenced:
         return arrival
-    return first_of(axis, arrival) + (
+    return first_of(numbering, arrival) + (
         sequence.cast("decimal(20,0)") - F.lit(Decimal(MIN_WATERMARK))
     )
 
 
-def first_of(axis: Axis, arrival: Column) -> Column:
-    """The first instant of an arrival millisecond; the column form of `Axis.first_of`."""
-    if not axis.sequenced:
+def first_of(numbering: Numbering, arrival: Column) -> Column:
+    """The first instant of an arrival millisecond; the column form of `Numbering.first_of`."""
+    if not numbering.sequenced:
         return arrival
-    return arrival.cast("decimal(20,0)") * F.lit(Decimal(axis.scale))
+    return arrival.cast("decimal(20,0)") * F.lit(Decimal(numbering.scale))
 
 
-def event_ms(axis: Axis, seen_from: Column, rank: Column) -> Column:
-    """The millisecond at which something first seen at an instant happened; see `Axis.event_ms`."""
-    if axis.interval_ms is not None:
+def event_ms(numbering: Numbering, seen_from: Column, rank: Column) -> Column:
+    """The millisecond at which something first seen at an instant happened; see `Numbering`."""
+    if numbering.interval_ms is not None:
         return seen_from
     on_tick = F.coalesce(rank >= TICK_RANK, F.lit(False))
     happened = F.when(on_tick, seen_from).otherwise(seen_from - 1)
-    if not axis.sequenced:
+    if not numbering.sequenced:
         return happened
-    scale = F.lit(Decimal(axis.scale))
+    scale = F.lit(Decimal(numbering.scale))
     return F.call_function("div", happened - F.pmod(happened, scale), scale)
 
 
-def happened_before(axis: Axis, instant: Column, seen_from: Column, rank: Column) -> Column:
-    """The column form of `Axis.happened_before`; `instant`: the first one of a millisecond."""
-    if axis.interval_ms is not None:
+def happened_before(
+    numbering: Numbering, instant: Column, seen_from: Column, rank: Column
+) -> Column:
+    """The column form of `Numbering.happened_before`; `instant`: the first one of a millisecond."""
+    if numbering.interval_ms is not None:
         return seen_from < instant
     on_tick = F.coalesce(rank >= TICK_RANK, F.lit(False))
     return (seen_from < instant) | ((seen_from == instant) & ~on_tick)

@@ -8,8 +8,8 @@ from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.frames import executor_of, long
-from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import WIDEST_MS, Grid
+from strandline.engine.position.numbering import Numbering
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, instant_of, pane_of
 from strandline.engine.records.expressions import (
     NESTED,
@@ -34,7 +34,7 @@ from strandline.spec.watermark import CandidateExpression, Punctuated
 _FLOATING = (T.FloatType, T.DoubleType)
 
 
-def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFrame:
+def read_records(landing: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The landing rows of a pipeline with the engine's columns beside their own.
 
     Rows that `source.where` excludes are dropped; malformed rows stay, with their `REASON`.
@@ -61,12 +61,12 @@ def read_records(landing: DataFrame, spec: PipelineSpec, axis: Axis) -> DataFram
     }
     derived = {
         c.STEP: floor(F.col(c.TS), grid.step_ms, grid.offset_ms),
-        c.INSTANT: instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE)),
+        c.INSTANT: instant_of(Numbering.of_spec(spec), F.col(c.ARRIVAL), F.col(c.SEQUENCE)),
         c.CANDIDATE: _candidate(landing, spec),
     }
     rows = rows.withColumns(as_given).withColumns(derived).withColumn(c.PANE, pane_of(grid))
     if isinstance(spec, ResultsSpec):
-        rows = rows.withColumns(places_of_results(spec, axis))
+        rows = rows.withColumns(places_of_results(spec))
     if spec.window.merging:
         rows = rows.withColumn(c.END, F.col(c.TS) + _gap(landing, spec))
     return rows.withColumn(c.REASON, reason_of(landing, spec, ts_given))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import long
-from strandline.engine.position.axis import AFTER_CHANNELS, END_RANK, TICK_RANK, Axis
+from strandline.engine.position.numbering import AFTER_CHANNELS, END_RANK, TICK_RANK, Numbering
 from strandline.engine.records.arithmetic import first_of
 from strandline.engine.records.expressions import quoted
 from strandline.spec.chained import ResultsSpec
@@ -41,7 +41,7 @@ def results_of(firings: DataFrame, windows: DataFrame, spec: ResultsSpec) -> Dat
     return firings.drop(*NOT_OF_A_RESULT)
 
 
-def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
+def places_of_results(spec: ResultsSpec) -> dict[str, Column]:
     """The INSTANT, the SEQUENCE and the ADVANCE of results.
 
     Results get the last INSTANT at which the watermark is the one that they arrive at. The
@@ -50,18 +50,19 @@ def places_of_results(spec: ResultsSpec, axis: Axis) -> dict[str, Column]:
     SEQUENCE orders the results of one instant: first the firings by records, numbered from 1 within
     their millisecond, then the firings by the watermark, by the times of their timers.
     """
+    numbering = Numbering.of_spec(spec)
     by_record = F.col("fired_by").isNotNull()
     by_result = by_record & (F.col("order_rank") < AFTER_CHANNELS)
-    seen_from = F.col("order_instant").cast("decimal(38,0)" if axis.sequenced else "bigint")
+    seen_from = F.col("order_instant").cast("decimal(38,0)" if numbering.sequenced else "bigint")
     alone = F.when(~by_record, F.xxhash64(*map(quoted, spec.source.id or ())))
     at_once = Window.partitionBy(c.ARRIVAL_DAY, c.ARRIVAL, alone)
     at_once = at_once.orderBy("order_instant", *_IN_ORDER)
     by_time = F.least("order_window_ms", F.lit(_BEHIND_LATE)) + _BEHIND_LATE
-    of_end = long(TICK_RANK if axis.interval_ms is None else 0)  # before ticks of its instant
+    of_end = long(TICK_RANK if numbering.interval_ms is None else 0)  # before ticks of its instant
     rank = F.col("order_rank").cast("bigint")
     rank, number = F.when(rank == END_RANK, of_end).otherwise(rank), F.row_number().over(at_once)
     # a tick comes before all records of its millisecond, and behind those of the one before
-    on_tick = by_result & (seen_from <= first_of(axis, F.col(c.ARRIVAL)))
+    on_tick = by_result & (seen_from <= first_of(numbering, F.col(c.ARRIVAL)))
     in_place = number + F.when(on_tick, F.lit(_BEHIND_RECORDS)).otherwise(0)
     return {
         c.INSTANT: seen_from - F.when(by_record & ~by_result, 0).otherwise(1),

@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 from strandline.engine import columns as c
 from strandline.engine.pairs.rebuild import of_side
 from strandline.engine.position.axis import Axis
+from strandline.engine.position.numbering import Numbering
 from strandline.engine.records.arithmetic import instant_of
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, kinds_to_write
@@ -127,7 +128,7 @@ class JoinedLanding(Landing):
         left, right = self.left.weight(days), self.right.weight(days)
         return {what: count + right[what] for what, count in left.items()}
 
-    def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
+    def records(self, days: Sequence[date | None] | None = None) -> DataFrame:
         """The rows of both tables as one table, on the common axis.
 
         For an interval join they are without the tables' own columns, whose types may conflict.
@@ -135,15 +136,16 @@ class JoinedLanding(Landing):
         Raises:
             InputError: for windows over both, columns of the same name have conflicting types.
         """
+        numbering = Numbering.of_spec(self.spec)
         rows = {}
         for name, one in self.inputs.items():
-            own = one.records(self.axis_of(name, axis), days)
+            own = one.records(days)
             if isinstance(self.spec, JoinedSpec):
                 own = own.select(*_OF_BOTH)
             rows[name] = own.withColumns(
                 {
                     c.CHANNEL: F.concat(F.lit(channel_of(name, "")), c.CHANNEL),
-                    c.INSTANT: instant_of(axis, F.col(c.ARRIVAL), F.col(c.SEQUENCE)),
+                    c.INSTANT: instant_of(numbering, F.col(c.ARRIVAL), F.col(c.SEQUENCE)),
                 }
             )
         return side_by_side(rows, self.spec)

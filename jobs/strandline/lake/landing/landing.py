@@ -70,7 +70,7 @@ class Landing(ABC):
         """The files, bytes and rows to read for some arrival days, by the table's log."""
 
     @abstractmethod
-    def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
+    def records(self, days: Sequence[date | None] | None = None) -> DataFrame:
         """The rows of some arrival days (None: of all days) with the engine's columns."""
 
     @property

@@ -119,15 +119,15 @@ class ResultsLanding(TableLanding):
         """See `TableLanding`; by the files of the other pipeline's landing."""
         return LandedDays(self.begun)
 
-    def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
+    def records(self, days: Sequence[date | None] | None = None) -> DataFrame:
         """See `Landing.records`."""
         named = [day for day in days or () if day is not None]
         if not named or len(named) >= len(self.every_day):
-            return super().records(axis, days)
+            return super().records(days)
         first_ms, end_ms = midnight_of(min(named)), midnight_of(max(named)) + DAY_MS
         since, until = (F.lit(datetime_of(ms)) for ms in (first_ms, end_ms))
         near = self.frame.where((F.col("fired_at") >= since) & (F.col("fired_at") < until))
-        return on_days(read_records(near, self.spec, axis), days or (), self.every_day)
+        return on_days(read_records(near, self.spec), days or (), self.every_day)
 
     def axis(self, state: PipelineState) -> Axis:
         """See `Landing.axis`; with the clock of the other pipeline."""

@@ -71,7 +71,7 @@ class TableLanding(Landing):
             return facts_by_log(self.log, name)
         # whatever the pipeline leaves out of it
         every = self.spec.without_where
-        records = read_records(self.frame, every, Axis.of(every, 0))
+        records = read_records(self.frame, every)
         days_by = every.source.arrival_date or every.source.arrival_time
         return facts_by_rows(records, self.version, self.log.table_id, days_by)
 
@@ -114,9 +114,9 @@ class TableLanding(Landing):
             "rows": sum(files["num_records"][i] or 0 for i in read),
         }
 
-    def records(self, axis: Axis, days: Sequence[date | None] | None = None) -> DataFrame:
+    def records(self, days: Sequence[date | None] | None = None) -> DataFrame:
         """See `Landing.records`."""
-        records = read_records(self.frame, self.spec, axis)
+        records = read_records(self.frame, self.spec)
         return records if days is None else on_days(records, days, self.every_day)
 
     def changes(self, known: KnownDays) -> LandingChanges:
@@ -125,16 +125,16 @@ class TableLanding(Landing):
 
     def horizon_after(self, axis: Axis) -> int:
         """See `Landing.horizon_after`."""
-        last = self.last_arrival(axis)
+        last = self.last_arrival()
         return EVERYTHING.start_ms if last is None else axis.horizon_after(last)
 
-    def last_arrival(self, axis: Axis) -> int | None:
+    def last_arrival(self) -> int | None:
         """The last arrival, in ms, of rows in their day's partition; None if there is none."""
         for day in reversed([day for day in self.days if day is not None]):
             by_log = self._last_by_log(day)
             if by_log is not None:
                 return by_log
-            rows = self.records(axis, [day]).where(lies_in_its_day())
+            rows = self.records([day]).where(lies_in_its_day())
             last = rows.agg(F.max(c.ARRIVAL)).first()
             if last is not None and last[0] is not None:
                 return int(last[0])

@@ -111,7 +111,7 @@ class _Count:
     @property
     def known(self) -> DataFrame:
         """The rows of all arrival days that are known at the horizon, duplicates marked."""
-        return known_rows(self.landing, self.axis, self.landing.days, self.horizon_ms)
+        return known_rows(self.landing, self.landing.days, self.horizon_ms)
 
     @cached_property
     def history(self) -> History:
@@ -126,7 +126,7 @@ class _Count:
     @property
     def losses(self) -> Losses:
         """The records lost at each total, by day, channel and key."""
-        records, horizon_ms = self.landing.records(self.axis), self.horizon_ms
+        records, horizon_ms = self.landing.records(), self.horizon_ms
         return losses_of(records, self.history, self.offer, self.closes, horizon_ms)
 
     def may_be_ahead(self, limit_ms: int) -> bool:

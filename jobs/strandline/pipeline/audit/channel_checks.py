@@ -152,8 +152,7 @@ def _first_record(
 ) -> Raised | None:
     """The first record of a day and a channel that offers a watermark; None: it is not there."""
     day, channel, least_ms = offer
-    axis = planned.observation.axes.get(side, planned.observation.history.axis)
-    records = known_rows(ctx.landing.inputs[side], axis, [day], planned.horizon_ms)
+    records = known_rows(ctx.landing.inputs[side], [day], planned.horizon_ms)
     offers = (F.col(c.CHANNEL) == channel) & (F.col(c.CANDIDATE) >= least_ms)
     found = records.where(F.col(c.REASON).isNull() & offers)
     first = found.orderBy(c.INSTANT, F.desc(c.CANDIDATE)).select(c.TS, c.ARRIVAL).first()

@@ -269,7 +269,7 @@ def _of_aggregates(ctx: Context, history: History) -> Iterator[str]:
         each, most = "each firing that holds it", most * (1 + times_of_a_window(ctx.spec))
     if most == 1 or ctx.spec.has_pairs_of_windows:  # those range over pairs, not records
         return
-    records = ctx.landing.records(history.axis)
+    records = ctx.landing.records()
     aggregate_columns(records, ctx.spec)  # what is not an aggregate at all has an error of its own
     for name, (problem, way_out) in not_in_two_steps(records, ctx.spec).items():
         yield (

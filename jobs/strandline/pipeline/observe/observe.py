@@ -127,7 +127,7 @@ def _pairs(
             found[name].observed_steps,
             horizon_ms=days.horizon_ms,
         )
-        records = one.records(history.axis, history.days.rebuilt)
+        records = one.records(history.days.rebuilt)
         inputs[name] = Input(records, one.source_columns, history)
     observed_steps = [day for one in found.values() for day in one.observed_steps]
     return HistoryOfTwo.of(timeline, spec, inputs), observed_steps
@@ -165,7 +165,7 @@ def _upstream_of(
     observation = observe_landing(
         source, staging.beside("_upstream"), axis, horizon_ms, status.of_an_earlier_landing
     )
-    records = source.records(axis, observation.history.days.rebuilt)
+    records = source.records(observation.history.days.rebuilt)
     return Upstream(records, observation.history.in_probe_order(records))
 
 

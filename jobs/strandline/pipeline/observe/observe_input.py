@@ -114,7 +114,7 @@ def observe_input(
         own_watermark: whether it has its own watermark, instead of one valve for both inputs.
     """
     spec = landing.spec
-    records = known_rows(landing, axis, days.every, days.horizon_ms)
+    records = known_rows(landing, days.every, days.horizon_ms)
     fresh = _cells_of(records, landing, axis, staging, days, status, name)
     if not (spec.watermark.idleness_in_effect and own_watermark):
         return ObservedInput(records, fresh)
@@ -126,16 +126,14 @@ def observe_input(
     return ObservedInput(records, fresh, kept, list(observed_steps))
 
 
-def known_rows(
-    landing: Landing, axis: Axis, days: Sequence[date | None], horizon_ms: int
-) -> DataFrame:
+def known_rows(landing: Landing, days: Sequence[date | None], horizon_ms: int) -> DataFrame:
     """The rows of some days that are known at the horizon, duplicates marked.
 
     On the day of the horizon these are the arrivals before it. A row in the wrong partition, or
     without an arrival, is known with its partition.
     """
     known: Column = (F.col(c.ARRIVAL) < horizon_ms) | ~lies_in_its_day()
-    landed = landing.records(axis)
+    landed = landing.records()
     return with_duplicates(landed, landing.spec, days, landing.every_day).where(known)
 
 

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import fields_of
 from strandline.engine.kind import WindowKind, kind_of
-from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import in_days
 from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
 from strandline.engine.records.quarantine import (
@@ -226,7 +225,7 @@ def arrived(
         own = _of_side(quarantined, name) if name else quarantined
         rows = as_landed(own, one.frame.schema, second)
         # what the pipeline leaves out of its landing by now is not left out of what it has refused
-        read = read_records(rows, one.spec.without_where, Axis.of(one.spec, 0))
+        read = read_records(rows, one.spec.without_where)
         found.append(read.where(condition).select(*fields_of(read, c.QUARANTINED), *more))
     return reduce(DataFrame.unionByName, found)
 
@@ -274,7 +273,7 @@ def no_longer_malformed(
     found = arrived(ctx, rows, F.col(c.REASON).isNull() & counted)
     if ctx.spec.source.deduplicate is None:
         return [ctx.staging.write(_LEAVING, found)]
-    records = ctx.landing.records(Axis.of(ctx.spec, 0))
+    records = ctx.landing.records()
     landed = with_duplicates(records, ctx.spec, days, ctx.landing.every_day)
     repeated = quarantine_malformed(
         landed.where(F.col(c.REASON) == DUPLICATE), ctx.spec, ctx.landing.source_columns

@@ -201,7 +201,7 @@ class _Arrivals:
         then = landing if before is None else landing.by_log(before)
         first_ms = EVERYTHING.start_ms if self.kept.base_ms is None else self.kept.base_ms
         days = [day for day in then.every_day if day and first_ms <= midnight_of(day) < since_ms]
-        known = known_rows(then, self.history.axis, days, since_ms).where(F.col(c.REASON).isNull())
+        known = known_rows(then, days, since_ms).where(F.col(c.REASON).isNull())
         evaluated = F.col(c.ARRIVAL) < since_ms
         return (
             with_identity(known.where(self._counts & evaluated), self.ctx.spec, then),

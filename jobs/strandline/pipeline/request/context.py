@@ -87,7 +87,7 @@ class Context:
 
     def records(self, history: History) -> DataFrame:
         """The rows of all arrival days that a rebuild may read, as `Landing.records` reads them."""
-        return self.landing.records(history.axis, history.days.rebuilt)
+        return self.landing.records(history.days.rebuilt)
 
     def note(self, entry: Entry) -> int:
         """Append a step to the ledger, unless this is a dry run; its position."""
