@@ -163,7 +163,7 @@ def pipelines(
     channels: st.SearchStrategy[Any] | None = None,
     watermark: st.SearchStrategy[dict[str, Any]] | None = None,
     window: st.SearchStrategy[dict[str, Any]] | None = None,
-    lateness_ms: st.SearchStrategy[int] = st.sampled_from([0, *LATENESS_MS]),
+    lateness_ms: st.SearchStrategy[int] = st.sampled_from([0, 0, *LATENESS_MS]),
     sequence: st.SearchStrategy[str | None] = st.sampled_from([None, "seq"]),
 ) -> dict[str, Any]:
     """A whole pipeline as its YAML file would be read."""

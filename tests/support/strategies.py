@@ -32,6 +32,8 @@ BASES_MS = (0, DAY_MS - 60, -DAY_MS + 7, 1_356_998_400_000)
 CHANNELS = ("a", "b", "c")
 BY_RECORDS = tuple(one for one in STRATEGIES if not one.startswith(("time_lag", "ingestion")))
 """The strategies by which records alone decide the watermark of their channel."""
+DELAYS_MS = (0, 1, 10, 45, *range(-15, 46), *[70, 150] * 6)
+"""How long before its arrival an event happened; a fifth is later than most windows are long."""
 AFTER_LAST_MS = (1, 2, 50, 500, -20)
 """Where a horizon lies after the last arrival."""
 
@@ -82,7 +84,7 @@ _STARTS_MS = st.sampled_from([0, 0, -13, 30])
 
 @cache
 def _lengths(most: int) -> st.SearchStrategy[int]:
-    return st.sampled_from([0, 1, 2, most // 4, most // 2, most])
+    return st.sampled_from([0, 1, 2, most // 4, most // 2, *[most] * 3])
 
 
 @st.composite
@@ -133,7 +135,7 @@ def _records(
     arrival_ms = base_ms
     for number, code in enumerate(codes):
         rest, step_ms = _choice(code, [0, 0, 0, 1, 2, 9, 60])
-        rest, delay_ms = _choice(rest, [0, 1, 10, 45, *range(-15, 46)])
+        rest, delay_ms = _choice(rest, DELAYS_MS)
         rest, channel = _choice(rest, channels)
         rest, key = _choice(rest, ["x", "y"])
         rest, sequence = _choice(rest, [1, 1, 2, 3])

@@ -97,20 +97,23 @@ class LandedDays:
         only_moved: given days with a table version each, the days whose rows were only rewritten
             into other files since then, with none removed. By default, no day is known to be.
         by_rows: whether digests are of rows instead of files.
-        keeps_rows_since: whether no commit since a table version has removed rows of any day. By
-            default, it is not known.
+        keeps_rows_since: whether no commit since a table version has removed rows of any day; None,
+            as by default: it is not known, as commits have been cleaned up.
+        rows: the number of all rows, also of rows without a day; None: not known.
     """
 
     facts: Mapping[date, DayFacts] = field(default_factory=dict)
     only_moved: Callable[[Mapping[date, int]], Collection[date]] = lambda days: ()
     by_rows: bool = False
-    keeps_rows_since: Callable[[int], bool] = lambda version: False
+    keeps_rows_since: Callable[[int], bool | None] = lambda version: None
+    rows: int | None = None
 
     def moved(self, known: KnownDays) -> Collection[date]:
         """The observed days whose rows belong to other days by now, with no row removed.
 
-        The pipeline's file has another `arrival_date`, or `arrival_time`, since. Numbers of rows do
-        not show that none is missing: new rows may stand in for them.
+        The pipeline's file has another `arrival_date`, or `arrival_time`, since. Numbers of rows
+        show that rows are missing, but not that none is: new rows may stand in for them. So they
+        decide only where commits that would show it have been cleaned up.
         """
         now = next(iter(self.facts.values()), None)
         if now is None:
@@ -122,7 +125,16 @@ class LandedDays:
         }
         if any(known.facts[day].is_of_another_table(now, known.first_id) for day in versions):
             return ()
-        return versions if versions and self.keeps_rows_since(min(versions.values())) else ()
+        keeps_rows = self.keeps_rows_since(min(versions.values())) if versions else False
+        if keeps_rows is None:
+            keeps_rows = self._has_as_many_rows_as(known)
+        return versions if keeps_rows else ()
+
+    def _has_as_many_rows_as(self, known: KnownDays) -> bool:
+        """Whether there are no fewer rows than were observed; False if it is not known."""
+        observed = [facts.rows for facts in known.facts.values() if facts.rows is not None]
+        is_known = self.rows is not None and len(observed) == len(known.facts)
+        return is_known and (self.rows or 0) >= sum(observed)
 
 
 @dataclass(frozen=True)

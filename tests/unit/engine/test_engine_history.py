@@ -249,7 +249,7 @@ def test_no_day_with_a_late_record_is_left_out(stream):
     replayed = stream.replay()
     history = history_of(stream)
     days = late_days(history, clock_of(stream))
-    assert {day_of(late.at_ms) for late in replayed.late} <= set(days)
+    assert {day_of(late.record.arrival_ms) for late in replayed.late} <= set(days)
     assert days == sorted(days)
 
 

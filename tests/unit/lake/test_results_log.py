@@ -375,6 +375,33 @@ def test_scheduled_runs_that_go_on_leave_used_results_as_they_are(line):
     assert said() == ["2024-03-02"]
 
 
+def test_dates_that_a_night_went_on_with_do_not_count_beside_a_date_changed_by_hand(line):
+    lake, _, said = line
+    publish(lake, HOURS, 4, 0, window_date=2)
+    publish(lake, HOURS, 4, 0, window_date=1, kind="backfill", completes_ms=None)
+    publish(lake, HOURS, 5, 0, window_date=2)
+    assert said() == ["2024-03-01"]
+
+
+def test_each_step_of_the_other_ledger_is_folded_once_however_many_runs_have_gone_on(
+    line, monkeypatch
+):
+    lake, spec, _ = line
+    for day in range(4, 12):
+        publish(lake, HOURS, day, 0)
+    log, folded = ResultsLog.published(lake, spec), []
+    after = PipelineState.after
+
+    def counted(state: PipelineState, steps: Iterable[Entry]) -> PipelineState:
+        more = [*steps]
+        folded.extend(more)
+        return after(state, more)
+
+    monkeypatch.setattr(PipelineState, "after", counted)
+    assert log.changed_otherwise_since(-1) == {at("1").date()}
+    assert len(folded) <= 2 * len(log.state.steps)
+
+
 def test_results_of_windows_that_are_still_open_are_no_work_left_over(line):
     lake, _, said = line
     publish(lake, HOURS, 3, 0, window_date=3, kind="backfill", completes_ms=None)

@@ -51,6 +51,16 @@ def test_rows_that_are_removed_beside_an_edit_are_missing_however_many_come(new_
     assert found.missing == {DAYS[1]}
 
 
+@pytest.mark.parametrize(("rows", "missing"), [(212, False), (211, True), (None, True)])
+def test_where_commits_have_been_cleaned_up_the_number_of_all_rows_shows_if_rows_are_missing(
+    rows, missing
+):
+    """Delta cleans its log after 30 days: every day that an edit has moved was said to be lost."""
+    by_utc = LandedDays(facts("utc", 0, 100, 112), by_rows=True, rows=rows)
+    found = compare(known("landed", 12, 109, 91), by_utc)
+    assert bool(found.missing) == missing
+
+
 def test_rows_of_a_table_that_is_created_again_beside_an_edit_are_compared_by_their_days():
     before = known("landed", 12, 109, 91, table_id="one")
     found = compare(before, landed("utc", 12, 100, 99, kept_since=0, table_id="other"))

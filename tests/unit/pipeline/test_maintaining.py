@@ -25,6 +25,7 @@ from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.retention import spent_steps
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.read import published_tables
 from strandline.lake.store.store import PUBLISHED
 from strandline.lake.upkeep import leftovers, upkeep
@@ -432,6 +433,24 @@ def test_the_ledger_keeps_that_upkeep_has_removed_rows():
     assert spent == [1, 3]  # the last step with a diff stays, and the last of all
     kept = PipelineState.of(step for step in upkeep_steps if step.position not in spent)
     assert kept.may_lack_quarantine(None)
+
+
+def test_the_ledger_keeps_up_to_when_the_windows_of_a_range_by_other_rules_are_final():
+    within = TimeRange(0, 9)
+    noted = ToPublish(watermark_ms=7)
+    steps = a_ledger(
+        ("r-1", "publishing", {"versions": {}, "range": within, "publish": noted}),
+        ("r-1", "published", {"versions": {}, "range": within, "overrides": {"max_ahead": "1h"}}),
+        ("r-2", "publishing", {"versions": {}}),
+        ("r-2", "published", {"versions": {}}),
+        ("r-3", "published", {"versions": {}}),
+    )
+    before = PipelineState.of(steps)
+    spent = spent_steps(before, datetime(2024, 1, 1, tzinfo=UTC))
+    assert spent == [3]
+    after = PipelineState.of(step for step in steps if step.position not in spent)
+    assert after.overridden == before.overridden
+    assert before.overridden[0].watermark_ms == 7
 
 
 def test_quarantine_days_without_a_column_that_tells_the_day_are_refused(lake):

@@ -40,20 +40,11 @@ def dates_to_use_again(log: ResultsLog, spec: ResultsSpec, state: PipelineState)
     """
     kept = state.overridden if spec.why_overridden_is_redone is None else ()
     last, found = last_over_all(state), set[date]()
-    if last is not None and last.landing_version is not None and not _only_goes_on(log, last):
+    if last is not None and last.landing_version is not None:
         found |= _used_by_the_file(last, log, spec, state, [one.windows for one in kept])
     for one in kept:
-        if not _only_goes_on(log, one):
-            found |= _dates_over([one.windows], one, log, spec)
+        found |= _dates_over([one.windows], one, log, spec)
     return sorted(found)
-
-
-def _only_goes_on(log: ResultsLog, used_by: Entry | OverriddenRange) -> bool:
-    """Whether scheduled runs alone have changed results since a run used them."""
-    version = used_by.landing_version
-    if version is None or log.is_another(used_by.landing_id):
-        return False
-    return log.only_goes_on_since(version)
 
 
 def _used_by_the_file(
@@ -88,8 +79,13 @@ def _dates_over(
 
 
 def _dates_of(used_by: Entry | OverriddenRange, log: ResultsLog) -> set[date]:
-    """The dates of results that have changed since they were used; all dates if it is not known."""
-    dates = _dates_changed(log, used_by)
+    """The dates of results that have changed since they were used, but by runs that go on.
+
+    All dates if it is not known.
+    """
+    version, dates = used_by.landing_version, None
+    if version is not None and not log.is_another(used_by.landing_id):
+        dates = log.changed_otherwise_since(version)
     return log.dates if dates is None else dates
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from operator import attrgetter
 
 from deltalake.exceptions import DeltaError
 
@@ -13,6 +16,7 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import ConsistentTables, published_tables
+from strandline.lake.store.commits import days_changed
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import is_whole
 from strandline.model.intervals import (
@@ -100,30 +104,38 @@ class ResultsLog(LandingLog):
         """
         known = int(input_id.rpartition("@")[2])
         since = (run for run in self.state.published if run.position > known)
-        return all(self._goes_on(run, before_ms) for run in since)
+        return all(_goes_on(run, before, before_ms) for run, before in self._with_state(since))
 
-    def only_goes_on_since(self, version: int) -> bool:
-        """Whether all changes of results since a version are by scheduled runs that go on.
+    def changed_otherwise_since(self, version: int) -> set[date] | None:
+        """The dates of results that changed since a version but by scheduled runs that go on.
 
-        None of them evaluates days again, and nothing was run by hand, reverted or erased.
+        They have evaluated days again, or were changed by hand, by a revert or an erasure. None: it
+        may be any date, since commits have been cleaned up.
         """
         since = (
             step
             for step in self.state.whole
             if step.step != "maintained" and (step.versions or {}).get("firings", -1) > version
         )
-        return all(self._goes_on(step, LEAST_INSTANT_MS) for step in since)
+        dates: set[date] = set()
+        for step, before in self._with_state(since):
+            if _goes_on(step, before, LEAST_INSTANT_MS):
+                continue
+            first = max(version, (before.versions or {}).get("firings", -1))
+            until = (step.versions or {})["firings"]
+            changed = days_changed(self.table, "window_date", first, until)
+            if changed is None:
+                return None
+            dates |= changed
+        return dates
 
-    def _goes_on(self, run: Entry, before_ms: int) -> bool:
-        """Whether a scheduled run has evaluated only what arrived from an instant on."""
-        by_the_file = run.kind == "advance" and not (run.overrides or run.recreated)
-        if run.settled or run.accepted_loss is not None or not by_the_file:
-            return False
-        before = self.state.until(run.position - 1)
-        reached_ms = before.frontier_ms
-        if reached_ms is None or before.after([run]).days_to_recompute:
-            return False
-        return before_ms <= reached_ms < (run.completes_ms or 0)
+    def _with_state(self, steps: Iterable[Entry]) -> Iterator[tuple[Entry, PipelineState]]:
+        """Each of some steps, in order, with the state before it; the ledger is folded once."""
+        state, folded = PipelineState(), 0
+        for step in steps:
+            number = bisect_left(self.state.steps, step.position, key=attrgetter("position"))
+            state, folded = state.after(self.state.steps[folded:number]), number
+            yield step, state
 
     @property
     def dates(self) -> set[date]:
@@ -195,6 +207,23 @@ class ResultsLog(LandingLog):
         # where it is not there any more, what has landed since is judged with it
         is_as_read = version == log.version or any(map(log.is_another, ids))
         return log if is_as_read else log.nearest_to(version)
+
+
+def _goes_on(run: Entry, before: PipelineState, before_ms: int) -> bool:
+    """Whether a scheduled run has evaluated only what arrived from an instant on.
+
+    Args:
+        run: the published step of a run.
+        before: the state of its pipeline before this step.
+        before_ms: the instant.
+    """
+    by_the_file = run.kind == "advance" and not (run.overrides or run.recreated)
+    if run.settled or run.accepted_loss is not None or not by_the_file:
+        return False
+    reached_ms = before.frontier_ms
+    if reached_ms is None or before.after([run]).days_to_recompute:
+        return False
+    return before_ms <= reached_ms < (run.completes_ms or 0)
 
 
 def known_over(state: PipelineState, results: TimeRange) -> int | None:

@@ -81,7 +81,9 @@ class TableLanding(Landing):
         partition = self._day_partition
         moved = partial(only_moved, self.log.table, partition)
         kept = partial(keeps_rows, self.log.table)
-        return LandedDays(self.begun, moved, by_rows=partition is None, keeps_rows_since=kept)
+        counts = [facts.rows for facts in self.facts.values()]
+        rows = None if None in counts else sum(count or 0 for count in counts)
+        return LandedDays(self.begun, moved, partition is None, kept, rows)
 
     @cached_property
     def _day_partition(self) -> str | None:

@@ -18,11 +18,13 @@ def spent_steps(state: PipelineState, before: datetime) -> list[int]:
     """The positions of the removable steps of runs that ended before an instant.
 
     Steps of publications stay, and all steps that hold state of the pipeline: missing days, days to
-    recompute, the start of the clock, the layout of tables, an unfinished publication, and that
-    upkeep has removed rows. The last step of each run stays too: the id of a run is not given
-    again, and what waits to be published, or goes on elsewhere, is known.
+    recompute, the start of the clock, the layout of tables, an unfinished publication, up to when
+    the windows of overridden ranges are final, and that upkeep has removed rows. The last step of
+    each run stays too: the id of a run is not given again, and what waits to be published, or goes
+    on elsewhere, is known.
     """
     kept = {entry.run_id for entry in _remembered(state)}
+    kept |= {overridden.run_id for overridden in state.overridden}
     ends = (steps[-1] for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
     last = {end.position for end in ends if end.step not in _WROTE_NOTHING}
     return [

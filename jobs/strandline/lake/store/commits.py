@@ -51,23 +51,30 @@ def only_moved(table: DeltaTable, partition: str | None, days: Mapping[date, int
     }
 
 
-def keeps_rows(table: DeltaTable, since: int) -> bool:
-    """Whether no commit since a version has removed rows; False if one has been cleaned up."""
+def keeps_rows(table: DeltaTable, since: int) -> bool | None:
+    """Whether no commit since a version has removed rows; None: some have been cleaned up."""
+    if since > table.version():
+        return False
     versions = range(since + 1, table.version() + 1)
-    removed = (_days_of("remove", table, version, None) for version in versions)
-    return since <= table.version() and not any(removed)
+    removed = [_known_days_of("remove", table, version, None) for version in versions]
+    if any(removed):
+        return False
+    return None if None in removed else True
 
 
-def days_changed(table: DeltaTable, partition: str, since: int) -> set[date] | None:
+def days_changed(
+    table: DeltaTable, partition: str, since: int, until: int | None = None
+) -> set[date] | None:
     """The days of which commits have added or removed rows; None if it may be any day.
 
     Args:
         table: the open table.
         partition: the column with the day of a file.
         since: the version since which commits are examined.
+        until: the last version that is examined; None: the table's own.
     """
     days: set[date | None] = set()
-    for version in range(since + 1, table.version() + 1):
+    for version in range(since + 1, (table.version() if until is None else until) + 1):
         for action in ("add", "remove"):
             days |= _days_of(action, table, version, partition)
     return None if None in days else {day for day in days if day is not None}
@@ -77,9 +84,17 @@ def _days_of(
     action: str, table: DeltaTable, version: int, partition: str | None
 ) -> set[date | None]:
     """The days of which a commit has added or removed rows; None among them: any day may be one."""
+    days = _known_days_of(action, table, version, partition)
+    return {None} if days is None else days
+
+
+def _known_days_of(
+    action: str, table: DeltaTable, version: int, partition: str | None
+) -> set[date | None] | None:
+    """The days of which a commit has added or removed rows; None if it has been cleaned up."""
     lines = _log_of(table, version)
     if lines is None:
-        return {None}
+        return None
     found = [json.loads(line).get(action) for line in lines if f'"{action}"' in line]
     return {_day_of(one, partition) for one in found if one and one.get("dataChange", True)}
 
