@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from lakes import a_spec
 from operators import Group, events_of, operator_of
 
+from strandline.engine.replay.added_columns import types_of
 from strandline.engine.replay.dataframe import _longest_ms
-from strandline.engine.replay.in_workers import Names, replay_partition, types_of
+from strandline.engine.replay.in_workers import Names, replay_partition
 from strandline.engine.replay.operator_io import NEVER, EndedRange, Firing, Records, Replayed, Rules
 from strandline.engine.replay.rules import rules_of
 from strandline.engine.replay.window_operator import replay

@@ -17,21 +17,22 @@ from strandline.engine import columns as c
 from strandline.engine.frames import all_of
 from strandline.engine.records.expressions import NESTED, column_and_type, quoted, require_type
 from strandline.engine.replay import (
+    added_columns,
     grouped,
     in_flight,
     in_workers,
-    of_sessions,
     operator_io,
     window_operator,
 )
-from strandline.engine.replay.in_workers import Names, replay_partition, types_of
+from strandline.engine.replay.added_columns import types_of
+from strandline.engine.replay.in_workers import Names, replay_partition
 from strandline.engine.replay.operator_io import Rules
 from strandline.spec.evictor import DeltaEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import MOST_TIMES
 from strandline.spec.trigger import Continuous, Delta
 
-for _shipped in (grouped, of_sessions, operator_io, in_flight, window_operator, in_workers):
+for _shipped in (added_columns, grouped, operator_io, in_flight, window_operator, in_workers):
     cloudpickle.register_pickle_by_value(_shipped)  # type: ignore[no-untyped-call]
 
 _ADDED = "_strandline_replay_"
@@ -45,7 +46,7 @@ IN_START, IN_END, LATE, FIRST, UNTIL, IS_IN_STATE, IS_UNFIRED, IS_SHOWN, SHOWN_I
 IS_REFUSED, SESSION, IN_STATE_AS, IN_STATE = (
     f"{_ADDED}{name}" for name in ("is_refused", "session", "in_state_as", "in_state")
 )
-"""See `in_workers.types_of`."""
+"""See `added_columns.types_of`."""
 TRIGGER_VALUE = "_strandline_trigger_value"
 EVICTOR_VALUE = "_strandline_evictor_value"
 UNTIL_MS = "_strandline_until_ms"
@@ -94,7 +95,7 @@ def replayed(
     used: Iterable[str],
     identifying: Iterable[str] = (),
 ) -> DataFrame:
-    """The records with the outcome of their replay: the columns of `in_workers.types_of`.
+    """The records with the outcome of their replay: the columns of `added_columns.types_of`.
 
     RECORD_ID is set for records that cause a firing or share their position with another record.
 
