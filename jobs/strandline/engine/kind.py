@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.history.history import History
-from strandline.engine.pairs.of_range import PairsOfRange
+from strandline.engine.history.inputs import events_of_pairs
+from strandline.engine.pairs.rebuild import PairRebuild
 from strandline.engine.position.grid import Grid, gap_of
 from strandline.engine.records.arithmetic import lies_in, slot_of
 from strandline.engine.replay.grid import ReplayedWindows
@@ -211,18 +212,13 @@ class JoinedWithin(SessionWindows):
     needs_probe_order = False  # each input has an order of its own
 
     @property
-    def kept_ms(self) -> int:
-        """The longest time after its event time for which a record is kept in state."""
-        return max(self.spec.kept_ms.values())
-
-    @property
     def rebuilt_by(self) -> type[Rebuild]:
         """See `WindowKind`: the results are pairs instead of windows."""
-        return PairsOfRange
+        return PairRebuild
 
     def decided_by(self, within: TimeRange) -> TimeRange:
         """From where the earlier record of a pair of the range may lie, to its end."""
-        return TimeRange(max(within.start_ms - self.kept_ms, EVERYTHING.start_ms), within.end_ms)
+        return events_of_pairs(self.spec, within)
 
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int
