@@ -16,8 +16,7 @@ from strandline.engine.history.inputs import events_of_pairs
 from strandline.engine.pairs.rebuild import PairRebuild
 from strandline.engine.position.grid import Grid, gap_of
 from strandline.engine.records.arithmetic import lies_in, slot_of
-from strandline.engine.replay.grid import ReplayedWindows
-from strandline.engine.replay.of_all_time import ReplayedOfAllTime
+from strandline.engine.replay.grid import ReplayedOfAllTime, ReplayedWindows
 from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.reach import first_not_final
 from strandline.engine.sessions.rebuild import SessionRebuild

@@ -15,10 +15,9 @@ from lakes import a_spec
 from operators import Group, events_of, operator_of
 
 from strandline.engine.replay.added_columns import types_of
-from strandline.engine.replay.dataframe import _longest_ms
+from strandline.engine.replay.dataframe import _longest_ms, rules_of
 from strandline.engine.replay.in_workers import Names, replay_partition
 from strandline.engine.replay.operator_io import NEVER, EndedRange, Firing, Records, Replayed, Rules
-from strandline.engine.replay.rules import rules_of
 from strandline.engine.replay.window_operator import replay
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
 from strandline.model.windows import (

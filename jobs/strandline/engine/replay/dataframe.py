@@ -26,11 +26,11 @@ from strandline.engine.replay import (
 )
 from strandline.engine.replay.added_columns import types_of
 from strandline.engine.replay.in_workers import Names, replay_partition
-from strandline.engine.replay.operator_io import Rules
-from strandline.spec.evictor import DeltaEvictor
+from strandline.engine.replay.operator_io import EndedRange, Rules
+from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import MOST_TIMES
-from strandline.spec.trigger import Continuous, Delta
+from strandline.spec.trigger import Continuous, Count, Delta
 
 for _shipped in (added_columns, grouped, operator_io, in_flight, window_operator, in_workers):
     cloudpickle.register_pickle_by_value(_shipped)  # type: ignore[no-untyped-call]
@@ -53,6 +53,25 @@ UNTIL_MS = "_strandline_until_ms"
 """The watermark at the end, for the group of a record, in ms; null: MAX_WATERMARK."""
 _ROWS_OF_A_WORKER = 400_000
 """The number of rows, roughly, that a worker sorts and replays at once."""
+
+
+def rules_of(spec: PipelineSpec, closures: Iterable[EndedRange] = ()) -> Rules:
+    """The rules of a pipeline's windows; `closures`: see `Rules`."""
+    trigger, evictor = spec.fires_by, spec.evicts_by
+    return Rules(
+        at_end=trigger.fires_at_end,
+        interval_ms=trigger.continuous if isinstance(trigger, Continuous) else None,
+        count=trigger.count if isinstance(trigger, Count) else None,
+        delta=trigger.delta if isinstance(trigger, Delta) else None,
+        purging=trigger.purging,
+        last=evictor.count if isinstance(evictor, CountEvictor) else None,
+        newest_ms=evictor.reach_ms if isinstance(evictor, TimeEvictor) else None,
+        near=evictor.delta if isinstance(evictor, DeltaEvictor) else None,
+        after=evictor is not None and evictor.after,
+        merging=spec.window.merging,
+        allowed_lateness_ms=spec.allowed_lateness if spec.window.merging else 0,
+        closures=tuple(closures),
+    )
 
 
 @dataclass(frozen=True)
