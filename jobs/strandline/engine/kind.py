@@ -57,7 +57,7 @@ class WindowKind(ABC):
 
     @abstractmethod
     def decided_by(self, within: TimeRange) -> TimeRange:
-        """The range whose windows share records with the windows of a range, or may extend it."""
+        """The range of all windows that may share a record with a window of a range."""
 
     @abstractmethod
     def counts_in(self, within: TimeRange) -> Column:
@@ -79,8 +79,8 @@ class WindowKind(ABC):
     def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
         """The least event time that records accepted since a watermark may have had.
 
-        As far as no slot shows it that was open then: windows that extend over slots may have
-        accepted records into slots that were closed before.
+        It matters where rows have moved or gone since. The slots that were open at the watermark do
+        not show it: a session may also have accepted records into a slot that was closed before.
 
         Args:
             not_final_ms: the start of the first window that the watermark does not make final, by

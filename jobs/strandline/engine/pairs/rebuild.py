@@ -16,7 +16,7 @@ from strandline.engine.history.inputs import HistoryOfTwo
 from strandline.engine.pairs.columns import PAIR, PAIR_TS, id_of, of_side, refuse_names_in_use
 from strandline.engine.pairs.side import Side
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.engine.records.arithmetic import floor, lies_in, slot_of
+from strandline.engine.records.arithmetic import floor, lies_in, slot_of, slot_of_session
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
 from strandline.engine.records.quarantine import of_inputs, quarantine_late
@@ -79,13 +79,9 @@ class PairRebuild(Rebuild):
         if since_ms is not None:
             older = self._sides[name].late_since(since_ms, self.scope.older_end_ms)
             late = late.unionByName(older, allowMissingColumns=True)
-        slots = {
-            c.SLOT: slot_of(F.col(c.TS), self.history.grid),
-            c.SLOT_END: F.col(c.TS) + 1,
-            c.MISSED: long(1),
-            c.ENDED_AT: long(None),
-        }
-        rows = quarantine_late(late.withColumns(slots), given.history.spec, given.source_columns)
+        late = late.withColumn(c.END, F.col(c.TS) + 1)
+        placed = late.withColumns(slot_of_session(self.history.grid, ()))
+        rows = quarantine_late(placed, given.history.spec, given.source_columns)
         return rows.withColumn("missed_windows", long(None))
 
     def accepted_by_input(self) -> dict[str, Counter[int]]:
