@@ -79,8 +79,9 @@ class WindowKind(ABC):
     def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
         """The least event time that records accepted since a watermark may have had.
 
-        It matters where rows have moved or gone since. The slots that were open at the watermark do
-        not show it: a session may also have accepted records into a slot that was closed before.
+        It matters where rows have moved or been removed since. The slots that were open at the
+        watermark do not show it: a session may also have accepted records into a slot that was
+        closed before.
 
         Args:
             not_final_ms: the start of the first window that the watermark does not make final, by

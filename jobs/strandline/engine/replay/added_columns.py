@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from strandline.engine.replay.operator_io import NEVER, Replayed, Rules, Session
 
+ADDED = "_strandline_replay_"
+"""The prefix of the names of added columns."""
 _NUMBER, _FLAG, _NUMBERS = pa.int64(), pa.bool_(), pa.list_(pa.int64())
 _EARLIER = pa.struct([("start_ms", _NUMBER), ("end_ms", _NUMBER), ("firing", _NUMBER)])
 FIRING = pa.struct(
@@ -52,7 +54,9 @@ _OF_OTHERS = {"is_shown": _FLAG, "is_in_state": _FLAG}
 
 
 def types_of(rules: Rules) -> dict[str, pa.DataType]:
-    """The columns that a replay adds to records, by name: fields of `Replayed`, and others.
+    """The columns that a replay adds to records, by name without ADDED.
+
+    They are fields of `Replayed`, and others.
 
     `is_unfired`: whether the record has left the state before a firing found it (where windows do
     not merge: whether none has found it yet); `firings`: the firings that it causes, or that the
@@ -96,14 +100,14 @@ class AddedColumns:
         _extend(self._records, own)
         _extend(self._records, {"late": done.late, "first": done.first, "until": done.until})
 
-    def columns(self) -> Iterator[pa.Array]:
-        """The columns of `types_of`."""
+    def columns(self) -> Iterator[tuple[str, pa.Array]]:
+        """The columns of `types_of`, with their names."""
         for name, values in self._records.items():
-            yield pa.array(values, self._types[name])
+            yield ADDED + name, pa.array(values, self._types[name])
         fields = [pa.array(self._firings[f.name], f.type) for f in FIRING]
         offsets = pa.array([0, *accumulate(self._caused)], pa.int32())
         firings = pa.StructArray.from_arrays(fields, fields=[*FIRING])
-        yield pa.ListArray.from_arrays(offsets, firings)
+        yield f"{ADDED}firings", pa.ListArray.from_arrays(offsets, firings)
 
 
 def _extend(columns: dict[str, list[object]], of_group: _Columns) -> None:

@@ -24,7 +24,7 @@ from strandline.engine.replay import (
     operator_io,
     window_operator,
 )
-from strandline.engine.replay.added_columns import types_of
+from strandline.engine.replay.added_columns import ADDED, types_of
 from strandline.engine.replay.in_workers import Names, replay_partition
 from strandline.engine.replay.operator_io import EndedRange, Rules
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
@@ -35,16 +35,15 @@ from strandline.spec.trigger import Continuous, Count, Delta
 for _shipped in (added_columns, grouped, operator_io, in_flight, window_operator, in_workers):
     cloudpickle.register_pickle_by_value(_shipped)  # type: ignore[no-untyped-call]
 
-_ADDED = "_strandline_replay_"
 IN_START, IN_END, LATE, FIRST, UNTIL, IS_IN_STATE, IS_UNFIRED, IS_SHOWN, SHOWN_IN, FIRINGS = (
-    f"{_ADDED}{name}"
+    f"{ADDED}{name}"
     for name in (
         *("in_start_ms", "in_end_ms", "late", "first", "until", "is_in_state", "is_unfired"),
         *("is_shown", "shown_in", "firings"),
     )
 )
 IS_REFUSED, SESSION, IN_STATE_AS, IN_STATE = (
-    f"{_ADDED}{name}" for name in ("is_refused", "session", "in_state_as", "in_state")
+    f"{ADDED}{name}" for name in ("is_refused", "session", "in_state_as", "in_state")
 )
 """See `added_columns.types_of`."""
 TRIGGER_VALUE = "_strandline_trigger_value"
@@ -98,7 +97,7 @@ class Groups:
         Arrow cannot sort by a nested column, so its JSON is added.
         """
         nested = {field.name for field in rows.schema.fields if isinstance(field.dataType, NESTED)}
-        texts = {name: f"{_ADDED}text_of_{name}" for name in self.by if name in nested}
+        texts = {name: f"{ADDED}text_of_{name}" for name in self.by if name in nested}
         for name, text in texts.items():
             as_json = F.to_json(F.struct(quoted(name)), {"ignoreNullFields": "false"})
             rows = rows.withColumn(text, as_json)
@@ -135,14 +134,13 @@ def replayed(
     rows, group = groups.with_texts(rows)
     fields = [*rows.schema.fields, T.StructField(c.RECORD_ID, T.StringType())]
     rows = _in_order(groups.partitioned(rows), groups.by, position, identity)
-    added = pa.schema([(f"{_ADDED}{name}", kind) for name, kind in types_of(rules).items()])
+    added = pa.schema([(f"{ADDED}{name}", kind) for name, kind in types_of(rules).items()])
     schema = T.StructType([*fields, *from_arrow_schema(added).fields])
     names = Names(
         group=group,
         order=(*position, c.RECORD_ID),
         records=tuple(_columns_of(rules)),
         until_ms=UNTIL_MS,
-        added=tuple(added.names),
         compared=tuple(_compared(spec)),
         longest_ms=_longest_ms(spec),
     )

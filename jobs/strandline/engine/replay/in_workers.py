@@ -28,7 +28,6 @@ class Names:
         order: the columns that order the records of a group.
         records: the columns for the fields of `Records`, in order; None: the rules do not need it.
         until_ms: the column of a group's watermark at the end; null: MAX_WATERMARK.
-        added: the columns of `types_of`, in order.
         compared: columns whose values are compared, each with a text for where one is null.
         longest_ms: the largest allowed length of a record's own window, with a text for where one
             is longer; None: any length is allowed.
@@ -38,7 +37,6 @@ class Names:
     order: tuple[str, ...]
     records: tuple[str | None, ...]
     until_ms: str
-    added: tuple[str, ...]
     compared: tuple[tuple[str, str], ...]
     longest_ms: tuple[int, str] | None = None
 
@@ -68,12 +66,12 @@ def replay_partition(
         starts, ends = (ordered[str(name)] for name in names.records[:2])
         if pc.max(pc.subtract(ends, starts)).as_py() > most_ms:
             raise ValueError(OF_A_RECORD + problem)
-    for name, values in zip(names.added, _replayed(ordered, names, rules), strict=True):
+    for name, values in _replayed(ordered, names, rules):
         ordered = ordered.append_column(name, values)
     yield from ordered.combine_chunks().to_batches()
 
 
-def _replayed(ordered: pa.Table, names: Names, rules: Rules) -> Iterator[pa.Array]:
+def _replayed(ordered: pa.Table, names: Names, rules: Rules) -> Iterator[tuple[str, pa.Array]]:
     """The added columns of ordered records, replayed group after group."""
     columns = [[] if name is None else ordered[name].to_pylist() for name in names.records]
     bounds = bounds_of(ordered, names.group)
