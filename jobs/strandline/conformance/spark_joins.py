@@ -80,7 +80,7 @@ def windows_of_two(scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame)
     spec = spec.model_copy(update={"aggregates": aggregates})
     left, right = (Axis.of(side_of(spec, name), scenario.start_ms) for name in SIDES)
     inputs = {
-        name: read_records(landing.where(F.col(INPUT) == name), side_of(spec, name), axis)
+        name: read_records(landing.where(F.col("input") == name), side_of(spec, name), axis)
         for name, axis in zip(SIDES, (left, right), strict=True)
     }
     source = Union.of(CogroupSpec.of(spec), (left, right))

@@ -76,7 +76,7 @@ class Axis:
 
     @classmethod
     def of_both(cls, left: Axis, right: Axis) -> Axis:
-        """The axis of two inputs together; it has a sequence if one of the inputs has one."""
+        """The axis of two inputs together; a sequence counts if it does for one of them."""
         start_ms = min(left.start_ms, right.start_ms)
         return cls(start_ms, None, sequenced=left.sequenced or right.sequenced, tick_ms=0)
 
