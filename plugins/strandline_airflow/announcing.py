@@ -16,7 +16,9 @@ _PUBLISHED = AssetAlias("strandline_published")
 """The alias of the event for a pipeline's tables as a whole. It is sent beside the events of single
 partitions, which start no DAG that is scheduled on the whole tables."""
 _COMPLETE = AssetAlias("strandline_complete")
+"""The alias of the events for complete days, of any pipeline."""
 _REPROCESSED = AssetAlias("strandline_reprocessed")
+"""The alias of the events for the tables of a pipeline that a param of the DAG run names."""
 
 
 def complete_asset(pipeline: str) -> Asset:

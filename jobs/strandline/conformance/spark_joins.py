@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -22,19 +22,22 @@ from strandline.engine.history.observed import (
     observed_history,
 )
 from strandline.engine.idleness.union import Union
-from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild, of_side
+from strandline.engine.pairs.columns import PAIR_TS, of_side
+from strandline.engine.pairs.rebuild import PairRebuild
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
 from strandline.engine.records.arithmetic import instant_of
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
+from strandline.engine.replay.window_pairs import WindowPairsRebuild
 from strandline.engine.timeline import CombinedTimeline, Observed
 from strandline.engine.watermark.by_steps import KnownSteps
-from strandline.engine.window_pairs import WindowPairsRebuild
+from strandline.engine.watermark_values.of_two import EmissionsOfTwo
 from strandline.model.intervals import EVERYTHING
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec, side_of
 from strandline.spec.joined import CogroupSpec, JoinedSpec
+from strandline.tables import INPUT
 
 IDS_OF_SIDES = {
     name: f"array_sort(collect_list(CASE WHEN input = '{name}' THEN id END))" for name in SIDES
@@ -56,16 +59,15 @@ def answer_pairs(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame)
     inputs = {name: _input(scenario, spec, landing, name) for name in SIDES}
     observed = CombinedTimeline(*(one.history.timeline for one in inputs.values()))
     history = HistoryOfTwo.of(observed, JoinedSpec.of(spec), inputs)
-    rebuild = PairRebuild(history, clock_of(scenario), EVERYTHING)
-    late = [
-        LateRow(id=row["id"], watermark=row[c.WATERMARK], input=name)
-        for name in SIDES
-        for row in _rows(rebuild.late(name).select("id", c.WATERMARK))
-    ]
+    columns, clock, scope = SourceColumns(()), clock_of(scenario), Scope(EVERYTHING)
+    rebuild = cast("PairRebuild", rebuild_of_scope(landing, columns, history, clock, scope))
     return PairsAnswer(
         pairs=_pairs(rebuild),
-        late=late,
-        buffered={name: [row["id"] for row in _rows(rebuild.in_state(name))] for name in SIDES},
+        late=[
+            LateRow(id=row["id"], watermark=row["watermark_ms"], input=row[INPUT])
+            for row in _rows(rebuild.late().select("id", "watermark_ms", INPUT))
+        ],
+        buffered={name: [row["id"] for row in _rows(rebuild.in_state_of(name))] for name in SIDES},
         final_watermark=rebuild.final_watermark(),
     )
 
@@ -133,11 +135,11 @@ def clock_of(scenario: Scenario) -> Clock:
 def _input(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame, name: str) -> Input:
     side = side_of(spec, name)
     axis = Axis.of(side, scenario.start_ms)
-    own = landing.where(F.col("input") == name)
+    own = landing.where(F.col(INPUT) == name).drop(INPUT)
     records = read_records(own, side)
     known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
     history = observed_history(known, side, axis, scenario.horizon_ms)
-    return Input(records, SourceColumns.of(landing), history)
+    return Input(records, SourceColumns.of(own), history)
 
 
 def _pairs(rebuild: PairRebuild) -> list[PairRow]:
@@ -153,12 +155,12 @@ def _pairs(rebuild: PairRebuild) -> list[PairRow]:
     )
     later = F.col(_LATER)
     probes = (
-        rebuild.pairs()
+        rebuild.joined()
         .withColumn(_LATER, F.greatest(left, right))
         .withColumns({c.ARRIVAL_DAY: later[c.ARRIVAL_DAY], c.AT_ARRIVAL: later[c.AT_ARRIVAL]})
     )
     days = [row[c.ARRIVAL_DAY] for row in _rows(probes.select(c.ARRIVAL_DAY).distinct())]
-    at_arrival = rebuild.emitted(days).at_arrival(probes)
+    at_arrival = EmissionsOfTwo(rebuild.history, rebuild.clock, days).at_arrival(probes)
     rows = at_arrival.select(
         F.col("left_id").alias("left"),
         F.col("right_id").alias("right"),

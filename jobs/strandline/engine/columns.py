@@ -99,7 +99,6 @@ SEEN_FROM = _PREFIX + "seen_from"
 RANK = _PREFIX + "rank"
 """The order at one instant: channels by number, then the records."""
 
-
 QUARANTINED = _PREFIX + "quarantined"
 """A whole quarantine row, as a column beside the landing row in it."""
 

@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.history.history import History
-from strandline.engine.pairs.of_range import PairsOfRange
+from strandline.engine.history.inputs import events_of_pairs
+from strandline.engine.pairs.rebuild import PairRebuild
 from strandline.engine.position.grid import Grid, gap_of
 from strandline.engine.records.arithmetic import lies_in, slot_of
-from strandline.engine.replay.grid import ReplayedWindows
-from strandline.engine.replay.of_all_time import ReplayedOfAllTime
+from strandline.engine.replay.grid import ReplayedOfAllTime, ReplayedWindows
 from strandline.engine.scope import Rebuild
 from strandline.engine.sessions.reach import first_not_final
 from strandline.engine.sessions.rebuild import SessionRebuild
@@ -57,7 +57,7 @@ class WindowKind(ABC):
 
     @abstractmethod
     def decided_by(self, within: TimeRange) -> TimeRange:
-        """The range whose windows share records with the windows of a range, or may extend it."""
+        """The range of all windows that may share a record with a window of a range."""
 
     @abstractmethod
     def counts_in(self, within: TimeRange) -> Column:
@@ -79,8 +79,9 @@ class WindowKind(ABC):
     def first_connected(self, not_final_ms: int, watermark_ms: int) -> int:
         """The least event time that records accepted since a watermark may have had.
 
-        As far as no slot shows it that was open then: windows that extend over slots may have
-        accepted records into slots that were closed before.
+        It matters where rows have moved or been removed since. The slots that were open at the
+        watermark do not show it: a session may also have accepted records into a slot that was
+        closed before.
 
         Args:
             not_final_ms: the start of the first window that the watermark does not make final, by
@@ -211,18 +212,13 @@ class JoinedWithin(SessionWindows):
     needs_probe_order = False  # each input has an order of its own
 
     @property
-    def kept_ms(self) -> int:
-        """The longest time after its event time for which a record is kept in state."""
-        return max(self.spec.kept_ms.values())
-
-    @property
     def rebuilt_by(self) -> type[Rebuild]:
         """See `WindowKind`: the results are pairs instead of windows."""
-        return PairsOfRange
+        return PairRebuild
 
     def decided_by(self, within: TimeRange) -> TimeRange:
         """From where the earlier record of a pair of the range may lie, to its end."""
-        return TimeRange(max(within.start_ms - self.kept_ms, EVERYTHING.start_ms), within.end_ms)
+        return events_of_pairs(self.spec, within)
 
     def first_not_final(
         self, records: Callable[[], DataFrame], history: History, until_ms: int, watermark_ms: int

@@ -10,11 +10,11 @@ from strandline.engine.calendar.slots import Calendar, OlderWindows
 from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.position.clock import Clock
-from strandline.engine.process_function import ProcessFunctionRebuild
 from strandline.engine.records.identity import SourceColumns
+from strandline.engine.replay.process_function import ProcessFunctionRebuild
 from strandline.engine.replay.rebuild import ReplayedRebuild
+from strandline.engine.replay.window_pairs import WindowPairsRebuild
 from strandline.engine.scope import Rebuild, Scope
-from strandline.engine.window_pairs import WindowPairsRebuild
 
 __all__ = ["Rebuild", "Scope", "rebuild_of_scope"]
 

@@ -152,8 +152,12 @@ class Rebuild(ABC):
 
     def _watermark_at(self, instant: int) -> int:
         axis, day = self.history.axis, last_day_before(self.clock.horizon_ms)
-        row = self._emissions([day]).at(probe_at(instant, day, axis, self.spark)).first()
+        row = self._watermarks_at(probe_at(instant, day, axis, self.spark), [day]).first()
         return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
+
+    def _watermarks_at(self, probes: DataFrame, days: list[date]) -> DataFrame:
+        """Positions on some arrival days, with the combined WATERMARK there."""
+        return self._emissions(days).at(probes)
 
     @cached_property
     def _identity(self) -> Column:

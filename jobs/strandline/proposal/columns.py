@@ -62,7 +62,7 @@ class Columns:
 def columns_of(
     sample: pa.Table, event_ms: Millis, arrival_ms: Millis | None, times: Sequence[str]
 ) -> Columns:
-    """The channel, the key and the aggregates.
+    """The columns to propose as channel and as key, and the aggregates.
 
     Args:
         sample: some rows.

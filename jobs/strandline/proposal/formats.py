@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _CLOCK = (
@@ -58,9 +58,11 @@ def form_of(texts: Sequence[str]) -> TextForm | None:
 
 
 _DAY_AND_MONTH = "day and month"
+"""Stands for the format of a date such as `01/02/2013`: only other dates show which is the day."""
 
 
 def _form_of_one(text: str) -> TextForm | str | None:
+    """The format of one text, or `_DAY_AND_MONTH`; None if it is not a time."""
     if match := _ISO.fullmatch(text):
         return _iso(match, text)
     if _NUMBERS.fullmatch(text):
@@ -108,7 +110,10 @@ def _with_clock(spark: str, pandas: str, match: re.Match[str]) -> TextForm:
 
 
 def _by_numbers(texts: Sequence[str]) -> TextForm | None:
-    """The format of numeric dates; a part larger than twelve must be the day."""
+    """The format of dates such as `01/02/2013`, in which a number above twelve must be the day.
+
+    If there is none, the month comes first between slashes, and the day between other signs.
+    """
     matches = [match for text in texts if (match := _NUMBERS.fullmatch(text))]
     first = any(int(match["first"]) > 12 for match in matches)
     second = any(int(match["then"]) > 12 for match in matches)
@@ -126,11 +131,15 @@ def _by_numbers(texts: Sequence[str]) -> TextForm | None:
     return TextForm(form.spark, form.pandas, False, form.whole_days, not (first or second))
 
 
-def epochs(numbers: Sequence[float]) -> Iterator[tuple[str, int]]:
-    """The unit of numbers that count from 1970, and its units per second; None if it is unclear."""
+def epoch_unit(numbers: Sequence[float]) -> tuple[str, int] | None:
+    """The unit in which numbers count from 1970, as `("milliseconds", 1000)`; None: there is none.
+
+    The number is that of the unit in a second.
+    """
     for unit, per_second in _EPOCHS:
         if all(_FIRST_S * per_second <= number < _LAST_S * per_second for number in numbers):
-            yield unit, per_second
+            return unit, per_second
+    return None
 
 
 _EPOCHS = (("seconds", 1), ("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9))

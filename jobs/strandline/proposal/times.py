@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from strandline.model.intervals import DAY_MS, HOUR_MS
-from strandline.proposal.formats import epochs, form_of
+from strandline.proposal.formats import epoch_unit, form_of
 
 MINUTE_MS = 60_000
 NONE_MS = np.iinfo(np.int64).min
@@ -151,7 +151,7 @@ def _of_numbers(name: str, column: pa.ChunkedArray, *, is_text: bool) -> TimeCol
         return None
     # a few wrong clocks do not make other numbers of them
     within = np.quantile(some, (0.01, 0.99), method="nearest")
-    unit, per_second = next(epochs([float(edge) for edge in within]), (None, 0))
+    unit, per_second = epoch_unit([float(edge) for edge in within]) or (None, 0)
     if unit is None:
         return None
     number = f"try_cast({quoted(name)} AS BIGINT)" if is_text else quoted(name)

@@ -61,7 +61,7 @@ class TwoSourcesSpec(PipelineSpec):
 
     @property
     def behind_the_watermark(self) -> frozenset[str]:
-        """See `PipelineSpec`; also `join`: both sides alone decide the watermark."""
+        """See `PipelineSpec`; also `join`: the watermark follows from the two sources alone."""
         return super().behind_the_watermark | {"join"}
 
     @property

@@ -42,7 +42,7 @@ class AsWritten(Spark):
     """sqlglot's dialect of Spark, with functions under the names in the text, and with spans."""
 
     class Parser(SparkParser):
-        """A parser that keeps the place of each part."""
+        """A parser of Spark SQL that keeps the place of each part in the text."""
 
         STRICT_CAST: ClassVar = True  # else a CAST is parsed as if it were TRY_CAST
         FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}

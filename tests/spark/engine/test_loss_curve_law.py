@@ -9,8 +9,8 @@ from engine_under_test import Engine, each
 from law_streams import ON_A_GRID, drawn_streams, rows
 from strategies import Stream
 
-from strandline.engine.loss_curve import Offer, observe_without_bound, reached
-from strandline.engine.losses_by import losses_of
+from strandline.engine.losses.losses import losses_of
+from strandline.engine.losses.reached import Offer, observe_without_bound, reached
 from strandline.engine.position.grid import Grid
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.loss_curve import LossCurve

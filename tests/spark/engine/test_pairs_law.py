@@ -18,15 +18,18 @@ from two_inputs import TwoInputs, two_inputs
 from strandline.engine import columns as c
 from strandline.engine.history.inputs import HistoryOfTwo, Input
 from strandline.engine.history.observed import observed_history
-from strandline.engine.pairs.rebuild import PAIR_TS, PairRebuild
+from strandline.engine.pairs.columns import PAIR_TS
+from strandline.engine.pairs.rebuild import PairRebuild
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
+from strandline.engine.rebuild import Scope, rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.timeline import CombinedTimeline
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.spec.join import SIDES, Interval, side_of
 from strandline.spec.joined import JoinedSpec
+from strandline.tables import INPUT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +84,8 @@ def engine(spark: SparkSession, join: TwoInputs, within: TimeRange = EVERYTHING)
     observed = CombinedTimeline(*(one.history.timeline for one in inputs.values()))
     history = HistoryOfTwo.of(observed, JoinedSpec.of(join.spec), inputs)
     ended = (Closure(EVERYTHING, join.horizon_ms),) if join.end_of_input else ()
-    return PairRebuild(history, Clock(join.horizon_ms, ended, by_channel=True), within)
+    clock, records = Clock(join.horizon_ms, ended, by_channel=True), inputs["left"].records
+    return rebuild_of_scope(records, SourceColumns(()), history, clock, Scope(within))
 
 
 def _input(spark: SparkSession, stream: Stream, spec: Any) -> Input:
@@ -94,11 +98,11 @@ def _input(spark: SparkSession, stream: Stream, spec: Any) -> Input:
 
 
 def found(rebuild: PairRebuild) -> dict[str, Any]:
-    pairs = rebuild.pairs().select("left_id", "right_id", F.unix_millis(PAIR_TS))
-    late = {name: rebuild.late(name).select("id", c.WATERMARK) for name in SIDES}
+    pairs = rebuild.joined().select("left_id", "right_id", F.unix_millis(PAIR_TS))
+    late = rebuild.late().select(INPUT, "id", "watermark_ms").collect()
     return {
         "pairs": sorted(tuple(row) for row in pairs.collect()),
-        "late": {name: sorted(tuple(row) for row in rows.collect()) for name, rows in late.items()},
+        "late": {name: sorted((i, w) for side, i, w in late if side == name) for name in SIDES},
     }
 
 
@@ -124,7 +128,7 @@ def expected(join: TwoInputs, within: TimeRange = EVERYTHING) -> dict[str, Any]:
 
 def answer(spark: SparkSession, join: TwoInputs) -> tuple[Any, ...]:
     rebuild = engine(spark, join)
-    kept = {name: rebuild.in_state(name).select("id").collect() for name in SIDES}
+    kept = {name: rebuild.in_state_of(name).select("id").collect() for name in SIDES}
     times = sorted(record.ts_ms for record in join.records) or [0]
     within = TimeRange(times[len(times) // 3], times[2 * len(times) // 3] + 1)
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from answers import reference
 from drawn import ROUNDS
@@ -12,7 +13,8 @@ from engine_under_test import Engine, each
 from law_streams import drawn_stream
 from pyspark.sql import functions as F
 
-from strandline.reference.process import returned
+from strandline.model.lateness import MIN_WATERMARK
+from strandline.spec import functions
 from strandline.spec.evictor import TimeEvictor
 from strandline.spec.process import Process
 from strandline.spec.trigger import Continuous, Count
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from strategies import Stream
 
     from strandline.engine.rebuild import Rebuild
+    from strandline.reference import Firing
+    from strandline.spec.pipeline import PipelineSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.hypothesis]
 
@@ -68,6 +72,19 @@ def test_each_firing_and_each_window_has_what_the_function_returns_for_it(sessio
         assert windows == sorted((len(f.members), returned(stream.spec, f)["said"]) for f in shown)
     every_firing, every_window = (sum(len(told[n]) for _, told in answers) for n in (0, 1))
     assert every_firing > every_window > 1
+
+
+def returned(spec: PipelineSpec, firing: Firing) -> dict[str, Any]:
+    """The result of a pipeline's function for a firing of its replay, by column."""
+    found = functions.result_of(
+        functions.function_of(spec.process.files, spec.process.name),
+        dict(zip(spec.source.key, firing.key, strict=True)),
+        functions.times_of(firing.window.start_ms, firing.window.end_ms),
+        pa.Table.from_pylist([dict(record.payload) for record in firing.members]),
+        None if firing.watermark_ms == MIN_WATERMARK else firing.watermark_ms,
+        spec.returns,
+    )
+    return {name: values[0].as_py() for name, values in found.items()}
 
 
 def told_by(rebuild: Rebuild, part: str) -> list[Any]:

@@ -109,7 +109,7 @@ def test_of_no_records_the_smallest_setting_keeps_them_all(session, tmp_path):
 
 def test_a_range_that_is_too_long_for_the_driver_is_refused(session, tmp_path, monkeypatch):
     land(tmp_path, some_days(2))
-    monkeypatch.setattr("strandline.engine.loss_curve.MOST_CELLS", 3)
+    monkeypatch.setattr("strandline.engine.losses.reached.MOST_CELLS", 3)
     with pytest.raises(InputError, match=r"more than 3 parts .*shorter range"):
         advice_of(Line(session, tmp_path, a_spec()))
 

@@ -12,7 +12,7 @@ from joined import COGROUP, JOIN
 from lakes import a_spec, land
 
 from strandline.cli import show
-from strandline.engine.loss_curve import Reached
+from strandline.engine.losses.reached import Reached
 from strandline.errors import InputError
 from strandline.lake.store.lake import Lake
 from strandline.pipeline.advise.advice import delays_of

@@ -14,7 +14,7 @@ from meter import a_meter
 from spec_strategies import any_watermarks, cumulative_windows, sliding_windows, windows
 from strategies import Stream, streams
 
-from strandline.engine.loss_curve import Offer, reached
+from strandline.engine.losses.reached import Offer, reached
 from strandline.engine.position.grid import WIDEST_MS, Grid
 from strandline.model.intervals import EVERYTHING
 from strandline.model.loss_curve import LossCurve, curve_of, totals_on_offer, unit_of

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from lakes import a_spec
 from operators import Group, events_of, operator_of
 
-from strandline.engine.replay.dataframe import _longest_ms
-from strandline.engine.replay.in_workers import Names, replay_partition, types_of
+from strandline.engine.replay.dataframe import _longest_ms, rules_of
+from strandline.engine.replay.in_workers import Names, replay_partition
 from strandline.engine.replay.operator_io import NEVER, EndedRange, Firing, Records, Replayed, Rules
-from strandline.engine.replay.rules import rules_of
 from strandline.engine.replay.window_operator import replay
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK, is_window_late
 from strandline.model.windows import (
@@ -363,7 +362,6 @@ def test_a_record_whose_own_gap_would_make_it_fire_too_often_ends_the_run_by_nam
         order=("start",),
         records=("start", "end", "start", "watermark", None, None, None),
         until_ms="until",
-        added=tuple(types_of(rules_of(spec))),
         compared=(),
         longest_ms=_longest_ms(spec),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from strandline.engine.process_function import calls_of
+from strandline.engine.replay.process_function import calls_of
 from strandline.errors import InputError
 from strandline.spec import find_spec, parse_spec
 from strandline.spec.functions import ProcessError, function_of, result_of, times_of

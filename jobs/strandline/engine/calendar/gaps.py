@@ -260,7 +260,7 @@ class Gaps:
 def parts_to_list(row: range, stays: Sequence[range]) -> list[range]:
     """The parts of a run of gaps without the gaps that stay as they are published.
 
-    A run of more gaps than are listed one by one is one row, which belongs where it starts.
+    A run that is too long to be listed gap by gap is one row: it stays, or not, with its first gap.
 
     Args:
         row: the run of gaps, as ids of windows.

@@ -90,14 +90,20 @@ class DaysOfPairs(DaysToRead):
 
     def events_of(self, within: TimeRange) -> TimeRange:
         """The event times of the records of a range's pairs."""
-        return TimeRange(max(within.start_ms - self._kept_ms, LEAST_INSTANT_MS), within.end_ms)
+        return events_of_pairs(self.spec, within)
 
     def first_start_after(self, ts_ms: int) -> int:
         """The start of the first slot after every pair of a record with an event time."""
-        end_ms = min(ts_ms + 1 + self._kept_ms, END_OF_INSTANTS_MS)
+        end_ms = min(ts_ms + 1 + _longest_kept_ms(self.spec), END_OF_INSTANTS_MS)
         return end_ms + (self.grid.offset_ms - end_ms) % self.grid.step_ms
 
-    @property
-    def _kept_ms(self) -> int:
-        """How long after its event time, in ms, a record of either side waits for partners."""
-        return min(max(self.spec.kept_ms.values()), WIDEST_MS)
+
+def events_of_pairs(spec: JoinedSpec, within: TimeRange) -> TimeRange:
+    """The event times of the records of a range's pairs."""
+    start_ms = max(within.start_ms - _longest_kept_ms(spec), LEAST_INSTANT_MS)
+    return TimeRange(start_ms, within.end_ms)
+
+
+def _longest_kept_ms(spec: JoinedSpec) -> int:
+    """How long after its event time, in ms, a record of either side waits for partners."""
+    return min(max(spec.kept_ms.values()), WIDEST_MS)

@@ -136,9 +136,11 @@ class Received:
 
 
 def _after(channel: Channel, shown: ShownRecords, pending: ShownRecords) -> Channel:
+    """A channel after the visible records, with the first record that is not visible yet."""
     last_shown_ms = channel.last_shown_ms
     if len(pending.ticks):
-        # of the ticks that move nothing only the one before a tick that does is known
+        # rows that cannot move the watermark are not observed: their ticks are known only as the
+        # `previous` one of a row that can
         previous = int(pending.previous[0])
         last_shown_ms = last_shown_ms if previous == NO_TICK else previous
     elif len(shown.ticks):
@@ -152,6 +154,7 @@ def _after(channel: Channel, shown: ShownRecords, pending: ShownRecords) -> Chan
 
 
 def _offers(at_once: pd.DataFrame | None) -> tuple[Longs, Longs]:
+    """The instants at which offers are first seen, ascending, and the offered watermarks."""
     if at_once is None:
         none = np.zeros(0, dtype=np.int64)
         return none, none

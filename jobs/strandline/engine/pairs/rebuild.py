@@ -1,37 +1,31 @@
-"""The steps of a rebuild of pairs: place → split by lateness → join."""
+"""The rebuild of an interval join: place → split by lateness → join; with its rows and counts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
 from datetime import date
-from functools import cached_property
+from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.frames import long
 from strandline.engine.history.inputs import HistoryOfTwo
+from strandline.engine.pairs.columns import PAIR, PAIR_TS, id_of, of_side, refuse_names_in_use
 from strandline.engine.pairs.side import Side
-from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.engine.records.arithmetic import floor, lies_in
-from strandline.engine.records.at_arrival import probe_at
+from strandline.engine.records.arithmetic import floor, lies_in, slot_of, slot_of_session
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
+from strandline.engine.records.quarantine import of_inputs, quarantine_late
+from strandline.engine.scope import Rebuild
 from strandline.engine.watermark_values.of_two import EmissionsOfTwo
-from strandline.model.intervals import (
-    END_OF_INSTANTS_MS,
-    LEAST_INSTANT_MS,
-    TimeRange,
-    last_day_before,
-)
+from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.spec.join import SIDES
+from strandline.tables import INPUT
 
-PAIR_TS = "pair_ts"
-"""The later event time of a pair."""
-PAIR = "pair"
-"""The number of a pair among pairs of equal records, from 1."""
 _NTH = "_strandline_nth_of_equal"
 _COPIES = "_strandline_copies"
 _CONTENT = "_strandline_content"
@@ -41,21 +35,100 @@ _OWN = (c.TS, c.AT_ARRIVAL, c.ARRIVAL, c.ARRIVAL_DAY, c.SEQUENCE, c.AT_WATERMARK
 """The engine's columns that a pair has for each of its records."""
 
 
-@dataclass(frozen=True)
-class PairRebuild:
-    """The pairs whose later event time lies in a range, and the late records with such event times.
+class PairRebuild(Rebuild):
+    """The pairs whose later event time lies in the range, and the late records of both sides.
 
-    Attributes:
-        history: the history of both inputs.
-        clock: the horizon and the inputs that have ended.
-        within: the range.
+    The late records are those of the range, and the late arrivals for older slots.
     """
 
     history: HistoryOfTwo
-    clock: Clock
-    within: TimeRange
 
-    def pairs(self) -> DataFrame:
+    # ------------------------------------------------------------------------------- its tables
+
+    def windows(self) -> DataFrame:
+        """The pairs as rows of the table `pairs`.
+
+        Raises:
+            InputError: two of its columns would have one name.
+        """
+        spec = self.history.spec
+        columns = {name: one.source_columns.names for name, one in self.history.inputs.items()}
+        refuse_names_in_use(spec, columns)
+        return self.joined().select(
+            PAIR_TS,
+            F.to_date(PAIR_TS).alias("pair_date"),
+            *(F.col(c.key_column(name)).alias(name) for name in spec.source.key),
+            *(quoted(of_side(name, column)) for name in SIDES for column in columns[name]),
+            *(F.col(of_side(name, c.RECORD_ID)).alias(id_of(name)) for name in SIDES),
+            PAIR,
+            F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
+        )
+
+    def late(self) -> DataFrame:
+        """The late records of the range, and all late arrivals for older slots, with their INPUT.
+
+        Raises:
+            InputError: the columns of the two landing tables conflict.
+        """
+        return of_inputs({name: self._late_of(name) for name in SIDES}, self.history.spec)
+
+    def _late_of(self, name: str) -> DataFrame:
+        """The late records of a side as quarantine rows; their slots end after their event time."""
+        since_ms, given = self.scope.older_since_ms, self.history.inputs[name]
+        late = self._of_range(self._sides[name].late())
+        if since_ms is not None:
+            older = self._sides[name].late_since(since_ms, self.scope.older_end_ms)
+            late = late.unionByName(older, allowMissingColumns=True)
+        late = late.withColumn(c.END, F.col(c.TS) + 1)
+        placed = late.withColumns(slot_of_session(self.history.grid, ()))
+        rows = quarantine_late(placed, given.history.spec, given.source_columns)
+        return rows.withColumn("missed_windows", long(None))
+
+    def accepted_by_input(self) -> dict[str, Counter[int]]:
+        """The number of records of each side that are not late, by the start of their slot."""
+        counted: dict[str, Counter[int]] = {name: Counter() for name in SIDES}
+        for name, slot, count in self._accepted.groupBy(INPUT, c.SLOT).count().collect():
+            counted[name][int(slot)] = int(count)
+        return counted
+
+    def accepted_by_slot(self) -> DataFrame:
+        """See `Rebuild`: the records of both sides that are not late."""
+        count = F.count(F.lit(1))
+        by_slot = self._accepted.groupBy(c.SLOT)
+        return by_slot.agg(count.alias("records"), count.alias("in_newest"))
+
+    @property
+    def _accepted(self) -> DataFrame:
+        """The records of both sides that are not late, with their INPUT and SLOT."""
+        slot = slot_of(F.col(c.TS), self.history.grid)
+        return _of_both(self._accepted_of).withColumn(c.SLOT, slot)
+
+    def in_state(self) -> DataFrame:
+        """The records that still wait for partners, with their INPUT."""
+        return _of_both(self.in_state_of)
+
+    def in_state_of(self, name: str) -> DataFrame:
+        """The records of a side that Flink's operator still keeps in state at the horizon."""
+        watermark_ms = self.final_watermark()
+        expiry = F.col(c.TS) + self._retention_ms[name]
+        came_last = F.col(c.AT_WATERMARK) & (F.col(c.TS) == F.lit(watermark_ms))
+        return self._accepted_of(name).where((expiry > watermark_ms) | came_last)
+
+    def firings(self) -> DataFrame:
+        """Not applicable: an interval join has no firings.
+
+        Raises:
+            TypeError: always.
+        """
+        msg = "pairs have no firings"
+        raise TypeError(msg)
+
+    def _watermarks_at(self, probes: DataFrame, days: list[date]) -> DataFrame:
+        return EmissionsOfTwo(self.history, self.clock, days).at(probes)
+
+    # ------------------------------------------------------------------------------- its join
+
+    def joined(self) -> DataFrame:
         """Every pair: its key, the columns of both records prefixed by side, PAIR_TS and PAIR.
 
         The engine's columns of both records, and their RECORD_ID, are included under the same
@@ -68,7 +141,7 @@ class PairRebuild:
         return (
             left.join(right, [*self._keys, c.BUCKET])
             .where(distance.between(lower_ms, upper_ms) & ~self._expired())
-            .where(lies_in(pair_ts, self.within))
+            .where(lies_in(pair_ts, self.scope.windows))
             .withColumn(PAIR_TS, F.timestamp_millis(pair_ts))
             .drop(c.BUCKET)
             .withColumn(PAIR, self._nth_of_equal())
@@ -92,49 +165,26 @@ class PairRebuild:
         buckets = F.sequence(first, last, F.lit(length_ms))
         return records.withColumn(c.BUCKET, F.explode(buckets))
 
-    def late(self, name: str) -> DataFrame:
-        """The late records of a side, each with the WATERMARK at its arrival."""
-        return self._sides[name].late().where(lies_in(F.col(c.TS), self.within))
-
-    def late_since(self, name: str, arrived_since_ms: int, ts_before_ms: int) -> DataFrame:
-        """See `Side.late_since`."""
-        return self._sides[name].late_since(arrived_since_ms, ts_before_ms)
-
-    def accepted(self, name: str) -> DataFrame:
+    def _accepted_of(self, name: str) -> DataFrame:
         """The records of a side that are not late."""
-        return self._sides[name].accepted.where(lies_in(F.col(c.TS), self.within))
+        return self._of_range(self._sides[name].accepted)
 
-    def in_state(self, name: str) -> DataFrame:
-        """The records of a side that Flink's operator still keeps in state at the horizon."""
-        watermark_ms = self.final_watermark()
-        expiry = F.col(c.TS) + self._retention_ms[name]
-        came_last = F.col(c.AT_WATERMARK) & (F.col(c.TS) == F.lit(watermark_ms))
-        return self.accepted(name).where((expiry > watermark_ms) | came_last)
-
-    def final_watermark(self) -> int:
-        """The combined watermark of both inputs at the horizon; MIN_WATERMARK: none yet."""
-        axis, day = self.history.axis, last_day_before(self.clock.horizon_ms)
-        spark = self.history.inputs["left"].records.sparkSession
-        now = probe_at(axis.never, day, axis, spark)
-        return int(self.emitted([day]).at(now).collect()[0][c.WATERMARK])
-
-    def emitted(self, days: Sequence[date]) -> EmissionsOfTwo:
-        """The watermark's values on some days."""
-        return EmissionsOfTwo(self.history, self.clock, days)
+    def _of_range(self, records: DataFrame) -> DataFrame:
+        return records.where(lies_in(F.col(c.TS), self.scope.windows))
 
     @cached_property
     def _sides(self) -> dict[str, Side]:
         """Both sides, with the records that may have a partner in the range."""
-        sides = {}
+        sides, within = {}, self.scope.windows
         for name in self.history.inputs:
-            start_ms = max(self.within.start_ms - self._retention_ms[name], LEAST_INSTANT_MS)
-            region = TimeRange(start_ms, min(self.within.end_ms, END_OF_INSTANTS_MS))
+            start_ms = max(within.start_ms - self._retention_ms[name], LEAST_INSTANT_MS)
+            region = TimeRange(start_ms, min(within.end_ms, END_OF_INSTANTS_MS))
             sides[name] = Side(self.history, name, self.clock, region)
         return sides
 
     @property
     def _keys(self) -> list[str]:
-        return c.keys_of(self.history.inputs["left"].history.spec)
+        return c.keys_of(self._spec)
 
     @property
     def _bounds(self) -> tuple[int, int]:
@@ -207,6 +257,7 @@ class PairRebuild:
         return F.row_number().over(equal).cast("bigint")
 
 
-def of_side(name: str, column: str) -> str:
-    """The name of a column of a side's record in a pair."""
-    return f"{name}_{column}"
+def _of_both(of_side: Callable[[str], DataFrame]) -> DataFrame:
+    """Records of both sides, with their INPUT and TS alone."""
+    sides = (of_side(name).select(F.lit(name).alias(INPUT), c.TS) for name in SIDES)
+    return reduce(DataFrame.unionByName, sides)

@@ -108,10 +108,11 @@ def as_quarantined(landing: T.StructType) -> T.StructType:
 
 
 def second_of_two(landing: Mapping[str, T.StructType], spec: PipelineSpec) -> dict[str, str]:
-    """The quarantine columns with another one's values in a second type, each with its name.
+    """The quarantine columns with values of another column in a second type, with its name.
 
-    Rows of two landing tables are named before they are combined, but late ones of windows over
-    both after it: of `reason` in two types `source_reason__double` or `reason__double`.
+    For a column `amount` in two types this is `{"amount__double": "amount"}`. Rows of an interval
+    join are named for quarantine before the tables are combined, late rows of windows over both
+    tables afterwards: so a column `reason` gives `source_reason__double` or `reason__double`.
 
     Args:
         landing: the columns of each landing table, by its side.
@@ -132,8 +133,9 @@ def as_landed(
     """The landing rows in quarantine rows, with the whole quarantine row as QUARANTINED.
 
     A column that the landing table got later is null, and so is a value that cannot be cast to its
-    present type. Names are compared without case. A second column of another landing column is not
-    read, except with two sources: the rows of the one that has it do not share it.
+    present type. Names are compared without case. Where a landing column has the name of another
+    column's second one (`amount__double`), the values in quarantine are of the other column, and
+    not read; with two sources they are read, since each row has values of its own source alone.
 
     Args:
         quarantined: rows of quarantine.

@@ -17,41 +17,60 @@ from strandline.engine import columns as c
 from strandline.engine.frames import all_of
 from strandline.engine.records.expressions import NESTED, column_and_type, quoted, require_type
 from strandline.engine.replay import (
+    added_columns,
     grouped,
     in_flight,
     in_workers,
-    of_sessions,
     operator_io,
     window_operator,
 )
-from strandline.engine.replay.in_workers import Names, replay_partition, types_of
-from strandline.engine.replay.operator_io import Rules
-from strandline.spec.evictor import DeltaEvictor
+from strandline.engine.replay.added_columns import ADDED, types_of
+from strandline.engine.replay.in_workers import Names, replay_partition
+from strandline.engine.replay.operator_io import EndedRange, Rules
+from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import MOST_TIMES
-from strandline.spec.trigger import Continuous, Delta
+from strandline.spec.trigger import Continuous, Count, Delta
 
-for _shipped in (grouped, of_sessions, operator_io, in_flight, window_operator, in_workers):
+for _shipped in (added_columns, grouped, operator_io, in_flight, window_operator, in_workers):
     cloudpickle.register_pickle_by_value(_shipped)  # type: ignore[no-untyped-call]
 
-_ADDED = "_strandline_replay_"
 IN_START, IN_END, LATE, FIRST, UNTIL, IS_IN_STATE, IS_UNFIRED, IS_SHOWN, SHOWN_IN, FIRINGS = (
-    f"{_ADDED}{name}"
+    f"{ADDED}{name}"
     for name in (
         *("in_start_ms", "in_end_ms", "late", "first", "until", "is_in_state", "is_unfired"),
         *("is_shown", "shown_in", "firings"),
     )
 )
 IS_REFUSED, SESSION, IN_STATE_AS, IN_STATE = (
-    f"{_ADDED}{name}" for name in ("is_refused", "session", "in_state_as", "in_state")
+    f"{ADDED}{name}" for name in ("is_refused", "session", "in_state_as", "in_state")
 )
-"""See `in_workers.types_of`."""
+"""See `added_columns.types_of`."""
 TRIGGER_VALUE = "_strandline_trigger_value"
 EVICTOR_VALUE = "_strandline_evictor_value"
 UNTIL_MS = "_strandline_until_ms"
 """The watermark at the end, for the group of a record, in ms; null: MAX_WATERMARK."""
 _ROWS_OF_A_WORKER = 400_000
 """The number of rows, roughly, that a worker sorts and replays at once."""
+
+
+def rules_of(spec: PipelineSpec, closures: Iterable[EndedRange] = ()) -> Rules:
+    """The rules of a pipeline's windows; `closures`: see `Rules`."""
+    trigger, evictor = spec.fires_by, spec.evicts_by
+    return Rules(
+        at_end=trigger.fires_at_end,
+        interval_ms=trigger.continuous if isinstance(trigger, Continuous) else None,
+        count=trigger.count if isinstance(trigger, Count) else None,
+        delta=trigger.delta if isinstance(trigger, Delta) else None,
+        purging=trigger.purging,
+        last=evictor.count if isinstance(evictor, CountEvictor) else None,
+        newest_ms=evictor.reach_ms if isinstance(evictor, TimeEvictor) else None,
+        near=evictor.delta if isinstance(evictor, DeltaEvictor) else None,
+        after=evictor is not None and evictor.after,
+        merging=spec.window.merging,
+        allowed_lateness_ms=spec.allowed_lateness if spec.window.merging else 0,
+        closures=tuple(closures),
+    )
 
 
 @dataclass(frozen=True)
@@ -78,7 +97,7 @@ class Groups:
         Arrow cannot sort by a nested column, so its JSON is added.
         """
         nested = {field.name for field in rows.schema.fields if isinstance(field.dataType, NESTED)}
-        texts = {name: f"{_ADDED}text_of_{name}" for name in self.by if name in nested}
+        texts = {name: f"{ADDED}text_of_{name}" for name in self.by if name in nested}
         for name, text in texts.items():
             as_json = F.to_json(F.struct(quoted(name)), {"ignoreNullFields": "false"})
             rows = rows.withColumn(text, as_json)
@@ -94,7 +113,7 @@ def replayed(
     used: Iterable[str],
     identifying: Iterable[str] = (),
 ) -> DataFrame:
-    """The records with the outcome of their replay: the columns of `in_workers.types_of`.
+    """The records with the outcome of their replay: the columns of `added_columns.types_of`.
 
     RECORD_ID is set for records that cause a firing or share their position with another record.
 
@@ -115,14 +134,13 @@ def replayed(
     rows, group = groups.with_texts(rows)
     fields = [*rows.schema.fields, T.StructField(c.RECORD_ID, T.StringType())]
     rows = _in_order(groups.partitioned(rows), groups.by, position, identity)
-    added = pa.schema([(f"{_ADDED}{name}", kind) for name, kind in types_of(rules).items()])
+    added = pa.schema([(f"{ADDED}{name}", kind) for name, kind in types_of(rules).items()])
     schema = T.StructType([*fields, *from_arrow_schema(added).fields])
     names = Names(
         group=group,
         order=(*position, c.RECORD_ID),
         records=tuple(_columns_of(rules)),
         until_ms=UNTIL_MS,
-        added=tuple(added.names),
         compared=tuple(_compared(spec)),
         longest_ms=_longest_ms(spec),
     )

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import named
 from strandline.engine.position.axis import Axis
+from strandline.engine.replay.added_columns import FIRING
 from strandline.engine.replay.dataframe import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
-from strandline.engine.replay.in_workers import FIRING
 from strandline.engine.results.rows import placed
 from strandline.spec.pipeline import PipelineSpec
 
@@ -28,7 +28,7 @@ _OF_FIRING = {name: f"{_FIRED}_{name}" for name in FIRING.names} | {
     "session": SESSION,
     "firing": NUMBER,
 }
-"""The columns of the fields of `in_workers.FIRING`."""
+"""The columns of the fields of `added_columns.FIRING`."""
 REACHES = _OF_FIRING["reaches_ms"]
 """The watermark that causes a firing; null: a record causes it."""
 IS_SHOWN = _OF_FIRING["is_shown"]

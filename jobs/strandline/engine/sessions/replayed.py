@@ -27,6 +27,7 @@ from strandline.engine.replay.dataframe import (
     Groups,
     position_of,
     replayed,
+    rules_of,
     values_of,
 )
 from strandline.engine.replay.operator_io import EndedRange, Rules
@@ -42,7 +43,6 @@ from strandline.engine.replay.outcome import (
     supersedes_windows,
 )
 from strandline.engine.replay.rebuild import ReplayedRebuild
-from strandline.engine.replay.rules import rules_of
 from strandline.engine.results.aggregates import columns_read
 from strandline.engine.results.rows import FIRED_AT, causes_of, window_rows
 from strandline.engine.sessions.condense import row_key

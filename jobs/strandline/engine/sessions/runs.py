@@ -1,7 +1,8 @@
-"""Runs of touching rows that are ahead of the watermark, and chains of runs and other rows.
+"""The rows of `condense.digest` in runs, and in chains of runs and other rows.
 
-No session ends inside a run, so a run is one row in the search for sessions, however many rows it
-has. The further cost depends on the number of records behind the watermark, which are few.
+A run is made of rows whose records arrived ahead of the watermark and whose windows overlap or
+touch. No session ends inside a run, so a run is one row in the search for sessions, however many
+rows it has. The further cost depends on the number of records behind the watermark, which are few.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def one_row_per_run(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
 def in_chains(rows: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The rows of `one_row_per_run` with their CHAIN, and whether they are ALONE; computed.
 
-    No session has rows of two chains. Rows that are refused have chains among themselves, which
-    mean nothing.
+    A chain is made of rows of a key whose windows overlap or touch, so no session has rows of two
+    chains. Rows that are refused have chains among themselves, which nobody reads.
     """
     by_start = Window.partitionBy(*keys_of(spec), _IS_REFUSED).orderBy(c.START, c.ROW)
     first = F.last(F.when(F.col(_BEGINS), F.col(c.ROW)), ignorenulls=True)

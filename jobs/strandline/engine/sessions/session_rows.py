@@ -53,9 +53,10 @@ class SessionRows(Rebuild, ABC):
         return any(self._may_reach(closure) for closure in self._closures)
 
     def _may_reach(self, closure: Closure) -> bool:
-        """Whether sessions before the range whose input has ended may decide about the range.
+        """Whether a session that began in an ended range before this one may reach into this one.
 
-        Not if the range has no record of them, and only records that arrived after the end.
+        None does if all records of the ended range, and all that arrived before its end, lie before
+        this range.
         """
         days, start_ms = self.history.days, self.scope.windows.start_ms
         ended = closure.windows

@@ -76,7 +76,7 @@ class Crossings(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ByChannels(Crossings):
-    """Crossings by channels: see `Crossings`.
+    """Crossings that depend on the order in which the channels are probed: see `Crossings`.
 
     Attributes:
         order: the channels in probe order.

@@ -1,6 +1,7 @@
-"""When the watermark reaches times of windows, or their input ends, where no slot has these times.
+"""When the watermark fires and closes windows that are no slots of the calendar.
 
-For the slots of a calendar, `calendar.placed` gives the same.
+These are sessions, and windows that a trigger fires before their end. A window also fires and
+closes as its input ends. For the slots of a calendar, `calendar.placed` gives the same.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
-from strandline.engine.pairs.rebuild import of_side
+from strandline.engine.pairs.columns import of_side
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.numbering import Numbering
 from strandline.engine.records.arithmetic import instant_of

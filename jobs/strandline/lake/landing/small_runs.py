@@ -10,7 +10,7 @@ from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange, midn
 from strandline.spec.pipeline import PipelineSpec
 
 _SMALL_BYTES = 64 * 2**20
-"""The bytes that are read and rebuilt before a JVM has warmed up."""
+"""The largest input of a run that ends before a JVM has warmed up."""
 _AROUND_MS = 2 * DAY_MS
 """The time before and after a window within which most of its records arrive."""
 
@@ -20,8 +20,9 @@ def is_small(
 ) -> bool:
     """Whether a run is too short for a JVM to warm up.
 
-    It counts the bytes that arrived since the last publication, and around the run's range. The
-    estimate affects speed only.
+    The input is estimated: the bytes that arrived since the last publication, and the ones that
+    arrived around the requested range. The answer decides settings of the session that change the
+    speed alone.
 
     Args:
         spec: the pipeline.

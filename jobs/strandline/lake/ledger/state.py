@@ -100,7 +100,7 @@ class PipelineState:
         return replace(self, published=(), known_gaps=())
 
     def steps_of(self, run_id: str, store: Store) -> Sequence[Entry]:
-        """The steps of a run; the tables `store` are named by an error.
+        """The steps of a run; `store`: the tables, whose lake the error names.
 
         Raises:
             NoSuchRunError: the ledger has no such run.
@@ -162,7 +162,7 @@ class PipelineState:
         return overridden_ranges(self.in_force, self.runs)
 
     def closures_in(self, within: TimeRange) -> list[Closure]:
-        """The closures in force that overlap a range."""
+        """The ranges of windows closed by `--close` that overlap a range."""
         return [closure for closure in self.closures if closure.windows.overlaps(within)]
 
     def not_closed_by_hand(self, instant_ms: int) -> int:

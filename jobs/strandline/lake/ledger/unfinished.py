@@ -36,7 +36,7 @@ class UnfinishedPublish:
 
     @property
     def end_in_words(self) -> str:
-        """How the next process ends the publication."""
+        """The way in which the next process ends the publication, as words of a message."""
         does = "finishes the publish" if self.drop is None else "takes the publish back"
         return f"the next one {does}"
 

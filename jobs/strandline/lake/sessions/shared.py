@@ -45,6 +45,7 @@ def require_shared(session: EngineSession, lake: Lake, probe: str) -> None:
 
 
 def _missing(folder: Path, tasks: int) -> str:
+    """The problem if files of some of the tasks are not visible here; empty if all are."""
     found = len([*folder.glob("part-*.parquet")])
     if found == tasks:
         return ""

@@ -136,7 +136,10 @@ def _write(
 
 
 def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
-    """Update the facts of days whose rows were only moved; call it under the lock."""
+    """Replace the facts of the landing's log about days; call it under the lock.
+
+    The days' rows are the same as before, in other files of the landing table.
+    """
     if not facts:
         return
     of_days = f"kind = 'landed' AND {_on(facts)}"

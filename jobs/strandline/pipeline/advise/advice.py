@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from strandline.engine.loss_curve import Reached
-from strandline.engine.losses_by import LossesOf, WorstParts
+from strandline.engine.losses.losses import LossesOf, WorstParts
+from strandline.engine.losses.reached import Reached
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.model.loss_curve import LossCurve
 from strandline.spec.pipeline import PipelineSpec

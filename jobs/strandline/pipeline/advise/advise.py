@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import collected
 from strandline.engine.history.history import History
-from strandline.engine.loss_curve import Offer, Reached, observe_without_bound, reached
-from strandline.engine.losses_by import DAY, Losses, WorstParts, losses_of
+from strandline.engine.losses.losses import DAY, Losses, WorstParts, losses_of
+from strandline.engine.losses.reached import Offer, Reached, observe_without_bound, reached
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import CellQuery

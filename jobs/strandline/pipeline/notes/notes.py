@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import StructField, StructType
 
 from strandline.engine.history.history import History
-from strandline.engine.pairs.rebuild import of_side
+from strandline.engine.pairs.columns import of_side
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.quarantine import as_quarantined
 from strandline.engine.records.side_by_side import columns_side_by_side

@@ -12,7 +12,7 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 def of_reverts(spec: PipelineSpec, plan: Plan, state: PipelineState) -> Iterator[str]:
-    """Notes about reverted runs over slots of the range, computed again or left as they are."""
+    """A note about each reverted run whose windows this run computes again, or leaves reverted."""
     horizon_ms, within = plan.clock.horizon_ms, plan.scope.windows
     for done, back in state.taken_back:
         known_ms = done.horizon_ms
@@ -34,9 +34,9 @@ def of_reverts(spec: PipelineSpec, plan: Plan, state: PipelineState) -> Iterator
 
 
 def of_less_known(plan: Plan, state: PipelineState, known_ms: int | None) -> Iterator[str]:
-    """A note if results that this pipeline has used are withdrawn by now.
+    """A note if results of `source.pipeline` that this pipeline has used are no longer published.
 
-    They are after a revert of the other pipeline, or if it was removed and built again.
+    A run of that pipeline was reverted, or the pipeline was removed and built again.
 
     Args:
         plan: the run's plan.

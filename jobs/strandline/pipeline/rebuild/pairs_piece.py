@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from strandline.engine.calendar.slots import OlderWindows
 from strandline.engine.history.history import History
-from strandline.engine.pairs.of_range import PairsOfRange
+from strandline.engine.pairs.rebuild import PairRebuild
 from strandline.engine.position.grid import Grid
 from strandline.engine.rebuild import rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
@@ -39,7 +39,7 @@ def stage_pairs(ctx: Context, history: History, plan: Plan, *, number: int) -> P
     """Rebuild a plan's scope, and stage it as one more piece."""
     scope, columns = plan.scope, SourceColumns(())
     rebuild = rebuild_of_scope(ctx.records(history), columns, history, plan.clock, scope)
-    if not isinstance(rebuild, PairsOfRange):
+    if not isinstance(rebuild, PairRebuild):
         msg = f"{ctx.spec.pipeline} is no interval join"
         raise TypeError(msg)
     staged = stage_side_by_side(
@@ -74,7 +74,7 @@ def _of_both(counted: Mapping[str, Counter[int]]) -> Counter[int]:
 
 
 def _books(
-    rebuild: PairsOfRange,
+    rebuild: PairRebuild,
     accepted: Mapping[str, Counter[int]],
     late: Mapping[str, Counter[int]],
 ) -> list[Book]:
@@ -91,7 +91,7 @@ def _books(
     return books
 
 
-def _records_of_range(rebuild: PairsOfRange, side: str) -> int:
+def _records_of_range(rebuild: PairRebuild, side: str) -> int:
     """The number of a side's records in the range, by its observations."""
     within, cells = rebuild.scope.windows, rebuild.calendar.cells
     own = cells["channel"].str.startswith(channel_of(side, ""))

@@ -160,7 +160,10 @@ def _first_of_page(rows: Mapping[date, int], last: date) -> date:
 
 @dataclass(frozen=True)
 class _Place:
-    """The day and column of slots: by their start; for cumulative windows by their last step."""
+    """The place of slots in the calendar that is drawn: a row for each day, a column for a time.
+
+    It goes by the start of a slot; for cumulative windows, which share starts, by their last step.
+    """
 
     column_ms: int
     last_step_ms: int | None

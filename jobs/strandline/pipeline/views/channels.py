@@ -28,7 +28,8 @@ class ChannelWatermarks:
     """The watermarks of the channels after a day.
 
     Attributes:
-        channels: the watermarks that each channel offered, by day, on the days that decide.
+        channels: the largest watermark that each channel offered on each arrival day, of all days
+            that can hold the largest one of a channel.
         source: the state of the source; None: its channels cannot go idle.
     """
 

@@ -16,7 +16,7 @@ _DID_NOT_END = {
 }
 """Words for the outcome of a run that did not complete."""
 _OF_AN_OPTION = ("--max-bytes: ", "--recreate: ")
-"""How the messages of runs begin that were refused for one of these options."""
+"""The beginnings of the messages of runs that were refused for the value of an option."""
 _CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unknown")
 """Outcomes of runs that do not settle the findings of the run before."""
 
@@ -24,8 +24,8 @@ _CHANGED_NOTHING = ("already_processed", "dropped", "prepared", "running", "unkn
 def findings_of_failed_runs(state: PipelineState) -> Iterator[Finding]:
     """Findings about the last failed, killed or interrupted runs, until one of their kind succeeds.
 
-    A successful scheduled run settles all runs before it. Some have left nothing undone
-    (`_left_nothing_undone`).
+    A successful scheduled run settles the findings of all runs before it. There is no finding about
+    a run that left nothing to be done (`_left_nothing_undone`).
     """
     of_runs = (steps for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
     by_kind: dict[str, Finding] = {}
@@ -49,8 +49,9 @@ def findings_of_failed_runs(state: PipelineState) -> Iterator[Finding]:
 def _left_nothing_undone(steps: Sequence[Entry], state: PipelineState) -> bool:
     """Whether nothing is to be done about a run that did not complete.
 
-    It was typed by hand, and refused for an option; it was a revert, and another revert has taken
-    back the same run; or it failed, and another run has since published for the same request.
+    It was typed by hand, and refused for the value of an option; it was a revert, and another
+    revert has taken back the same run; or it failed, and a later run with the same request has
+    published.
     """
     begun, last = steps[0].position, steps[-1]
     # a scheduled run may have --max-bytes, and fails each night

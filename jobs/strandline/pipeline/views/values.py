@@ -23,14 +23,16 @@ _MOST_RAW_VALUES = 4 * _MOST_VALUES
 """The same within one batch, before long values are shortened, which may make them equal."""
 _MOST_COLUMNS = 60
 _LONGEST = 60
+"""The characters of a value that are kept."""
 _COLUMNS = ["group", "column", "value", "records"]
 
 
 def frequent_values(store: Store, days: Days, spec: PipelineSpec) -> pd.DataFrame | None:
-    """`group` (late or malformed), `column`, `value`, `records`; None: there is no quarantine.
+    """The number of quarantine rows by value, for columns with few values; None: no quarantine.
 
-    Only text, integer and boolean columns of the source; read batch by batch, so that only the
-    counts are in memory.
+    Columns: `group` (late or malformed), `column`, `value`, `records`. Only text, integer and
+    boolean columns of the source count. The rows are read batch by batch, so that only the counts
+    are in memory.
     """
     table = store.table(QUARANTINE.name)
     if table is None:

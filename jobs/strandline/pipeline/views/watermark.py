@@ -41,7 +41,8 @@ def evaluated_until_ms(state: PipelineState) -> int | None:
 def evaluated_watermark(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
     """The watermark by the arrivals that published runs have evaluated; None: see `watermark_of`.
 
-    A rejected run has observed days whose watermark has closed nothing, and so has a reverted one.
+    Days that only rejected or reverted runs have observed do not count: by their watermark no
+    published window is closed.
     """
     until_ms = evaluated_until_ms(state)
     if until_ms is None:

@@ -11,7 +11,7 @@ from strandline.visible import number_of
 
 Severity: TypeAlias = Literal["critical", "warning"]
 BY_QUALITY: dict[str, Severity | None] = {"allow": None, "warn": "warning", "fail": "critical"}
-"""The severity of each word of `quality`; None: the rule is switched off."""
+"""The severity by the value of a key of `quality`, such as `gaps`; None: the rule is off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Check:
         value: the observed value in the rule's unit; None: there is no data to check.
         limit: the largest allowed value.
         sentence: the figures as text.
-        of: the part of the data that it is about, if the key has several limits.
-        every: what the sentence counts and may not name: each of up to 1,000 silent channels.
+        of: the part of the data with this limit, such as a reason, if the key has several limits.
+        every: the names of what the sentence only counts, such as of up to 1,000 silent channels.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Finding:
         severity: `critical`, `warning` or `info`.
         sentence: the problem in figures.
         run_id: the run that found it; None: it was not found by a run.
-        every: what the sentence counts and may not name: each of up to 1,000 silent channels.
+        every: the names of what the sentence only counts, such as of up to 1,000 silent channels.
     """
 
     name: str
@@ -104,7 +104,8 @@ _STALE = ("fresh_within", "schedule")
 def state_line(findings: Iterable[Finding], longest: int | None = None) -> str:
     """The state of the data in one line: `OK`, or the most severe finding and the number of others.
 
-    Of findings that are no warning only ranges by other rules are counted.
+    Findings of the severity `info` do not show; only the ranges of windows that are published by
+    other rules than the pipeline's are counted.
 
     Examples: `OK: 2 ranges by other rules`,
     `STALE: no arrival since 2026-03-02T23:31:00Z … (and 2 more)`.

@@ -123,7 +123,7 @@ class _Limits:
 
     @classmethod
     def of(cls, channels: Sequence[ChannelArrivals], horizon_ms: int) -> _Limits:
-        """The limits at a horizon."""
+        """The limits by the channels' arrivals up to a horizon."""
         last_ms = max((one.last_ms for one in channels if one.last_ms is not None), default=0)
         known = [one.pause.longest_ms for one in channels if one.pause is not None]
         of_unknown_ms = max(2 * max(known), _AT_MOST_MS) if known else FOUR_WEEKS_MS

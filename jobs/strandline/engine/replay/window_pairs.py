@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import computed, long, named
-from strandline.engine.pairs.of_range import refuse_names_in_use
-from strandline.engine.pairs.rebuild import of_side
+from strandline.engine.pairs.columns import id_of, of_side, refuse_names_in_use
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content_of, identity
 from strandline.engine.replay.outcome import NUMBER, contents
@@ -69,7 +68,7 @@ class WindowPairsRebuild(OverReplay):
         pairs = _beside_each_other(contained, self._firing).join(results, self._firing)
         records = [F.col(side) for side in _SIDES.values()]
         pair_ts = F.timestamp_millis(F.greatest(*(record[c.TS] for record in records)))
-        ids = {f"{name}_record_id": F.col(side)[c.RECORD_ID] for name, side in _SIDES.items()}
+        ids = {id_of(name): F.col(side)[c.RECORD_ID] for name, side in _SIDES.items()}
         equal = Window.partitionBy(*window, *ids.values()).orderBy(*self._among_equals)
         return pairs.select(
             pair_ts.alias("pair_ts"),

@@ -6,13 +6,13 @@ import pytest
 from joined import JOIN
 
 from strandline.engine.history.inputs import HistoryOfTwo, Input
-from strandline.engine.pairs.of_range import PairsOfRange
+from strandline.engine.pairs.rebuild import PairRebuild
 from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
 from strandline.spec import parse_spec
 
 
-def a_rebuild(left: tuple[str, ...], key: str = "device") -> PairsOfRange:
+def a_rebuild(left: tuple[str, ...], key: str = "device") -> PairRebuild:
     sources = {
         name: side | {"key": {key: "device"}, "table": f"landing/{name}"}
         for name, side in JOIN["sources"].items()
@@ -22,7 +22,7 @@ def a_rebuild(left: tuple[str, ...], key: str = "device") -> PairsOfRange:
     inputs = {name: Input(None, of_side, None) for name, of_side in columns.items()}
     nothing = {"axis": None, "timeline": None, "crossings": None}
     history = HistoryOfTwo(spec=spec, inputs=inputs, **nothing)
-    return PairsOfRange(None, None, history, None, None, None, None, None, 0)
+    return PairRebuild(None, None, history, None, None, None, None, None, 0)
 
 
 @pytest.mark.parametrize(

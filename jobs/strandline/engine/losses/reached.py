@@ -1,7 +1,7 @@
 """When a watermark with bound 0 reached the thresholds that decide which records a setting loses.
 
 The thresholds are the last millisecond of each window plus each total lateness on offer. One narrow
-aggregation of the landing finds them; `losses_by` counts with them what each total loses.
+aggregation of the landing finds them; `losses` counts with them what each total loses.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import collected, computed, from_arrow, long, named, small_table
 from strandline.engine.history.history import History
-from strandline.engine.loss_curve import Offer, Reached
+from strandline.engine.losses.reached import Offer, Reached
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import date_of, lies_in, slot_of
 from strandline.engine.timeline import CellQuery
