@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE
 from strandline.sql.operations import Operation
-from strandline.sql.patterns import as_rust, has_end, has_flags, unescaped
-from strandline.sql.texts_on_sail import takes_the_match
+from strandline.sql.texts_on_sail import as_rust, has_end, has_flags, takes_the_match, unescaped
 
 
 @dataclass(frozen=True)
