@@ -109,7 +109,7 @@ def _landing_tables(spec: PipelineSpec, lake: Lake) -> set[str]:
 
     if isinstance(spec, ResultsSpec):
         return _landing_tables(spec.upstream, lake)
-    names = {side.source.table for side in spec.sides.values()}
+    names = spec.landing_tables
     return {name if lake.is_catalog_name(name) else lake.resolve(name) for name in names}
 
 
