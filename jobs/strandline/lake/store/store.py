@@ -25,7 +25,7 @@ from strandline.errors import RetryableError, not_writable, storage_error
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.lock import commit, exclusive, term_of
 from strandline.lake.store.places import table_at
-from strandline.lake.store.reads import LOG, files_at, newest_version
+from strandline.lake.store.reads import LOG, files_at, files_below, newest_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -229,8 +229,7 @@ class Store:
 
     def keeps_staging(self, run_id: str) -> bool:
         """Whether a run's staging exists."""
-        below = fs.FileSelector(f"_staging/{run_id}", allow_not_found=True, recursive=True)
-        return any(one.type == fs.FileType.File for one in self.files().get_file_info(below))
+        return bool(files_below(self.files(), f"_staging/{run_id}"))
 
     def drop_staging(self, run_id: str) -> None:
         """Remove a run's staging."""
