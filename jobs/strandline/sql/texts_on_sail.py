@@ -19,6 +19,11 @@ _PLAIN = re.compile(r"(?:[^\\$]|\$[0-9](?![0-9A-Za-z_]))*", re.DOTALL)
 """Matches replacements that Java and Rust read in the same way."""
 _TESTS = ("regexp", "regexp_like", "rlike")
 """Functions that only say whether a regular expression matches."""
+MATCHING = (
+    *(*_TESTS, "regexp_count", "regexp_extract", "regexp_extract_all", "regexp_replace"),
+    *("regexp_substr", "split"),
+)
+"""Functions of a regular expression."""
 JOINS = ("||", "concat", "concat_ws", "format_string", "listagg", "printf", "string_agg")
 """Operations that convert operands of any type to text."""
 OF_TEXTS = ("array_join", "elt", "lower", "lpad", "rpad", "upper")
