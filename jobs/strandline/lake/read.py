@@ -113,8 +113,9 @@ class ConsistentTables:
         Raises:
             InputError: as for `dataset`, or files of this version have been vacuumed.
         """
-        rows, wanted = self.dataset(name), None
-        if name != LEDGER:
+        if name == LEDGER:
+            rows, wanted = self.dataset(name), None
+        else:
             rows, wanted = days_of(self._table(name), name, days or Days())
         try:
             yield from scanned(
