@@ -22,13 +22,14 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from pyarrow import fs
 
 from strandline.errors import RetryableError, not_writable, storage_error
-from strandline.lake.store.lake import Lake
 from strandline.lake.store.lock import commit, exclusive, term_of
 from strandline.lake.store.places import table_at
 from strandline.lake.store.reads import LOG, files_at, files_below, newest_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from strandline.lake.store.lake import Lake
 
 PUBLISHED = ("windows", "firings", "pairs", "quarantine", "completeness")
 """The published tables of results; an interval join has `pairs`, other pipelines the first two."""
