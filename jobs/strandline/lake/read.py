@@ -154,7 +154,7 @@ class ConsistentTables:
     def _newest_version(self, name: str) -> int | None:
         """The newest version of a table; None if its log cannot be read."""
         try:
-            table = self.store.lake.pipeline(self.store.pipeline).table(name)
+            table = self.store.newest(name)
         except DeltaError:
             return None
         return None if table is None else int(table.version())
