@@ -11,7 +11,7 @@ from strandline.cli import show
 from strandline.cli.console import escape
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline, RequestedBy, require_reason
-from strandline.errors import InputError
+from strandline.errors import StrandlineError
 from strandline.visible import number_of
 
 if TYPE_CHECKING:
@@ -77,16 +77,12 @@ def _remaining_copies(found: Mapping[str, Any]) -> list[str]:
 
 def _notes_on_other_pipelines(spec: PipelineSpec, at: Places) -> list[str]:
     """Notes on other pipelines over the same landing tables, and on pipeline files with errors."""
-    from strandline.spec import files_by_name, load_spec, only_one  # noqa: PLC0415
-
-    of_this, others, unread = _landing_tables(spec, at.root), [], []
-    for name, files in files_by_name(at.folder).items():
-        try:
-            other = load_spec(only_one(name, files))
-        except (InputError, OSError):  # a wrong file is not this pipeline's trouble
+    root = at.root
+    of_this, others, unread = _landing_tables(spec, root), [], []
+    for name, found in at.each(lambda other: _landing_tables(other, root)):
+        if isinstance(found, StrandlineError):  # a wrong file is not this pipeline's trouble
             unread.append(name)
-            continue
-        if name != spec.pipeline and of_this & _landing_tables(other, at.root):
+        elif name != spec.pipeline and of_this & found:
             others.append(name)
     notes = []
     if others:
@@ -109,7 +105,7 @@ def _landing_tables(spec: PipelineSpec, lake: Lake) -> set[str]:
 
     if isinstance(spec, ResultsSpec):
         return _landing_tables(spec.upstream, lake)
-    names = {side.source.table for side in spec.sides.values()}
+    names = spec.landing_tables
     return {name if lake.is_catalog_name(name) else lake.resolve(name) for name in names}
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -44,18 +44,17 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     A group is a parameter whose type is a dataclass with fields annotated as typer's options. Two
     groups of a command have no field name in common.
     """
-    own = inspect.signature(command, eval_str=True).parameters.values()
+    own = _parameters_of(command)
     groups: dict[str, type[Any]] = {
         one.name: one.annotation
         for one in own
         if isinstance(one.annotation, type) and is_dataclass(one.annotation)
     }
-    options: list[Parameter] = []
-    for one in own:
-        if one.name in groups:
-            options += _options_of(groups[one.name])
-        else:
-            options.append(one.replace(kind=Parameter.KEYWORD_ONLY))
+    options = [
+        option
+        for one in own
+        for option in (_parameters_of(groups[one.name]) if one.name in groups else [one])
+    ]
 
     @wraps(command)
     def called(**given: Any) -> None:
@@ -70,17 +69,10 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def _options_of(group: type[Any]) -> list[Parameter]:
-    types = get_type_hints(group, include_extras=True)
-    kind = Parameter.KEYWORD_ONLY
-    return [
-        Parameter(field.name, kind, default=_default(field), annotation=types[field.name])
-        for field in fields(group)
-    ]
-
-
-def _default(field: Field[Any]) -> Any:
-    return Parameter.empty if field.default is MISSING else field.default
+def _parameters_of(called: Callable[..., Any]) -> list[Parameter]:
+    """The parameters of a command, or the fields of a group, to be given by their names."""
+    own = inspect.signature(called, eval_str=True).parameters.values()
+    return [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own]
 
 
 @dataclass(frozen=True)

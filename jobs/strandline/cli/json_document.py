@@ -6,7 +6,7 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -62,11 +62,10 @@ def failed(error: StrandlineError) -> dict[str, Any]:
     return {"error": parts, "exit_code": error.exit_code}
 
 
-def take_document(uri: str) -> Any:
-    """The document at a URI, which is removed.
+def document(uri: Annotated[str, typer.Argument(help="Its URI.", metavar="URI")]) -> None:
+    """Show the JSON document at a URI, and remove it there.
 
-    Raises:
-        InputError: there is none, or it is not whole.
+    A command whose `STRANDLINE_JSON_FILE` names a URI has written it.
     """
     from strandline.lake.store.reads import files_at  # noqa: PLC0415 - it needs Arrow
 
@@ -79,7 +78,7 @@ def take_document(uri: str) -> Any:
         problem = "no command has left a document here"
         raise InputError(uri, problem, "look into the log of its driver") from None
     files.delete_file(name)
-    return content
+    write_document(content)
 
 
 def _write_in_lake(uri: str, text: str) -> None:

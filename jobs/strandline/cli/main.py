@@ -26,13 +26,12 @@ from strandline.cli.advise import advise
 from strandline.cli.changes import changes
 from strandline.cli.conformance import conformance
 from strandline.cli.days import Since, Until, asked_days
-from strandline.cli.document import document
 from strandline.cli.erase import erase
 from strandline.cli.groups import PLACES, EngineOptions, Places, command_typed, with_groups
 from strandline.cli.incomplete import incomplete
 from strandline.cli.init import init
 from strandline.cli.jars import jars
-from strandline.cli.json_document import write_failure
+from strandline.cli.json_document import document, write_failure
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
     AsJson,

@@ -13,7 +13,6 @@ from rich.progress import (
     ProgressColumn,
     SpinnerColumn,
     Task,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
@@ -88,14 +87,11 @@ def moving_bar(seconds: Mapping[str, float]) -> Iterator[Callable[[str], None]]:
         _Words(),
     )
     with Progress(*columns, console=show.err, transient=True) as live:
-        shown: list[TaskID] = []
-        parts: list[Part | None] = [None]
+        task = live.add_task("", total=None, visible=False, step="", part=None)
 
         def show_step(step: str) -> None:
-            while shown:
-                live.remove_task(shown.pop())
-            parts.append(part_of(step, seconds, parts.pop(), time.monotonic()))
-            shown.append(live.add_task(escape(step), total=None, step=step, part=parts[0]))
+            part = part_of(step, seconds, live.tasks[0].fields["part"], time.monotonic())
+            live.reset(task, description=escape(step), visible=True, step=step, part=part)
 
         yield show_step
 

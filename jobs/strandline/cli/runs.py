@@ -1,15 +1,30 @@
-"""runs: its commands, of which `list` and `show` are defined here."""
+"""runs: publish, revert, cancel, drop or show a run; list all of them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from strandline.cli import run_actions, show
-from strandline.cli.groups import Places, with_groups
-from strandline.cli.options import AsJson, Pipeline
+from strandline.cli import show
+from strandline.cli.console import escape
+from strandline.cli.groups import EngineOptions, Places, with_groups
+from strandline.cli.options import (
+    AsJson,
+    DryRun,
+    Pipeline,
+    Reason,
+    RequestedBy,
+    require_reason,
+)
+from strandline.cli.running import application
+from strandline.errors import InputError
+
+Run = Annotated[
+    str, typer.Argument(help="Id of the run, see `strandline runs list`.", metavar="RUN")
+]
 
 
 class _ListedByDefault(TyperGroup):
@@ -29,10 +44,134 @@ runs_app = typer.Typer(
 )
 
 
-runs_app.command("publish")(with_groups(run_actions.runs_publish))
-runs_app.command("revert")(with_groups(run_actions.runs_revert))
-runs_app.command("cancel")(with_groups(run_actions.runs_cancel))
-runs_app.command("drop")(with_groups(run_actions.runs_drop))
+@runs_app.command("publish")
+@with_groups
+def runs_publish(
+    pipeline: Pipeline,
+    run_id: Run,
+    *,
+    accept: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REASON", help="Publish although the audit rejected it, for this reason."
+        ),
+    ] = None,
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    on: EngineOptions,
+    at: Places,
+) -> None:
+    """Publish what a prepared (or rejected) run computed."""
+    if accept is not None and not accept.strip():
+        raise InputError("--accept", "no reason", "give the reason for publishing it")
+    spec, root = at.spec(pipeline), at.root
+    from strandline.pipeline.publish.publish_prepared import (  # noqa: PLC0415
+        outcome_of,
+        overrides_of,
+        publish_prepared,
+        require_publishable,
+    )
+    from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
+
+    opened = OpenedLog.newest(root, spec)
+    state = opened.ledger.state()
+    spec = at.spec(pipeline, overrides_of(state, run_id))
+    run = require_publishable(spec, opened.ledger.store, state, run_id, accept, opened.log)
+    if run.step == "published":
+        outcome = outcome_of(spec.pipeline, run)
+    else:
+        with application(
+            spec, root, on.choice(spec), as_json=as_json, log=opened.log, short=True
+        ) as (spark, step):
+            outcome = publish_prepared(
+                spec,
+                root,
+                run_id,
+                spark,
+                accept=accept,
+                requested_by=requested_by,
+                progress=step,
+                opened=opened,
+            )
+    show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
+
+
+@runs_app.command("revert")
+@with_groups
+def runs_revert(
+    pipeline: Pipeline,
+    run_id: Run,
+    reason: Annotated[str, typer.Option(help="Reason; kept in the run history.")],
+    *,
+    dry_run: DryRun = False,
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    on: EngineOptions,
+    at: Places,
+) -> None:
+    """Undo a published run: publish the rows from before it."""
+    require_reason(reason, "for the revert")
+    spec, root = at.spec(pipeline), at.root
+    from strandline.pipeline.manage.revert import require_revertible, revert_run  # noqa: PLC0415
+    from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
+
+    opened = OpenedLog.newest(root, spec)
+    require_revertible(opened.ledger.store, opened.ledger.state(), run_id)
+    with application(spec, root, on.choice(spec), as_json=as_json, log=opened.log, short=True) as (
+        spark,
+        step,
+    ):
+        outcome = revert_run(
+            spec,
+            root,
+            run_id,
+            spark,
+            reason=reason,
+            requested_by=requested_by,
+            dry_run=dry_run,
+            progress=step,
+            opened=opened,
+        )
+    show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
+
+
+@runs_app.command("cancel")
+@with_groups
+def runs_cancel(
+    pipeline: Pipeline,
+    run_id: Run,
+    *,
+    reason: Reason = None,
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    at: Places,
+) -> None:
+    """Stop a run that has not begun to publish."""
+    from strandline.pipeline.publish.abandon import cancel_run  # noqa: PLC0415
+
+    spec = at.spec(pipeline)
+    found = cancel_run(spec, at.root, run_id, reason=reason, requested_by=requested_by)
+    show.document(found, as_json=as_json, human=_cancelled)
+
+
+@runs_app.command("drop")
+@with_groups
+def runs_drop(
+    pipeline: Pipeline,
+    run_id: Run,
+    reason: Annotated[str, typer.Option(help="Reason; kept in the run history.")],
+    *,
+    requested_by: RequestedBy = None,
+    as_json: AsJson = False,
+    at: Places,
+) -> None:
+    """Abandon an unpublished run; take back what it wrote."""
+    require_reason(reason, "for the drop")
+    from strandline.pipeline.publish.abandon import drop_run  # noqa: PLC0415
+
+    spec = at.spec(pipeline)
+    found = drop_run(spec, at.root, run_id, reason=reason, requested_by=requested_by)
+    show.document(found, as_json=as_json, human=show.dropped)
 
 
 @runs_app.command("list")
@@ -53,7 +192,7 @@ def runs_list(
 @with_groups
 def runs_show(
     pipeline: Pipeline,
-    run_id: run_actions.Run,
+    run_id: Run,
     *,
     as_json: AsJson = False,
     at: Places,
@@ -62,3 +201,12 @@ def runs_show(
     from strandline.pipeline.views.runs import run_of  # noqa: PLC0415
 
     show.document(run_of(at.spec(pipeline), at.root, run_id), as_json=as_json, human=show.one_run)
+
+
+def _cancelled(run: Mapping[str, Any]) -> None:
+    """Print a cancelled run."""
+    named = f"[bold]{escape(run['pipeline'])}[/] run {escape(run['run_id'])}"
+    show.out.print(f"{named}: cancelled (it was {run['was']}); it publishes nothing")
+    if run["was"] == "unknown":
+        where = f" on {escape(run['host'])}" if run["host"] else ""
+        show.out.print(f"if it still runs{where}, it stops before it publishes")

@@ -113,8 +113,9 @@ class ConsistentTables:
         Raises:
             InputError: as for `dataset`, or files of this version have been vacuumed.
         """
-        rows, wanted = self.dataset(name), None
-        if name != LEDGER:
+        if name == LEDGER:
+            rows, wanted = self.dataset(name), None
+        else:
             rows, wanted = days_of(self._table(name), name, days or Days())
         try:
             yield from scanned(
@@ -153,7 +154,7 @@ class ConsistentTables:
     def _newest_version(self, name: str) -> int | None:
         """The newest version of a table; None if its log cannot be read."""
         try:
-            table = self.store.lake.pipeline(self.store.pipeline).table(name)
+            table = self.store.newest(name)
         except DeltaError:
             return None
         return None if table is None else int(table.version())

@@ -19,7 +19,6 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import to_publish
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
-from strandline.lake.store.writable import require_writable
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
@@ -105,7 +104,7 @@ def run(
     opened, before = _run_each(spec, lake, of_changed, spark, progress, opened)
     run_ids = [] if request.dry_run else [one.run_id for one in before]
     if not request.dry_run:
-        require_writable(ledger.store)
+        ledger.store.require_writable()
     first = started(spec, landing, request)
     begun = begin_run(ledger, first, request.run_key, dry_run=request.dry_run)
     notes_before = [*of_rebuilt_first(spec, of_changed, run_ids, state)]

@@ -13,8 +13,7 @@ from strandline.proposal.lateness import by_sample, fresh_within, window_size
 from strandline.proposal.proposal import Proposal
 from strandline.proposal.roles import Roles, roles_of
 from strandline.proposal.table import Table
-from strandline.proposal.times import is_text, time_columns
-from strandline.proposal.unread import unread_times
+from strandline.proposal.times import is_text, time_columns, unread_times
 from strandline.visible import number_of
 
 _PART_OF_TIME = re.compile(r"(?i)(^|_)(year|month|week|day|hour|minute|date|dt|ds)$")

@@ -15,6 +15,7 @@ from strandline.spec.kinds import checked_kind, kind_among
 from strandline.spec.values import Distance, Expression, Lateness, SpecModel, records_from
 
 _KINDS = ("count", "time", "delta")
+kind_of = kind_among(_KINDS)
 
 
 class _AnyEvictor(SpecModel):
@@ -57,6 +58,6 @@ Evictor = Annotated[
     Annotated[CountEvictor, Tag("count")]
     | Annotated[TimeEvictor, Tag("time")]
     | Annotated[DeltaEvictor, Tag("delta")],
-    Discriminator(kind_among(_KINDS)),
+    Discriminator(kind_of),
 ]
 EvictorField = Annotated[Evictor, BeforeValidator(checked_kind("evictor", _KINDS))]

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from hashlib import sha256
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -24,19 +23,20 @@ if TYPE_CHECKING:
 
 RAISED_BY = "strandline process: "
 """The beginning of the message of an error that a user-defined function has raised."""
-SIMPLE_TYPES = (
-    "boolean",
-    "tinyint",
-    "smallint",
-    "int",
-    "bigint",
-    "float",
-    "double",
-    "string",
-    "binary",
-    "date",
-    "timestamp",
-)
+_FACTORIES = {
+    "boolean": "bool_",
+    "tinyint": "int8",
+    "smallint": "int16",
+    "int": "int32",
+    "bigint": "int64",
+    "float": "float32",
+    "double": "float64",
+    "string": "string",
+    "binary": "binary",
+    "date": "date32",
+}
+"""The functions of pyarrow that make the types of columns, by the names of the types in Spark."""
+SIMPLE_TYPES = (*_FACTORIES, "timestamp")
 """The types of columns that a function can return, by their names in Spark."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _ARRAY = re.compile(r"array<(.+)>")
@@ -67,8 +67,10 @@ def arrow_type(kind: str) -> pa.DataType:
     """
     import pyarrow as pa  # noqa: PLC0415 - whoever only reads a pipeline's file needs none
 
-    if kind in SIMPLE_TYPES:
-        return _simple_types()[kind]
+    if kind == "timestamp":
+        return pa.timestamp("us", "UTC")
+    if kind in _FACTORIES:
+        return getattr(pa, _FACTORIES[kind])()
     if decimal := _DECIMAL.fullmatch(kind):
         precision, scale = int(decimal[1]), int(decimal[2])
         if 1 <= precision <= 38 and scale <= precision:
@@ -78,17 +80,6 @@ def arrow_type(kind: str) -> pa.DataType:
     if struct := _STRUCT.fullmatch(kind):
         return pa.struct(_fields_of(struct[1]))
     raise ValueError(kind)
-
-
-@cache
-def _simple_types() -> dict[str, pa.DataType]:
-    import pyarrow as pa  # noqa: PLC0415
-
-    types = (
-        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
-        *(pa.string(), pa.binary(), pa.date32(), pa.timestamp("us", "UTC")),
-    )
-    return dict(zip(SIMPLE_TYPES, types, strict=True))
 
 
 def _fields_of(text: str) -> dict[str, pa.DataType]:

@@ -190,20 +190,14 @@ def _both(left: Source, right: Source) -> Source:
     ]
     waits = [side.ready_after for side in (left, right) if side.ready_after is not None]
     return Source.model_construct(
-        **{name: field.get_default(call_default_factory=True) for name, field in _FIELDS.items()}
-        | {
-            "table": f"{left.table} and {right.table}",
-            "arrival_date": left.arrival_date,
-            "arrival_time": left.arrival_time,
-            "event_time": left.event_time,
-            "key": {name: name for name in left.key},
-            "channel": "channel",
-            "channels": "discovered" if None in declared else tuple(listed),
-            "sequence": left.sequence,
-            "start": right.start if left.start is None else left.start,
-            "ready_after": max(waits, default=None),
-        }
+        table=f"{left.table} and {right.table}",
+        arrival_date=left.arrival_date,
+        arrival_time=left.arrival_time,
+        event_time=left.event_time,
+        key={name: name for name in left.key},
+        channel="channel",
+        channels="discovered" if None in declared else tuple(listed),
+        sequence=left.sequence,
+        start=right.start if left.start is None else left.start,
+        ready_after=max(waits, default=None),
     )
-
-
-_FIELDS = {name: field for name, field in Source.model_fields.items() if not field.is_required()}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from posixpath import normpath
-from typing import Any
 
 from strandline.errors import InputError
 from strandline.spec.chained import ChainedSpec, ResultsSpec
+from strandline.spec.evictor import kind_of
 from strandline.spec.join import SIDES, IntervalJoinSpec, JoinSpec, WindowJoinSpec
 from strandline.spec.joined import CogroupSpec, JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
@@ -170,7 +170,7 @@ def not_yet(spec: AnySpec) -> dict[str, str]:
     if isinstance(spec, WindowJoinSpec) and spec.join.window is not None and spec.process:
         found["process"] = "functions over the pairs of windows"
     if isinstance(spec, WindowedSpec) and _evicts_of_sessions_by_order(spec):
-        found["evictor"] = _kind(spec.evictor)
+        found["evictor"] = str(kind_of(spec.evictor))
     return found
 
 
@@ -195,10 +195,3 @@ def _sides_not_yet(spec: JoinSpec) -> Iterator[tuple[str, str]]:
 def _evicts_of_sessions_by_order(spec: WindowedSpec) -> bool:
     by_order = spec.evictor is not None and spec.evictor.goes_by_order
     return by_order and spec.window.merging
-
-
-def _kind(value: Any) -> str:
-    """The key of a value's kind."""
-    own = [name for name in type(value).__annotations__ if not name.startswith("_")]
-    own = [name for name in own if getattr(value, name) is not None]
-    return own[0].removesuffix("_")

@@ -121,7 +121,8 @@ def _parsed(value: Any) -> datetime | None:
         return None
 
 
-def _non_negative(duration_ms: int) -> int:
+def _lateness(value: Any) -> int:
+    duration_ms = parse_duration(value)
     if duration_ms < 0:
         msg = "a negative duration; give zero or more"
         raise ValueError(msg)
@@ -196,11 +197,7 @@ _pipeline_name = text_like(
 )
 Duration = Annotated[int, BeforeValidator(parse_duration), WithJsonSchema(described.DURATION)]
 """Any whole number of milliseconds in 64 bits, negative ones included."""
-Lateness = Annotated[
-    int,
-    BeforeValidator(lambda v: _non_negative(parse_duration(v))),
-    WithJsonSchema(described.LATENESS),
-]
+Lateness = Annotated[int, BeforeValidator(_lateness), WithJsonSchema(described.LATENESS)]
 """Zero or more milliseconds."""
 Length = Annotated[int, BeforeValidator(parse_length), WithJsonSchema(described.LATENESS)]
 """More than zero milliseconds."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -101,7 +101,7 @@ _RULES: dict[Wanted, tuple[Callable[[str], bool], str, str]] = {
 }
 
 
-def column_named(name: str, columns: Columns) -> str | None:
+def column_named(name: str, columns: Iterable[str]) -> str | None:
     """The column with a name, compared without case as Spark does; None if there is none."""
     return next((own for own in columns if own.lower() == name.lower()), None)
 

@@ -44,8 +44,8 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Overlay: "overlay",
 }
 """The names of operations that are not function calls."""
-
-
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in")
+"""Operations that compare values."""
 _DEEPEST = 100
 """The most levels of a tree; `a + b + c` has three."""
 _LITERALS = (exp.Literal, exp.RawString, exp.Null, exp.Boolean)

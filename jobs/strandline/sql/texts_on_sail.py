@@ -1,4 +1,7 @@
-"""Operations on texts with another result on Sail than on Spark; see `types_on_sail`."""
+"""Operations on texts with another result on Sail than on Spark; see `types_on_sail`.
+
+Spark reads regular expressions as Java does, and Sail, which is written in Rust, as Rust does.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from collections.abc import Sequence
 
 from strandline.sql.column_types import FLOATS, Problem, is_decimal, is_nested
 from strandline.sql.operations import Operand, Operation
-from strandline.sql.patterns import has_end, has_flags, unescaped
 
 _OWN_WORDS = re.compile(r"\\[bBdDsSwW]|\(\?[a-z]*[ix]")
 """Character classes of regular expressions, which Java limits to ASCII."""
@@ -17,12 +19,21 @@ _PLAIN = re.compile(r"(?:[^\\$]|\$[0-9](?![0-9A-Za-z_]))*", re.DOTALL)
 """Matches replacements that Java and Rust read in the same way."""
 _TESTS = ("regexp", "regexp_like", "rlike")
 """Functions that only say whether a regular expression matches."""
+MATCHING = (
+    *(*_TESTS, "regexp_count", "regexp_extract", "regexp_extract_all", "regexp_replace"),
+    *("regexp_substr", "split"),
+)
+"""Functions of a regular expression."""
 JOINS = ("||", "concat", "concat_ws", "format_string", "listagg", "printf", "string_agg")
 """Operations that convert operands of any type to text."""
 OF_TEXTS = ("array_join", "elt", "lower", "lpad", "rpad", "upper")
 """Functions of texts that also accept numbers."""
 BOOLEANS = {"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"}
 """The texts that both engines read as BOOLEAN; Sail also reads `on` and `tru`."""
+_PART = re.compile(r"(?P<copied>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<dot>\.)|(?P<end>\$)", re.DOTALL)
+_FLAGS = re.compile(r"\(\?[a-zA-Z]*[msx]")
+_NO_LINE_BREAK = r"[^\n\r\x{85}\x{2028}\x{2029}]"
+_LAST_LINE_BREAK = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"
 
 
 def to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None:
@@ -98,3 +109,32 @@ def _put_plainly(replacements: Sequence[Operand]) -> bool:
 def binary(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     """Parts of BINARY."""
     return ("makes text of BINARY", "hex(x)") if "binary" in types else None
+
+
+def as_rust(pattern: str) -> str:
+    """A pattern with which Rust matches the texts that Java matches.
+
+    In Java `.` matches no line break of any kind, and `$` also stands before the last one.
+    """
+
+    def part(found: re.Match[str]) -> str:
+        if found["dot"]:
+            return _NO_LINE_BREAK
+        return _LAST_LINE_BREAK if found["end"] else found[0]
+
+    return _PART.sub(part, pattern)
+
+
+def unescaped(literal: str) -> str:
+    """The text of a literal as `Operand` has it."""
+    return literal[1:-1].replace("\\\\", "\\")
+
+
+def has_end(pattern: str) -> bool:
+    """Whether a pattern contains `$`, before which Java leaves a line break out of the match."""
+    return any(found["end"] for found in _PART.finditer(pattern))
+
+
+def has_flags(pattern: str) -> bool:
+    """Whether a pattern changes what `.`, `$` or blanks mean, as by `(?s)`."""
+    return _FLAGS.search(pattern) is not None

@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from strandline.sql.column_types import FLOATS, WHOLE, Problem, digits_of, is_decimal, is_nested
-from strandline.sql.operations import Operand, Operation
+from strandline.sql.operations import COMPARISONS, Operand, Operation
 from strandline.sql.texts_on_sail import (
     JOINS,
+    MATCHING,
     OF_TEXTS,
     binary,
     like,
@@ -254,10 +255,7 @@ RULES: dict[str, tuple[_Rule, ...]] = {
     **dict.fromkeys(("case", "if"), (_choice,)),
     **dict.fromkeys(("nvl", "ifnull"), (_coalesced,)),
     **dict.fromkeys(("greatest", "least"), (_greatest,)),
-    **dict.fromkeys(
-        ("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"),
-        (_compared,),
-    ),
+    **dict.fromkeys(COMPARISONS, (_compared,)),
     **dict.fromkeys(("array", "coalesce"), (_mixed,)),
     **dict.fromkeys(("ilike", "like"), (like,)),
     **dict.fromkeys(("+", "-", "*", "/", "%", "div", "mod", "pmod"), (_arithmetic,)),
@@ -279,13 +277,7 @@ RULES: dict[str, tuple[_Rule, ...]] = {
     "date_trunc": (_trunc,),
     **dict.fromkeys(("try_add", "try_multiply", "try_subtract"), (_tried,)),
     "timestamp_seconds": (_seconds,),
-    **dict.fromkeys(
-        (
-            "rlike", "regexp", "regexp_like", "regexp_count", "regexp_extract",
-            "regexp_extract_all", "regexp_replace", "regexp_substr", "split",
-        ),
-        (regular_expression,),
-    ),
+    **dict.fromkeys(MATCHING, (regular_expression,)),
     **dict.fromkeys(OF_ANOTHER_TYPE, (_another_type,)),
     "regexp_count": (regular_expression, _another_type),
     **dict.fromkeys(("listagg", "string_agg"), (to_text, _untyped)),

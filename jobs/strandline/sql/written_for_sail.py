@@ -10,9 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE
-from strandline.sql.operations import Operation
-from strandline.sql.patterns import as_rust, has_end, has_flags, unescaped
-from strandline.sql.texts_on_sail import takes_the_match
+from strandline.sql.operations import COMPARISONS, Operation
+from strandline.sql.texts_on_sail import (
+    MATCHING,
+    as_rust,
+    has_end,
+    has_flags,
+    takes_the_match,
+    unescaped,
+)
 
 
 @dataclass(frozen=True)
@@ -238,16 +244,10 @@ _RULES: dict[str, Callable[[Operation, Types], Form]] = {
     "round": _rounded,
     **dict.fromkeys(("unix_millis", "unix_seconds"), _since_1970),
     **dict.fromkeys(("timestamp_millis", "timestamp_seconds"), _of_units),
+    **dict.fromkeys(MATCHING, _matched),
     **dict.fromkeys(
         (
-            *("regexp", "regexp_count", "regexp_extract", "regexp_extract_all", "regexp_like"),
-            *("regexp_replace", "regexp_substr", "rlike", "split"),
-        ),
-        _matched,
-    ),
-    **dict.fromkeys(
-        (
-            *("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"),
+            *COMPARISONS,
             *("equal_null", "mode"),
             *("array_distinct", "array_except", "array_intersect", "array_position"),
             *("array_remove", "array_union", "arrays_overlap", "collect_set"),

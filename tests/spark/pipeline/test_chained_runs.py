@@ -240,7 +240,7 @@ def landing_of(chain: Chain) -> ResultsLanding:
 def still_to_rebuild(chain: Chain, ledger: list[Entry] | None = None) -> list[TimeRange]:
     """The closed ranges of the days whose results have changed since, by their ledger."""
     landing, state = landing_of(chain), PipelineState.of(ledger or chain.days.ledger)
-    return ranges_changed(landing.results, landing.spec, state)
+    return ranges_changed(landing.log, landing.spec, state)
 
 
 def state_of_days(chain: Chain) -> str:

@@ -9,7 +9,7 @@ import pytest
 from lakes import SPEC, Line, a_spec, a_week, books_alone, land
 from ledger_reads import steps_read
 
-from strandline.cli import run_actions, running
+from strandline.cli import running, runs
 from strandline.cli.main import main
 from strandline.quality.audit import run as audit
 
@@ -30,7 +30,7 @@ def command(spark, tmp_path, monkeypatch):
         yield spark, lambda step: None
 
     monkeypatch.setattr(running, "application", in_this_session)
-    monkeypatch.setattr(run_actions, "application", in_this_session)
+    monkeypatch.setattr(runs, "application", in_this_session)
     monkeypatch.setattr(audit, "audit", books_alone)
 
     def call(typed: str) -> list[int]:

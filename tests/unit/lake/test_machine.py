@@ -14,6 +14,11 @@ def account(name, uid, shell):
     return pwd.struct_passwd((name, "x", uid, uid, "", "/", shell))
 
 
+def on_machine(only, monkeypatch, own):
+    monkeypatch.setattr(pwd, "getpwall", lambda: [only])
+    monkeypatch.setattr(os, "getuid", lambda: own)
+
+
 @pytest.mark.parametrize(
     ("name", "uid", "shell", "may"),
     [
@@ -28,10 +33,10 @@ def account(name, uid, shell):
     ],
 )
 def test_people_and_whoever_has_a_login_shell_may_log_in(name, uid, shell, may, monkeypatch):
-    monkeypatch.setattr(os, "getuid", lambda: 999)
-    assert bool(others_who_may_log_in([account(name, uid, shell)])) is may
+    on_machine(account(name, uid, shell), monkeypatch, own=999)
+    assert bool(others_who_may_log_in()) is may
 
 
 def test_ones_own_account_is_no_other(monkeypatch):
-    monkeypatch.setattr(os, "getuid", lambda: 1000)
-    assert others_who_may_log_in([account("ann", 1000, "/bin/bash")]) == []
+    on_machine(account("ann", 1000, "/bin/bash"), monkeypatch, own=1000)
+    assert others_who_may_log_in() == []

@@ -158,7 +158,7 @@ def test_of_three_in_a_line_the_last_reads_the_first_as_it_was_for_the_second(tm
     landing = open_landing(None, lake, weeks)
     assert landing.version == 0
     assert (landing.upstream.version, landing.upstream.upstream.version) == (0, 0)
-    assert landing.upstream.results.known_until_ms == instant("2")
+    assert landing.upstream.log.known_until_ms == instant("2")
     publish(lake, days, 3, ResultsLog.published(lake, days).version)
     landing = open_landing(None, lake, weeks)
     assert (landing.upstream.version, landing.upstream.upstream.version) == (1, 1)

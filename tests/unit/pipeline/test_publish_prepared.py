@@ -15,7 +15,7 @@ import yaml
 from lakes import SPEC as CONTENT
 from lakes import a_record, a_spec, instant, land
 
-from strandline.cli import run_actions
+from strandline.cli import runs
 from strandline.cli.groups import EngineOptions, Places
 from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing.log import LandingLog
@@ -239,9 +239,9 @@ def test_one_that_has_published_is_shown_again_without_a_session(kept, monkeypat
     def no_session(*_: object, **__: object) -> None:
         raise AssertionError("a session is opened")
 
-    monkeypatch.setattr(run_actions, "application", no_session)
+    monkeypatch.setattr(runs, "application", no_session)
     at = Places(str(kept.folder), str(kept.folder))
-    run_actions.runs_publish("meter", "r-1", as_json=True, on=EngineOptions(), at=at)
+    runs.runs_publish.__wrapped__("meter", "r-1", as_json=True, on=EngineOptions(), at=at)
     said = json.loads(capsys.readouterr().out)
     assert (said["run_id"], said["status"], said["diff"]) == ("r-1", "published", published.diff)
 

@@ -15,8 +15,7 @@ from strandline.engine import columns as c
 from strandline.engine.records.exact_json import OPTIONS, Field, exact_json
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import kinds_to_write
-from strandline.lake.landing.deletions import DeletedRows, file_name
-from strandline.lake.landing.log import LandingLog
+from strandline.lake.landing.log import DeletedRows, LandingLog, file_name
 from strandline.model.facts import DayFacts
 
 _DIGITS_OF_A_LONG = 18

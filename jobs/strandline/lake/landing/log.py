@@ -6,20 +6,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
-from strandline.lake.landing.deletions import DeletedRows, deleted_rows
 from strandline.lake.landing.open_table import open_table
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.store.lake import Lake
+from strandline.lake.store.places import below
 from strandline.lake.store.reads import is_whole
 from strandline.model.intervals import last_day_before
 from strandline.spec.pipeline import PipelineSpec
+
+
+class DeletedRows(NamedTuple):
+    """The rows of a file that are marked as deleted by a deletion vector.
+
+    Attributes:
+        rows: their number.
+        digest: a hash that identifies them.
+    """
+
+    rows: int
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -98,8 +113,21 @@ class LandingLog:
 
     @cached_property
     def deleted(self) -> dict[str, DeletedRows]:
-        """The rows of each file that are marked as deleted: see `deleted_rows`."""
-        return deleted_rows(self.table)
+        """The rows of each file that are marked as deleted, by the path of `file_name`.
+
+        With deletion vectors, DELETE only marks rows: the file, and its number of records in the
+        log, do not change. A file without deleted rows is not in the result.
+        """
+        if "deletionVectors" not in (self.table.protocol().reader_features or []):
+            return {}
+        deleted: dict[str, DeletedRows] = {}
+        for batch in pa.RecordBatchReader.from_stream(self.table.deletion_vectors()):
+            for uri, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):
+                rows = np.flatnonzero(~kept.values.to_numpy(zero_copy_only=False))
+                digest = sha256(rows.astype("<i8").tobytes()).hexdigest()[:32]
+                name = file_name(below(self.table.table_uri, uri.as_py()))
+                deleted[name] = DeletedRows(len(rows), digest)
+        return deleted
 
     def bytes_of(self, days_by: str | None, is_wanted: Callable[[date], bool]) -> int:
         """The bytes of files of some arrival days, and of rows without a day.
@@ -108,11 +136,8 @@ class LandingLog:
             days_by: the partition column of the arrival days; None: there is none, and all count.
             is_wanted: selects days.
         """
-        sizes = self.files["size_bytes"]
-        if days_by is None:
-            return int(sum(sizes))
-        days = zip(self.days_of_files(days_by), sizes, strict=True)
-        return int(sum(size for day, size in days if day is None or is_wanted(day)))
+        sizes = zip(self.days_of_files(days_by), self.files["size_bytes"], strict=True)
+        return int(sum(size for day, size in sizes if day is None or is_wanted(day)))
 
     def day_partition(self, name: str | None) -> str | None:
         """The partition column of the arrival days; None if there is none.
@@ -190,7 +215,8 @@ class LandingLog:
         same_columns: bool = then.table.schema() == self.table.schema()
         if not same_columns or then.deleted or self.deleted:
             return False
-        return then._paths(days_by, last_day) == self._paths(days_by, last_day)
+        others = then._days_of_other_files(self, days_by)
+        return not any(day is None or last_day is None or day <= last_day for day in others)
 
     def days_with_other_files(
         self, step: Entry, arrival_date: str | None, before_ms: int
@@ -211,23 +237,24 @@ class LandingLog:
         then = self.at(version)
         if then is None:
             return []
-        files = then._files_and_days(days_by) ^ self._files_and_days(days_by)
         last_day = last_day_before(before_ms)
-        return sorted({day for _, day in files if day is not None and day <= last_day})
+        others = then._days_of_other_files(self, days_by)
+        return sorted(day for day in others if day is not None and day <= last_day)
 
-    def _files_and_days(self, days_by: str) -> set[tuple[str, date | None]]:
-        """The path and arrival day of each file."""
-        return set(zip(self.files["path"], self.days_of_files(days_by), strict=True))
+    def _days_of_other_files(self, now: LandingLog, days_by: str | None) -> set[date | None]:
+        """The arrival days with different files in two versions; None: days are not known."""
+        files = [
+            {*zip(log.files["path"], log.days_of_files(days_by), strict=True)}
+            for log in (self, now)
+        ]
+        return {day for _, day in files[0] ^ files[1]}
 
-    def _paths(self, days_by: str | None, last_day: date | None) -> set[str]:
-        """The files of the days up to a last day."""
-        if days_by is None or last_day is None:
-            return set(self.files["path"])
-        return {
-            path for path, day in self._files_and_days(days_by) if day is None or day <= last_day
-        }
-
-    def days_of_files(self, days_by: str) -> list[date | None]:
-        """The arrival day of each file."""
-        days = self.files[f"partition.{days_by}"]
+    def days_of_files(self, days_by: str | None) -> list[date | None]:
+        """The arrival day of each file; None without a partition column."""
+        days = self.files.get(f"partition.{days_by}") or [None] * len(self.files["path"])
         return [None if day is None else date.fromisoformat(str(day)[:10]) for day in days]
+
+
+def file_name(path: str) -> str:
+    """A file's path as a key of `deleted`, from its path in the log, which is URI-encoded."""
+    return unquote(path)

@@ -68,7 +68,6 @@ def open_landing(
         now_ms=now_ms,
         published=published,
         nulls_counted=counted,
-        results=log,
         upstream=upstream.by_log(log.source_log(upstream.log)),
     )
 

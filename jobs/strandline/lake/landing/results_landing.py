@@ -36,12 +36,12 @@ class ResultsLanding(TableLanding):
 
     Attributes:
         spec: the pipeline.
-        results: the log of the results.
+        log: the log of the results.
         upstream: the other pipeline's landing at their publication.
     """
 
     spec: ResultsSpec
-    results: ResultsLog
+    log: ResultsLog
     upstream: Landing
 
     def by_log(self, log: LandingLog) -> ResultsLanding:
@@ -54,24 +54,24 @@ class ResultsLanding(TableLanding):
             msg = f"{self.spec.pipeline} reads results"
             raise TypeError(msg)
         upstream = self.upstream.by_log(log.source_log(self.upstream.log))
-        return replace(self, log=log, results=log, upstream=upstream)
+        return replace(self, log=log, upstream=upstream)
 
     @property
     def upstream_store(self) -> Store:
         """The tables of the other pipeline."""
-        return self.results.tables.store.lake.pipeline(self.spec.upstream.pipeline)
+        return self.log.tables.store.lake.pipeline(self.spec.upstream.pipeline)
 
     @cached_property
     def frame(self) -> DataFrame:
         """The results of the other pipeline as landing rows."""
-        tables = self.results.tables
+        tables = self.log.tables
         firings, windows = (tables.frame(self.spark, name) for name in ("firings", "windows"))
         return results_of(firings, windows, self.spec)
 
     @property
     def ready_ms(self) -> int:
         """See `Landing.ready_ms`; at most the midnight up to which the other has published."""
-        return min(super().ready_ms, self.results.known_until_ms)
+        return min(super().ready_ms, self.log.known_until_ms)
 
     @cached_property
     def facts(self) -> dict[date | None, DayFacts]:
@@ -131,7 +131,7 @@ class ResultsLanding(TableLanding):
 
     def axis(self, state: PipelineState) -> Axis:
         """See `Landing.axis`; with the clock of the other pipeline."""
-        return self.upstream.axis(self.results.state)
+        return self.upstream.axis(self.log.state)
 
     def changes(self, known: KnownDays) -> LandingChanges:
         """See `Landing.changes`; a result that does not exist any more is not a missing row.
@@ -151,7 +151,7 @@ class ResultsLanding(TableLanding):
         Raises:
             InputError: the other pipeline is not published up to the requested horizon.
         """
-        results_ms = self.results.horizon_ms
+        results_ms = self.log.horizon_ms
         if as_of_ms is not None and as_of_ms > results_ms:
             upstream = self.spec.upstream.pipeline
             problem = f"{upstream} is published up to {known_text_of(results_ms)} alone"

@@ -17,9 +17,9 @@ from strandline.engine.records.days import lies_in_its_day, on_days
 from strandline.engine.records.identity import SourceColumns, kinds_to_write
 from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.read import read_records
-from strandline.lake.landing.deletions import file_name
 from strandline.lake.landing.facts import facts_by_log, facts_by_rows
 from strandline.lake.landing.landing import Landing
+from strandline.lake.landing.log import file_name
 from strandline.lake.store.commits import keeps_rows, only_moved
 from strandline.lake.store.identities import in_order_of
 from strandline.lake.store.places import table_at

@@ -44,7 +44,8 @@ def diff(
     before = published.take(pairs.second[changed])
     after = staged.take(pairs.first[changed])
     for name in kept:
-        after = _with_column(after, name, before[name])
+        place = after.schema.get_field_index(name)
+        after = after.set_column(place, after.schema.field(name), before[name])
     parts = {
         INSERT: staged.take(pairs.first_alone),
         DELETE: published.take(pairs.second_alone),
@@ -144,7 +145,3 @@ def _numbered(keys: pa.Table) -> pa.Table:
 
 def _names(count: int) -> list[str]:
     return [str(place) for place in range(count)]
-
-
-def _with_column(rows: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
-    return rows.set_column(rows.column_names.index(name), rows.schema.field(name), values)

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterable
 from pathlib import PurePath
 
 _FIRST_OF_PEOPLE, _NOBODY = 1000, 65534
 _NO_LOGIN = {"nologin", "false", "sync", "shutdown", "halt"}
 
 
-def others_who_may_log_in(accounts: Iterable[pwd.struct_passwd] | None = None) -> list[str]:
-    """The names of other accounts of people, or with a login shell, without root.
-
-    Args:
-        accounts: the machine's accounts; None: read from the system.
-    """
-    own = os.getuid()
-    known = pwd.getpwall() if accounts is None else accounts
-    return [
-        one.pw_name for one in known if one.pw_uid not in {0, own, _NOBODY} and _may_log_in(one)
-    ]
+def others_who_may_log_in() -> list[str]:
+    """The names of other accounts of people, or with a login shell, without root."""
+    mine = {0, os.getuid(), _NOBODY}
+    return [one.pw_name for one in pwd.getpwall() if one.pw_uid not in mine and _may_log_in(one)]
 
 
 def _may_log_in(account: pwd.struct_passwd) -> bool:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
-from typing import IO
+from typing import IO, TypeVar
 
 from deltalake import CommitProperties, Transaction
 
@@ -20,6 +20,7 @@ from strandline.errors import InputError, RetryableError, not_writable
 from strandline.lake.store.object_store import objects_at, one_publisher, require_created_once
 from strandline.lake.store.terms import LASTS_S, Term, Terms
 
+T = TypeVar("T")
 _TIMEOUT_S = 900
 _PAUSE_S = 0.2
 _HELD: dict[str, Holding] = {}
@@ -35,7 +36,7 @@ def exclusive(path: Path) -> Iterator[None]:
         RetryableError: another process has held it for a quarter of an hour, or the disk is full.
     """
     with _opened(path) as handle:
-        _wait_for(handle, path)
+        _waited(lambda: _is_locked(handle), str(path))
         yield
 
 
@@ -76,7 +77,7 @@ def term_of(place: str, fence: Callable[[int], None]) -> Iterator[None]:
         return
     require_created_once(place.rpartition("/")[0])
     terms = Terms(objects_at(f"{place}/_lock"))
-    holding = Holding(terms, _wait_for_term(terms, place), place)
+    holding = Holding(terms, _waited(terms.take, f"{place}/_lock"), place)
     cleanly, done = False, Event()
     extending = Thread(target=_extend, args=(holding, done), daemon=True)
     extending.start()
@@ -131,13 +132,14 @@ def require_held(place: str) -> None:
         holding.require()
 
 
-def _wait_for_term(terms: Terms, place: str) -> Term:
+def _waited(take: Callable[[], T | None], place: str) -> T:
+    """The first result of `take` that is true; it is tried again for a quarter of an hour."""
     until_s = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < until_s:
-        if term := terms.take():
-            return term
+        if taken := take():
+            return taken
         time.sleep(_PAUSE_S)
-    raise RetryableError(f"{place}/_lock", "held by another publisher", "try again later")
+    raise RetryableError(place, "held by another publisher", "try again later")
 
 
 def _extend(holding: Holding, done: Event) -> None:
@@ -154,12 +156,10 @@ def _opened(path: Path) -> IO[str]:
         raise not_writable(str(path.parent), error) from None
 
 
-def _wait_for(handle: IO[str], path: Path) -> None:
-    for _ in range(int(_TIMEOUT_S / _PAUSE_S)):
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(_PAUSE_S)
-        else:
-            return
-    raise RetryableError(str(path), "held by another publisher", "try again later")
+def _is_locked(handle: IO[str]) -> bool:
+    """Lock a file, unless another process has locked it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

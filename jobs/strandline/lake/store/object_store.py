@@ -50,42 +50,33 @@ class StoreObjects:
 
     def create(self, name: str, content: bytes) -> bool:
         """Create an object by a conditional put; False if it exists."""
-        import obstore  # noqa: PLC0415 - an extra
         from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415
 
         try:
-            obstore.put(self.store, name, content, mode="create")
+            self.store.put(name, content, mode="create")
         except (AlreadyExistsError, PreconditionError):
             return False
         return True
 
     def put(self, name: str, content: bytes) -> None:
         """Write an object; an existing one is replaced."""
-        import obstore  # noqa: PLC0415 - an extra
-
-        obstore.put(self.store, name, content)
+        self.store.put(name, content)
 
     def get(self, name: str) -> bytes | None:
         """The content of an object; None if it does not exist."""
-        import obstore  # noqa: PLC0415 - an extra
-
         try:
-            return obstore.get(self.store, name).bytes().to_bytes()
+            return self.store.get(name).bytes().to_bytes()
         except FileNotFoundError:
             return None
 
     def names(self) -> list[str]:
         """The names of all objects, without a store's marks of folders."""
-        import obstore  # noqa: PLC0415 - an extra
-
-        objects = chain.from_iterable(obstore.list(self.store))
+        objects = chain.from_iterable(self.store.list())
         return [str(one["path"]) for one in objects if one["path"]]
 
     def delete(self, name: str) -> None:
         """Remove an object."""
-        import obstore  # noqa: PLC0415 - an extra
-
-        obstore.delete(self.store, name)
+        self.store.delete(name)
 
 
 def objects_at(uri: str) -> StoreObjects:
@@ -138,11 +129,10 @@ def require_reachable(root: str) -> None:
         if one_publisher():  # obstore serves only the lock, which is not needed
             return
         raise
-    from obstore import list_with_delimiter  # noqa: PLC0415 - an extra
-    from obstore.exceptions import BaseError  # noqa: PLC0415
+    from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
 
     try:
-        list_with_delimiter(objects.store)
+        objects.store.list_with_delimiter()
     except (BaseError, OSError) as error:
         raise store_error(root, error) from None
 

@@ -212,20 +212,20 @@ def emptied(place: str) -> fs.FileSystem:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return files
-    for one in files.get_file_info(fs.FileSelector("", allow_not_found=True, recursive=True)):
-        if one.type == fs.FileType.File:
-            files.delete_file(one.path)
+    for one in files_below(files):
+        files.delete_file(one.path)
     return files
+
+
+def files_below(files: fs.FileSystem, folder: str = "") -> list[fs.FileInfo]:
+    """The files in a folder and in the folders inside; none if there is no such folder."""
+    below_it = fs.FileSelector(folder, allow_not_found=True, recursive=True)
+    return [one for one in files.get_file_info(below_it) if one.type == fs.FileType.File]
 
 
 def parquet_files(files: fs.FileSystem) -> dict[str, int]:
     """The bytes of all Parquet files, by path; an engine's markers are ignored."""
-    below_it = fs.FileSelector("", allow_not_found=True, recursive=True)
-    sizes = {
-        one.path.lstrip("/"): one.size
-        for one in files.get_file_info(below_it)
-        if one.type == fs.FileType.File
-    }
+    sizes = {one.path.lstrip("/"): one.size for one in files_below(files)}
     return {
         path: sizes[path]
         for path in sorted(sizes)

@@ -17,16 +17,8 @@ from strandline.engine.records.side_by_side import second_names
 from strandline.errors import InputError
 from strandline.lake.store.second_columns import SECOND_OF
 from strandline.lake.store.type_widening import common_type, in_type, key_of, same_type
+from strandline.sql.column_types import column_named
 from strandline.tables import PublishedTable
-
-_ARROW = {
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "string": pa.string(),
-    "boolean": pa.bool_(),
-    "long": pa.int64(),
-    "array<string>": pa.list_(pa.string()),
-}
 
 
 @dataclass(frozen=True)
@@ -141,7 +133,7 @@ def fit(
             free = _without_seconds_of_others(field, free, mark)
         column = next(_columns_for(field, free, mark, by_source=by_source), None)
         if column is None:
-            own = None if by_source else _own(field, columns)
+            own = None if by_source else column_named(field.name, columns)
             if own is not None:
                 _refuse(field, columns[own], place, target)
             column = _new_column(field, columns, staged.names, mark)
@@ -156,10 +148,6 @@ def fit(
         new=tuple(name for name in columns if name not in published.names),
         names=names,
     )
-
-
-def _own(field: T.StructField, columns: Iterable[str]) -> str | None:
-    return next((name for name in columns if key_of(name) == key_of(field.name)), None)
 
 
 def with_marks(rows: T.StructType, second_of: Mapping[str, str]) -> T.StructType:
@@ -226,7 +214,7 @@ def _new_column(
 ) -> T.StructField:
     """The new column of a table for a staged one; a second column if its name is in use."""
     kind = field.dataType
-    if _own(field, columns) is None:
+    if column_named(field.name, columns) is None:
         return T.StructField(field.name, kind, nullable=True, metadata=mark)
     in_use = {key_of(name) for name in (*columns, *staged)}
     name = next(name for name in second_names(field.name, kind) if key_of(name) not in in_use)
@@ -296,4 +284,5 @@ def spark_type(name: str) -> T.DataType:
 
 def arrow_schema(columns: Mapping[str, str]) -> pa.Schema:
     """The Arrow schema of columns with Delta's names of types."""
-    return pa.schema([(name, _ARROW[kind]) for name, kind in columns.items()])
+    fields = [T.StructField(name, spark_type(kind)) for name, kind in columns.items()]
+    return arrow_of(T.StructType(fields))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from errno import EACCES, EROFS
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,14 +21,15 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from pyarrow import fs
 
-from strandline.errors import RetryableError, storage_error
-from strandline.lake.store.lake import Lake
+from strandline.errors import RetryableError, not_writable, storage_error
 from strandline.lake.store.lock import commit, exclusive, term_of
 from strandline.lake.store.places import table_at
-from strandline.lake.store.reads import files_at, newest_version
+from strandline.lake.store.reads import LOG, files_at, files_below, newest_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from strandline.lake.store.lake import Lake
 
 PUBLISHED = ("windows", "firings", "pairs", "quarantine", "completeness")
 """The published tables of results; an interval join has `pairs`, other pipelines the first two."""
@@ -208,10 +211,26 @@ class Store:
         """All files of the pipeline, tables and others."""
         return files_at(self.root)
 
+    def require_writable(self) -> None:
+        """Check that the folders of existing tables on this machine may be written.
+
+        Folders of their partitions are not looked at.
+
+        Raises:
+            InputError: one may not; a run would end in the middle of its publishing.
+        """
+        if self.lake.folder is None:
+            return
+        tables = [Path(self.uri(name), below) for name in RESULTS for below in ("", LOG)]
+        for folder in [Path(self.root, "_staging"), *tables]:
+            if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+                is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+                code = EROFS if is_read_only else EACCES
+                raise not_writable(str(folder), OSError(code, os.strerror(code)))
+
     def keeps_staging(self, run_id: str) -> bool:
         """Whether a run's staging exists."""
-        below = fs.FileSelector(f"_staging/{run_id}", allow_not_found=True, recursive=True)
-        return any(one.type == fs.FileType.File for one in self.files().get_file_info(below))
+        return bool(files_below(self.files(), f"_staging/{run_id}"))
 
     def drop_staging(self, run_id: str) -> None:
         """Remove a run's staging."""

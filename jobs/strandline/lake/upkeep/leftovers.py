@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -11,6 +11,7 @@ from typing import Any
 from pyarrow import fs
 
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.store.reads import files_below
 from strandline.lake.store.store import Store
 from strandline.lake.upkeep.upkeep import size_of
 
@@ -54,8 +55,8 @@ def whatever_is_left(store: Store) -> dict[str, Any]:
     Returns:
         `staging`: the runs' names; `reports`: the number of files.
     """
-    staged = {PurePosixPath(one.path).parts[1] for one in _files(_below(store, _STAGING))}
-    return {"staging": sorted(staged), "reports": len(_files(_below(store, _REPORTS)))}
+    staged = {PurePosixPath(one.path).parts[1] for one in files_below(store.files(), _STAGING)}
+    return {"staging": sorted(staged), "reports": len(files_below(store.files(), _REPORTS))}
 
 
 def drop_whatever_is_left(store: Store) -> None:
@@ -69,12 +70,11 @@ def _dead(
     store: Store, state: PipelineState, before: datetime
 ) -> Iterator[tuple[str, list[fs.FileInfo]]]:
     """The runs with dead staging, each with its files."""
-    folders = (
-        one for one in _below(store, _STAGING, recursive=False) if one.type == fs.FileType.Directory
-    )
+    found = store.files().get_file_info(fs.FileSelector(_STAGING, allow_not_found=True))
+    folders = (one for one in found if one.type == fs.FileType.Directory)
     for folder in sorted(folders, key=lambda one: one.path):
         run_id = PurePosixPath(folder.path).name
-        files = _files(_below(store, f"{_STAGING}/{run_id}"))
+        files = files_below(store.files(), f"{_STAGING}/{run_id}")
         step_times = [step.written_at for step in state.runs.get(run_id, ())]
         times = [*step_times, *(file.mtime for file in files or [folder])]
         last = max((at for at in times if at is not None), default=before)
@@ -85,17 +85,8 @@ def _dead(
 def _reports(store: Store, before: datetime) -> list[fs.FileInfo]:
     return [
         file
-        for file in _files(_below(store, _REPORTS))
+        for file in files_below(store.files(), _REPORTS)
         if file.extension in {"json", "html"}
         and file.base_name not in _STAY
         and file.mtime < before
     ]
-
-
-def _below(store: Store, folder: str, *, recursive: bool = True) -> list[fs.FileInfo]:
-    chosen = fs.FileSelector(folder, allow_not_found=True, recursive=recursive)
-    return list(store.files().get_file_info(chosen))
-
-
-def _files(found: Iterable[fs.FileInfo]) -> list[fs.FileInfo]:
-    return [one for one in found if one.type == fs.FileType.File]

@@ -16,7 +16,7 @@ from pyarrow import fs
 
 from strandline.lake.store.days import PARTITIONS
 from strandline.lake.store.lock import commit, require_held
-from strandline.lake.store.reads import files_of, paths_below
+from strandline.lake.store.reads import files_below, files_of, paths_below
 from strandline.lake.timeline.rows import WRITTEN
 
 _SMALL_BYTES = 64 * 2**20
@@ -150,9 +150,5 @@ def _drop_empty_folders(table: DeltaTable) -> None:
 
 def _stored(table: DeltaTable) -> dict[str, int]:
     """The bytes of each file below the table's root, without its log."""
-    found = files_of(table).get_file_info(fs.FileSelector("", recursive=True))
-    return {
-        one.path.lstrip("/"): one.size
-        for one in found
-        if one.type == fs.FileType.File and not one.path.lstrip("/").startswith("_delta_log/")
-    }
+    sizes = {one.path.lstrip("/"): one.size for one in files_below(files_of(table))}
+    return {path: size for path, size in sizes.items() if not path.startswith("_delta_log/")}

@@ -22,7 +22,6 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import columns_of, rows_in_days
 from strandline.lake.store.schema import fit, schema_of
 from strandline.lake.store.store import Store
-from strandline.lake.store.writable import require_writable
 from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.diff.preview import preview_of
 from strandline.pipeline.publish.abandon import rebuild_by_hand, require_not_begun
@@ -213,7 +212,7 @@ def revert_run(
     landing = open_landing(spark, lake, spec, log=opened.log)
     reverted = require_revertible(ledger.store, ledger.state(), run_id)
     if not dry_run:
-        require_writable(ledger.store)
+        ledger.store.require_writable()
     step = reverted.first_step(spark, spec, reason, requested_by)
     first = begin_run(ledger, step, dry_run=dry_run)
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)

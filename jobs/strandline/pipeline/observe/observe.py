@@ -161,7 +161,7 @@ def _upstream_of(
     These observations of it are not stored: that pipeline stores its own.
     """
     source = landing.upstream
-    status = landing_status_of(source, landing.upstream_store, landing.results.state)
+    status = landing_status_of(source, landing.upstream_store, landing.log.state)
     observation = observe_landing(
         source, staging.beside("_upstream"), axis, horizon_ms, status.of_an_earlier_landing
     )

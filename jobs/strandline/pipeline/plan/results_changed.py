@@ -58,7 +58,7 @@ def of_changed_results(
     if not (scheduled and isinstance(landing, ResultsLanding)):
         return []
     kept = list(_kept(landing, state, store))
-    changed = ranges_changed(landing.results, landing.spec, state)
+    changed = ranges_changed(landing.log, landing.spec, state)
     ranges = parts_outside(changed, [one.windows for one in kept])
     first = replace(
         request,
@@ -73,7 +73,7 @@ def of_changed_results(
         *(
             (one.windows, one.horizon_ms, one.overrides)
             for one in kept
-            if has_changed(one, landing.results, landing.spec)
+            if has_changed(one, landing.log, landing.spec)
         ),
     ]
     return [
@@ -107,7 +107,7 @@ def _horizon_of(published_ms: int | None, landing: ResultsLanding, until_ms: int
         landing: the results.
         until_ms: the midnight of the scheduled run.
     """
-    return max(until_ms, min(published_ms or until_ms, landing.results.horizon_ms))
+    return max(until_ms, min(published_ms or until_ms, landing.log.horizon_ms))
 
 
 def left_to_scheduled_run(state: PipelineState) -> int:

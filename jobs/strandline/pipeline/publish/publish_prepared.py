@@ -18,7 +18,6 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.exceptions import FAILURES, refused_after
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
-from strandline.lake.store.writable import require_writable
 from strandline.model.books import books_off
 from strandline.model.intervals import TimeRange, midnight_of
 from strandline.model.overrides import as_options
@@ -82,7 +81,7 @@ def publish_prepared(
     opened = opened or OpenedLog.newest(lake, spec)
     landing = open_landing(spark, lake, spec, log=opened.log)
     ctx = Context(spark, spec, lake, landing, opened.ledger, run_id, dry_run=False)
-    require_writable(ctx.store)
+    ctx.store.require_writable()
     require = partial(require_publishable, spec, ctx.ledger.store, run_id=run_id, accept=accept)
     run = require(ctx.ledger.state(), log=landing.log)
     kept = replace(
