@@ -99,6 +99,8 @@ def test_windows_before_the_first_record_need_not_be_evaluated_again(standing):
     assert standing(first, by_hand, spec=growing) == [("b", "r2"), ("a", "r1")]
     sooner = replace(by_hand, range=TimeRange(0, day))
     assert standing(first, sooner, spec=growing) == [("b", "r2")]
+    shortest = replace(all_time, first_accepted_ms=hour)  # the end of the first of that start
+    assert standing(shortest, sooner, spec=growing) == [("b", "r2")]
 
 
 def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_has_the_rule(

@@ -243,10 +243,10 @@ def _calendar(
     if late is not None:
         refused = arrivals.refused(late)
     grid = arrivals.history.grid
-    ahead_ms = grid.size_ms if grid.cumulative else 0
     for (start_ms, reason), count in ({} if leaving is None else counts_of(leaving, late)).items():
-        if start_ms + ahead_ms in arrivals.touched:
-            refused[start_ms + ahead_ms, reason] -= count
+        newest = grid.newest_ids(start_ms)
+        if newest in arrivals.touched:
+            refused[newest, reason] -= count
         else:
             others[start_ms, reason] = count
     rows = _slots_that_stay(ctx, arrivals.kept, arrivals.slots, refused)

@@ -28,7 +28,6 @@ from strandline.quality.findings.check import (
     rules_in,
 )
 from strandline.spec import PipelineSpec
-from strandline.spec.window import Cumulative
 
 _NOT_EVALUATED = ("dropped", "dropping")
 """Steps after which the findings of a run are void."""
@@ -209,9 +208,8 @@ class _InForce(AuditedData):
         within, first_ms = audit.range or EVERYTHING, audit.first_accepted_ms
         if first_ms is None:
             return within
-        if isinstance(self.spec.window, Cumulative):  # the end of the slot
-            first_ms -= Grid.of(self.spec).size_ms
-        return TimeRange(max(within.start_ms, first_ms), within.end_ms)
+        first_start_ms = Grid.of(self.spec).starts_of(first_ms)
+        return TimeRange(max(within.start_ms, first_start_ms), within.end_ms)
 
     def _is_a_rule(self, name: str) -> bool:
         """Whether the pipeline has a rule: a key of `quality` that is on, or an expectation."""

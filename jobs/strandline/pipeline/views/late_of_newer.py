@@ -70,12 +70,11 @@ class LateOfNewer:
         late = _late_rows(store, reached)
         if late is None:
             return None
-        to_id_ms = grid.size_ms if grid.cumulative else 0
-        lacking = _lacking(store, reached, late).to_numpy() + to_id_ms
+        lacking = grid.newest_ids(_lacking(store, reached, late).to_numpy())
         older = late[late["missed_windows"] > 1]
         if older.empty and not len(lacking):
             return None
-        newest = older["start_ms"].to_numpy() + to_id_ms
+        newest = grid.newest_ids(older["start_ms"].to_numpy())
         oldest = newest - (older["missed_windows"].to_numpy() - 1) * grid.step_ms
         return cls(grid, oldest, newest, older["records"].to_numpy(), lacking)
 
@@ -84,14 +83,13 @@ class LateOfNewer:
         edges = np.concatenate([self.oldest, self.newest])
         order = np.argsort(edges, kind="stable")
         so_far = np.cumsum(np.concatenate([self.records, -self.records])[order])
-        ids = ends_ms if self.grid.cumulative else starts_ms
-        before = np.searchsorted(edges[order], ids, side="right")
+        before = np.searchsorted(edges[order], self.grid.ids_of(starts_ms, ends_ms), side="right")
         counts: _Longs = np.concatenate([[0], so_far])[before]
         return counts
 
     def are_least(self, starts_ms: _Longs, ends_ms: _Longs) -> npt.NDArray[np.bool_]:
         """Whether each of some windows may have more such records, whose rows are removed."""
-        ids = ends_ms if self.grid.cumulative else starts_ms
+        ids = self.grid.ids_of(starts_ms, ends_ms)
         following = np.append(self.lacking, END_OF_INSTANTS_MS + self._reach_ms)
         nearest = following[np.searchsorted(self.lacking, ids, side="right")]
         are_least: npt.NDArray[np.bool_] = nearest - ids <= self._reach_ms
@@ -113,7 +111,7 @@ class LateOfNewer:
         ranges = merged(TimeRange(oldest, newest) for oldest, newest in edges)
         if len(ranges) > _MOST_RANGES:
             ranges = [TimeRange(ranges[0].start_ms, ranges[-1].end_ms)]
-        edge = ds.field("slot_end" if self.grid.cumulative else "slot_start")
+        edge = ds.field(f"slot_{self.grid.id_edge}")
         return reduce(
             or_,
             ((edge >= in_arrow(r.start_ms)) & (edge < in_arrow(r.end_ms)) for r in ranges),
