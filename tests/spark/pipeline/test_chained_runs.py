@@ -22,6 +22,7 @@ from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.plan.results_changed import of_changed_results
 from strandline.pipeline.request.request import Outcome, Request
 from strandline.pipeline.views.deep import books_of_all
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.status import status_of
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def test_a_range_by_other_rules_stands_and_its_changed_results_go_by_these_rules
         assert [(one.windows, one.overrides) for one in state.overridden] == [(decided, strict)]
         assert_books_balance(chain.days)
         store = chain.days.lake.pipeline(name)
-        books = books_of_all(chain.days.spec, store, state)
+        books = books_of_all(ReadPipeline(chain.days.spec, store, state))
         assert [book.statement for book in books if not book.balanced] == []
         # what has changed once is not rebuilt again
         again = Request("advance", to_ms=instant("6"))

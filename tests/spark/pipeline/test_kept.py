@@ -26,6 +26,7 @@ from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.views.deep import books_of_all
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 
 pytestmark = pytest.mark.spark
 
@@ -222,7 +223,7 @@ def test_windows_over_two_sources_are_kept_and_what_has_come_for_them_is_late(
     assert late == {"left": 1, "right": late_by_ms}
     assert len(PipelineState.of(line.ledger).overridden) == 1
     store = line.lake.pipeline(line.spec.pipeline)
-    books = books_of_all(line.spec, store, PipelineState.of(line.ledger))
+    books = books_of_all(ReadPipeline(line.spec, store, PipelineState.of(line.ledger)))
     assert [book.statement for book in books if not book.balanced] == []
 
 

@@ -27,14 +27,13 @@ from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days
 from strandline.pipeline.views.audited_data import rows_by_day
-from strandline.pipeline.views.channels import channel_watermarks, with_emissions
+from strandline.pipeline.views.channels import with_emissions
 from strandline.pipeline.views.kept_advice import document_in, kept_advice
 from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slots import COUNTS
 from strandline.pipeline.views.values import frequent_values
-from strandline.pipeline.views.watermark import last_day_of, watermark_by
 from strandline.quality.completeness import in_ms
 from strandline.quality.findings.volume import first_compared
 from strandline.quality.report.format import instant
@@ -158,9 +157,8 @@ def report_tables(shown: Shown, days: Days) -> ReportTables:
     the usual numbers of records, depend on.
     """
     spec, store, state = shown.spec, shown.store, shown.state
-    watermarks = channel_watermarks(spec, store, last_day_of(spec, state))
     channels = channel_days(TimelineTable.open(store, days.rows_of("timeline")))
-    latest, start_ms = watermarks.channels, state.clock_start_ms
+    latest, start_ms = shown.channels.channels, state.clock_start_ms
     if start_ms is not None:
         channels = with_emissions(channels, spec, start_ms)
         latest = with_emissions(latest, spec, start_ms)
@@ -173,7 +171,7 @@ def report_tables(shown: Shown, days: Days) -> ReportTables:
         latest=latest,
         processed_ms=state.frontier_ms,
         closed_ms=shown.closed_ms,
-        watermark=watermark_by(spec, watermarks, state),
+        watermark=shown.watermark,
         records=_records(store, days),
         values=frequent_values(store, days, spec),
     )

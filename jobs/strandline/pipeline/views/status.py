@@ -61,7 +61,7 @@ def status_of(
     shown = Shown.of(spec, lake)
     store, state, watermark = shown.store, shown.state, shown.watermark
     days = shown_days(store, since, until)
-    books = books_of_all(spec, store, state) if deep else None
+    books = books_of_all(shown) if deep else None
     findings = in_order([*findings_of_books(books or ()), *shown.findings(now_ms)])
     processed, closed = text_or_none(state.frontier_ms), text_or_none(shown.closed_ms)
     return {
