@@ -107,10 +107,9 @@ def write_report(
 
 def _writable(folder: Path | None, lake: Lake, spec: PipelineSpec) -> Path:
     """The folder to write into, created; by default `_reports` beside the pipeline's tables."""
+    folder = folder or lake.reports(spec.pipeline)
     if folder is None:
-        if lake.folder is None:
-            raise InputError("--output", "a lake that is no folder", "name a folder to write into")
-        folder = lake.folder / spec.pipeline / "_reports"
+        raise InputError("--output", "a lake that is no folder", "name a folder to write into")
     with _writing_into(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -118,8 +117,8 @@ def _writable(folder: Path | None, lake: Lake, spec: PipelineSpec) -> Path:
 
 def _write_data_docs(spec: PipelineSpec, lake: Lake, folder: Path) -> dict[str, str]:
     """Write the Data Docs of the kept audits; their place as `data_docs`, if there are any."""
-    validations = (lake.folder or folder) / spec.pipeline / "_reports" / "gx"
-    if not validations.is_dir():
+    validations = lake.validations(spec.pipeline)
+    if validations is None or not validations.is_dir():
         return {}
     from strandline.quality.audit.data_docs import build_data_docs  # noqa: PLC0415 - takes seconds
 
