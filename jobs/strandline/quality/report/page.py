@@ -49,8 +49,8 @@ def build_report(
     *,
     spec: PipelineSpec,
     made_from: str,
+    shown: Shown,
     made_at: str = "",
-    shown: Shown | None = None,
     notice: str | None = None,
     findings: Sequence[Finding] = (),
 ) -> Page:
@@ -62,8 +62,8 @@ def build_report(
         tables: the pipeline's tables.
         spec: the pipeline.
         made_from: the origin of the tables, such as a lake and its ledger's position.
+        shown: the days of the tables.
         made_at: the time of the report as text; empty: it is not shown.
-        shown: the days of the tables; None: all days.
         notice: a note at the top of the page; None: there is none.
         findings: the pipeline's findings.
     """
@@ -71,7 +71,7 @@ def build_report(
     state = State.of(findings, runs)
     processed = _instant(tables.processed_ms) or NOTHING
     summary = summary_of(
-        shown.totals if shown else {},
+        shown.totals,
         made_at=made_at,
         runs=len(tables.runs),
         processed_up_to=processed,
@@ -95,10 +95,11 @@ def build_report(
             percent=percent,
             rules=_rules(spec),
             processed_up_to=processed,
-            closed_up_to=_closed_up_to(tables, shown),
+            closed_up_to=_closed_up_to(tables.closed_ms, shown),
             **_of_runs(tables.runs, runs),
             **_of_records(tables, spec, shown),
-            **_of_watermarks(tables, spec),
+            watermarks=watermarks(tables.channels, spec, tables.latest, tables.processed_ms),
+            held_back=tables.watermark,
         )
     )
     return Page(html, summary)
@@ -119,15 +120,14 @@ def _of_runs(
     }
 
 
-def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown | None) -> dict[str, Any]:
+def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown) -> dict[str, Any]:
     """The template's variables about records and slots."""
-    since, until = (shown.since, shown.until) if shown else (None, None)
     channel = spec.source.channel
     named = {*spec.source.key.values(), *([channel] if channel else [])}
     return {
         "calendar": calendar(tables.completeness),
         "late_calendar": late_calendar(tables.completeness),
-        "volume": volume(tables.records, since, until),
+        "volume": volume(tables.records, shown.since, shown.until),
         "quarantine": quarantine_plots(tables.quarantine),
         "who": () if tables.values is None else who(tables.values, named),
         "lateness": lateness_plot(tables.lateness),
@@ -136,21 +136,10 @@ def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown | None) -
     }
 
 
-def _of_watermarks(tables: ReportTables, spec: PipelineSpec) -> dict[str, Any]:
-    """The template's variables about watermarks."""
-    latest = tables.channels if tables.latest is None else tables.latest
-    return {
-        "watermarks": watermarks(tables.channels, spec, latest, tables.processed_ms),
-        "held_back": tables.watermark,
-    }
-
-
-def _closed_up_to(tables: ReportTables, shown: Shown | None) -> str:
+def _closed_up_to(closed_ms: int | None, shown: Shown) -> str:
     """The instant before which no window can change any more, in the words of `status`."""
-    closed_ms = tables.closed_ms
     if closed_ms is None:
-        slots = shown.totals.get("slots", 0) if shown else len(tables.completeness)
-        return "the last slot" if slots else "no slot yet"
+        return "the last slot" if shown.totals.get("slots") else "no slot yet"
     return "nothing yet" if closed_ms == EVERYTHING.start_ms else _instant(closed_ms)
 
 
