@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.engine.position.grid import Grid
+from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import in_arrow
 from strandline.model.intervals import (
@@ -127,8 +128,8 @@ def _late_rows(store: Store, days: Days) -> pd.DataFrame | None:
     rows = read_days(store, QUARANTINE.name, columns, days, ds.field("reason") == "late")
     if rows is None:
         return None
-    counts = pa.TableGroupBy(rows, columns).aggregate([([], "count_all")])
-    found: pd.DataFrame = counts.to_pandas().rename(columns={"count_all": "records"})
+    counts: pd.DataFrame = sums_by([rows], columns).to_pandas()
+    found = counts.rename(columns={ROWS: "records"})
     found["start_ms"] = in_ms(found["slot_start"])
     return found.astype({"missed_windows": "int64"})
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError, not_writable
+from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import (
     Days,
     read_days,
@@ -205,9 +206,8 @@ def _by_reason(store: Store, days: Days) -> pd.DataFrame:
     rows = read_days(store, "quarantine", ["reason", "quarantine_date"], days)
     if rows is None:
         return pd.DataFrame(columns=["reason", "day", "records"])
-    groups = pa.TableGroupBy(rows, ["reason", "quarantine_date"])
-    counts: pd.DataFrame = groups.aggregate([([], "count_all")]).to_pandas()
-    return counts.rename(columns={"quarantine_date": "day", "count_all": "records"})
+    counts: pd.DataFrame = sums_by([rows], ["reason", "quarantine_date"]).to_pandas()
+    return counts.rename(columns={"quarantine_date": "day", ROWS: "records"})
 
 
 def _lateness(store: Store, days: Days) -> pd.DataFrame:
@@ -217,7 +217,5 @@ def _lateness(store: Store, days: Days) -> pd.DataFrame:
         return pd.DataFrame(columns=["late_by_ms", "records"])
     steps = pc.divide(pc.add(rows["late_by_ms"], _LATENESS_STEP_MS - 1), _LATENESS_STEP_MS)
     minutes = pa.table({"late_by_ms": pc.multiply(steps, _LATENESS_STEP_MS)})
-    counts: pd.DataFrame = (
-        pa.TableGroupBy(minutes, "late_by_ms").aggregate([([], "count_all")]).to_pandas()
-    )
-    return counts.rename(columns={"count_all": "records"})
+    counts: pd.DataFrame = sums_by([minutes], ["late_by_ms"]).to_pandas()
+    return counts.rename(columns={ROWS: "records"})
