@@ -15,7 +15,7 @@ from browser import BROWSER, a_browser
 from run_documents import a_run
 
 from strandline.quality.report.page import build_report
-from strandline.quality.report.tables import ReportTables, Shown
+from strandline.quality.report.tables import ReportTables, ShownDays
 from strandline.spec import parse_spec
 
 pytestmark = [
@@ -160,7 +160,7 @@ def the_page(text, **changed):
         "first_day": None,
         "last_day": None,
     }
-    shown = Shown(None, None, totals)
+    shown = ShownDays(None, None, totals)
     found = replace(a_year(text), **changed)
     return build_report(found, spec=spec, made_from="a test", shown=shown).html
 

@@ -15,7 +15,7 @@ from run_documents import a_run
 
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.quality.report.page import build_report
-from strandline.quality.report.tables import ReportTables, Shown
+from strandline.quality.report.tables import ReportTables, ShownDays
 from strandline.spec import load_spec, parse_spec
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>&%{x}"
@@ -47,7 +47,7 @@ def a_spec(channels="discovered", window=None, allowed_lateness="2h", watermark=
 
 TOTALS = {"slots": 1, "windows": 1, "quarantine": 1}
 OF_ONE_DAY = TOTALS | {"first_day": "2013-01-05", "last_day": "2013-01-05"}
-SHOWN = Shown(date(2013, 1, 5), None, OF_ONE_DAY)
+SHOWN = ShownDays(date(2013, 1, 5), None, OF_ONE_DAY)
 
 
 def tables(text="late", rows=True):
@@ -158,7 +158,7 @@ def test_of_one_row_it_says_one():
 
 def test_the_command_for_other_days_is_one_that_can_be_typed():
     nothing = dict.fromkeys(TOTALS, 0)
-    before_all = Shown(date(2023, 12, 5), None, nothing | {"first_day": None, "last_day": None})
+    before_all = ShownDays(date(2023, 12, 5), None, nothing | {"first_day": None, "last_day": None})
     text = Page(build_report(tables(), spec=a_spec(), made_from="", shown=before_all).html).text
     assert "strandline report flights --since 2023-12-05 ; where" in text
 

@@ -39,8 +39,7 @@ from strandline.quality.completeness import in_ms
 from strandline.quality.findings.volume import first_compared
 from strandline.quality.report.format import instant
 from strandline.quality.report.page import Page, build_report
-from strandline.quality.report.tables import ReportTables
-from strandline.quality.report.tables import Shown as ShownDays
+from strandline.quality.report.tables import ReportTables, ShownDays
 from strandline.spec import PipelineSpec
 
 _SUMMARY = "report.json"

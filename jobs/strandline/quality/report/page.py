@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from strandline.model.intervals import EVERYTHING, datetime_of
+from strandline.model.intervals import text_of, text_or_none
 from strandline.quality.advisable import why_not_advisable
 from strandline.quality.figures import NOTHING, exact_duration, percent
 from strandline.quality.findings.check import Finding
+from strandline.quality.progress import closed_up_to
 from strandline.quality.report.advised import advised
 from strandline.quality.report.calendar import calendar, late_calendar
 from strandline.quality.report.format import day_or_instant
@@ -18,7 +20,7 @@ from strandline.quality.report.revisions import revisions_plot
 from strandline.quality.report.runs import MOST_RUNS, run_lines, runs_left_out
 from strandline.quality.report.since_before import changes_since, summary_of
 from strandline.quality.report.state import State
-from strandline.quality.report.tables import ReportTables, Shown
+from strandline.quality.report.tables import ReportTables, ShownDays
 from strandline.quality.report.totals import meanings_for, totals_of
 from strandline.quality.report.volume import volume
 from strandline.quality.report.watermarks import watermarks
@@ -49,7 +51,7 @@ def build_report(
     *,
     spec: PipelineSpec,
     made_from: str,
-    shown: Shown,
+    shown: ShownDays,
     made_at: str = "",
     notice: str | None = None,
     findings: Sequence[Finding] = (),
@@ -69,7 +71,8 @@ def build_report(
     """
     runs, totals = run_lines(tables.runs), totals_of(tables)
     state = State.of(findings, runs)
-    processed = _instant(tables.processed_ms) or NOTHING
+    processed_ms = tables.processed_ms
+    processed = NOTHING if processed_ms is None else _shown(text_of(processed_ms))
     summary = summary_of(
         shown.totals,
         made_at=made_at,
@@ -95,10 +98,12 @@ def build_report(
             percent=percent,
             rules=_rules(spec),
             processed_up_to=processed,
-            closed_up_to=_closed_up_to(tables.closed_ms, shown),
+            closed_up_to=closed_up_to(
+                text_or_none(tables.closed_ms), shown.totals["slots"], _shown
+            ),
             **_of_runs(tables.runs, runs),
             **_of_records(tables, spec, shown),
-            watermarks=watermarks(tables.channels, spec, tables.latest, tables.processed_ms),
+            watermarks=watermarks(tables.channels, spec, tables.latest, processed_ms),
             held_back=tables.watermark,
         )
     )
@@ -120,7 +125,7 @@ def _of_runs(
     }
 
 
-def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown) -> dict[str, Any]:
+def _of_records(tables: ReportTables, spec: PipelineSpec, shown: ShownDays) -> dict[str, Any]:
     """The template's variables about records and slots."""
     channel = spec.source.channel
     named = {*spec.source.key.values(), *([channel] if channel else [])}
@@ -136,16 +141,8 @@ def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown) -> dict[
     }
 
 
-def _closed_up_to(closed_ms: int | None, shown: Shown) -> str:
-    """The instant before which no window can change any more, in the words of `status`."""
-    if closed_ms is None:
-        return "the last slot" if shown.totals.get("slots") else "no slot yet"
-    return "nothing yet" if closed_ms == EVERYTHING.start_ms else _instant(closed_ms)
-
-
-def _instant(ms: int | None) -> str:
-    """An instant in ms as text; empty: there is none."""
-    return "" if ms is None else day_or_instant(datetime_of(ms))
+def _shown(instant: str) -> str:
+    return day_or_instant(datetime.fromisoformat(instant))
 
 
 def _rules(spec: PipelineSpec) -> tuple[str, str, str]:
