@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from strandline.lake.sessions.choice import EngineChoice
     from strandline.lake.store.lake import Lake
     from strandline.pipeline.request.opened import OpenedLog
-    from strandline.pipeline.request.request import Outcome, Request
+    from strandline.pipeline.request.outcome import Outcome
+    from strandline.pipeline.request.request import Request
     from strandline.spec import PipelineSpec
 
 

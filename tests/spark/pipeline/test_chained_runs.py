@@ -20,7 +20,8 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.plan.results_changed import of_changed_results
-from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import Request
 from strandline.pipeline.views.deep import books_of_all
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.status import status_of

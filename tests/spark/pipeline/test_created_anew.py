@@ -13,7 +13,7 @@ from strandline.spec import parse_any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from strandline.pipeline.request.request import Outcome
+    from strandline.pipeline.request.outcome import Outcome
 
 pytestmark = pytest.mark.spark
 
