@@ -259,14 +259,8 @@ def _slots_that_stay(
 
     A slot that had no record becomes closed, as the gap was.
     """
-    rows = completeness(
-        slots,
-        accepted={},
-        refused=refused,
-        spec_fingerprint=ctx.spec.under(kept.by.overrides).spec_fingerprint,
-        run_id=ctx.run_id,
-        may_go_unfired=ctx.spec.may_go_unfired,
-    )
+    rules = ctx.spec.under(kept.by.overrides)
+    rows = completeness(slots, rules, run_id=ctx.run_id, accepted={}, refused=refused)
     closed_at = datetime_of((kept.by.horizon_ms or 0) - 1)
     rows = rows.assign(
         state="closed",
