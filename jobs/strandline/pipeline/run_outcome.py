@@ -53,9 +53,9 @@ def of_run(ctx: Context, arrivals: RunArrivals, rebuilt: RebuiltRange) -> dict[s
     observation, plan, calendar = planned.observation, planned.plan, rebuilt.staged.calendar
     states = Counter(calendar["state"][~calendar["gap"].astype(bool)].tolist())
     return {
-        "owed": [str(day) for day in plan.to_recompute],
-        "judged_from_ms": plan.scope.older_since_ms,
-        "lost": [str(day) for day in sorted(observation.status.missing)],
+        "to_recompute": [str(day) for day in plan.to_recompute],
+        "evaluated_since_ms": plan.scope.older_since_ms,
+        "missing": [str(day) for day in sorted(observation.status.missing)],
         "observed_days": [
             str(day) for day in (*observation.new_days, *observation.partial_days) if day
         ],

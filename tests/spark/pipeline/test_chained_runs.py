@@ -118,7 +118,7 @@ def test_days_stand_as_what_has_landed_for_the_hours_goes_by_retention(chain, tm
     chain.hours.advance("6")
     before = len(chain.days.ledger)
     seen = chain.days.advance("6")
-    assert (seen.owed, seen.lost) == ([], [])
+    assert (seen.to_recompute, seen.missing) == ([], [])
     published = [step for step in chain.days.ledger[before:] if step.step == "published"]
     assert min(step.touched.start_ms for step in published) > instant("3 00:00")
     assert_told(chain, [*ROWS, *day5], "6")

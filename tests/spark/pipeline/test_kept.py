@@ -51,7 +51,7 @@ def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
     more = numbered(*hourly(4))
     land(tmp_path, [*grown, *more, *arrived], mode="append")
     outcome = line.advance("5")
-    assert outcome.owed == ["2024-03-02"]
+    assert outcome.to_recompute == ["2024-03-02"]
     assert any("stay as run" in n and "with allowed_lateness: 6h" in n for n in outcome.notes)
     assert "windows kept from 2024-03-01T00:00:00Z: 3 late records arrived since" in (outcome.notes)
     assert of_range(line.rows("windows"), *RANGE) == windows

@@ -25,9 +25,9 @@ class Outcome:
     horizon_ms: int | None = None
     frontier_ms: int | None = None
     observed_days: list[str] = field(default_factory=list)
-    owed: list[str] = field(default_factory=list)
-    judged_from_ms: int | None = None
-    lost: list[str] = field(default_factory=list)
+    to_recompute: list[str] = field(default_factory=list)
+    evaluated_since_ms: int | None = None
+    missing: list[str] = field(default_factory=list)
     read: Mapping[str, Any] = field(default_factory=dict)
     books: list[Book] = field(default_factory=list)
     malformed: Mapping[str, int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Outcome:
             range=step.range,
             horizon_ms=step.horizon_ms,
             frontier_ms=step.frontier_ms,
-            lost=[str(day) for day in step.lost or ()],
+            missing=[str(day) for day in step.lost or ()],
             books=[*(step.books or ())],
             violations=step.violations,
             gaps=step.gaps or 0,
@@ -92,9 +92,9 @@ class Outcome:
             "horizon": text_or_none(self.horizon_ms),
             "frontier": text_or_none(self.frontier_ms),
             "observed_days": self.observed_days,
-            "owed": self.owed,
-            "judged_from": text_or_none(self.judged_from_ms),
-            "lost": self.lost,
+            "owed": self.to_recompute,
+            "judged_from": text_or_none(self.evaluated_since_ms),
+            "lost": self.missing,
             "read": dict(self.read),
             "books": [book.to_json() for book in self.books],
             "malformed": dict(self.malformed),
