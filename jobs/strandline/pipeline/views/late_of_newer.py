@@ -32,6 +32,7 @@ from strandline.tables import QUARANTINE
 
 if TYPE_CHECKING:
     from strandline.lake.store.store import Store
+    from strandline.pipeline.views.read_pipeline import ReadPipeline
     from strandline.spec import PipelineSpec
 
 _MOST_RANGES = 100
@@ -62,10 +63,10 @@ class LateOfNewer:
     lacking: _Longs
 
     @classmethod
-    def of(cls, spec: PipelineSpec, store: Store, days: Days) -> LateOfNewer | None:
+    def of(cls, read: ReadPipeline, days: Days) -> LateOfNewer | None:
         """The late records in the windows that start on some days; None: there is none."""
-        grid = Grid.of(spec)
-        if not spec.window.overlapping or grid.most_windows == 1:
+        grid, store = Grid.of(read.spec), read.store
+        if not read.spec.window.overlapping or grid.most_windows == 1:
             return None
         reached = _reached(days, grid)
         late = _late_rows(store, reached)

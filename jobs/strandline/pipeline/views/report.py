@@ -162,7 +162,7 @@ def report_tables(shown: Shown, days: Days) -> ReportTables:
         channels = with_emissions(channels, spec, start_ms)
         latest = with_emissions(latest, spec, start_ms)
     return ReportTables(
-        completeness=_completeness(spec, store, days),
+        completeness=_completeness(shown, days),
         quarantine=_by_reason(store, days),
         lateness=_lateness(store, days),
         channels=channels,
@@ -190,10 +190,10 @@ def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def _completeness(spec: PipelineSpec, store: Store, days: Days) -> pd.DataFrame:
+def _completeness(shown: Shown, days: Days) -> pd.DataFrame:
     """The calendar; an earlier version has no number of slots for each row."""
-    rows = _frame(read_days(store, "completeness", _SLOTS, days), _SLOTS)
-    late = LateOfNewer.of(spec, store, days)
+    rows = _frame(read_days(shown.store, "completeness", _SLOTS, days), _SLOTS)
+    late = LateOfNewer.of(shown, days)
     if late is not None:
         edges = [in_ms(rows[name]).to_numpy() for name in ("slot_start", "slot_end")]
         rows["missed_pairs"] += late.counts(*edges)

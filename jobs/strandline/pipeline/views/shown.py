@@ -49,7 +49,7 @@ class Shown(ReadPipeline):
     @cached_property
     def channels(self) -> ChannelWatermarks:
         """The watermarks of the channels after `last_day_of`."""
-        return channel_watermarks(self.spec, self.store, last_day_of(self.spec, self.state))
+        return channel_watermarks(self, last_day_of(self.spec, self.state))
 
     @cached_property
     def watermark(self) -> HeldBack | None:

@@ -49,7 +49,7 @@ def evaluated_watermark(read: ReadPipeline) -> HeldBack | None:
         return None
     if start_to_come(spec, state) is not None:
         return _NONE
-    found = channel_watermarks(spec, read.store, day_of(until_ms - DAY_MS))
+    found = channel_watermarks(read, day_of(until_ms - DAY_MS))
     watermark = _at(until_ms, spec, found, state)
     if watermark is None and state.days_to_recompute and _decide_alone(spec):
         return _NONE  # nothing has arrived before the first of them
