@@ -284,25 +284,6 @@ def gap_of(spec: PipelineSpec) -> int | None:
     return spec.window.gap_ms
 
 
-def ids_between(first: Longs, last: Longs, step: int) -> Longs:
-    """The distinct numbers from each `first` to its `last` by a step; none where `last` is smaller.
-
-    Needs memory for its input and result only, however much the ranges overlap.
-    """
-    present = first <= last
-    order = np.argsort(first[present], kind="stable")
-    firsts = first[present][order]
-    lasts = np.maximum.accumulate(last[present][order])  # so that ranges that overlap end as one
-    begins = np.append(True, firsts[1:] > lasts[:-1])[: len(firsts)]
-    ends = np.append(begins[1:], True)[: len(firsts)]
-    starts = firsts[begins]
-    counts = (lasts[ends] - starts) // step + 1
-    counts_before = np.cumsum(counts) - counts
-    nth_in_range = np.arange(counts.sum()) - np.repeat(counts_before, counts)
-    ids: Longs = np.repeat(starts, counts) + nth_in_range * step
-    return ids
-
-
 def _part_of_slot(slot_ms: int, gap_ms: int | None) -> int:
     """The length of the equal parts of a slot, shorter than a gap where possible."""
     wanted = _MOST_PARTS if gap_ms is None else -(-slot_ms * _PARTS_OF_A_GAP // gap_ms)

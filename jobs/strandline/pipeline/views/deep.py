@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from strandline.lake.ledger.in_force import last_by_file
-from strandline.lake.ledger.state import PipelineState, rows_without_day
+from strandline.lake.ledger.entry import rows_without_day
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import Days, days_of
 from strandline.lake.store.reads import rows_of
@@ -50,7 +50,7 @@ def _made_by_newest_rules(state: PipelineState) -> ds.Expression:
     A row that other rules made malformed stays until its range is rebuilt. An edit of aggregates or
     triggers makes no other row malformed, and no day is observed again for it.
     """
-    last, runs = last_by_file(state.in_force), state.published
+    last, runs = state.last_by_file, state.published
     if last is None:
         return _ALL
     timeline = last.timeline_fingerprint

@@ -76,8 +76,7 @@ def _of_audits(read: ReadPipeline) -> Iterator[Finding]:
 
 def _rejected_last(state: PipelineState) -> Entry | None:
     """The last step of the last scheduled run, if it was rejected and nothing published since."""
-    over_all = (steps for steps in state.runs.values() if steps[-1].is_scheduled)
-    newest_first = sorted(over_all, key=lambda steps: steps[-1].position, reverse=True)
+    newest_first = (steps for steps in reversed(state.runs_by_end) if steps[-1].is_scheduled)
     last = next((steps for steps in newest_first if state_of(steps) in _DECIDED), None)
     if last is None or last[-1].kind != "advance" or state_of(last) != "rejected":
         return None
