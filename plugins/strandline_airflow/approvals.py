@@ -67,12 +67,12 @@ class PreviewApprovalOperator(ApprovalOperator):
         raise AirflowFailException(f"{problem}; nothing is published")
 
 
-def pipeline_to_approve(prepare: str = PREPARE) -> Rendered:
+def pipeline_to_approve(prepare: str) -> Rendered:
     """The pipeline's name of the run that a task has prepared."""
     return lambda context, **_: prepared_by(context, prepare)["pipeline"]
 
 
-def subject_to_approve(prepare: str = PREPARE) -> Rendered:
+def subject_to_approve(prepare: str) -> Rendered:
     """One line to approve: the pipeline, its range, and the rows that change, results first."""
 
     def subject(context: Context, **_: object) -> str:
@@ -90,7 +90,7 @@ def subject_to_approve(prepare: str = PREPARE) -> Rendered:
     return subject
 
 
-def preview_to_approve(prepare: str = PREPARE) -> Rendered:
+def preview_to_approve(prepare: str) -> Rendered:
     """The preview of the run that a task has prepared, as a markdown block of code."""
 
     def body(context: Context, **_: object) -> str:

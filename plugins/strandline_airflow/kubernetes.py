@@ -39,7 +39,7 @@ class KubernetesRunner:
         """See Runner."""
         answer = AnswerInLake(spec, self._log)
         there = replace(spec, environment={**spec.environment, **answer.environment})
-        arguments = as_spark_kubernetes(self._on.seen_from(there), self._on)
+        arguments = as_spark_kubernetes(self._on.with_its_paths(there), self._on)
         self._operator = SparkKubernetesOperator(task_id="submit", **{**arguments, **self._submit})
         try:
             self._operator.execute(context)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 CONNECTION_TYPE = "strandline"
+SUBMITS = ("process", "spark-submit", "kubernetes")
+"""The values of the connection's field `submit`: how a task on the engine spark is run."""
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -58,7 +60,7 @@ def get_provider_info() -> dict[str, Any]:
                     "submit": {
                         "label": "Spark by",
                         "description": "How a task on the engine spark is run",
-                        "schema": {"type": ["string", "null"], "enum": [None, *_SUBMITS]},
+                        "schema": {"type": ["string", "null"], "enum": [None, *SUBMITS]},
                     },
                 },
             }
@@ -67,4 +69,3 @@ def get_provider_info() -> dict[str, Any]:
 
 
 _ENGINES = ["spark", "connect", "sail"]
-_SUBMITS = ["process", "spark-submit", "kubernetes"]

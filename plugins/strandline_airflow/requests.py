@@ -51,7 +51,7 @@ def advance_request(pipeline: str) -> Rendered:
     return argv
 
 
-def publish_request(prepare: str = PREPARE, approval: str = APPROVAL) -> Rendered:
+def publish_request(prepare: str, approval: str) -> Rendered:
     """The arguments of `strandline runs publish` for a prepared run.
 
     They raise AirflowSkipException where nothing is prepared, since nothing would change.
@@ -73,13 +73,13 @@ def publish_request(prepare: str = PREPARE, approval: str = APPROVAL) -> Rendere
     return argv
 
 
-def approver_of(context: Context, approval: str = APPROVAL) -> str | None:
+def approver_of(context: Context, approval: str) -> str | None:
     """The name of the person who has approved, by the XCom of a task; None: nobody was asked."""
     approved = context["ti"].xcom_pull(task_ids=approval)
     return str(approved["responded_by_user"]["name"]) if approved else None
 
 
-def prepared_by(context: Context, prepare: str = PREPARE) -> Mapping[str, Any]:
+def prepared_by(context: Context, prepare: str) -> Mapping[str, Any]:
     """The JSON document of a prepared run, in the XCom of the task that has prepared it.
 
     Raises:

@@ -14,13 +14,11 @@ from strandline_airflow.connection import CONNECTION, connection, spark_master
 from strandline_airflow.engines import TOKEN
 from strandline_airflow.outcomes import failure_of
 from strandline_airflow.processes import PlainProcess
+from strandline_airflow.provider import SUBMITS
 from strandline_airflow.submit import SparkOnKubernetes, SubmitSpec
 
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger
-
-SUBMITS = ("process", "spark-submit", "kubernetes")
-"""The values of the connection's field `submit`: how a task on the engine spark is run."""
 
 
 class Runner(Protocol):

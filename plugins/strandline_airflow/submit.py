@@ -96,7 +96,7 @@ class SparkOnKubernetes:
     entry_point: str = "local:///opt/strandline/strandline_job.py"
     pipelines: str = "/opt/strandline/pipelines"
 
-    def seen_from(self, spec: SubmitSpec) -> SubmitSpec:
+    def with_its_paths(self, spec: SubmitSpec) -> SubmitSpec:
         """The command with the image's paths in place of this machine's."""
         environment = {**spec.environment, "STRANDLINE_PIPELINES": self.pipelines}
         return replace(spec, entry_point=self.entry_point, environment=environment)

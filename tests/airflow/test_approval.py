@@ -185,7 +185,7 @@ def test_the_subject_names_pipeline_range_and_size():
         },
     }
     asked = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: prepared)}
-    assert subject_to_approve()(asked) == (
+    assert subject_to_approve("prepare")(asked) == (
         "Publish flights, 2013-02-01T00:00:00Z to 2013-02-03T00:00:00Z: "
         "1,202 rows of windows, 1 row of quarantine?"
     )

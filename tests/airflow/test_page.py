@@ -364,14 +364,20 @@ def test_a_run_that_has_not_published_shows_what_it_would_change_and_one_that_di
 def test_the_page_says_closed_up_to_and_watermark_in_the_words_of_the_command(
     app, changes, watermark, slots, closed, shown
 ):
-    from strandline.cli import show
+    from strandline.quality import progress
     from strandline_airflow.page.rendering import _environment
 
     found = {"watermark": None, "upstream": None, "two_sources": False}
     found |= {"closed_up_to": closed, "totals": {"slots": slots}, **changes}
-    macros = _environment().get_template("macros.html.j2").module
-    assert str(macros.watermark(found)) == show._watermark(found) == watermark
-    assert str(macros.closed_up_to(found)) == shown
+    text = (
+        _environment()
+        .from_string("{{ of | watermark }} | {{ of | closed_up_to }}")
+        .render(of=found)
+    )
+    assert text == f"{watermark} | {shown}"
+    # as the command says them, but for the form of an instant
+    assert progress.watermark(found) == watermark
+    assert progress.closed_up_to(closed, slots, lambda instant: shown) == shown
 
 
 def test_a_pipeline_without_runs_a_lake_without_tables_and_a_broken_ledger_are_pages(
@@ -516,7 +522,8 @@ def test_how_long_ago_something_was_has_no_milliseconds(since_ms, shown):
 
 
 def test_the_data_cutoff_of_a_run_over_nothing_is_none_and_not_in_the_year_one():
-    from strandline_airflow.page.rendering import cutoff
+    from strandline_airflow.page.rendering import _environment
 
+    cutoff = _environment().filters["cutoff"]
     assert cutoff("0001-01-01T00:00:00Z") == "none: nothing has arrived"
     assert (cutoff("2024-03-02T00:00:00Z"), cutoff(None)) == ("2024-03-02 00:00", "–")

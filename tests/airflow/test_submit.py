@@ -48,14 +48,14 @@ def test_the_operator_of_kubernetes_takes_the_arguments(home):
     )
 
     operator = SparkKubernetesOperator(
-        task_id="submit", **as_spark_kubernetes(ON.seen_from(SPEC), ON)
+        task_id="submit", **as_spark_kubernetes(ON.with_its_paths(SPEC), ON)
     )
     assert operator.template_body["spark"]["kind"] == "SparkApplication"
     assert operator.namespace == "jobs"
 
 
 def test_an_application_on_kubernetes_has_each_setting_in_one_place_and_is_tried_once():
-    document = as_spark_application(ON.seen_from(SPEC), ON)
+    document = as_spark_application(ON.with_its_paths(SPEC), ON)
     said = document["spec"]
     assert said["executor"]["instances"] == 3
     assert said["driver"]["memory"] == "8g"

@@ -12,7 +12,7 @@ from strandline.pipeline.views.status import status_of
 if TYPE_CHECKING:
     from lakes import Line
 
-    from strandline.pipeline.request.request import Outcome
+    from strandline.pipeline.request.outcome import Outcome
 
 ONE = {"source__channel": ..., "source__channels": ..., "quality__gaps": "allow"}
 """A pipeline of one channel, without gaps to look at."""

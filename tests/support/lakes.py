@@ -18,7 +18,8 @@ from deltalake import DeltaTable, write_deltalake
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import Request
 from strandline.pipeline.run import run
 from strandline.quality.audit import wording
 from strandline.quality.audit.result import Audit, AuditResult

@@ -13,7 +13,8 @@ from strandline.conformance.golden import GoldenTwoInputs
 from strandline.conformance.pipelines import pipeline_of
 from strandline.conformance.spark_joins import IDS_OF_SIDES, PAIRS_OF_SIDES
 from strandline.model.intervals import DAY_MS, TimeRange
-from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import Request
 from strandline.spec import parse_spec
 
 if TYPE_CHECKING:

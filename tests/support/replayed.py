@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from lakes import Line
 
-    from strandline.pipeline.request.request import Outcome
+    from strandline.pipeline.request.outcome import Outcome
     from strandline.reference import Replay
     from strandline.spec import PipelineSpec
 

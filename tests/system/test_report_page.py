@@ -15,7 +15,7 @@ from browser import BROWSER, a_browser
 from run_documents import a_run
 
 from strandline.quality.report.page import build_report
-from strandline.quality.report.tables import ReportTables
+from strandline.quality.report.tables import ReportTables, ShownDays
 from strandline.spec import parse_spec
 
 pytestmark = [
@@ -153,7 +153,16 @@ def the_page(text, **changed):
         },
         origin="flights.yaml",
     )  # fmt: skip
-    return build_report(replace(a_year(text), **changed), spec=spec, made_from="a test").html
+    totals = {
+        "slots": HOURS,
+        "windows": HOURS,
+        "quarantine": 0,
+        "first_day": None,
+        "last_day": None,
+    }
+    shown = ShownDays(None, None, totals)
+    found = replace(a_year(text), **changed)
+    return build_report(found, spec=spec, made_from="a test", shown=shown).html
 
 
 def test_every_plot_is_drawn_and_no_request_leaves_the_page(opened):

@@ -82,7 +82,6 @@ KEPT_WORDS = {
     "owed": "a step and a column of the ledger, and a key of --json, that lakes and readers have",
     "walk": "a method of sqlglot's trees",
     "channels_heard": "a column of `completeness`",
-    "judged_from_ms": "a key of --json",
 }
 """Names that stay all the same, and why."""
 

@@ -84,10 +84,10 @@ def advise(
     """
     spec, root = at.spec(pipeline), at.root
     choice = on.choice(spec)
+    from strandline.lake.landing.known_columns import require_expressions  # noqa: PLC0415
     from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415
     from strandline.pipeline.advise.advise import advise as advice_of  # noqa: PLC0415
     from strandline.pipeline.advise.advise import require_advisable  # noqa: PLC0415
-    from strandline.pipeline.request.expressions import require_expressions  # noqa: PLC0415
     from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
     from strandline.pipeline.views.kept_advice import keep_advice  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from strandline.cli.console import escape
 from strandline.model.intervals import EVERYTHING, text_of
-from strandline.quality.figures import NOTHING_HAS_ARRIVED
+from strandline.quality import progress
 from strandline.visible import number_of
 
 
@@ -25,9 +25,7 @@ def first_window(start: str) -> str:
 
 def cutoff(horizon: str | None) -> str:
     """The data cut-off of a run; the first instant if nothing has arrived, and none was given."""
-    if horizon is None:
-        return "not known"
-    return NOTHING_HAS_ARRIVED if horizon == text_of(EVERYTHING.start_ms) else horizon
+    return progress.cutoff(horizon, lambda instant: instant or "not known")
 
 
 def changes(run: Mapping[str, Any]) -> str:

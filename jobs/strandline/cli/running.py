@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from strandline.lake.sessions.choice import EngineChoice
     from strandline.lake.store.lake import Lake
     from strandline.pipeline.request.opened import OpenedLog
-    from strandline.pipeline.request.request import Outcome, Request
+    from strandline.pipeline.request.outcome import Outcome
+    from strandline.pipeline.request.request import Request
     from strandline.spec import PipelineSpec
 
 
@@ -63,9 +64,9 @@ def run_pipeline(
     repetition.require_one()
     spec = at.spec(pipeline, asked.get("overrides"))
     choice = on.choice(spec)
+    from strandline.lake.landing.known_columns import require_expressions  # noqa: PLC0415
     from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415
     from strandline.pipeline.plan.earlier_durations import seconds_by_part  # noqa: PLC0415
-    from strandline.pipeline.request.expressions import require_expressions  # noqa: PLC0415
     from strandline.pipeline.request.layout import require_same_layout  # noqa: PLC0415
     from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
     from strandline.pipeline.request.request import Request  # noqa: PLC0415

@@ -66,19 +66,19 @@ def runs_publish(
         raise InputError("--accept", "no reason", "give the reason for publishing it")
     spec, root = at.spec(pipeline), at.root
     from strandline.pipeline.publish.publish_prepared import (  # noqa: PLC0415
-        outcome_of,
         overrides_of,
         publish_prepared,
         require_publishable,
     )
     from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
+    from strandline.pipeline.request.outcome import Outcome  # noqa: PLC0415
 
     opened = OpenedLog.newest(root, spec)
     state = opened.ledger.state()
     spec = at.spec(pipeline, overrides_of(state, run_id))
     run = require_publishable(spec, opened.ledger.store, state, run_id, accept, opened.log)
     if run.step == "published":
-        outcome = outcome_of(spec.pipeline, run)
+        outcome = Outcome.of(spec.pipeline, run)
     else:
         with application(
             spec, root, on.choice(spec), as_json=as_json, log=opened.log, short=True

@@ -12,8 +12,9 @@ from strandline.cli import days, findings, preview, run_words
 from strandline.cli.console import TextConsole, dropping_unread, escape, table
 from strandline.cli.json_document import json_place, write_document, write_failure
 from strandline.errors import StrandlineError
-from strandline.model.intervals import EVERYTHING, days_named, text_of
+from strandline.model.intervals import days_named
 from strandline.model.overrides import in_words
+from strandline.quality import progress
 from strandline.visible import number_of
 
 LINES = "\n"
@@ -92,15 +93,6 @@ def _notes(notes: Sequence[str]) -> None:
         out.print(f"note: {escape(note)}")
 
 
-def _watermark(found: Mapping[str, Any]) -> str:
-    """The watermark of a status; of results, whose watermark it is."""
-    if found["watermark"]:
-        return str(found["watermark"]["summary"])
-    if upstream := found["upstream"]:
-        return f"the watermark of {upstream['pipeline']}: see its status"
-    return "not known from the records alone" if found["two_sources"] else "none yet"
-
-
 def status(found: Mapping[str, Any]) -> None:
     """Print the progress of a pipeline, and its findings."""
     colour = "green" if found["state"].startswith("OK") else "yellow"
@@ -109,12 +101,10 @@ def status(found: Mapping[str, Any]) -> None:
     facts, last, records = facts_table(), found["last_run"], counted(found["records"])
     facts.add_row("lake", escape(found["lake"]))
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
-    all_closed = "the last slot" if found["totals"]["slots"] else "no slot yet"
-    nothing_closed = found["closed_up_to"] == text_of(EVERYTHING.start_ms)
-    of_closed = "nothing yet" if nothing_closed else found["closed_up_to"]
-    facts.add_row("closed up to", of_closed or all_closed)
+    slots = found["totals"]["slots"]
+    facts.add_row("closed up to", progress.closed_up_to(found["closed_up_to"], slots, str))
     _add_last_run(facts, last)
-    facts.add_row("watermark", escape(_watermark(found)))
+    facts.add_row("watermark", escape(progress.watermark(found)))
     facts.add_row("in all", days.in_all(found["totals"]))
     facts.add_row("shown", days.shown(found["days"]))
     only_late = {"only late": found["slots_only_late"]} if found["slots_only_late"] else {}

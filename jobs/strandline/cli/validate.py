@@ -79,11 +79,10 @@ def _check_expressions(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]
         InputError: expressions are wrong; the message names all of them.
     """
     from strandline.lake.landing.known_columns import columns_in_lake  # noqa: PLC0415
-    from strandline.spec.expressions import as_one_error, left_to_the_engine, problems_of  # noqa: PLC0415
+    from strandline.spec.expressions import left_to_the_engine, problems_of, require_none  # noqa: PLC0415
 
     columns, notes = columns_in_lake(lake, spec)
-    if problems := problems_of(spec, columns, origin):
-        raise as_one_error(problems, origin)
+    require_none(problems_of(spec, columns, origin), origin)
     unchecked = [f"{use.place}: {why}" for use, why in left_to_the_engine(spec, columns)]
     return [*notes, *(f"{one}: checked by the engine in `plan` and each run" for one in unchecked)]
 

@@ -50,18 +50,18 @@ from strandline.pipeline.request.opened import (
     require_nothing_erased,
     staging_cleared,
 )
-from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import Request
 from strandline.pipeline.request.thrown import thrown_by
 from strandline.pipeline.run_outcome import (
     RebuiltRange,
     duration_to_show,
-    of_plan,
-    of_publication,
-    of_rebuilt,
+    of_run,
     preview_to_show,
     status_after,
     with_rebuilt_first,
 )
+from strandline.pipeline.views.changes import completed_by
 from strandline.spec import PipelineSpec
 
 
@@ -172,17 +172,13 @@ def _steps(
         )
     published = _published(ctx, request, journal, planned, rebuilt)
     moved_back = of_frontier(journal.entry, state, ctx.landing.log.known_until_ms)
-    return Outcome(
-        **of_plan(ctx, arrivals),
-        **of_rebuilt(rebuilt),
-        **of_publication(ctx, published),
-        pipeline=ctx.spec.pipeline,
-        kind=request.kind,
+    return replace(
+        Outcome.of(ctx.spec.pipeline, published or journal.entry),
+        **of_run(ctx, arrivals, rebuilt),
         dry_run=ctx.dry_run,
-        run_id=ctx.run_id,
         status=status_after(request, rebuilt),
-        preview=rebuilt.preview,
-        took_before=duration_to_show(request, state, rebuilt.books),
+        completed=completed_by(ctx.ledger.state(), ctx.run_id) if published else (),
+        took_before=duration_to_show(request, state, journal.entry.books or ()),
         # two ranges may have the same note
         notes=[*dict.fromkeys([*notes, *of_staged(rebuilt.staged, request), *moved_back])],
         seconds=journal.seconds,
@@ -215,11 +211,10 @@ def _rebuilt(
     with journal.part("diff"):
         changes = outside(diffs(ctx, staged, planned, recreate=request.recreate), shown)
         emptied = no_longer_kept(ctx)
-        tallied = tallies(changes, emptied)
         journal.know(
             touched_from_ms=staged.touched.start_ms,
             touched_until_ms=staged.touched.end_ms,
-            diff=tallied,
+            diff=tallies(changes, emptied),
             publish=replace(
                 to_publish(ctx.spec.source.key, changes),
                 emptied=tuple(emptied),
@@ -232,7 +227,7 @@ def _rebuilt(
         verdict += verdict_of_removals(ctx, request, journal, planned, staged, changes)
         verdict += verdict_of_tables(ctx, journal, planned, changes)
         verdict.reject(ctx, journal)
-        rebuilt = RebuiltRange(staged, malformed, books, verdict, changes, tallied)
+        rebuilt = RebuiltRange(staged, malformed, verdict, changes)
         return replace(rebuilt, preview=preview_to_show(ctx, request, planned, rebuilt))
 
 

@@ -1,4 +1,4 @@
-"""The parts of a run's outcome: its plan, its rebuilt range, and its publication."""
+"""The parts of a run's outcome that no step of the ledger has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import Change
 from strandline.model.books import Book
@@ -19,8 +18,8 @@ from strandline.pipeline.plan.earlier_durations import records_of, similar_runs
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
-from strandline.pipeline.request.request import Outcome, Request
-from strandline.pipeline.views.changes import completed_by
+from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import Request
 
 _WOULD_BE_REJECTED = "would be rejected"
 """The status of a dry run whose audit fails."""
@@ -33,63 +32,37 @@ class RebuiltRange:
     Attributes:
         staged: the staged parts.
         malformed: the malformed rows of the observed days.
-        books: the books of all records.
         verdict: the result of all checks.
         changes: the differences from the published tables.
-        tallied: the number of rows to insert, update and delete, by table.
         preview: see `preview_to_show`.
     """
 
     staged: Staged
     malformed: Malformed
-    books: list[Book]
     verdict: Verdict
     changes: Sequence[Change]
-    tallied: dict[str, dict[str, int]]
     preview: Mapping[str, Any] | None = None
 
 
-def of_plan(ctx: Context, arrivals: RunArrivals) -> dict[str, Any]:
-    """The fields of an outcome that describe the observation and the plan."""
+def of_run(ctx: Context, arrivals: RunArrivals, rebuilt: RebuiltRange) -> dict[str, Any]:
+    """The fields of an outcome that describe what a run has read, observed and rebuilt.
+
+    `slots`: a gap has no state.
+    """
     planned = arrivals.planned
-    observation, plan = planned.observation, planned.plan
+    observation, plan, calendar = planned.observation, planned.plan, rebuilt.staged.calendar
+    states = Counter(calendar["state"][~calendar["gap"].astype(bool)].tolist())
     return {
-        "range": plan.scope.windows,
-        "horizon_ms": planned.horizon_ms,
-        "owed": [str(day) for day in plan.to_recompute],
-        "judged_from_ms": plan.scope.older_since_ms,
-        "lost": [str(day) for day in sorted(observation.status.missing)],
+        "to_recompute": [str(day) for day in plan.to_recompute],
+        "evaluated_since_ms": plan.scope.older_since_ms,
+        "missing": [str(day) for day in sorted(observation.status.missing)],
         "observed_days": [
             str(day) for day in (*observation.new_days, *observation.partial_days) if day
         ],
         "malformed": arrivals.malformed_by_reason,
-        "violations": observation.all_violations,
         "read": planned.read(ctx),
-    }
-
-
-def of_rebuilt(rebuilt: RebuiltRange) -> dict[str, Any]:
-    """The fields of an outcome that describe the rebuilt range; a gap has no state."""
-    calendar = rebuilt.staged.calendar
-    states = Counter(calendar["state"][~calendar["gap"].astype(bool)].tolist())
-    return {
         "slots": {str(state): count for state, count in states.most_common()},
-        "gaps": rebuilt.staged.gaps.count,
-        "books": rebuilt.books,
-        "diff": rebuilt.tallied,
-        "audit": rebuilt.verdict.audit.to_json(),
-    }
-
-
-def of_publication(ctx: Context, published: Entry | None) -> dict[str, Any]:
-    """The fields of an outcome that describe its publication; none if there is none."""
-    if published is None:
-        return {}
-    return {
-        "frontier_ms": published.frontier_ms,
-        "versions": published.versions or {},
-        "dates": published.dates or {},
-        "completed": completed_by(ctx.ledger.state(), ctx.run_id),
+        "preview": rebuilt.preview,
     }
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from strandline.model.intervals import TimeRange
+    from strandline.spec import PipelineSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +38,29 @@ class Accepted:
 
 def completeness(
     slots: pd.DataFrame,
+    spec: PipelineSpec,
     *,
+    run_id: str,
     accepted: Mapping[int, Accepted],
     refused: Mapping[tuple[int, str], int],
-    spec_fingerprint: str,
-    run_id: str,
-    may_go_unfired: bool = False,
     gap: bool = False,
 ) -> pd.DataFrame:
     """The rows of `completeness` for some slots.
 
     Args:
-        slots: the slots with a record (`Calendar.slots`), or gaps (`Gaps.listed`).
+        slots: the slots with a record (`Calendar.slots`), or gaps (`Gaps.listed`); they may have a
+            column with the fingerprint of their rules.
+        spec: the pipeline, by the rules of the other slots.
+        run_id: the run's id.
         accepted: the record counts of each window, by its id.
         refused: the records that no window accepted, by their newest window's id and by reason.
-        spec_fingerprint: the fingerprint of the pipeline's rules, where the slots have no column
-            with it.
-        run_id: the run's id.
-        may_go_unfired: whether windows can be dropped with records that no firing contained.
         gap: whether the slots are gaps.
     """
     slots = slots.reset_index(drop=True)
     starts = slots["slot_ms"].astype("int64").tolist()
     ids = slots["window_id"].astype("int64").tolist()
     counts = [accepted.get(window, Accepted()) for window in ids]
-    unfired = {"unfired": _counts(window.unfired for window in counts)} if may_go_unfired else {}
+    unfired = {"unfired": _counts(window.unfired for window in counts)}
     return pd.DataFrame(
         {
             "slot_date": pd.Series([day_of(start) for start in starts], dtype=object),
@@ -78,11 +77,11 @@ def completeness(
                 for reason in ("late", "no_window")
             },
             "missed_pairs": _counts(window.missed_pairs for window in counts),
-            **unfired,
+            **(unfired if spec.may_go_unfired else {}),
             "channels_heard": _channels(slots),
             "slots": _several(slots),
             "run_id": run_id,
-            "spec_fingerprint": slots.get("spec_fingerprint", spec_fingerprint),
+            "spec_fingerprint": slots.get("spec_fingerprint", spec.spec_fingerprint),
         }
     )
 

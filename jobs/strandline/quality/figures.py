@@ -6,8 +6,6 @@ from itertools import pairwise
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms"))
 NOTHING = "–"
-NOTHING_HAS_ARRIVED = "none: nothing has arrived"
-"""The data cut-off of a run that knew of no arrival, and was given none: the first instant."""
 
 
 def exact_duration(duration_ms: int) -> str:

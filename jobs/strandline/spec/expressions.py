@@ -46,12 +46,17 @@ def problems_of(spec: PipelineSpec, tables: Tables, origin: str) -> list[InputEr
     return list(found.values())
 
 
-def as_one_error(problems: Sequence[InputError], origin: str) -> InputError:
-    """One error with a line for each of several errors; a single error unchanged."""
-    if len(problems) == 1:
-        return problems[0]
-    lines = "".join(f"\n  {problem}" for problem in problems)
-    return InputError(origin, f"{len(problems)} mistakes in its expressions{lines}")
+def require_none(problems: Sequence[InputError], origin: str) -> None:
+    """Refuse expressions if they have problems.
+
+    Raises:
+        InputError: with a line for each of several problems; a single one unchanged.
+    """
+    if len(problems) > 1:
+        lines = "".join(f"\n  {problem}" for problem in problems)
+        raise InputError(origin, f"{len(problems)} mistakes in its expressions{lines}")
+    for problem in problems:
+        raise problem
 
 
 def expressions_of(spec: PipelineSpec, tables: Tables) -> Iterator[Use]:

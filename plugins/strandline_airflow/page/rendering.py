@@ -16,8 +16,9 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 from markupsafe import Markup
 
-from strandline.model.intervals import DAY_MS, EVERYTHING, day_of, text_of
-from strandline.quality.figures import NOTHING, NOTHING_HAS_ARRIVED, duration, share_so_far
+from strandline.model.intervals import DAY_MS, day_of, text_of
+from strandline.quality import progress
+from strandline.quality.figures import NOTHING, duration, share_so_far
 from strandline.quality.templates import templates_of
 from strandline.visible import number_of
 
@@ -85,7 +86,9 @@ def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {
         "duration": duration,
         "instant": instant,
-        "cutoff": cutoff,
+        "cutoff": lambda horizon: progress.cutoff(horizon, instant),
+        "closed_up_to": closed_up_to,
+        "watermark": progress.watermark,
         "clock": clock,
         "ago": ago,
         "share": share_so_far,
@@ -99,10 +102,9 @@ def _environment() -> Environment:
     return templates_of("strandline_airflow.page", filters)
 
 
-def cutoff(horizon: str | None) -> str:
-    """The data cut-off of a run as text; the first instant if nothing has arrived."""
-    is_first = horizon == text_of(EVERYTHING.start_ms)
-    return NOTHING_HAS_ARRIVED if is_first else instant(horizon)
+def closed_up_to(status: Mapping[str, Any]) -> str:
+    """The instant before which no window can change, in a document of `strandline status`."""
+    return progress.closed_up_to(status["closed_up_to"], status["totals"]["slots"], instant)
 
 
 def instant(at: int | str | None) -> str:

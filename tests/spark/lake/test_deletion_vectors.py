@@ -108,7 +108,7 @@ def test_other_rows_deleted_of_the_same_file_though_as_many_are_a_change(line):
     landing.delete("amount in (1, 5) and arrived_on = DATE'2024-03-02'")
     landing.delete("amount in (2, 3, 4) and arrived_on = DATE'2024-03-01'")
     outcome = line.advance("3", allow_removals=True)
-    assert outcome.owed == ["2024-03-01"]
+    assert outcome.to_recompute == ["2024-03-01"]
     left = [
         row
         for row in ROWS

@@ -20,8 +20,10 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.plan.results_changed import of_changed_results
-from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import Request
 from strandline.pipeline.views.deep import books_of_all
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.status import status_of
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ def test_days_stand_as_what_has_landed_for_the_hours_goes_by_retention(chain, tm
     chain.hours.advance("6")
     before = len(chain.days.ledger)
     seen = chain.days.advance("6")
-    assert (seen.owed, seen.lost) == ([], [])
+    assert (seen.to_recompute, seen.missing) == ([], [])
     published = [step for step in chain.days.ledger[before:] if step.step == "published"]
     assert min(step.touched.start_ms for step in published) > instant("3 00:00")
     assert_told(chain, [*ROWS, *day5], "6")
@@ -222,7 +224,7 @@ def test_a_range_by_other_rules_stands_and_its_changed_results_go_by_these_rules
         assert [(one.windows, one.overrides) for one in state.overridden] == [(decided, strict)]
         assert_books_balance(chain.days)
         store = chain.days.lake.pipeline(name)
-        books = books_of_all(chain.days.spec, store, state)
+        books = books_of_all(ReadPipeline(chain.days.spec, store, state))
         assert [book.statement for book in books if not book.balanced] == []
         # what has changed once is not rebuilt again
         again = Request("advance", to_ms=instant("6"))

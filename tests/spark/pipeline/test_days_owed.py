@@ -54,8 +54,8 @@ def one_missing(spark, tmp_path_factory):
 def test_a_day_that_lands_after_its_run_is_judged_by_the_next_one(one_missing, tmp_path):
     line = one_missing.copy(tmp_path)
     outcome = line.advance("5")
-    assert outcome.owed == ["2024-03-02"]
-    assert outcome.judged_from_ms == instant("2")
+    assert outcome.to_recompute == ["2024-03-02"]
+    assert outcome.evaluated_since_ms == instant("2")
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
     assert_books_balance(line)
     assert owed(line) == []
@@ -86,7 +86,7 @@ def test_a_day_is_owed_in_the_ledger_before_it_counts(one_missing, tmp_path, mon
     assert owed(line) == [2]
     healed = line.advance("5")
     assert healed.observed_days == []
-    assert healed.owed == ["2024-03-02"]
+    assert healed.to_recompute == ["2024-03-02"]
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
     assert owed(line) == []
 
@@ -162,7 +162,7 @@ def test_a_day_that_grew_is_noticed_where_the_log_cannot_tell_days(
     line.advance("4")
     assert line.advance("4").observed_days == []
     land(tmp_path, more_of(2), mode="append", partition_by=partition_by)
-    assert line.advance("4").owed == ["2024-03-02"]
+    assert line.advance("4").to_recompute == ["2024-03-02"]
     assert_told_by_replay(line, [*of_days(DAYS, 1, 2, 3), *more_of(2)], "4")
 
 
@@ -198,7 +198,7 @@ def test_a_late_row_that_goes_leaves_quarantine_and_its_slots_counts(spark, tmp_
     land_again(line, 2, of_days(rows, 2))
     land(tmp_path, of_days(rows, 3), mode="append")
     outcome = line.advance("4")
-    assert outcome.owed == ["2024-03-02"]
+    assert outcome.to_recompute == ["2024-03-02"]
     assert late_slots(line) == []
     assert_told_by_replay(line, rows, "4")
     assert_books_balance(line)
@@ -240,7 +240,7 @@ def test_rows_that_another_run_observes_meanwhile_are_read_by_the_next_one(until
     line.run(Request("advance", to_ms=instant("5")), meanwhile)
     assert owed(line) == [4]
     land(line.folder, of_days(DAYS, 5), mode="append")
-    assert line.advance("6").owed == ["2024-03-04"]
+    assert line.advance("6").to_recompute == ["2024-03-04"]
     assert_told_by_replay(line, [*DAYS, *late], "6")
     assert owed(line) == []
 
@@ -268,11 +268,11 @@ def test_rows_that_only_move_into_other_files_make_nothing_owed(spark, tmp_path)
     landing_of(line).optimize.compact()
     assert len(landing_of(line).file_uris()) < len(before)
     outcome = line.advance("4")
-    assert (outcome.owed, outcome.observed_days, outcome.changed) == ([], [], False)
+    assert (outcome.to_recompute, outcome.observed_days, outcome.changed) == ([], [], False)
 
     land(tmp_path, of_days(DAYS, 4), mode="append")
     outcome = line.advance("5")
-    assert (outcome.owed, outcome.observed_days) == ([], ["2024-03-04"])
+    assert (outcome.to_recompute, outcome.observed_days) == ([], ["2024-03-04"])
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
 
 
@@ -287,6 +287,6 @@ def test_rows_that_are_updated_in_place_are_judged_again(until4, tmp_path, spark
         for row in of_days(DAYS, 1, 2, 3)
     ]
     outcome = line.advance("4")
-    assert outcome.owed == outcome.observed_days == ["2024-03-02"]
+    assert outcome.to_recompute == outcome.observed_days == ["2024-03-02"]
     assert outcome.diff["windows"]["update"]
     assert_told_by_replay(line, rows, "4")

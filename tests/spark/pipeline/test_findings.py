@@ -16,6 +16,7 @@ from lakes import INSTANT, Line, a_record, a_spec, a_week, at, land
 from strandline.errors import AuditFailedError
 from strandline.lake.ledger.state import PipelineState
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.runs import run_of
 from strandline.pipeline.views.status import status_of
 from strandline.spec import parse_any
@@ -40,7 +41,9 @@ def a_line(spark, tmp_path, rows, **changes) -> Line:
 def off(line: Line) -> list[str]:
     """The books over the published tables that do not balance."""
     books = books_of_all(
-        line.spec, line.lake.pipeline(line.spec.pipeline), PipelineState.of(line.ledger)
+        ReadPipeline(
+            line.spec, line.lake.pipeline(line.spec.pipeline), PipelineState.of(line.ledger)
+        )
     )
     return [book.statement for book in books if not book.balanced]
 
@@ -249,7 +252,9 @@ def test_a_book_over_the_tables_finds_what_stands_twice_and_what_is_missing(spar
         assert "too many" in found["sentence"]
     line.table("quarantine").delete("reason = 'late'")
     assert len(off(line)) > 1
-    books = books_of_all(line.spec, line.lake.pipeline("meter"), PipelineState.of(line.ledger))
+    books = books_of_all(
+        ReadPipeline(line.spec, line.lake.pipeline("meter"), PipelineState.of(line.ledger))
+    )
     (finding,) = findings_of_books(books)
     assert "unaccounted for" in finding.sentence
 

@@ -26,6 +26,7 @@ from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.views.deep import books_of_all
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +51,7 @@ def test_a_scheduled_run_keeps_them_and_quarantines_what_has_come_since(
     more = numbered(*hourly(4))
     land(tmp_path, [*grown, *more, *arrived], mode="append")
     outcome = line.advance("5")
-    assert outcome.owed == ["2024-03-02"]
+    assert outcome.to_recompute == ["2024-03-02"]
     assert any("stay as run" in n and "with allowed_lateness: 6h" in n for n in outcome.notes)
     assert "windows kept from 2024-03-01T00:00:00Z: 3 late records arrived since" in (outcome.notes)
     assert of_range(line.rows("windows"), *RANGE) == windows
@@ -222,7 +223,7 @@ def test_windows_over_two_sources_are_kept_and_what_has_come_for_them_is_late(
     assert late == {"left": 1, "right": late_by_ms}
     assert len(PipelineState.of(line.ledger).overridden) == 1
     store = line.lake.pipeline(line.spec.pipeline)
-    books = books_of_all(line.spec, store, PipelineState.of(line.ledger))
+    books = books_of_all(ReadPipeline(line.spec, store, PipelineState.of(line.ledger)))
     assert [book.statement for book in books if not book.balanced] == []
 
 

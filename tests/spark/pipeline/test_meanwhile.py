@@ -100,5 +100,5 @@ def test_rows_that_another_driver_publishes_while_the_engine_starts_are_not_lost
     line.advance("2")
     with line._audit():
         outcome = run(line.spec, line.lake, TO_3, line.spark, opened=opened)
-    assert (outcome.lost, outcome.frontier_ms) == ([], instant("3"))
+    assert (outcome.missing, outcome.frontier_ms) == ([], instant("3"))
     assert sorted(row["total"] for row in line.rows("windows")) == [1, 5]

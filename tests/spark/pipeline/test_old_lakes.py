@@ -67,7 +67,7 @@ def test_what_its_ledger_says_is_known(line):
 
 def test_the_next_run_recomputes_what_it_has_left_and_observes_no_other_day_again(line):
     outcome = line.advance("4")
-    assert (outcome.owed, outcome.observed_days) == (["2024-03-02"], [])
+    assert (outcome.to_recompute, outcome.observed_days) == (["2024-03-02"], [])
     assert outcome.changed
     assert owed(line) == []
     assert_told_by_replay(line, [*LANDED, *GROWN], "4")
@@ -103,14 +103,17 @@ def test_rows_removed_after_an_upgrade_are_missing_and_rows_of_other_days_by_an_
     line.table("../landing/meter").delete("arrived_on = '2024-03-02' AND source = 'a'")
     land(line.folder, of_days(DAYS, 4, 5), mode="append", partition_by=[])
     outcome = line.advance("6")
-    assert (outcome.lost, outcome.owed) == (["2024-03-02"], [])
+    assert (outcome.missing, outcome.to_recompute) == (["2024-03-02"], [])
     assert not outcome.diff["windows"]["delete"]
 
     land(kept.folder, of_days(DAYS, 4), mode="append", partition_by=[])
-    assert kept.advance("5").owed == []
+    assert kept.advance("5").to_recompute == []
     kept = kept.of(a_spec(source__arrival_date=None, source__arrival_time=SIX_HOURS_LATER))
     outcome = kept.advance("6")
-    assert (outcome.lost, outcome.owed) == ([], [f"2024-03-{day:02d}" for day in range(1, 5)])
+    assert (outcome.missing, outcome.to_recompute) == (
+        [],
+        [f"2024-03-{day:02d}" for day in range(1, 5)],
+    )
 
 
 # ------------------------------------------------------------------------------- said beforehand
@@ -131,8 +134,8 @@ def test_a_dry_run_says_what_is_owed_and_from_where_it_is_judged_again(owing, tm
     before = line.files()
     preview = line.advance("5", dry_run=True)
     assert line.files() == before
-    assert preview.owed == ["2024-03-02"]
-    assert preview.judged_from_ms == instant("2")
+    assert preview.to_recompute == ["2024-03-02"]
+    assert preview.evaluated_since_ms == instant("2")
     assert preview.to_json()["judged_from"] == "2024-03-02T00:00:00Z"
     assert preview.read["bytes"] > 0
     assert any("from 2024-03-02T00:00:00Z on is evaluated again" in note for note in preview.notes)

@@ -22,7 +22,8 @@ from strandline.lake.publish import apply_diff
 from strandline.lake.store.places import path_of
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.publish.publish_prepared import publish_prepared
-from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import Request
 from strandline.quality.audit.result import Audit, AuditResult
 
 pytestmark = pytest.mark.spark

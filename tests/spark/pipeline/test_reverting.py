@@ -12,7 +12,7 @@ from replayed import assert_told_by_replay
 from strandline.errors import InputError
 from strandline.model.intervals import text_of
 from strandline.pipeline.manage.revert import revert_run
-from strandline.pipeline.request.request import Outcome
+from strandline.pipeline.request.outcome import Outcome
 from strandline.pipeline.views.status import status_of
 
 pytestmark = pytest.mark.spark

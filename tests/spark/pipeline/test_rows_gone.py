@@ -65,7 +65,7 @@ def test_a_scheduled_run_leaves_the_windows_of_rows_that_have_gone_and_names_the
 ):
     line = without_2.copy(tmp_path)
     outcome = line.advance("5")
-    assert outcome.lost == ["2024-03-02"]
+    assert outcome.missing == ["2024-03-02"]
     assert line.ledger[-1].lost == [march(2)]
     assert any("2024-03-02" in note for note in outcome.notes)
     assert line.published() == untouched  # it reads none of them
@@ -80,7 +80,7 @@ def test_rows_gone_that_open_windows_need_leave_these_as_they_are_until_they_lan
     take_away(line, *days)
     before = line.rows("windows")
     outcome = line.advance("5")
-    assert outcome.lost == [f"2024-03-{day:02d}" for day in days]
+    assert outcome.missing == [f"2024-03-{day:02d}" for day in days]
     assert outcome.frontier_ms == instant("4")  # what is left out is still to come
     start = outcome.range.start_ms
     for row in line.rows("windows"):
@@ -90,7 +90,7 @@ def test_rows_gone_that_open_windows_need_leave_these_as_they_are_until_they_lan
 
     land(line.folder, of_days(DAYS, *days), mode="append")
     healed = line.advance("5")
-    assert (healed.lost, healed.frontier_ms) == ([], instant("5"))
+    assert (healed.missing, healed.frontier_ms) == ([], instant("5"))
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
 
 
@@ -120,7 +120,7 @@ def test_to_accept_the_loss_makes_the_tables_say_what_is_left(without_2, tmp_pat
     assert [named in note for note in outcome.notes].count(True) == 1
     assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
     assert_books_balance(line)
-    assert line.advance("5").lost == []
+    assert line.advance("5").missing == []
 
 
 def test_a_loss_that_is_prepared_is_accepted_once_that_is_published(without_2, tmp_path):
@@ -131,7 +131,7 @@ def test_a_loss_that_is_prepared_is_accepted_once_that_is_published(without_2, t
     publish_prepared(line.spec, line.lake, run.run_id, line.spark)
     assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
     assert_books_balance(line)
-    assert line.advance("5").lost == []
+    assert line.advance("5").missing == []
 
 
 def test_a_loss_is_not_accepted_by_a_run_that_is_rejected(without_2, untouched, tmp_path):
@@ -143,7 +143,7 @@ def test_a_loss_is_not_accepted_by_a_run_that_is_rejected(without_2, untouched, 
     assert status_of(line.spec, line.lake)["lost"] == ["2024-03-02"]
     assert {**line.versions(), "firings": 0} == {**before, "firings": 0}
     assert not [entry for entry in line.ledger if entry.owed]
-    assert line.advance("5").lost == ["2024-03-02"]
+    assert line.advance("5").missing == ["2024-03-02"]
     assert line.published() == untouched
 
 
@@ -160,7 +160,7 @@ def test_nor_by_one_whose_publish_is_taken_back(without_2, untouched, tmp_path, 
     dead = line.ledger[-1].run_id
     assert [entry.step for entry in line.ledger][-3:] == ["publishing", "owed", "observed"]
     drop_run(SPEC, line.lake, dead, reason="it was a mistake")
-    assert line.advance("5").lost == ["2024-03-02"]
+    assert line.advance("5").missing == ["2024-03-02"]
     assert line.published() == untouched
 
 
@@ -177,11 +177,11 @@ def test_one_that_dies_as_it_publishes_is_finished_and_its_loss_is_accepted_agai
         line.advance("5", accept_loss="gone", allow_removals=True)
     monkeypatch.undo()
     assert line.ledger[-1].step == "publishing"
-    assert line.advance("5", dry_run=True).lost == ["2024-03-02"]
+    assert line.advance("5", dry_run=True).missing == ["2024-03-02"]
     again = line.advance("5", accept_loss="gone", allow_removals=True)
     assert again.repeats is None
     assert not again.diff["windows"]["delete"]
-    assert "2024-03-02" in again.owed
+    assert "2024-03-02" in again.to_recompute
     assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
 
 
@@ -196,7 +196,7 @@ def test_retention_and_a_changed_rule_delete_no_published_history(until4, tmp_pa
     for day, bound in (("5", "25m"), ("6", "20m")):
         line = line.of(a_spec(watermark__bound=bound))
         outcome = line.advance(day)
-        assert outcome.lost == ["2024-03-01", "2024-03-02"]
+        assert outcome.missing == ["2024-03-01", "2024-03-02"]
         assert not outcome.diff["windows"]["delete"]
         assert of_range(line.rows("windows"), "1", "3") == history
         assert [

@@ -240,7 +240,7 @@ def test_where_channels_go_idle_day_by_day_equals_in_one_go_also_after_a_day_tha
 def test_the_last_channel_to_pass_a_window_is_the_one_that_fires_and_closes_it(stages):
     shown = Shown.of(SPEC, stages["6"].lake)
     judged = 0
-    for slot in [*slots_of(shown.spec, shown.store, Days())][::3]:
+    for slot in [*slots_of(shown, Days())][::3]:
         closes_ms = shown.causes.closes_at_ms(slot)
         channels, many = channels_passed(shown, shown.causes.fires_at_ms(slot), closes_ms)
         assert many == 2

@@ -6,7 +6,7 @@ import pytest
 
 from strandline.cli import show
 from strandline.model.intervals import DAY_MS, TimeRange
-from strandline.pipeline.request.request import Outcome
+from strandline.pipeline.request.outcome import Outcome
 
 
 @pytest.mark.parametrize(

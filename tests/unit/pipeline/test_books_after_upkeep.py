@@ -15,6 +15,7 @@ from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.pipeline.views.deep import books_of_all
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 
 REMOVED = {"quarantine": {"insert": 0, "update": 0, "delete": 2}}
 UPKEEP = Entry("m-1", 1, "maintained", "maintain")
@@ -51,5 +52,5 @@ def test_only_rows_of_quarantine_may_be_missing_and_only_if_upkeep_has_removed_s
     known = Ledger(store).entries()
     numbered = [replace(step, position=len(known) + n) for n, step in enumerate(steps, 1)]
     spec = SPEC.model_copy(update={"quarantine_days": quarantine_days})
-    books = books_of_all(spec, store, PipelineState.of([*known, *numbered]))
+    books = books_of_all(ReadPipeline(spec, store, PipelineState.of([*known, *numbered])))
     assert {book.name.split()[0] for book in books if not book.balanced} == named

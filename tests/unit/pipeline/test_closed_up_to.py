@@ -25,6 +25,7 @@ from strandline.model.intervals import (
 from strandline.model.lateness import is_window_late
 from strandline.pipeline.views.channels import emitted_before
 from strandline.pipeline.views.closed import closed_up_to, first_accepting
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.watermark import evaluated_watermark
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec, parse_spec
@@ -157,4 +158,4 @@ def test_a_first_run_by_hand_up_to_an_hour_of_the_first_day_is_closed_up_to_its_
         "r-1", 1, "published", "backfill", horizon_ms=TEN + 5 * HOUR_MS, first_open_ms=TEN
     )
     state = PipelineState.of([first])
-    assert closed_up_to(spec, state, evaluated_watermark(spec, store, state)) == TEN
+    assert closed_up_to(spec, state, evaluated_watermark(ReadPipeline(spec, store, state))) == TEN

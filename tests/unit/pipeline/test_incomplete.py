@@ -43,6 +43,7 @@ from strandline.pipeline.views.answers import _value, answer
 from strandline.pipeline.views.calendar import DAYS, calendar_page
 from strandline.pipeline.views.incomplete import incomplete_in
 from strandline.pipeline.views.late_of_newer import LateOfNewer
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.report import report_tables
 from strandline.pipeline.views.shown import Shown
 from strandline.reference import Tables
@@ -277,7 +278,8 @@ def test_the_records_that_lie_in_a_window_are_those_that_it_accepted_and_those_t
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(late_of_newer, "read_days", read)
-            return {day: LateOfNewer.of(stream.spec, None, Days(day, day)) for day in days}
+            read_with = ReadPipeline(stream.spec, None, None)
+            return {day: LateOfNewer.of(read_with, Days(day, day)) for day in days}
 
     def known(found, window):
         of_day = found[day_of(window.start_ms)]

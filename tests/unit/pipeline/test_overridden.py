@@ -31,6 +31,7 @@ from strandline.pipeline.plan.kept import closed_part, reached_by
 from strandline.pipeline.plan.plan import outside_by_other_rules
 from strandline.pipeline.request.request import Request, of_overrides
 from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.reference import Record
@@ -206,14 +207,18 @@ def test_the_run_itself_and_the_status_say_what_later_runs_do_with_its_windows(
     state = PipelineState.of(published(a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)))
     left = {"open_behind_watermark": 0, "upstream": None, "refused": []}
     (finding,) = (
-        one for one in findings_of(spec, NO_TABLES, state, left) if one.name == "overridden"
+        one
+        for one in findings_of(ReadPipeline(spec, NO_TABLES, state), left)
+        if one.name == "overridden"
     )
     assert finding.sentence.endswith(f"by other rules (allowed_lateness: 6h){found}")
     same = a_run(2, 6, overrides=SIX_HOURS, horizon_ms=9 * DAY_MS)
     same = replace(same, spec_fingerprint=spec.spec_fingerprint)
     (finding,) = (
         one
-        for one in findings_of(spec, NO_TABLES, PipelineState.of(published(same)), left)
+        for one in findings_of(
+            ReadPipeline(spec, NO_TABLES, PipelineState.of(published(same))), left
+        )
         if one.name == "overridden"
     )
     assert "by hand with allowed_lateness: 6h, which are the file's rules now: " in finding.sentence
@@ -237,7 +242,7 @@ def test_what_a_run_by_hand_finds_again_is_one_finding():
 
     def found(*runs: Entry) -> list[tuple[str, str]]:
         state = PipelineState.of(published(*runs))
-        findings = findings_of(HALF_DAYS, NO_TABLES, state, left)
+        findings = findings_of(ReadPipeline(HALF_DAYS, NO_TABLES, state), left)
         return [(one.sentence, one.run_id) for one in findings]
 
     assert found(*runs) == [("day 3 is low", "r-2"), ("day 1 is low", "r-1")]
@@ -252,7 +257,9 @@ def test_windows_that_other_rules_or_a_revert_have_left_open_are_no_alarm():
 
     def found(behind: int, others: int, *runs: Entry) -> list[tuple[str, str]]:
         counts = {"open_behind_watermark": behind, "open_by_other_rules": others}
-        findings = findings_of(HALF_DAYS, NO_TABLES, PipelineState.of(runs), left | counts)
+        findings = findings_of(
+            ReadPipeline(HALF_DAYS, NO_TABLES, PipelineState.of(runs)), left | counts
+        )
         return [(one.severity, one.sentence.split(" by ")[0]) for one in findings]
 
     assert found(3, 3) == [("info", "3 windows open")]
@@ -303,7 +310,7 @@ def test_windows_that_another_interval_of_a_join_has_left_open_are_an_alarm(tmp_
         a_run(0, 9, frontier_ms=9, layout=before.layout | {"rules": before.rules}, **run)
     )
     store = with_a_slot_left_open(tmp_path, [run])
-    left = unfinished_work(spec, store, PipelineState.of(noted), PASSED)
+    left = unfinished_work(ReadPipeline(spec, store, PipelineState.of(noted)), PASSED)
     assert [one["edited_since"] for one in left["rules"]] == [["join"]]
     assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (1, 0)
 
@@ -317,12 +324,14 @@ def test_windows_that_an_edit_without_another_watermark_has_left_open_are_an_ala
     assert len({run["spec_fingerprint"] for run in runs}) == 3
     store = with_a_slot_left_open(tmp_path, runs)
     state = PipelineState.of(published(*(a_run(0, 9, frontier_ms=9, **run) for run in runs)))
-    left = unfinished_work(HALF_DAYS, store, state, PASSED)
+    left = unfinished_work(ReadPipeline(HALF_DAYS, store, state), PASSED)
     assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (3, 1)
     assert {tuple(one["edited_since"] or ["?"]) for one in left["rules"]} == {("?",)}
     longer = HALF_DAYS.model_copy(update={"allowed_lateness": HOUR_MS})
     noted = [replace(run, layout={"rules": longer.rules}) for run in state.published[-1:]]
-    left = unfinished_work(HALF_DAYS, store, PipelineState.of([*state.published, *noted]), PASSED)
+    left = unfinished_work(
+        ReadPipeline(HALF_DAYS, store, PipelineState.of([*state.published, *noted])), PASSED
+    )
     assert (left["open_behind_watermark"], left["open_by_other_rules"]) == (3, 0)
     assert ["allowed_lateness"] in [one["edited_since"] for one in left["rules"]]
     known = PipelineState.of(noted)

@@ -28,7 +28,7 @@ from strandline.pipeline.views import shown
 from strandline.pipeline.views.report import report_tables, write_report
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.status import status_of
-from strandline.pipeline.views.watermark import evaluated_watermark, watermark_of
+from strandline.pipeline.views.watermark import evaluated_watermark
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def test_a_rejected_night_leaves_a_watermark_by_the_clock_at_the_last_published_
             )
     horizon_ms, start_ms = midnight_of(day(1)), midnight_of(day(0))
     step = Entry("r", 1, "published", "advance", horizon_ms=horizon_ms, clock_start_ms=start_ms)
-    found = watermark_of(spec, store, PipelineState.of([step]))
+    found = Shown(spec, store, PipelineState.of([step]), None).watermark
     assert (found.watermark_ms, found.arrived_before) == (horizon_ms - 3 * HOUR_MS, None)
 
 

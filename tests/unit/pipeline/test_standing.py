@@ -23,6 +23,7 @@ from strandline.pipeline.manage.acknowledge import step_about
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.audited_data import AuditedData
 from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.findings.check import EXPECTATIONS as KEYS
 from strandline.quality.findings.check import Finding, state_line
 
@@ -48,7 +49,7 @@ def standing(tmp_path):
     store = Lake.at(str(tmp_path)).pipeline("meter")
 
     def found(*entries: Entry, spec=SPEC) -> list[tuple[str, str | None]]:
-        findings = findings_of_audits(spec, store, PipelineState.of(entries))
+        findings = findings_of_audits(ReadPipeline(spec, store, PipelineState.of(entries)))
         newest_first = sorted(findings, key=lambda one: one.run_id or "", reverse=True)
         return [(one.name.removeprefix("expect_"), one.run_id) for one in newest_first]
 
@@ -99,6 +100,8 @@ def test_windows_before_the_first_record_need_not_be_evaluated_again(standing):
     assert standing(first, by_hand, spec=growing) == [("b", "r2"), ("a", "r1")]
     sooner = replace(by_hand, range=TimeRange(0, day))
     assert standing(first, sooner, spec=growing) == [("b", "r2")]
+    shortest = replace(all_time, first_accepted_ms=hour)  # the end of the first of that start
+    assert standing(shortest, sooner, spec=growing) == [("b", "r2")]
 
 
 def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_has_the_rule(
@@ -177,18 +180,21 @@ def test_what_runs_say_of_one_horizon_is_said_once_whatever_their_ranges(standin
 def test_of_many_runs_the_newest_are_listed_and_the_older_ones_counted(tmp_path):
     nights = [audited(n, "advance", "a", range=TimeRange(n, n + 1)) for n in range(1, 6)]
     store = Lake.at(str(tmp_path)).pipeline("meter")
-    found = findings_of_audits(SPEC, store, PipelineState.of(nights))
+    found = findings_of_audits(ReadPipeline(SPEC, store, PipelineState.of(nights)))
     assert [one.run_id for one in found] == ["r5", "r4", "r3", "r2"]
     assert found[-1].sentence == (
         "the same rule by 2 earlier runs, of windows from 1970-01-01T00:00:00.001Z to "
         "1970-01-01T00:00:00.003Z"
     )
-    one_less = findings_of_audits(SPEC, store, PipelineState.of(nights[1:]))
+    one_less = findings_of_audits(ReadPipeline(SPEC, store, PipelineState.of(nights[1:])))
     assert {one.sentence for one in one_less} == {"on windows: expect_a"}
     other = [(nights[0].audit or [])[0] | {"figures": "another sentence"}]
     of_all = replace(nights[0], range=EVERYTHING, audit=other)
     unbounded = PipelineState.of([of_all, *nights[1:]])
-    assert "windows from the first to " in findings_of_audits(SPEC, store, unbounded)[-1].sentence
+    assert (
+        "windows from the first to "
+        in findings_of_audits(ReadPipeline(SPEC, store, unbounded))[-1].sentence
+    )
 
 
 def test_runs_before_the_tables_were_recreated_are_forgotten(standing):
@@ -243,7 +249,7 @@ def test_gaps_acknowledged_while_their_run_was_rejected_do_not_come_back_once_it
     staging.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows, CALENDAR), staging / "part-0.parquet")
     state = PipelineState.of([rejected])
-    found = findings_of_audits(spec, store, state)
+    found = findings_of_audits(ReadPipeline(spec, store, state))
     seen = step_about(found, AuditedData(spec, store, state))
     seen = replace(seen, position=3)
     write_calendar(store, rows)
@@ -252,7 +258,7 @@ def test_gaps_acknowledged_while_their_run_was_rejected_do_not_come_back_once_it
     later = audited(5, "advance", "expect_no_gaps", range=year)
     write_calendar(store, [a_slot(0), gap(1, "r2"), gap(2, "r2"), a_slot(3), gap(4, "r5")])
     state = PipelineState.of([rejected, seen, accepted, later])
-    (another,) = findings_of_audits(spec, store, state)
+    (another,) = findings_of_audits(ReadPipeline(spec, store, state))
     assert (another.name, another.run_id) == ("gaps", "r5")
     assert another.sentence.startswith("1 gap: 2013-01-03T00:00:00Z")
 
@@ -269,13 +275,15 @@ def test_of_gaps_in_a_row_only_those_count_that_nobody_has_acknowledged(tmp_path
 
     write_calendar(store, [row(1_500)])
     state = PipelineState.of([night])
-    (finding,) = findings_of_audits(spec, store, state)
+    (finding,) = findings_of_audits(ReadPipeline(spec, store, state))
     assert finding.sentence.startswith("1,500 gaps: ")
     write_calendar(store, [row(1_400)])
     seen = replace(step_about([finding], AuditedData(spec, store, state)), position=4)
     write_calendar(store, [row(1_500)])
     later = replace(night, run_id="r5", position=5)
-    (finding,) = findings_of_audits(spec, store, PipelineState.of([night, seen, later]))
+    (finding,) = findings_of_audits(
+        ReadPipeline(spec, store, PipelineState.of([night, seen, later]))
+    )
     assert finding.sentence.startswith("100 gaps, in whole or in part in: ")
 
 
@@ -320,12 +328,12 @@ def test_a_scheduled_run_is_about_its_own_arrival_days_though_a_later_cut_off_wa
     first = replace(night(1, 1, 1, name), audit=[])
     for horizon in (2, 9):
         state = PipelineState.of([first, night(2, 2, horizon, name)])
-        (found,) = findings_of_audits(SPEC, store, state)
+        (found,) = findings_of_audits(ReadPipeline(SPEC, store, state))
         assert found.sentence == (
             "50.0 % of rows malformed (50 of 100: invalid 50) of arrival day 2013-01-02, above 0.05"
         )
     waiting = replace(night(2, 2, 9, name), completes_ms=None)  # it has its horizon alone
-    assert findings_of_audits(SPEC, store, PipelineState.of([first, waiting])) == []
+    assert findings_of_audits(ReadPipeline(SPEC, store, PipelineState.of([first, waiting]))) == []
 
 
 def test_failed_runs_of_all_windows_by_hand_and_by_schedule_do_not_hide_each_other(tmp_path):
@@ -335,7 +343,7 @@ def test_failed_runs_of_all_windows_by_hand_and_by_schedule_do_not_hide_each_oth
     def found(*steps: Entry) -> list[tuple[str, str | None]]:
         numbered = [replace(step, position=number) for number, step in enumerate(steps, 1)]
         state = PipelineState.of(numbered)
-        findings = findings_of(SPEC, store, state, left)
+        findings = findings_of(ReadPipeline(SPEC, store, state), left)
         return [(one.severity, one.run_id) for one in findings if one.name == "runs"]
 
     night = Entry("n", 1, "failed", "advance", message="the disk is full")
@@ -356,7 +364,7 @@ def test_an_option_refused_by_hand_and_a_failed_revert_of_a_reverted_run_leave_n
 
     def found(*steps: Entry) -> list[str | None]:
         numbered = [replace(step, position=number) for number, step in enumerate(steps, 1)]
-        findings = findings_of(SPEC, store, PipelineState.of(numbered), left)
+        findings = findings_of(ReadPipeline(SPEC, store, PipelineState.of(numbered)), left)
         return [one.run_id for one in findings if one.name == "runs"]
 
     night = Entry("n", 1, "failed", "advance", message="meter: max_bytes: the range reads 9 bytes")
@@ -397,7 +405,7 @@ def test_status_has_the_findings_of_audits_beside_all_others(tmp_path):
     left = {"open_behind_watermark": 0, "refused": [], "upstream": None}
     store = Lake.at(str(tmp_path)).pipeline("meter")
     state = PipelineState.of([audited(1, "advance", "a")])
-    found = findings_of(SPEC, store, state, left | {"refused": ["no table"]})
+    found = findings_of(ReadPipeline(SPEC, store, state), left | {"refused": ["no table"]})
     assert [one.name for one in found] == ["refused", "expect_a"]
 
 
@@ -415,7 +423,7 @@ def test_a_scheduled_run_that_was_rejected_is_a_finding_also_once_its_findings_a
     accepted = replace(rejected, step="published", reason="a strike", position=4)
 
     def found(*steps: Entry) -> list[tuple[str, str]]:
-        findings = findings_of(SPEC, store, PipelineState.of(steps), left)
+        findings = findings_of(ReadPipeline(SPEC, store, PipelineState.of(steps)), left)
         return [(one.name, one.sentence) for one in findings]
 
     assert found(published, rejected) == [("expect_a", "on windows: 3 rows")]

@@ -15,7 +15,7 @@ from run_documents import a_run
 
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.quality.report.page import build_report
-from strandline.quality.report.tables import ReportTables, Shown
+from strandline.quality.report.tables import ReportTables, ShownDays
 from strandline.spec import load_spec, parse_spec
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>&%{x}"
@@ -43,6 +43,11 @@ def a_spec(channels="discovered", window=None, allowed_lateness="2h", watermark=
         },
         origin="flights.yaml",
     )
+
+
+TOTALS = {"slots": 1, "windows": 1, "quarantine": 1}
+OF_ONE_DAY = TOTALS | {"first_day": "2013-01-05", "last_day": "2013-01-05"}
+SHOWN = ShownDays(date(2013, 1, 5), None, OF_ONE_DAY)
 
 
 def tables(text="late", rows=True):
@@ -130,33 +135,30 @@ class Page(HTMLParser):
 
 
 def page_of(found, spec=None):
-    made = build_report(found, spec=spec or a_spec(), made_from="ledger position 1")
+    spec = spec or a_spec()
+    shown = replace(SHOWN, totals=OF_ONE_DAY | {spec.result: 1})
+    made = build_report(found, spec=spec, made_from="ledger position 1", shown=shown)
     return Page(made.html)
 
 
 def test_a_value_stands_for_itself_whichever_way_it_is_read_and_each_head_names_its_column():
     found = pd.DataFrame([("late", "city", "القاهرة", 90), ("late", "city", "Oslo", 10)],
                          columns=["group", "column", "value", "records"])  # fmt: skip
-    made = build_report(replace(tables(), values=found), spec=a_spec(), made_from="").html
+    found = replace(tables(), values=found)
+    made = build_report(found, spec=a_spec(), made_from="", shown=SHOWN).html
     assert "city = <bdi>القاهرة</bdi>: 90 of 100.</b>" in made
     assert "<bdi>late</bdi></th>" in made
     assert re.search(r"<th\b(?! scope)", made) is None
 
 
 def test_of_one_row_it_says_one():
-    totals = {"slots": 1, "windows": 1, "quarantine": 1}
-    days = {"first_day": "2013-01-05", "last_day": "2013-01-05"}
-    made = build_report(
-        tables(), spec=a_spec(), made_from="", shown=Shown(date(2013, 1, 5), None, totals | days)
-    )
-    assert (
-        "In all, of 2013-01-05: 1 slot, 1 window, 1 record in quarantine." in Page(made.html).text
-    )
+    text = page_of(tables()).text
+    assert "In all, of 2013-01-05: 1 slot, 1 window, 1 record in quarantine." in text
 
 
 def test_the_command_for_other_days_is_one_that_can_be_typed():
-    nothing = dict.fromkeys(("slots", "windows", "quarantine"), 0)
-    before_all = Shown(date(2023, 12, 5), None, nothing | {"first_day": None, "last_day": None})
+    nothing = dict.fromkeys(TOTALS, 0)
+    before_all = ShownDays(date(2023, 12, 5), None, nothing | {"first_day": None, "last_day": None})
     text = Page(build_report(tables(), spec=a_spec(), made_from="", shown=before_all).html).text
     assert "strandline report flights --since 2023-12-05 ; where" in text
 
@@ -301,7 +303,7 @@ def test_processed_up_to_is_what_the_pipeline_stands_for_now_whatever_runs_had_r
     assert "Processed up to 2013-01-05 Closed up to 2013-01-04 22:00 Rules" in text
     assert "Processed up to – Closed up to the last slot Rules" in lead_of(a_run("r-1"))
     found = replace(tables(), **progress)
-    made = build_report(found, spec=a_spec(), made_from="x")
+    made = build_report(found, spec=a_spec(), made_from="x", shown=SHOWN)
     assert made.summary["processed_up_to"] == "2013-01-05"
     assert made.summary["runs"] == 1
 
@@ -380,7 +382,7 @@ def brightness(colour):
 
 
 def test_a_gap_stands_out_against_closed_slots_in_light_and_dark_and_on_paper():
-    html = build_report(tables(), spec=a_spec(), made_from="").html
+    html = build_report(tables(), spec=a_spec(), made_from="", shown=SHOWN).html
     colours = re.findall(r"--closed: (#\w+);.* --gap: (#\w+);", html)
     assert len(colours) == 3
     for pair in colours:

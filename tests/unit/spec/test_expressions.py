@@ -10,11 +10,11 @@ import pytest
 from strandline.errors import InputError
 from strandline.spec import parse_spec
 from strandline.spec.expressions import (
-    as_one_error,
     left_to_the_engine,
     problems_of,
     problems_of_aggregate,
     problems_of_record,
+    require_none,
 )
 from strandline.spec.used_expressions import uses_of
 from strandline.sql.column_types import misfit, missing
@@ -374,8 +374,9 @@ def test_all_problems_of_a_pipeline_are_found_at_once_in_the_order_of_its_file()
     assert len(found) == len(BROKEN)
     assert found[0].startswith("p.yaml: source.arrival_date")
     assert found[-1].startswith("p.yaml: aggregates.n")
-    error = as_one_error(problems_of(spec, {"": COLUMNS}, "p.yaml"), "p.yaml")
-    head, *lines = str(error).splitlines()
+    with pytest.raises(InputError) as refused:
+        require_none(problems_of(spec, {"": COLUMNS}, "p.yaml"), "p.yaml")
+    head, *lines = str(refused.value).splitlines()
     assert head == f"p.yaml: {len(BROKEN)} mistakes in its expressions"
     assert [line.strip() for line in lines] == found
 
@@ -468,4 +469,7 @@ def test_the_aggregates_of_a_join_are_over_both_tables_or_over_pairs():
 
 def test_an_error_of_a_single_problem_is_that_problem():
     problem = InputError("p.yaml: a", "wrong", "mend it")
-    assert as_one_error([problem], "p.yaml") is problem
+    with pytest.raises(InputError) as refused:
+        require_none([problem], "p.yaml")
+    assert refused.value is problem
+    require_none([], "p.yaml")

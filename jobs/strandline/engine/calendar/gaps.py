@@ -189,7 +189,7 @@ class Gaps:
         _, stop = self._windows_of(days.events.end_ms - 1)
         silent_ms = silent_until(self.history, self.clock.horizon_ms)
         if silent_ms is not None:
-            latest = silent_ms if grid.cumulative else silent_ms - grid.size_ms
+            latest = grid.last_id_by(silent_ms)
             stop = max(stop, latest - (latest - grid.offset_ms) % step + step)
         return range(self.first + step, max(stop, self.first + step), step)
 

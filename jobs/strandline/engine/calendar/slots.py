@@ -15,7 +15,7 @@ from strandline.engine.calendar.placed import placed
 from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
-from strandline.engine.position.grid import Grid, ids_between
+from strandline.engine.position.grid import Grid, Longs
 from strandline.engine.timeline import CellQuery, concatenated
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
@@ -74,7 +74,7 @@ class Calendar:
             oldest, newest = (
                 of_channel[name].to_numpy("int64") for name in ("oldest_id", "newest_window_id")
             )
-            ids = ids_between(oldest, newest, self.history.grid.step_ms)
+            ids = _ids_between(oldest, newest, self.history.grid.step_ms)
             parts.append(pd.DataFrame({"window_id": ids, "channel": channel}))
         every = pd.concat(parts).drop_duplicates().sort_values(["window_id", "channel"])
         windows = every.groupby("window_id")["channel"].agg(list).rename("channels_heard")
@@ -238,7 +238,26 @@ def _cells_since(history: History, since_ms: int, before_ms: int) -> pd.DataFram
 def _ids_of(cells: pd.DataFrame, grid: Grid) -> set[int]:
     """The ids of all windows of the records of some cells, and of the windows that count them."""
     oldest, newest = (cells[name].to_numpy("int64") for name in ("oldest_id", "newest_window_id"))
-    return {*newest.tolist(), *ids_between(oldest, newest, grid.step_ms).tolist()}
+    return {*newest.tolist(), *_ids_between(oldest, newest, grid.step_ms).tolist()}
+
+
+def _ids_between(first: Longs, last: Longs, step: int) -> Longs:
+    """The distinct numbers from each `first` to its `last` by a step; none where `last` is smaller.
+
+    Needs memory for its input and result only, however much the ranges overlap.
+    """
+    present = first <= last
+    order = np.argsort(first[present], kind="stable")
+    firsts = first[present][order]
+    lasts = np.maximum.accumulate(last[present][order])  # so that ranges that overlap end as one
+    begins = np.append(True, firsts[1:] > lasts[:-1])[: len(firsts)]
+    ends = np.append(begins[1:], True)[: len(firsts)]
+    starts = firsts[begins]
+    counts = (lasts[ends] - starts) // step + 1
+    counts_before = np.cumsum(counts) - counts
+    nth_in_range = np.arange(counts.sum()) - np.repeat(counts_before, counts)
+    ids: Longs = np.repeat(starts, counts) + nth_in_range * step
+    return ids
 
 
 def starting_in(

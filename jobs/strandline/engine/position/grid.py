@@ -128,6 +128,19 @@ class Grid:
         """Whether a step can have records of two dates."""
         return bool(DAY_MS % self.step_ms or self.offset_ms % self.step_ms)
 
+    @property
+    def id_edge(self) -> str:
+        """The edge of a window that is its id: `start`, or `end`."""
+        return "end" if self.cumulative else "start"
+
+    def ids_of(self, starts: _Ms, ends: _Ms) -> _Ms:
+        """The id of a window by its edges in ms; or of each of some windows."""
+        return ends if self.cumulative else starts
+
+    def newest_ids(self, starts: _Ms) -> _Ms:
+        """The id of the newest window with a start in ms; or of each of some starts."""
+        return self.ids_of(starts, starts + self.size_ms)
+
     def starts_of(self, ids: _Ms) -> _Ms:
         """The start of a window in ms, by its id; or of each of some windows."""
         return self.newest_starts(ids - 1) if self.cumulative else ids
@@ -151,14 +164,14 @@ class Grid:
         """The ids of the oldest and of the newest window of some panes; oldest > newest: none."""
         steps = panes - (panes - self.offset_ms) % self.step_ms
         if self.cumulative:
-            return steps + self.step_ms, self.newest_starts(steps) + self.size_ms
+            return steps + self.step_ms, self.newest_ids(self.newest_starts(steps))
         back = self.size_ms // self.step_ms * self.step_ms
         let_go = np.where((panes > steps) | (self.cut_ms == 0), self.step_ms, 0)
         return steps - back + let_go, steps
 
     def has_windows(self, starts: Longs, ends: Longs) -> npt.NDArray[np.bool_]:
         """Whether each (start, end) is a window of the grid."""
-        ids = ends if self.cumulative else starts
+        ids = self.ids_of(starts, ends)
         on_grid = (ids - self.offset_ms) % self.step_ms == 0
         fits = (self.starts_of(ids) == starts) & (self.ends_of(ids) == ends)
         return np.asarray(on_grid & fits, dtype=bool)
@@ -174,9 +187,12 @@ class Grid:
 
     def ids_inside(self, within: TimeRange) -> range:
         """The ids of the windows that lie whole in a range."""
-        ids = self.ids_within(within)
-        last = within.end_ms if self.cumulative else within.end_ms - self.size_ms
+        ids, last = self.ids_within(within), self.last_id_by(within.end_ms)
         return range(ids.start, min(ids.stop, last + 1), ids.step)
+
+    def last_id_by(self, end_ms: int) -> int:
+        """The largest number that can be the id of a window which ends by an instant."""
+        return self.ids_of(end_ms - self.size_ms, end_ms)
 
     def sharing(self, within: TimeRange) -> TimeRange:
         """The starts of all windows that can share records with windows that start in a range."""
@@ -266,25 +282,6 @@ def gap_of(spec: PipelineSpec) -> int | None:
         msg = f"{spec.pipeline} has no sessions"
         raise TypeError(msg)
     return spec.window.gap_ms
-
-
-def ids_between(first: Longs, last: Longs, step: int) -> Longs:
-    """The distinct numbers from each `first` to its `last` by a step; none where `last` is smaller.
-
-    Needs memory for its input and result only, however much the ranges overlap.
-    """
-    present = first <= last
-    order = np.argsort(first[present], kind="stable")
-    firsts = first[present][order]
-    lasts = np.maximum.accumulate(last[present][order])  # so that ranges that overlap end as one
-    begins = np.append(True, firsts[1:] > lasts[:-1])[: len(firsts)]
-    ends = np.append(begins[1:], True)[: len(firsts)]
-    starts = firsts[begins]
-    counts = (lasts[ends] - starts) // step + 1
-    counts_before = np.cumsum(counts) - counts
-    nth_in_range = np.arange(counts.sum()) - np.repeat(counts_before, counts)
-    ids: Longs = np.repeat(starts, counts) + nth_in_range * step
-    return ids
 
 
 def _part_of_slot(slot_ms: int, gap_ms: int | None) -> int:

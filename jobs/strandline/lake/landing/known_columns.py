@@ -12,6 +12,7 @@ from strandline.errors import InputError, NoAccessError, StrandlineError
 from strandline.lake.landing.open_table import NoTableError, open_table
 from strandline.lake.store.lake import Lake
 from strandline.spec.chained import ResultsSpec
+from strandline.spec.expressions import problems_of, require_none
 from strandline.spec.pipeline import PipelineSpec
 from strandline.sql.column_types import Columns, ColumnType, columns_of
 from strandline.tables import INPUT, NOT_OF_A_RESULT, firings_table
@@ -30,6 +31,19 @@ def columns_by_log(spec: PipelineSpec, log: LandingLog | None) -> Known:
     logs = {} if log is None else log.of_sides
     sides = {name: _of_table(logs[name].table) if logs else None for name in spec.sides}
     return _of_two(sides) if spec.has_two_sources else sides
+
+
+def require_expressions(spec: PipelineSpec, log: LandingLog | None) -> None:
+    """Refuse a pipeline with wrong expressions.
+
+    Args:
+        spec: the pipeline.
+        log: the landing table's log; None: not known without a catalog, so columns are not checked.
+
+    Raises:
+        InputError: some are wrong; all of them are named.
+    """
+    require_none(problems_of(spec, columns_by_log(spec, log), spec.pipeline), spec.pipeline)
 
 
 def columns_in_lake(

@@ -74,6 +74,9 @@ SCHEMA = pa.schema(
     ]
 )
 
+_DATELESS = "arrival day unknown"
+"""The prefix of the book of rows without an arrival day."""
+
 
 def _dates(texts: Sequence[str]) -> list[date]:
     return [date.fromisoformat(text) for text in texts]
@@ -231,6 +234,12 @@ class Entry:
         start_ms = within.start_ms if from_ms is None else min(from_ms, within.start_ms)
         end_ms = within.end_ms if until_ms is None else max(until_ms, within.end_ms)
         return TimeRange(start_ms, end_ms)
+
+
+def rows_without_day(steps: Sequence[Entry]) -> int:
+    """The number of rows without an arrival day, by the last of some steps that counted rows."""
+    books = next((step.books for step in reversed(steps) if step.books is not None), ())
+    return sum(book.total for book in books if book.name.startswith(_DATELESS))
 
 
 _INSTANTS = {f.name for f in SCHEMA if f.type == _UTC} - {"written_at"}

@@ -87,15 +87,6 @@ def overridden_ranges(
     return ranges
 
 
-def last_by_file(in_force: Sequence[Entry]) -> Entry | None:
-    """The last run in force that used the pipeline's file as it was; None: there is none.
-
-    Its rules are the last ones that a run has published by, whichever runs have failed, or were
-    reverted, since; windows outside its range may be by earlier ones.
-    """
-    return next((run for run in reversed(in_force) if not run.overrides), None)
-
-
 def _noted_by(steps: Sequence[Entry]) -> ToPublish:
     """What a run had to publish when it began to; nothing if it has not."""
     begun = (step for step in reversed(steps) if step.step == "publishing")

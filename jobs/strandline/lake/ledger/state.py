@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 WHOLE = ("published", "maintained", "erased")
 """Steps that are written under the lock when no publication is unfinished."""
-_DATELESS = "arrival day unknown"
-"""The prefix of the book of rows without an arrival day."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +144,20 @@ class PipelineState:
         published = (entry for entry in self.published if entry.kind != "revert")
         return [entry for entry in published if entry.position not in taken_back]
 
+    @property
+    def last_by_file(self) -> Entry | None:
+        """The last run in force that used the pipeline's file as it was; None: there is none.
+
+        Its rules are the last ones that a run has published by, whichever runs have failed, or were
+        reverted, since; windows outside its range may be by earlier ones.
+        """
+        return next((run for run in reversed(self.in_force) if not run.overrides), None)
+
+    @property
+    def runs_by_end(self) -> Sequence[Sequence[Entry]]:
+        """The steps of each run, in the order of their last steps."""
+        return sorted(self.runs.values(), key=lambda steps: steps[-1].position)
+
     @cached_property
     def frontier_ms(self) -> int | None:
         """The frontier: the midnight up to which everything that Flink would emit is published."""
@@ -180,11 +192,6 @@ class PipelineState:
         """The largest horizon of runs in force that published into a part of a range."""
         horizons = (run.horizon_ms for run in self.published_into(within))
         return max((ms for ms in horizons if ms is not None), default=None)
-
-    def has_later_horizon(self, horizon_ms: int) -> bool:
-        """Whether a run in force has a later horizon."""
-        largest_ms = self.largest_horizon()
-        return largest_ms is not None and largest_ms > horizon_ms
 
     def frontier_within(self, known_until_ms: int | None) -> int | None:
         """The frontier, at most up to where the source is known (None: no limit)."""
@@ -271,12 +278,6 @@ class PipelineState:
         has_removed = any(step.diff for step in maintained)
         may_have = quarantine_days is not None and bool(maintained)
         return has_removed or may_have or any(step.kind == "erase" for step in self.steps)
-
-
-def rows_without_day(steps: Sequence[Entry]) -> int:
-    """The number of rows without an arrival day, by the last of some steps that counted rows."""
-    books = next((step.books for step in reversed(steps) if step.books is not None), ())
-    return sum(book.total for book in books if book.name.startswith(_DATELESS))
 
 
 def _not_settled_by(run: Entry, noted: Mapping[date, Entry]) -> dict[date, Entry]:

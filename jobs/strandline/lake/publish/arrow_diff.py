@@ -23,6 +23,11 @@ _ROW = "row"
 _Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
+def only_deleted(rows: int) -> dict[str, int]:
+    """The counts of a diff that deletes some rows."""
+    return {INSERT: 0, UPDATE: 0, DELETE: rows}
+
+
 def diff(
     staged: pa.Table, published: pa.Table, keys: Sequence[str], kept: Collection[str] = ()
 ) -> pa.Table:

@@ -66,6 +66,15 @@ class Lake:
         place = f"{self.root}/{table}"
         return place if self.folder is None else require_possible(place, "source.table")
 
+    def reports(self, pipeline: str) -> Path | None:
+        """The folder of a pipeline's reports; None on an object store."""
+        return None if self.folder is None else self.folder / pipeline / "_reports"
+
+    def validations(self, pipeline: str) -> Path | None:
+        """The folder of the results of a pipeline's audits; None on an object store."""
+        reports = self.reports(pipeline)
+        return None if reports is None else reports / "gx"
+
     def pipeline(self, name: str) -> Store:
         """The tables of a pipeline."""
         from strandline.lake.store.store import Store  # noqa: PLC0415 - places need no Arrow

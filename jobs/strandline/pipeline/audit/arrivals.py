@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from strandline.lake.ledger.state import rows_without_day
+from strandline.lake.ledger.entry import rows_without_day
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.pipeline.audit.channel_checks import check_of_ahead, check_of_channels
 from strandline.pipeline.plan.planned_run import PlannedRun

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from strandline.errors import AuditFailedError
 from strandline.lake.publish.staged_diff import Change
@@ -100,8 +99,6 @@ def verdict_of(
             checks=checks,
         ),
         run_id=ctx.run_id,
-        # given none, Great Expectations takes it from the run id, where it looks like a date
-        audited_at=datetime.now(UTC),
         context_folder=ctx.validations_folder,
     )
     if result.failures:
@@ -143,11 +140,7 @@ def verdict_of_removals(
     if removals is None:
         return Verdict()
     result = audit_removals(
-        removals.removed,
-        removals.published,
-        max_share=limit,
-        run_id=ctx.run_id,
-        audited_at=datetime.now(UTC),
+        removals.removed, removals.published, max_share=limit, run_id=ctx.run_id
     )
     way_out = "find out where their records are; to remove these windows, give --allow-removals"
     return _verdict_of_one(result, journal, way_out)
@@ -166,7 +159,7 @@ def verdict_of_tables(
     from strandline.quality.audit.run import audit_tables  # noqa: PLC0415 - takes seconds
 
     books = books_of_tables(ctx, planned, changes)
-    result = audit_tables(books, run_id=ctx.run_id, audited_at=datetime.now(UTC))
+    result = audit_tables(books, run_id=ctx.run_id)
     shown = f"strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
     return _verdict_of_one(result, journal, f"this is a defect: report it with {shown}")
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.publish.apply_diff import fit_into
-from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
+from strandline.lake.publish.arrow_diff import DELETE, only_deleted
 from strandline.lake.publish.staged_diff import Change, Compared, counts_of, stage_diff, whole_part
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import (
@@ -69,8 +69,7 @@ def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, 
     `emptied`: see `no_longer_kept`.
     """
     counts = {change.target.name: change.counts for change in changes}
-    emptied_counts = {name: {INSERT: 0, UPDATE: 0, DELETE: rows} for name, rows in emptied.items()}
-    return counts | emptied_counts
+    return counts | {name: only_deleted(rows) for name, rows in emptied.items()}
 
 
 def outside(changes: Sequence[Change], ranges: Sequence[TimeRange]) -> Sequence[Change]:

@@ -54,8 +54,9 @@ def acknowledge(
     def step(state: PipelineState) -> Entry:
         nonlocal found
         store, _ = tables_shown(ledger)
-        found = _asked(spec.pipeline, findings_of_audits(spec, store, state), names)
-        written = step_about(found, AuditedData(spec, store, state))
+        data = AuditedData(spec, store, state)
+        found = _asked(spec.pipeline, findings_of_audits(data), names)
+        written = step_about(found, data)
         return replace(written, reason=reason, requested_by=requested_by)
 
     written = step(ledger.state_after_runs())

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
+from strandline.lake.publish.arrow_diff import only_deleted
 from strandline.lake.store.days import PARTITIONS
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
@@ -99,11 +99,7 @@ def erase(
             attempt=1,
             step="erasing",
             kind="erase",
-            diff={
-                name: {INSERT: 0, UPDATE: 0, DELETE: rows}
-                for name, rows in found["rows"].items()
-                if rows
-            },
+            diff={name: only_deleted(rows) for name, rows in found["rows"].items() if rows},
             reason=reason,
             requested_by=requested_by,
             message=f"condition sha256:{hashlib.sha256(expression.encode()).hexdigest()}",

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.retention import spent_steps
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.publish.arrow_diff import DELETE, INSERT, UPDATE
+from strandline.lake.publish.arrow_diff import only_deleted
 from strandline.lake.store.days import PARTITIONS
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
@@ -178,7 +178,7 @@ def _keep_small(todo: Upkeep, name: str, run_id: str) -> None:
     if first_day is not None:
         source = todo.spec.source
         if removed := older_rows(store, source, first_day):
-            diff = {name: {INSERT: 0, UPDATE: 0, DELETE: removed}}
+            diff = {name: only_deleted(removed)}
             todo.ledger.append(replace(step, diff=diff), datetime.now(UTC))
             drop_older(store, source, first_day)
         table.update_incremental()

@@ -26,13 +26,13 @@ from strandline.model.intervals import EVERYTHING
 from strandline.pipeline.diff.preview import preview_of
 from strandline.pipeline.publish.abandon import rebuild_by_hand, require_not_begun
 from strandline.pipeline.publish.publish import finish_dead_publish, publish
-from strandline.pipeline.publish.publish_prepared import outcome_of
 from strandline.pipeline.request.begin import begin_run
 from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.driver import this_driver
 from strandline.pipeline.request.failures import failures_recorded
 from strandline.pipeline.request.opened import OpenedLog, staging_cleared
-from strandline.pipeline.request.request import MOST_SHOWN, Outcome
+from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import MOST_SHOWN
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import PAIRS
 from strandline.tables import PublishedTable, tables_of
@@ -244,7 +244,7 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
             ctx.note(replace(first, step="owed", owed=reverted.days_to_recompute))
         entry = publish(ctx, changes, entry)
         ctx.staging.drop()
-    return replace(outcome_of(ctx.spec.pipeline, entry), dry_run=ctx.dry_run, preview=preview)
+    return replace(Outcome.of(ctx.spec.pipeline, entry), dry_run=ctx.dry_run, preview=preview)
 
 
 def _changes_back(ctx: Context, reverted: Reverted) -> list[Change]:

@@ -21,7 +21,6 @@ from strandline.engine.records.side_by_side import columns_side_by_side
 from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.ledger.entry import Entry
-from strandline.lake.ledger.in_force import last_by_file
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.taken_back import no_further_than
 from strandline.lake.publish.apply_diff import fit_into
@@ -89,7 +88,7 @@ def of_edited_file(spec: PipelineSpec, state: PipelineState) -> Iterator[str]:
 
     There is none if they are not known (`EditedRules`).
     """
-    last = last_by_file(state.in_force)
+    last = state.last_by_file
     edited = None if last is None else EditedRules.of(spec, state).since(last.spec_fingerprint)
     if last is not None and edited:
         yield f"the pipeline's rules have changed since run {last.run_id}: {', '.join(edited)}"

@@ -206,7 +206,7 @@ def _first_to_rebuild(
         published = (closed_ms, earlier.state.first_open_ms)
         return min([start_ms, *(ms for ms in published if ms is not None)])
     is_known = history.days.last_event_date(until_ms) is not None
-    if is_known and all(run.overrides for run in earlier.state.in_force):
+    if is_known and earlier.state.last_by_file is None:
         oldest_ms = history.days.oldest_slot_of_arrivals(None, until_ms)
         # the records of windows that are not kept may have moved
         return min([oldest_ms, *(one.windows.start_ms for one in earlier.state.overridden)])

@@ -51,11 +51,10 @@ COUNTS = ("records", "late_accepted")
 
 def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[int, str], int]:
     """The number of records that no window accepted, by start of the newest window and reason."""
-    ahead = grid.size_ms if grid.cumulative else 0
     groups = sums_by(quarantine, REFUSED_BY)
     counts = (groups[name].to_pylist() for name in ("reason", ROWS))
     by_slot = zip(_in_ms(groups["slot_start"]), *counts, strict=True)
-    return {(int(start_ms) + ahead, reason): int(count) for start_ms, reason, count in by_slot}
+    return {(grid.newest_ids(int(ms)), reason): int(count) for ms, reason, count in by_slot}
 
 
 REFUSED_BY = ["slot_start", "reason"]

@@ -9,7 +9,7 @@ from functools import partial
 from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.sessions.reach import whole_within
-from strandline.lake.ledger.in_force import OverriddenRange, last_by_file
+from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange, last_day_before
 from strandline.pipeline.observe.earlier_runs import EarlierRuns, LandedBefore
@@ -71,9 +71,10 @@ def _may_lack_rows(state: PipelineState, ctx: Context) -> bool:
     source may be known no further than before; other rules may have published rows.
     """
     reached_ms = state.frontier_within(ctx.landing.log.known_until_ms)
-    if reached_ms is None or state.has_later_horizon(reached_ms):
+    largest_ms = state.largest_horizon()
+    if reached_ms is None or (largest_ms is not None and largest_ms > reached_ms):
         return True
-    last = last_by_file(state.in_force)
+    last = state.last_by_file
     if last is None or last.spec_fingerprint != ctx.spec.spec_fingerprint:
         return True
     return state.timeline_rules != {ctx.spec.timeline_fingerprint}

@@ -15,7 +15,7 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.in_force import OverriddenRange
-from strandline.model.intervals import TimeRange, text_of
+from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.overrides import as_options, in_words
 from strandline.pipeline.observe.earlier_runs import EarlierRuns, EdgeSlots
@@ -47,6 +47,11 @@ class Kept:
     def windows(self) -> TimeRange:
         """The range of their starts."""
         return self.by.windows
+
+    @property
+    def first_ms(self) -> int:
+        """The first instant of the arrivals that the scheduled run evaluates again."""
+        return EVERYTHING.start_ms if self.base_ms is None else self.base_ms
 
     @property
     def name(self) -> str:

@@ -33,7 +33,7 @@ from strandline.pipeline.request.context import Context, Progress
 from strandline.pipeline.request.driver import state_of, this_driver
 from strandline.pipeline.request.journal import Journal
 from strandline.pipeline.request.opened import OpenedLog
-from strandline.pipeline.request.request import Outcome
+from strandline.pipeline.request.outcome import Outcome
 from strandline.pipeline.views.changes import completed_by
 from strandline.spec import PipelineSpec
 
@@ -98,9 +98,8 @@ def publish_prepared(
         if run.step in KEPT:
             run = _publish_kept(ctx, kept, commit_with_it)
     ctx.staging.drop()
-    return replace(
-        outcome_of(spec.pipeline, run), completed=completed_by(ctx.ledger.state(), run_id)
-    )
+    completed = completed_by(ctx.ledger.state(), run_id)
+    return replace(Outcome.of(spec.pipeline, run), completed=completed)
 
 
 def _publish_kept(ctx: Context, kept: Entry, commit_with_it: Callable[[], None] | None) -> Entry:
@@ -143,28 +142,6 @@ def overrides_of(state: PipelineState, run_id: str) -> Mapping[str, str]:
     """The settings that a run has overridden; publishing it uses them, too."""
     overrides = [step.overrides for step in state.runs.get(run_id, ()) if step.overrides]
     return overrides[-1] if overrides else {}
-
-
-def outcome_of(pipeline: str, run: Entry) -> Outcome:
-    """The outcome of a run from its step `published`."""
-    return Outcome(
-        pipeline=pipeline,
-        kind=run.kind,
-        dry_run=False,
-        run_id=run.run_id,
-        status=run.step,
-        range=run.range,
-        horizon_ms=run.horizon_ms,
-        frontier_ms=run.frontier_ms,
-        lost=[str(day) for day in run.lost or ()],
-        books=[*(run.books or ())],
-        violations=run.violations,
-        gaps=run.gaps or 0,
-        diff={name: dict(counts) for name, counts in (run.diff or {}).items()},
-        audit=run.audit or [],
-        versions=run.versions or {},
-        dates=run.dates or {},
-    )
 
 
 def require_publishable(

@@ -119,7 +119,7 @@ def _first_in(pieces: Sequence[Piece], grid: Grid, within: TimeRange) -> int | N
         slots = piece.calendar
         accepted = (slots["on_time"] + slots["late_accepted"]) > 0
         starts = in_ms(slots["slot_start"])
-        ids = in_ms(slots["slot_end"]) if grid.cumulative else starts
+        ids = in_ms(slots[f"slot_{grid.id_edge}"])
         inside = ids[accepted & (starts >= within.start_ms)]
         if len(inside):
             return int(inside.min())
@@ -129,6 +129,6 @@ def _first_in(pieces: Sequence[Piece], grid: Grid, within: TimeRange) -> int | N
 def _first_published(ctx: Context, grid: Grid, within: TimeRange) -> int | None:
     """The first published window of a range that has accepted a record."""
     accepted = (ds.field("on_time") > 0) | (ds.field("late_accepted") > 0)
-    id_ = "slot_end" if grid.cumulative else "slot_start"
+    id_ = f"slot_{grid.id_edge}"
     first = pc.min(slots_in(ctx.store, within, [id_], accepted)[id_]).as_py()
     return None if first is None else instant_of(first)

@@ -75,7 +75,7 @@ def _stage_rows(
     """
     shown, not_in_rows = list[pd.DataFrame](), Counter[str]()
     for number, slots in enumerate(parts, begin):
-        rows = _rows_of(slots, ctx)
+        rows = completeness(slots, ctx.spec, run_id=ctx.run_id, accepted={}, refused={}, gap=True)
         stage_calendar(ctx, rows, number)
         if len(shown) > 1:
             not_in_rows += _states_in(shown.pop(), plan.scope.windows)
@@ -83,19 +83,6 @@ def _stage_rows(
     if not shown:
         return pd.DataFrame(columns=["slot_start"]), not_in_rows
     return pd.concat(shown, ignore_index=True), not_in_rows
-
-
-def _rows_of(slots: pd.DataFrame, ctx: Context) -> pd.DataFrame:
-    """Gaps as rows of the calendar."""
-    return completeness(
-        slots,
-        accepted={},
-        refused={},
-        spec_fingerprint=ctx.spec.spec_fingerprint,
-        run_id=ctx.run_id,
-        may_go_unfired=ctx.spec.may_go_unfired,
-        gap=True,
-    )
 
 
 def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:

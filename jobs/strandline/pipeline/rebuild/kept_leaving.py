@@ -18,7 +18,7 @@ from strandline.engine.records.identity import identity
 from strandline.lake.landing.landing import Landing
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import files_started_in, holds, started_in
-from strandline.model.intervals import EVERYTHING, instant_of
+from strandline.model.intervals import instant_of
 from strandline.pipeline.plan.kept import Kept
 from strandline.pipeline.plan.late_records import starts_in
 from strandline.pipeline.plan.published_rows import arrived, arrived_in
@@ -69,10 +69,9 @@ def published_late(ctx: Context, kept: Kept) -> DataFrame | None:
         return None
     if quarantine is None or not holds(quarantine, started, files):
         return None
-    base_ms = EVERYTHING.start_ms if kept.base_ms is None else kept.base_ms
     rows = ctx.store.frame(ctx.spark, QUARANTINE.name)
     published = rows.where(starts_in(QUARANTINE.start, [kept.windows]))
-    return arrived(ctx, published, arrived_in(base_ms, kept.since_ms), more=[c.TS])
+    return arrived(ctx, published, arrived_in(kept.first_ms, kept.since_ms), more=[c.TS])
 
 
 def without_row(published: DataFrame, then: DataFrame, now: DataFrame) -> DataFrame:

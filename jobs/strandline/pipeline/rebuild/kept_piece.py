@@ -27,7 +27,6 @@ from strandline.lake.publish.staging import Part
 from strandline.model.books import Book
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
-    EVERYTHING,
     TimeRange,
     datetime_of,
     instant_of,
@@ -170,10 +169,8 @@ class _Arrivals:
         kept, days = self.kept, self.history.days
         if kept.since_ms is None:
             return []
-        first_ms = midnight_before(kept.since_ms)
-        if kept.before is not None:
-            first_ms = EVERYTHING.start_ms if kept.base_ms is None else kept.base_ms
-        return days.since(first_ms)
+        has_same_rows = kept.before is None
+        return days.since(midnight_before(kept.since_ms) if has_same_rows else kept.first_ms)
 
     @cached_property
     def _landed(self) -> DataFrame:
@@ -199,8 +196,8 @@ class _Arrivals:
         """The records that earlier runs evaluated, with their identity: as landed then, and now."""
         landing, before, since_ms = self.ctx.landing, self.kept.before, self._since_ms
         then = landing if before is None else landing.by_log(before)
-        first_ms = EVERYTHING.start_ms if self.kept.base_ms is None else self.kept.base_ms
-        days = [day for day in then.every_day if day and first_ms <= midnight_of(day) < since_ms]
+        evaluated_again = TimeRange(self.kept.first_ms, since_ms)
+        days = [day for day in then.every_day if day and midnight_of(day) in evaluated_again]
         known = known_rows(then, days, since_ms).where(F.col(c.REASON).isNull())
         evaluated = F.col(c.ARRIVAL) < since_ms
         return (
@@ -243,10 +240,10 @@ def _calendar(
     if late is not None:
         refused = arrivals.refused(late)
     grid = arrivals.history.grid
-    ahead_ms = grid.size_ms if grid.cumulative else 0
     for (start_ms, reason), count in ({} if leaving is None else counts_of(leaving, late)).items():
-        if start_ms + ahead_ms in arrivals.touched:
-            refused[start_ms + ahead_ms, reason] -= count
+        newest = grid.newest_ids(start_ms)
+        if newest in arrivals.touched:
+            refused[newest, reason] -= count
         else:
             others[start_ms, reason] = count
     rows = _slots_that_stay(ctx, arrivals.kept, arrivals.slots, refused)
@@ -262,14 +259,8 @@ def _slots_that_stay(
 
     A slot that had no record becomes closed, as the gap was.
     """
-    rows = completeness(
-        slots,
-        accepted={},
-        refused=refused,
-        spec_fingerprint=ctx.spec.under(kept.by.overrides).spec_fingerprint,
-        run_id=ctx.run_id,
-        may_go_unfired=ctx.spec.may_go_unfired,
-    )
+    rules = ctx.spec.under(kept.by.overrides)
+    rows = completeness(slots, rules, run_id=ctx.run_id, accepted={}, refused=refused)
     closed_at = datetime_of((kept.by.horizon_ms or 0) - 1)
     rows = rows.assign(
         state="closed",

@@ -41,12 +41,12 @@ def published_before(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[int,
     """The number of records that older windows accepted: they were final and published before."""
     if ctx.store.table(ctx.spec.result) is None:
         return {}
-    id_of = "slot_end" if grid.cumulative else "slot_start"
     windows_count = not kind_of(ctx.spec).cross_slots and ctx.spec.windows_count_all
     accepted = _accepted_by_windows(ctx, older, grid) if windows_count else {}
     if windows_count and grid.one_window_each:
         return accepted
-    slots = {instant_of(slot[id_of]): slot for slot in published_slots(ctx, older)}
+    id_ = f"slot_{grid.id_edge}"
+    slots = {instant_of(slot[id_]): slot for slot in published_slots(ctx, older)}
     if not windows_count:
         return {id_: _accepted_in(slot) for id_, slot in slots.items()}
     return accepted | {
@@ -60,7 +60,7 @@ def _accepted_by_windows(ctx: Context, older: pd.DataFrame, grid: Grid) -> dict[
     table = ctx.store.table("windows")
     if table is None:
         return {}
-    id_ = "window_end" if grid.cumulative else "window_start"
+    id_ = f"window_{grid.id_edge}"
     within, files = _starting("window_start", older)
     return accepted_by_window(rows_of(dataset_of(table, files), within, [id_, *COUNTS]), id_)
 

@@ -139,7 +139,7 @@ def calendar_of(
     quarantine: Part,
 ) -> pd.DataFrame:
     """The calendar of the piece, and of older slots with new late records."""
-    grid, older, present = rebuild.history.grid, rebuild.older, ctx.spec.spec_fingerprint
+    grid, older = rebuild.history.grid, rebuild.older
     if len(older):
         older = closed_before(ctx, older)
         # of older slots the records of earlier runs count too
@@ -148,14 +148,13 @@ def calendar_of(
         if since_ms is not None:
             again = TimeRange(since_ms, plan.clock.horizon_ms)
             refused = {**refused, **refused_in_all(ctx, again, grid, older, quarantine)}
-    slots = rebuild.slots.assign(spec_fingerprint=present)
+    slots = rebuild.slots.assign(spec_fingerprint=ctx.spec.spec_fingerprint)
     rows = completeness(
         pd.concat([older, slots], ignore_index=True),
+        ctx.spec,
+        run_id=ctx.run_id,
         accepted=accepted,
         refused=refused,
-        spec_fingerprint=present,
-        run_id=ctx.run_id,
-        may_go_unfired=ctx.spec.may_go_unfired,
     )
     return with_ended_inputs(rows, plan)
 

@@ -7,6 +7,7 @@ later runs, or a person, have published.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from strandline.errors import InputError
@@ -15,7 +16,8 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import days_named, text_of
 from strandline.pipeline.request.begin import begin_run, first_step
 from strandline.pipeline.request.opened import OpenedLog
-from strandline.pipeline.request.request import Outcome, Request
+from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import Request
 from strandline.spec import PipelineSpec
 
 ALREADY_PROCESSED = "already_processed"
@@ -55,13 +57,9 @@ def already_processed(spec: PipelineSpec, opened: OpenedLog, request: Request) -
         message="; ".join(notes),
     )
     run = begin_run(ledger, step, request.run_key, dry_run=request.dry_run)
-    return Outcome(
-        pipeline=spec.pipeline,
-        kind=request.kind,
+    return replace(
+        Outcome.of(spec.pipeline, run),
         dry_run=request.dry_run,
-        run_id=run.run_id,
-        status=ALREADY_PROCESSED,
-        horizon_ms=request.until_ms,
         frontier_ms=reached_ms,
         notes=[*request.notes, *notes],
     )

@@ -24,13 +24,12 @@ from strandline.engine.records.expressions import (
 )
 from strandline.engine.results.aggregates import aggregate_column
 from strandline.errors import InputError
-from strandline.lake.landing.known_columns import columns_by_log
+from strandline.lake.landing.known_columns import columns_by_log, require_expressions
 from strandline.lake.landing.landing import Landing
 from strandline.lake.sessions.exceptions import OF_VALUES
 from strandline.lake.sessions.protocol import session_of
-from strandline.pipeline.request.expressions import require_expressions
 from strandline.pipeline.request.try_forms import try_form
-from strandline.spec.expressions import as_one_error, expressions_of, left_to_the_engine
+from strandline.spec.expressions import expressions_of, left_to_the_engine, require_none
 from strandline.spec.used_expressions import Use
 from strandline.sql.column_types import ON_SPARK
 from strandline.sql.on_sail import types_not_on_sail
@@ -59,8 +58,7 @@ def require_all_expressions(landing: Landing) -> None:
         for use in uses:
             table, place = landing.rows_over(use.table), f"{spec.pipeline}: {use.place}"
             problems += _not_on_sail(use, table, place, kinds.get(use.text))
-    if problems:
-        raise as_one_error(problems, spec.pipeline)
+    require_none(problems, spec.pipeline)
 
 
 def _kinds_of_aggregates(landing: Landing, uses: Iterable[Use]) -> dict[str, str]:

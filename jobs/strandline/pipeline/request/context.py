@@ -81,9 +81,7 @@ class Context:
     @property
     def validations_folder(self) -> Path | None:
         """The folder for the audit's results, for Data Docs; None: they are not kept."""
-        if self.lake.folder is None or self.dry_run:
-            return None
-        return self.lake.folder / self.spec.pipeline / "_reports" / "gx"
+        return None if self.dry_run else self.lake.validations(self.spec.pipeline)
 
     def records(self, history: History) -> DataFrame:
         """The rows of all arrival days that a rebuild may read, as `Landing.records` reads them."""

@@ -14,7 +14,8 @@ from strandline.lake.store.store import PUBLISHED, Store
 from strandline.pipeline.request.begin import begin_run, first_step
 from strandline.pipeline.request.driver import program
 from strandline.pipeline.request.opened import OpenedLog
-from strandline.pipeline.request.request import Outcome, Request, of_overrides
+from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import Request, of_overrides
 from strandline.quality.findings.check import findings_in
 from strandline.quality.findings.freshness import fresh_within_ms
 from strandline.spec import PipelineSpec
@@ -100,14 +101,8 @@ def repeat(spec: PipelineSpec, opened: OpenedLog, request: Request) -> Outcome |
         request_fingerprint=last.request_fingerprint,
     )
     named = begin_run(ledger, step, request.run_key)
-    return Outcome(
-        pipeline=spec.pipeline,
-        kind=request.kind,
-        dry_run=False,
-        run_id=named.run_id,
-        status="repeated",
-        range=last.range,
-        horizon_ms=last.horizon_ms,
+    return replace(
+        Outcome.of(spec.pipeline, named),
         frontier_ms=ledger.state().frontier_ms,
         versions=ledger.store.versions(),
         notes=[

@@ -1,11 +1,11 @@
-"""The request of a run, and its outcome."""
+"""The request of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from strandline.errors import InputError
 from strandline.model.intervals import (
@@ -15,13 +15,10 @@ from strandline.model.intervals import (
     day_of,
     midnight_before,
     text_of,
-    text_or_none,
 )
 from strandline.model.overrides import in_words, option_of
-from strandline.quality.findings.check import Finding, findings_in
 
 if TYPE_CHECKING:
-    from strandline.model.books import Book
     from strandline.spec.pipeline import PipelineSpec
 
 MOST_SHOWN = 10_000
@@ -193,90 +190,6 @@ def of_overrides(overrides: Mapping[str, str], spec: PipelineSpec) -> Iterator[s
         f"of this run alone, {in_words(overrides)}: its observations are not kept; "
         f"scheduled runs {scheduled}"
     )
-
-
-@dataclass
-class Outcome:
-    """The outcome of a run, and of what it rebuilds first; `to_json` is its form for machines."""
-
-    pipeline: str
-    kind: str
-    dry_run: bool
-    run_id: str = ""
-    status: str = "started"
-    range: TimeRange | None = None
-    horizon_ms: int | None = None
-    frontier_ms: int | None = None
-    observed_days: list[str] = field(default_factory=list)
-    owed: list[str] = field(default_factory=list)
-    judged_from_ms: int | None = None
-    lost: list[str] = field(default_factory=list)
-    read: Mapping[str, Any] = field(default_factory=dict)
-    books: list[Book] = field(default_factory=list)
-    malformed: Mapping[str, int] = field(default_factory=dict)
-    violations: int | None = None
-    slots: Mapping[str, int] = field(default_factory=dict)
-    gaps: int = 0
-    diff: dict[str, dict[str, int]] = field(default_factory=dict)
-    preview: Mapping[str, Any] | None = None
-    took_before: Mapping[str, Any] | None = None
-    audit: list[dict[str, Any]] = field(default_factory=list)
-    findings_before: Sequence[Finding] = ()
-    versions: Mapping[str, int] = field(default_factory=dict)
-    dates: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
-    completed: Sequence[Sequence[str]] = ()
-    notes: list[str] = field(default_factory=list)
-    repeats: str | None = None
-    rebuilt_first: Sequence[Outcome] = ()
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def findings(self) -> list[Finding]:
-        """The findings of the run's audit, and of what it rebuilds first or repeats."""
-        first = (finding for one in self.rebuilt_first for finding in one.findings)
-        return [*first, *findings_in(self.audit, self.run_id), *self.findings_before]
-
-    @property
-    def changed(self) -> bool:
-        """Whether anything published differs from before."""
-        tables = [self.diff, *(one.diff for one in self.rebuilt_first)]
-        return any(any(counts.values()) for diff in tables for counts in diff.values())
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values for `--json`."""
-        return {
-            "pipeline": self.pipeline,
-            "kind": self.kind,
-            "dry_run": self.dry_run,
-            "run_id": self.run_id,
-            "status": self.status,
-            "range": None if self.range is None else self.range.to_json(),
-            "horizon": text_or_none(self.horizon_ms),
-            "frontier": text_or_none(self.frontier_ms),
-            "observed_days": self.observed_days,
-            "owed": self.owed,
-            "judged_from": text_or_none(self.judged_from_ms),
-            "lost": self.lost,
-            "read": dict(self.read),
-            "books": [book.to_json() for book in self.books],
-            "malformed": dict(self.malformed),
-            "violations": self.violations,
-            "slots": dict(self.slots),
-            "gaps": self.gaps,
-            "changed": self.changed,
-            "diff": self.diff,
-            "preview": self.preview,
-            "took_before": self.took_before,
-            "audit": self.audit,
-            "findings": [finding.to_json() for finding in self.findings],
-            "versions": dict(self.versions),
-            "dates": dict(self.dates),
-            "completed": list(self.completed),
-            "notes": self.notes,
-            "repeats": self.repeats,
-            "rebuilt_first": [one.to_json() for one in self.rebuilt_first],
-            "seconds": self.seconds,
-        }
 
 
 def arrival_days(

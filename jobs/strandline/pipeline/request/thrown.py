@@ -65,14 +65,9 @@ class _Asked:
         return None
 
 
-def thrown_by(landing: Landing, seconds: float = _SECONDS) -> InputError | None:
-    """The expression of a pipeline that fails on rows of its landing; None: none was found.
-
-    Args:
-        landing: the landing that the run has read.
-        seconds: the time after which no further query is started.
-    """
-    until = time.monotonic() + seconds
+def thrown_by(landing: Landing) -> InputError | None:
+    """The expression of a pipeline that fails on rows of its landing; None: none was found."""
+    until = time.monotonic() + _SECONDS
     for days in _last_first(landing.days):
         for asked in _questions(landing, days):
             if time.monotonic() > until:

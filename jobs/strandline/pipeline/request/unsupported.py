@@ -11,7 +11,7 @@ from strandline.lake.local import MEMORY
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import is_uri
-from strandline.spec.expressions import as_one_error, expressions_of
+from strandline.spec.expressions import expressions_of, require_none
 from strandline.spec.pipeline import PipelineSpec
 from strandline.sql.column_types import ON_SPARK
 from strandline.sql.on_sail import names_not_on_sail
@@ -37,8 +37,7 @@ def require_supported(choice: EngineChoice, spec: PipelineSpec, log: LandingLog 
         return
     for place, problem in _not_on_sail(spec, log):
         raise InputError(f"{spec.pipeline}: {place}", problem, ON_SPARK)
-    if problems := [*_of_expressions(spec, log)]:
-        raise as_one_error(problems, spec.pipeline)
+    require_none([*_of_expressions(spec, log)], spec.pipeline)
 
 
 def stores_of(lake: Lake, log: LandingLog | None) -> set[str]:

@@ -67,7 +67,7 @@ def _calendar(shown: Shown, asked: Asked) -> dict[str, Any]:
 
 def _one_day(shown: Shown, asked: Asked) -> dict[str, Any]:
     day, skip = date.fromisoformat(asked["day"]), (asked["page"] - 1) * PER_PAGE
-    found = slots_of(shown.spec, shown.store, Days(day, day))
+    found = slots_of(shown, Days(day, day))
     slots = sorted(found, key=lambda slot: (slot.start_ms, slot.end_ms))
     return {
         "slots": len(slots),

@@ -9,7 +9,6 @@ from functools import cached_property
 from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.store import Store
 from strandline.model.intervals import (
     EVERYTHING,
     TimeRange,
@@ -19,6 +18,7 @@ from strandline.model.intervals import (
     text_of,
 )
 from strandline.pipeline.views.audited_data import AuditedData
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.findings.check import (
     EXPECTATIONS,
     OF_THE_RANGE,
@@ -27,8 +27,6 @@ from strandline.quality.findings.check import (
     in_order,
     rules_in,
 )
-from strandline.spec import PipelineSpec
-from strandline.spec.window import Cumulative
 
 _NOT_EVALUATED = ("dropped", "dropping")
 """Steps after which the findings of a run are void."""
@@ -42,7 +40,7 @@ _IN_FULL = 3
 """The number of runs whose findings of one name are listed; of older runs only their number is."""
 
 
-def findings_of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -> list[Finding]:
+def findings_of_audits(read: ReadPipeline) -> list[Finding]:
     """The findings of runs' audits that stand, the gravest first, then the newest first.
 
     - A finding of a scheduled run about its arrival days, or about gaps, stands until its rule
@@ -52,20 +50,15 @@ def findings_of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -
     - Of runs that have not published, and of rules about a run or its horizon, only the findings of
       the last scheduled run, and of later runs by hand, stand.
     - An acknowledged finding does not stand any more.
-
-    Args:
-        spec: the pipeline.
-        store: its tables.
-        state: the pipeline's state, by its ledger.
     """
-    of_pipeline = _InForce(spec, store, state)
+    of_pipeline = _InForce(read.spec, read.store, read.state)
     place = {audit.run_id: number for number, audit in enumerate(of_pipeline.audits)}
     found = [*of_pipeline.of_gaps(), *of_pipeline.of_runs()]
     newest_first = sorted(found, key=lambda one: place[one.run_id or ""], reverse=True)
     by_name: dict[str, list[Finding]] = {}
     for one in newest_first:
         by_name.setdefault(one.name, []).append(one)
-    shown = [one for of_name in by_name.values() for one in _bounded(of_name, state)]
+    shown = [one for of_name in by_name.values() for one in _bounded(of_name, read.state)]
     return in_order(sorted(shown, key=lambda one: place[one.run_id or ""], reverse=True))
 
 
@@ -209,9 +202,8 @@ class _InForce(AuditedData):
         within, first_ms = audit.range or EVERYTHING, audit.first_accepted_ms
         if first_ms is None:
             return within
-        if isinstance(self.spec.window, Cumulative):  # the end of the slot
-            first_ms -= Grid.of(self.spec).size_ms
-        return TimeRange(max(within.start_ms, first_ms), within.end_ms)
+        first_start_ms = Grid.of(self.spec).starts_of(first_ms)
+        return TimeRange(max(within.start_ms, first_start_ms), within.end_ms)
 
     def _is_a_rule(self, name: str) -> bool:
         """Whether the pipeline has a rule: a key of `quality` that is on, or an expectation."""

@@ -16,8 +16,7 @@ import pyarrow.dataset as ds
 
 from strandline.engine.position.grid import Grid
 from strandline.errors import InputError
-from strandline.lake.ledger.entry import Entry
-from strandline.lake.ledger.state import rows_without_day
+from strandline.lake.ledger.entry import Entry, rows_without_day
 from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import files_at, parquet_files
 from strandline.lake.timeline.rows import TimelineTable

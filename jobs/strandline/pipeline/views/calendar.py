@@ -131,7 +131,7 @@ def _cells(shown: Shown, first: date, last: date) -> dict[date, dict[int, Cell]]
     cells: dict[date, dict[int, Cell]] = {
         last - timedelta(n): {} for n in range((last - first).days + 1)
     }
-    for slot in slots_of(shown.spec, shown.store, Days(first - place.reach, last)):
+    for slot in slots_of(shown, Days(first - place.reach, last)):
         day, column = place.of_slot(slot)
         if day in cells:
             cell = cells[day].setdefault(column, Cell(slot.start_ms, slot.end_ms))

@@ -18,6 +18,7 @@ from strandline.lake.timeline.timeline import channel_days, read_source
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Ticks
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.report.held_back_by import held_back_by
 from strandline.spec import PipelineSpec
 from strandline.spec.pipeline import channel_of
@@ -37,18 +38,16 @@ class ChannelWatermarks:
     source: SourceState | None
 
 
-def channel_watermarks(
-    spec: PipelineSpec, store: Store, until: date | None = None
-) -> ChannelWatermarks:
+def channel_watermarks(read: ReadPipeline, until: date | None) -> ChannelWatermarks:
     """The watermarks of the channels after a day; None: after the last observed one.
 
     The trailing days suffice, unless an older day may have a channel's largest watermark: the
     channel has long been silent, or its clock was once ahead. Then all days are read.
     """
-    recent = _watermarks_of(store, shown_days(store, None, until))
-    if _recent_days_suffice(spec, store, recent):
+    recent = _watermarks_of(read.store, shown_days(read.store, None, until))
+    if _recent_days_suffice(read, recent):
         return recent
-    return _watermarks_of(store, Days(None, until))
+    return _watermarks_of(read.store, Days(None, until))
 
 
 def _watermarks_of(store: Store, days: Days) -> ChannelWatermarks:
@@ -108,8 +107,9 @@ def retired_before(instant_ms: int, spec: PipelineSpec, start_ms: int) -> set[st
     return {end.channel for end in ends if axis.event_ms(end.seen_from, 0) < instant_ms}
 
 
-def _recent_days_suffice(spec: PipelineSpec, store: Store, found: ChannelWatermarks) -> bool:
+def _recent_days_suffice(read: ReadPipeline, found: ChannelWatermarks) -> bool:
     """Whether no day before the days read can change the channels' watermarks."""
+    spec = read.spec
     if found.channels.empty:
         return False  # all channels may have been silent for long
     if spec.watermark.goes_by_the_clock or spec.reads_results_of is not None:
@@ -123,7 +123,7 @@ def _recent_days_suffice(spec: PipelineSpec, store: Store, found: ChannelWaterma
     emitted = held_back_by(settled, spec, found.source, retired)
     if emitted is None or emitted.watermark_ms is None:
         return False
-    older_ms = largest_offer_before(facts_of_files(store, "timeline"), first)
+    older_ms = largest_offer_before(facts_of_files(read.store, "timeline"), first)
     return older_ms <= emitted.watermark_ms
 
 

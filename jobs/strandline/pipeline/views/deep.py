@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from strandline.lake.ledger.in_force import last_by_file
-from strandline.lake.ledger.state import PipelineState, rows_without_day
+from strandline.lake.ledger.entry import rows_without_day
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import Days, days_of
 from strandline.lake.store.reads import rows_of
@@ -20,6 +20,7 @@ from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import observed_days
 from strandline.model.books import Book, books_off
 from strandline.model.intervals import instant_of, text_of
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.findings.check import Finding
 from strandline.spec import PipelineSpec
 from strandline.tables import COMPLETENESS, QUARANTINE
@@ -28,7 +29,7 @@ _SHOWN = 3
 _ALL = ds.scalar(True)
 
 
-def books_of_all(spec: PipelineSpec, store: Store, state: PipelineState) -> list[Book]:
+def books_of_all(read: ReadPipeline) -> list[Book]:
     """The books over the published tables, each side counted from another table.
 
     - For each observed arrival day, and for the rows without one: the malformed rows in quarantine
@@ -37,13 +38,10 @@ def books_of_all(spec: PipelineSpec, store: Store, state: PipelineState) -> list
     - For each closed slot: the records of its windows are as many as completeness has accepted, if
       windows count all that they accept.
     """
-    of_quarantine = [
-        *_of_arrival_days(spec, store, state, _made_by_newest_rules(state)),
-        *_of_refused(store),
-    ]
-    may_lack = state.may_lack_quarantine(spec.quarantine_days)
+    of_quarantine = [*_of_arrival_days(read), *_of_refused(read.store)]
+    may_lack = read.state.may_lack_quarantine(read.spec.quarantine_days)
     whole = [one for one in of_quarantine if not (may_lack and one.accounted < one.total)]
-    return [*whole, *_of_windows(spec, store)]
+    return [*whole, *_of_windows(read.spec, read.store)]
 
 
 def _made_by_newest_rules(state: PipelineState) -> ds.Expression:
@@ -52,7 +50,7 @@ def _made_by_newest_rules(state: PipelineState) -> ds.Expression:
     A row that other rules made malformed stays until its range is rebuilt. An edit of aggregates or
     triggers makes no other row malformed, and no day is observed again for it.
     """
-    last, runs = last_by_file(state.in_force), state.published
+    last, runs = state.last_by_file, state.published
     if last is None:
         return _ALL
     timeline = last.timeline_fingerprint
@@ -72,20 +70,17 @@ def findings_of_books(books: Sequence[Book]) -> list[Finding]:
     return [Finding("tables", "critical", sentence + "; ".join(off[:_SHOWN]) + more)]
 
 
-def _of_arrival_days(
-    spec: PipelineSpec, store: Store, state: PipelineState, of_rules: ds.Expression
-) -> Iterator[Book]:
-    timeline = TimelineTable.open(store)
-    fingerprint = spec.timeline_fingerprint
+def _of_arrival_days(read: ReadPipeline) -> Iterator[Book]:
+    timeline, fingerprint = TimelineTable.open(read.store), read.spec.timeline_fingerprint
     rows = timeline.rows("malformed", ["arrival_date", "records"], fingerprint).to_pylist()
     counted = Counter[date]()
     for row in rows:
         counted[row["arrival_date"]] += row["records"]
-    malformed = ds.field("slot_start").is_null() & of_rules
-    quarantined = _counted(store, QUARANTINE.name, [QUARANTINE.partition], malformed)
+    malformed = ds.field("slot_start").is_null() & _made_by_newest_rules(read.state)
+    quarantined = _counted(read.store, QUARANTINE.name, [QUARANTINE.partition], malformed)
     for day in sorted(observed_days(timeline).get(fingerprint, set())):
         yield Book(f"arrival day {day}", counted[day], {"quarantined": quarantined[(day,)]})
-    unknown = rows_without_day([step for step in state.steps if step.step == "observed"])
+    unknown = rows_without_day([step for step in read.state.steps if step.step == "observed"])
     yield Book("arrival day unknown", unknown, {"quarantined": quarantined[(None,)]})
 
 

@@ -27,9 +27,9 @@ def findings_of_failed_runs(state: PipelineState) -> Iterator[Finding]:
     A successful scheduled run settles the findings of all runs before it. There is no finding about
     a run that left nothing to be done (`_left_nothing_undone`).
     """
-    of_runs = (steps for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
+    of_runs = (steps for steps in state.runs_by_end if steps[-1].kind not in UPKEEP)
     by_kind: dict[str, Finding] = {}
-    for steps in sorted(of_runs, key=lambda steps: steps[-1].position):
+    for steps in of_runs:
         last, outcome = steps[-1], state_of(steps)
         ended = outcome not in _DID_NOT_END
         if outcome in _CHANGED_NOTHING or (not ended and _left_nothing_undone(steps, state)):

@@ -7,12 +7,12 @@ from typing import Any
 
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.store import Store
 from strandline.model.intervals import days_named, instant_of, start_text_of, text_of
 from strandline.model.overrides import in_words
 from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.failed_runs import findings_of_failed_runs
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.findings.check import Finding, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec
@@ -24,11 +24,7 @@ _DECIDED = ("published", "rejected")
 
 
 def findings_of(
-    spec: PipelineSpec,
-    store: Store,
-    state: PipelineState,
-    unfinished: Mapping[str, Any],
-    now_ms: int | None = None,
+    read: ReadPipeline, unfinished: Mapping[str, Any], now_ms: int | None = None
 ) -> list[Finding]:
     """The present findings, the gravest first.
 
@@ -36,18 +32,17 @@ def findings_of(
     the next ones.
 
     Args:
-        spec: the pipeline.
-        store: its tables.
-        state: the pipeline's state, by its ledger.
+        read: the pipeline.
         unfinished: the unfinished work of earlier runs (`unfinished_work`).
         now_ms: the current time, for missed schedules; None: not checked.
     """
+    spec, state = read.spec, read.state
     schedule = None if now_ms is None else not_run_since(spec.cron, _runs(state.steps), now_ms)
     found = [
         *_of_refusals(unfinished["refused"]),
         *_of_the_clock(spec, state),
         *findings_of_failed_runs(state),
-        *_of_audits(spec, store, state),
+        *_of_audits(read),
         *_of_unfinished(spec, state, unfinished),
         *_of_overridden(spec, state),
         *_of_upstream(state, unfinished["upstream"]),
@@ -57,31 +52,31 @@ def findings_of(
     return in_order([*([schedule] if schedule else []), *found])
 
 
-def _of_audits(spec: PipelineSpec, store: Store, state: PipelineState) -> Iterator[Finding]:
+def _of_audits(read: ReadPipeline) -> Iterator[Finding]:
     """The findings of audits that stand, and that the last scheduled run was rejected.
 
     The rejection has no finding of its own while a critical one of its audit stands. Somebody may
     have acknowledged that one, and nothing is published all the same.
     """
-    found = findings_of_audits(spec, store, state)
+    found = findings_of_audits(read)
     yield from found
-    rejected = _rejected_last(state)
+    rejected = _rejected_last(read.state)
     if rejected is None or any(
         one.run_id == rejected.run_id for one in found if one.severity == "critical"
     ):
         return
-    since = "" if state.frontier_ms is None else f" since {text_of(state.frontier_ms)}"
+    reached_ms = read.state.frontier_ms
+    since = "" if reached_ms is None else f" since {text_of(reached_ms)}"
     sentence = (
         f"the last scheduled run was rejected, and nothing is published{since}: run it again, or "
-        f"strandline runs publish {spec.pipeline} {rejected.run_id} --accept REASON"
+        f"strandline runs publish {read.spec.pipeline} {rejected.run_id} --accept REASON"
     )
     yield Finding("runs", "critical", sentence, rejected.run_id)
 
 
 def _rejected_last(state: PipelineState) -> Entry | None:
     """The last step of the last scheduled run, if it was rejected and nothing published since."""
-    over_all = (steps for steps in state.runs.values() if steps[-1].is_scheduled)
-    newest_first = sorted(over_all, key=lambda steps: steps[-1].position, reverse=True)
+    newest_first = (steps for steps in reversed(state.runs_by_end) if steps[-1].is_scheduled)
     last = next((steps for steps in newest_first if state_of(steps) in _DECIDED), None)
     if last is None or last[-1].kind != "advance" or state_of(last) != "rejected":
         return None

@@ -80,7 +80,7 @@ def incomplete_in(
 def _incomplete(shown: Shown, days: Days) -> Iterator[tuple[Slot, list[Cause]]]:
     touched = [shares_instants_with(within) for within in shown.causes.touched]
     wanted = reduce(or_, touched) if touched else None
-    for slot in slots_of(shown.spec, shown.store, days, wanted, incomplete=True):
+    for slot in slots_of(shown, days, wanted, incomplete=True):
         if why := shown.causes.why(slot):
             yield slot, why
 

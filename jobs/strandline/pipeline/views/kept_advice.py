@@ -19,11 +19,12 @@ def keep_advice(spec: PipelineSpec, lake: Lake, advice: Mapping[str, Any]) -> No
 
     Nothing that a run does goes by it.
     """
-    place = _place(spec, lake)
-    if place is None or not place.parent.parent.is_dir():
+    reports = lake.reports(spec.pipeline)
+    if reports is None or not reports.parent.is_dir():
         return
     with suppress(OSError):
-        place.parent.mkdir(exist_ok=True)
+        reports.mkdir(exist_ok=True)
+        place = reports / _FILE
         beside = place.with_suffix(".new")
         beside.write_text(json.dumps({"rules": spec.spec_fingerprint, **advice}, default=str))
         beside.replace(place)
@@ -31,8 +32,8 @@ def keep_advice(spec: PipelineSpec, lake: Lake, advice: Mapping[str, Any]) -> No
 
 def kept_advice(spec: PipelineSpec, lake: Lake) -> dict[str, Any] | None:
     """The last advice; None: there is none, or it was made with other settings than the present."""
-    place = _place(spec, lake)
-    found = None if place is None else document_in(place)
+    reports = lake.reports(spec.pipeline)
+    found = None if reports is None else document_in(reports / _FILE)
     return None if found is None or found.get("rules") != spec.spec_fingerprint else found
 
 
@@ -43,9 +44,3 @@ def document_in(file: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def _place(spec: PipelineSpec, lake: Lake) -> Path | None:
-    if lake.folder is None:
-        return None
-    return lake.folder / spec.pipeline / "_reports" / _FILE

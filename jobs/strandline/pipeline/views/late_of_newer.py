@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.engine.position.grid import Grid
+from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import in_arrow
 from strandline.model.intervals import (
@@ -31,6 +32,7 @@ from strandline.tables import QUARANTINE
 
 if TYPE_CHECKING:
     from strandline.lake.store.store import Store
+    from strandline.pipeline.views.read_pipeline import ReadPipeline
     from strandline.spec import PipelineSpec
 
 _MOST_RANGES = 100
@@ -61,21 +63,20 @@ class LateOfNewer:
     lacking: _Longs
 
     @classmethod
-    def of(cls, spec: PipelineSpec, store: Store, days: Days) -> LateOfNewer | None:
+    def of(cls, read: ReadPipeline, days: Days) -> LateOfNewer | None:
         """The late records in the windows that start on some days; None: there is none."""
-        grid = Grid.of(spec)
-        if not spec.window.overlapping or grid.most_windows == 1:
+        grid, store = Grid.of(read.spec), read.store
+        if not read.spec.window.overlapping or grid.most_windows == 1:
             return None
         reached = _reached(days, grid)
         late = _late_rows(store, reached)
         if late is None:
             return None
-        to_id_ms = grid.size_ms if grid.cumulative else 0
-        lacking = _lacking(store, reached, late).to_numpy() + to_id_ms
+        lacking = grid.newest_ids(_lacking(store, reached, late).to_numpy())
         older = late[late["missed_windows"] > 1]
         if older.empty and not len(lacking):
             return None
-        newest = older["start_ms"].to_numpy() + to_id_ms
+        newest = grid.newest_ids(older["start_ms"].to_numpy())
         oldest = newest - (older["missed_windows"].to_numpy() - 1) * grid.step_ms
         return cls(grid, oldest, newest, older["records"].to_numpy(), lacking)
 
@@ -84,14 +85,13 @@ class LateOfNewer:
         edges = np.concatenate([self.oldest, self.newest])
         order = np.argsort(edges, kind="stable")
         so_far = np.cumsum(np.concatenate([self.records, -self.records])[order])
-        ids = ends_ms if self.grid.cumulative else starts_ms
-        before = np.searchsorted(edges[order], ids, side="right")
+        before = np.searchsorted(edges[order], self.grid.ids_of(starts_ms, ends_ms), side="right")
         counts: _Longs = np.concatenate([[0], so_far])[before]
         return counts
 
     def are_least(self, starts_ms: _Longs, ends_ms: _Longs) -> npt.NDArray[np.bool_]:
         """Whether each of some windows may have more such records, whose rows are removed."""
-        ids = ends_ms if self.grid.cumulative else starts_ms
+        ids = self.grid.ids_of(starts_ms, ends_ms)
         following = np.append(self.lacking, END_OF_INSTANTS_MS + self._reach_ms)
         nearest = following[np.searchsorted(self.lacking, ids, side="right")]
         are_least: npt.NDArray[np.bool_] = nearest - ids <= self._reach_ms
@@ -113,7 +113,7 @@ class LateOfNewer:
         ranges = merged(TimeRange(oldest, newest) for oldest, newest in edges)
         if len(ranges) > _MOST_RANGES:
             ranges = [TimeRange(ranges[0].start_ms, ranges[-1].end_ms)]
-        edge = ds.field("slot_end" if self.grid.cumulative else "slot_start")
+        edge = ds.field(f"slot_{self.grid.id_edge}")
         return reduce(
             or_,
             ((edge >= in_arrow(r.start_ms)) & (edge < in_arrow(r.end_ms)) for r in ranges),
@@ -129,8 +129,8 @@ def _late_rows(store: Store, days: Days) -> pd.DataFrame | None:
     rows = read_days(store, QUARANTINE.name, columns, days, ds.field("reason") == "late")
     if rows is None:
         return None
-    counts = pa.TableGroupBy(rows, columns).aggregate([([], "count_all")])
-    found: pd.DataFrame = counts.to_pandas().rename(columns={"count_all": "records"})
+    counts: pd.DataFrame = sums_by([rows], columns).to_pandas()
+    found = counts.rename(columns={ROWS: "records"})
     found["start_ms"] = in_ms(found["slot_start"])
     return found.astype({"missed_windows": "int64"})
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError, not_writable
+from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import (
     Days,
     read_days,
@@ -27,20 +28,18 @@ from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days
 from strandline.pipeline.views.audited_data import rows_by_day
-from strandline.pipeline.views.channels import channel_watermarks, with_emissions
+from strandline.pipeline.views.channels import with_emissions
 from strandline.pipeline.views.kept_advice import document_in, kept_advice
 from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slots import COUNTS
 from strandline.pipeline.views.values import frequent_values
-from strandline.pipeline.views.watermark import last_day_of, watermark_by
 from strandline.quality.completeness import in_ms
 from strandline.quality.findings.volume import first_compared
 from strandline.quality.report.format import instant
 from strandline.quality.report.page import Page, build_report
-from strandline.quality.report.tables import ReportTables
-from strandline.quality.report.tables import Shown as ShownDays
+from strandline.quality.report.tables import ReportTables, ShownDays
 from strandline.spec import PipelineSpec
 
 _SUMMARY = "report.json"
@@ -108,10 +107,9 @@ def write_report(
 
 def _writable(folder: Path | None, lake: Lake, spec: PipelineSpec) -> Path:
     """The folder to write into, created; by default `_reports` beside the pipeline's tables."""
+    folder = folder or lake.reports(spec.pipeline)
     if folder is None:
-        if lake.folder is None:
-            raise InputError("--output", "a lake that is no folder", "name a folder to write into")
-        folder = lake.folder / spec.pipeline / "_reports"
+        raise InputError("--output", "a lake that is no folder", "name a folder to write into")
     with _writing_into(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -119,8 +117,8 @@ def _writable(folder: Path | None, lake: Lake, spec: PipelineSpec) -> Path:
 
 def _write_data_docs(spec: PipelineSpec, lake: Lake, folder: Path) -> dict[str, str]:
     """Write the Data Docs of the kept audits; their place as `data_docs`, if there are any."""
-    validations = (lake.folder or folder) / spec.pipeline / "_reports" / "gx"
-    if not validations.is_dir():
+    validations = lake.validations(spec.pipeline)
+    if validations is None or not validations.is_dir():
         return {}
     from strandline.quality.audit.data_docs import build_data_docs  # noqa: PLC0415 - takes seconds
 
@@ -158,14 +156,13 @@ def report_tables(shown: Shown, days: Days) -> ReportTables:
     the usual numbers of records, depend on.
     """
     spec, store, state = shown.spec, shown.store, shown.state
-    watermarks = channel_watermarks(spec, store, last_day_of(spec, state))
     channels = channel_days(TimelineTable.open(store, days.rows_of("timeline")))
-    latest, start_ms = watermarks.channels, state.clock_start_ms
+    latest, start_ms = shown.channels.channels, state.clock_start_ms
     if start_ms is not None:
         channels = with_emissions(channels, spec, start_ms)
         latest = with_emissions(latest, spec, start_ms)
     return ReportTables(
-        completeness=_completeness(spec, store, days),
+        completeness=_completeness(shown, days),
         quarantine=_by_reason(store, days),
         lateness=_lateness(store, days),
         channels=channels,
@@ -173,7 +170,7 @@ def report_tables(shown: Shown, days: Days) -> ReportTables:
         latest=latest,
         processed_ms=state.frontier_ms,
         closed_ms=shown.closed_ms,
-        watermark=watermark_by(spec, watermarks, state),
+        watermark=shown.watermark,
         records=_records(store, days),
         values=frequent_values(store, days, spec),
     )
@@ -193,10 +190,10 @@ def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def _completeness(spec: PipelineSpec, store: Store, days: Days) -> pd.DataFrame:
+def _completeness(shown: Shown, days: Days) -> pd.DataFrame:
     """The calendar; an earlier version has no number of slots for each row."""
-    rows = _frame(read_days(store, "completeness", _SLOTS, days), _SLOTS)
-    late = LateOfNewer.of(spec, store, days)
+    rows = _frame(read_days(shown.store, "completeness", _SLOTS, days), _SLOTS)
+    late = LateOfNewer.of(shown, days)
     if late is not None:
         edges = [in_ms(rows[name]).to_numpy() for name in ("slot_start", "slot_end")]
         rows["missed_pairs"] += late.counts(*edges)
@@ -208,9 +205,8 @@ def _by_reason(store: Store, days: Days) -> pd.DataFrame:
     rows = read_days(store, "quarantine", ["reason", "quarantine_date"], days)
     if rows is None:
         return pd.DataFrame(columns=["reason", "day", "records"])
-    groups = pa.TableGroupBy(rows, ["reason", "quarantine_date"])
-    counts: pd.DataFrame = groups.aggregate([([], "count_all")]).to_pandas()
-    return counts.rename(columns={"quarantine_date": "day", "count_all": "records"})
+    counts: pd.DataFrame = sums_by([rows], ["reason", "quarantine_date"]).to_pandas()
+    return counts.rename(columns={"quarantine_date": "day", ROWS: "records"})
 
 
 def _lateness(store: Store, days: Days) -> pd.DataFrame:
@@ -220,7 +216,5 @@ def _lateness(store: Store, days: Days) -> pd.DataFrame:
         return pd.DataFrame(columns=["late_by_ms", "records"])
     steps = pc.divide(pc.add(rows["late_by_ms"], _LATENESS_STEP_MS - 1), _LATENESS_STEP_MS)
     minutes = pa.table({"late_by_ms": pc.multiply(steps, _LATENESS_STEP_MS)})
-    counts: pd.DataFrame = (
-        pa.TableGroupBy(minutes, "late_by_ms").aggregate([([], "count_all")]).to_pandas()
-    )
-    return counts.rename(columns={"count_all": "records"})
+    counts: pd.DataFrame = sums_by([minutes], ["late_by_ms"]).to_pandas()
+    return counts.rename(columns={ROWS: "records"})

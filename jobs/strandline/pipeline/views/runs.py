@@ -23,7 +23,7 @@ The diff of a run in another state, as one that has failed, may be there in part
 def runs_of(spec: PipelineSpec, lake: Lake) -> list[dict[str, Any]]:
     """A line for each run, newest first."""
     state = Ledger(lake.pipeline(spec.pipeline)).state_after_runs()
-    return [run_line(state, steps) for steps in _newest_first(state)]
+    return [run_line(state, steps) for steps in reversed(state.runs_by_end)]
 
 
 def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def run_of(spec: PipelineSpec, lake: Lake, run_id: str) -> dict[str, Any]:
 
 def runs_for_report(state: PipelineState) -> list[dict[str, Any]]:
     """A line for each run of windows, newest first; the runs that the report lists in full."""
-    runs = [steps for steps in _newest_first(state) if steps[-1].kind in OF_RUNS]
+    runs = [steps for steps in reversed(state.runs_by_end) if steps[-1].kind in OF_RUNS]
     lines = [run_line(state, steps) for steps in runs]
     listed = {line["run_id"] for line in listed_runs(lines)}
     # the audits of thousands of runs are long
@@ -110,10 +110,6 @@ def _details(steps: Sequence[Entry]) -> dict[str, Any]:
 def _books(steps: Sequence[Entry]) -> list[dict[str, Any]] | None:
     books = _last(one.books for one in steps)
     return None if books is None else [book.to_json() for book in books]
-
-
-def _newest_first(state: PipelineState) -> list[Sequence[Entry]]:
-    return sorted(state.runs.values(), key=lambda steps: steps[-1].position, reverse=True)
 
 
 def _is_published(status: str) -> bool | None:

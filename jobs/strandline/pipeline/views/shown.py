@@ -12,11 +12,12 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_event_times
 from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.pipeline.views.channels import ChannelWatermarks, channel_watermarks
 from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.unfinished_work import unfinished_work
-from strandline.pipeline.views.watermark import evaluated_watermark, watermark_of
+from strandline.pipeline.views.watermark import evaluated_watermark, last_day_of, watermark_by
 from strandline.pipeline.views.why import Causes
 from strandline.quality.findings.check import Finding
 from strandline.quality.report.held_back_by import HeldBack
@@ -46,14 +47,19 @@ class Shown(ReadPipeline):
         return cls(spec, store, state, notice)
 
     @cached_property
+    def channels(self) -> ChannelWatermarks:
+        """The watermarks of the channels after `last_day_of`."""
+        return channel_watermarks(self, last_day_of(self.spec, self.state))
+
+    @cached_property
     def watermark(self) -> HeldBack | None:
-        """See `watermark_of`."""
-        return watermark_of(self.spec, self.store, self.state)
+        """See `watermark_by`."""
+        return watermark_by(self.spec, self.channels, self.state)
 
     @cached_property
     def evaluated(self) -> HeldBack | None:
         """See `evaluated_watermark`."""
-        return evaluated_watermark(self.spec, self.store, self.state)
+        return evaluated_watermark(self)
 
     @property
     def closed_ms(self) -> int | None:
@@ -63,11 +69,11 @@ class Shown(ReadPipeline):
     @cached_property
     def unfinished(self) -> dict[str, Any]:
         """See `unfinished_work`."""
-        return unfinished_work(self.spec, self.store, self.state, self.evaluated)
+        return unfinished_work(self, self.evaluated)
 
     def findings(self, now_ms: int | None) -> list[Finding]:
         """See `findings_of`."""
-        return findings_of(self.spec, self.store, self.state, self.unfinished, now_ms)
+        return findings_of(self, self.unfinished, now_ms)
 
     @cached_property
     def causes(self) -> Causes:

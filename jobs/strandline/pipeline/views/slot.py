@@ -61,7 +61,7 @@ def slot_at(shown: Shown, start_ms: int, end_ms: int) -> Slot:
     """
     day = day_of(start_ms)
     at_start = started_in("slot_start", TimeRange(start_ms, start_ms + 1))
-    for slot in slots_of(shown.spec, shown.store, Days(day, day), at_start):
+    for slot in slots_of(shown, Days(day, day), at_start):
         if slot.end_ms == end_ms:
             return slot
     raise NoSlotError(start_ms, end_ms)

@@ -11,7 +11,6 @@ import pyarrow.dataset as ds
 
 from strandline.lake.store.days import Days, days_of
 from strandline.lake.store.reads import columns_of, in_arrow, scanned
-from strandline.lake.store.store import Store
 from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     TimeRange,
@@ -20,7 +19,7 @@ from strandline.model.intervals import (
     text_or_none,
 )
 from strandline.pipeline.views.late_of_newer import LateOfNewer
-from strandline.spec import PipelineSpec
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 
 COUNTS = ("on_time", "late_accepted", "late", "no_window", "missed_pairs")
 _BASE = ("slot_start", "slot_end", "state", "gap", "fired_at", "closed_at", "run_id")
@@ -111,8 +110,7 @@ class Slot:
 
 
 def slots_of(
-    spec: PipelineSpec,
-    store: Store,
+    read: ReadPipeline,
     days: Days,
     wanted: ds.Expression | None = None,
     *,
@@ -121,20 +119,19 @@ def slots_of(
     """The slots of some days, in the order of their days, batch by batch.
 
     Args:
-        spec: the pipeline.
-        store: its tables.
+        read: the pipeline.
         days: the days of the slots' starts.
         wanted: a further condition; None: none.
         incomplete: whether to select only slots that are not closed or have refused a record, and
             `wanted` ones.
     """
-    table = store.table("completeness")
+    table = read.store.table("completeness")
     if table is None:
         return
     existing = columns_of(table).names
     names = [name for name in (*_BASE, *COUNTS, *_LATER) if name in existing]
     dataset, rows = days_of(table, "completeness", days)
-    late = LateOfNewer.of(spec, store, days)
+    late = LateOfNewer.of(read, days)
     if incomplete:
         lacking = _incomplete(existing) if late is None else _incomplete(existing) | late.windows
         wanted = lacking if wanted is None else wanted | lacking

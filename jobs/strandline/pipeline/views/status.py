@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.lake.ledger.in_force import last_by_file
 from strandline.lake.ledger.ledger import OF_RUNS
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.lacking import days_lacking
@@ -61,7 +60,7 @@ def status_of(
     shown = Shown.of(spec, lake)
     store, state, watermark = shown.store, shown.state, shown.watermark
     days = shown_days(store, since, until)
-    books = books_of_all(spec, store, state) if deep else None
+    books = books_of_all(shown) if deep else None
     findings = in_order([*findings_of_books(books or ()), *shown.findings(now_ms)])
     processed, closed = text_or_none(state.frontier_ms), text_or_none(shown.closed_ms)
     return {
@@ -97,7 +96,7 @@ def _last_run(state: PipelineState) -> dict[str, Any]:
 
 def _edited(spec: PipelineSpec, state: PipelineState) -> dict[str, Any]:
     """Whether the pipeline's file is that of the last run in force, and the keys edited since."""
-    run = last_by_file(state.in_force)
+    run = state.last_by_file
     last = spec.spec_fingerprint if run is None else run.spec_fingerprint
     return {
         "spec_is_published": last == spec.spec_fingerprint,

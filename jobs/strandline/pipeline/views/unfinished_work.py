@@ -34,8 +34,8 @@ from strandline.model.intervals import (
 )
 from strandline.pipeline.request.layout import require_same_layout
 from strandline.pipeline.views.edited_rules import EditedRules
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.report.held_back_by import HeldBack
-from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.expressions import problems_of
 
@@ -56,15 +56,11 @@ class RulesRange:
     slots: int
 
 
-def unfinished_work(
-    spec: PipelineSpec, store: Store, state: PipelineState, evaluated: HeldBack | None
-) -> dict[str, Any]:
+def unfinished_work(read: ReadPipeline, evaluated: HeldBack | None) -> dict[str, Any]:
     """The work that earlier runs have left for later ones.
 
     Args:
-        spec: the pipeline.
-        store: its tables.
-        state: the pipeline's state, by its ledger.
+        read: the pipeline.
         evaluated: the watermark by the evaluated arrivals (`evaluated_watermark`).
 
     Returns:
@@ -81,8 +77,9 @@ def unfinished_work(
         is refused: the published rows have another window or key than the file, or a table that
         it reads is missing, or has other columns.
     """
-    ranges, edited = _ranges_by_rules(store), EditedRules.of(spec, state)
-    behind, by_other_rules = _open_behind_watermark(spec, store, state, evaluated, edited)
+    state, ranges = read.state, _ranges_by_rules(read.store)
+    edited = EditedRules.of(read.spec, state)
+    behind, by_other_rules = _open_behind_watermark(read, evaluated, edited)
     return {
         "owed": [day.isoformat() for day in state.days_to_recompute],
         "lost": [day.isoformat() for day in state.missing_days],
@@ -99,40 +96,41 @@ def unfinished_work(
         "overridden": [one.to_json() for one in state.overridden],
         "open_behind_watermark": behind,
         "open_by_other_rules": by_other_rules,
-        "sessions_across_rules": _across(spec, store, ranges),
-        "upstream": _upstream(spec, store, state),
-        "refused": [str(problem) for problem in _refused(spec, store.lake, state)],
+        "sessions_across_rules": _across(read, ranges),
+        "upstream": _upstream(read),
+        "refused": [str(problem) for problem in _refused(read)],
     }
 
 
-def _refused(spec: PipelineSpec, lake: Lake, state: PipelineState) -> list[InputError]:
+def _refused(read: ReadPipeline) -> list[InputError]:
     """The problems for which every run is refused before it has a step in the ledger."""
-    problems: list[InputError] = []
+    spec, problems = read.spec, list[InputError]()
     try:
-        require_same_layout(spec, state, recreate=False)
+        require_same_layout(spec, read.state, recreate=False)
     except InputError as problem:
         problems.append(problem)
     try:
-        columns, _ = columns_in_lake(lake, spec, has_landed=True)
+        columns, _ = columns_in_lake(read.store.lake, spec, has_landed=True)
     except InputError as problem:
         return [*problems, problem]
     return [*problems, *problems_of(spec, columns, spec.pipeline)]
 
 
-def _upstream(spec: PipelineSpec, store: Store, state: PipelineState) -> dict[str, Any] | None:
+def _upstream(read: ReadPipeline) -> dict[str, Any] | None:
     """The pipeline whose results are read, and its frontier; None: it reads a landing table.
 
     `waits` is why runs do not read its results yet, `changed` are the dates of results that have
     changed since they were used (`dates_to_use_again`). If its tables cannot be read, `problem` is
     why.
     """
+    spec, lake = read.spec, read.store.lake
     if not isinstance(spec, ResultsSpec):
         return None
     name, waits, changed = spec.upstream.pipeline, None, list[date]()
     try:
-        reached_ms = Ledger(store.lake.pipeline(name)).state().frontier_ms
+        reached_ms = Ledger(lake.pipeline(name)).state().frontier_ms
         if reached_ms is not None:
-            waits, changed = _use_of_results(spec, store.lake, state)
+            waits, changed = _use_of_results(spec, lake, read.state)
     except (DeltaError, OSError, StrandlineError) as error:
         known = storage_error(name, error, to_read=True)
         problem = str(known) if known else problem_of(error)
@@ -210,37 +208,32 @@ def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:
 
 
 def _open_behind_watermark(
-    spec: PipelineSpec,
-    store: Store,
-    state: PipelineState,
-    evaluated: HeldBack | None,
-    edited: EditedRules,
+    read: ReadPipeline, evaluated: HeldBack | None, edited: EditedRules
 ) -> tuple[int, int]:
     """The numbers of open slots that the watermark by evaluated arrivals has passed.
 
     Returns all of them; and the slots by rules with which the watermark may be another one.
     """
-    table = store.table("completeness")
-    if table is None or state.frontier_ms is None or spec.watermark.lag_ms is not None:
+    table, frontier_ms = read.store.table("completeness"), read.state.frontier_ms
+    if table is None or frontier_ms is None or read.spec.watermark.lag_ms is not None:
         return 0, 0
     if evaluated is None or evaluated.watermark_ms is None:
         return 0, 0
     passed = in_arrow(evaluated.watermark_ms + 1)
     behind = (ds.field("state") == "open") & (ds.field("slot_end") <= passed)
     slots = dataset_of(table, "state = 'open'")
-    by_other_rules = behind & ~ds.field("spec_fingerprint").isin(
-        _of_same_watermark(spec, state, edited)
-    )
+    by_other_rules = behind & ~ds.field("spec_fingerprint").isin(_of_same_watermark(read, edited))
     return slots.count_rows(filter=behind), slots.count_rows(filter=by_other_rules)
 
 
-def _of_same_watermark(spec: PipelineSpec, state: PipelineState, edited: EditedRules) -> list[str]:
+def _of_same_watermark(read: ReadPipeline, edited: EditedRules) -> list[str]:
     """The fingerprints of published settings by which the watermark reaches windows as by the file.
 
     An edit of the allowed lateness makes another timeline, as one of the watermark does: of runs of
     earlier versions it is not known which it was.
     """
-    timelines = {run.spec_fingerprint: run.timeline_fingerprint for run in state.published}
+    spec, published = read.spec, read.state.published
+    timelines = {run.spec_fingerprint: run.timeline_fingerprint for run in published}
     same = {spec.spec_fingerprint}
     for rules, timeline in timelines.items():
         keys = edited.since(rules)
@@ -253,10 +246,10 @@ def _of_same_watermark(spec: PipelineSpec, state: PipelineState, edited: EditedR
     return sorted(same)
 
 
-def _across(spec: PipelineSpec, store: Store, ranges: list[RulesRange]) -> int:
+def _across(read: ReadPipeline, ranges: list[RulesRange]) -> int:
     """The number of published sessions that extend into slots with other settings."""
-    table = store.table("windows")
-    if table is None or not spec.window.merging:
+    table = read.store.table("windows")
+    if table is None or not read.spec.window.merging:
         return 0
     count = 0
     for _, later in pairwise(ranges):

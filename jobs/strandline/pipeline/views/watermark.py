@@ -8,7 +8,6 @@ from datetime import date
 from strandline.engine.idleness.source import Source
 from strandline.engine.position.axis import Axis
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of, text_of
 from strandline.pipeline.views.channels import (
     ChannelWatermarks,
@@ -17,6 +16,7 @@ from strandline.pipeline.views.channels import (
     retired_before,
 )
 from strandline.pipeline.views.findings import start_to_come
+from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.report.held_back_by import HeldBack, held_back_by
 from strandline.spec import PipelineSpec
 
@@ -38,40 +38,40 @@ def evaluated_until_ms(state: PipelineState) -> int | None:
     return None if reached_ms is None else min([reached_ms, *to_recompute])
 
 
-def evaluated_watermark(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
-    """The watermark by the arrivals that published runs have evaluated; None: see `watermark_of`.
+def evaluated_watermark(read: ReadPipeline) -> HeldBack | None:
+    """The watermark by the arrivals that published runs have evaluated; None: see `watermark_by`.
 
     Days that only rejected or reverted runs have observed do not count: by their watermark no
     published window is closed.
     """
+    spec, state = read.spec, read.state
     until_ms = evaluated_until_ms(state)
     if until_ms is None:
         return None
     if start_to_come(spec, state) is not None:
         return _NONE
-    found = channel_watermarks(spec, store, day_of(until_ms - DAY_MS))
+    found = channel_watermarks(read, day_of(until_ms - DAY_MS))
     watermark = _at(until_ms, spec, found, state)
     if watermark is None and state.days_to_recompute and _decide_alone(spec):
         return _NONE  # nothing has arrived before the first of them
     return watermark
 
 
-def watermark_of(spec: PipelineSpec, store: Store, state: PipelineState) -> HeldBack | None:
+def watermark_by(
+    spec: PipelineSpec, watermarks: ChannelWatermarks, state: PipelineState
+) -> HeldBack | None:
     """The watermark after the last observed day, as ticks have emitted it by then.
 
     It says by which arrivals, unless these are all before the last published horizon: others after
     a revert, a rejected run, or a run by hand up to an instant within a day. If it follows the
     clock: the watermark at the last horizon. None: nothing has arrived, it is the
     watermark of another pipeline, or the records of two sources do not decide it (`held_back_by`).
+
+    Args:
+        spec: the pipeline.
+        watermarks: the watermarks of its channels after `last_day_of`.
+        state: the pipeline's state, by its ledger.
     """
-    found = channel_watermarks(spec, store, last_day_of(spec, state))
-    return watermark_by(spec, found, state)
-
-
-def watermark_by(
-    spec: PipelineSpec, watermarks: ChannelWatermarks, state: PipelineState
-) -> HeldBack | None:
-    """The watermark as of `watermark_of`, by the channels' watermarks after `last_day_of`."""
     last_horizon_ms, by_clock = _last_horizon(state), spec.watermark.goes_by_the_clock
     days = [midnight_of(day) + DAY_MS for day in watermarks.channels["arrival_date"]]
     days += [] if state.frontier_ms is None else [state.frontier_ms]
@@ -97,7 +97,7 @@ def _decide_alone(spec: PipelineSpec) -> bool:
 
 
 def last_day_of(spec: PipelineSpec, state: PipelineState) -> date | None:
-    """The last arrival day that `watermark_of` goes by; None: the last observed one.
+    """The last arrival day that `watermark_by` goes by; None: the last observed one.
 
     If it follows the clock: the last whole day before the last published horizon. A rejected run
     has observed later days, and the state of channels after these is none of an earlier instant.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +92,6 @@ def audit(
     *,
     run_id: str,
     context_folder: Path | None,
-    audited_at: datetime | None = None,
 ) -> Audit:
     """Evaluate all expectations of a staged run; a failed expectation raises nothing.
 
@@ -105,7 +104,6 @@ def audit(
         run_id: the run's id, which names the validation results.
         context_folder: the folder for validation results, from which Data Docs are built; None:
             they are not kept.
-        audited_at: the time of the validation results; None: now.
 
     Raises:
         InputError: the spec declares an expectation that does not exist (`validate_expectations`).
@@ -118,13 +116,11 @@ def audit(
         _results(spec, staged.results),
         *([] if staged.pairs is None else [_pairs(spec, staged.pairs)]),
     ]
-    results = _evaluated(tables, run_id, audited_at, context_folder)
+    results = _evaluated(tables, run_id, context_folder)
     return Audit((*results, *results_of_passed(staged.checks)))
 
 
-def audit_removals(
-    removed: int, published: int, *, max_share: float, run_id: str, audited_at: datetime | None
-) -> AuditResult:
+def audit_removals(removed: int, published: int, *, max_share: float, run_id: str) -> AuditResult:
     """Evaluate the limit on the share of published windows that a run removes.
 
     Args:
@@ -132,7 +128,6 @@ def audit_removals(
         published: the number of published windows in the range, at least one.
         max_share: the largest share that may be removed.
         run_id: the run's id, which names the validation result.
-        audited_at: the time of the validation result; None: now.
     """
     figures = wording.of_removals(removed, published, max_share)
     table = _Table(
@@ -142,10 +137,10 @@ def audit_removals(
         [own.ExpectRemovedShareToBeAtMost(max_value=max_share)],
         figures={own.ExpectRemovedShareToBeAtMost: figures},
     )
-    return _evaluated([table], run_id, audited_at)[0]
+    return _evaluated([table], run_id)[0]
 
 
-def audit_tables(books: Sequence[Book], *, run_id: str, audited_at: datetime | None) -> AuditResult:
+def audit_tables(books: Sequence[Book], *, run_id: str) -> AuditResult:
     """Evaluate the books over the published tables.
 
     Only books that do not balance are evaluated by Great Expectations.
@@ -153,19 +148,19 @@ def audit_tables(books: Sequence[Book], *, run_id: str, audited_at: datetime | N
     Args:
         books: rows of the tables, compared with independent counts.
         run_id: the run's id, which names the validation result.
-        audited_at: the time of the validation result; None: now.
     """
     kind, figures = own.ExpectTablesToShareNoRecord, wording.of_books(books)
     if all(book.balanced for book in books):  # nearly always: a validation would take longer
         return AuditResult(kind.expectation_type, "quarantine", "critical", True, figures)
-    return _evaluated([_books(books, "quarantine", kind)], run_id, audited_at)[0]
+    return _evaluated([_books(books, "quarantine", kind)], run_id)[0]
 
 
 def _evaluated(
-    tables: Sequence[_Table], run_id: str, audited_at: datetime | None, folder: Path | None = None
+    tables: Sequence[_Table], run_id: str, folder: Path | None = None
 ) -> list[AuditResult]:
     """The results of the expectations of some tables; `folder`: where they are kept."""
-    run = RunIdentifier(run_name=run_id, run_time=audited_at)
+    # given no time, Great Expectations takes it from the run id, where it looks like a date
+    run = RunIdentifier(run_name=run_id, run_time=datetime.now(UTC))
     with validation.without_chatter():
         gx_context = validation.context(folder)
         return [one for table in tables for one in _validated(gx_context, table, run)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from strandline.model.intervals import EVERYTHING, datetime_of
+from strandline.model.intervals import text_of, text_or_none
 from strandline.quality.advisable import why_not_advisable
 from strandline.quality.figures import NOTHING, exact_duration, percent
 from strandline.quality.findings.check import Finding
+from strandline.quality.progress import closed_up_to
 from strandline.quality.report.advised import advised
 from strandline.quality.report.calendar import calendar, late_calendar
 from strandline.quality.report.format import day_or_instant
@@ -18,7 +20,7 @@ from strandline.quality.report.revisions import revisions_plot
 from strandline.quality.report.runs import MOST_RUNS, run_lines, runs_left_out
 from strandline.quality.report.since_before import changes_since, summary_of
 from strandline.quality.report.state import State
-from strandline.quality.report.tables import ReportTables, Shown
+from strandline.quality.report.tables import ReportTables, ShownDays
 from strandline.quality.report.totals import meanings_for, totals_of
 from strandline.quality.report.volume import volume
 from strandline.quality.report.watermarks import watermarks
@@ -49,8 +51,8 @@ def build_report(
     *,
     spec: PipelineSpec,
     made_from: str,
+    shown: ShownDays,
     made_at: str = "",
-    shown: Shown | None = None,
     notice: str | None = None,
     findings: Sequence[Finding] = (),
 ) -> Page:
@@ -62,16 +64,17 @@ def build_report(
         tables: the pipeline's tables.
         spec: the pipeline.
         made_from: the origin of the tables, such as a lake and its ledger's position.
+        shown: the days of the tables.
         made_at: the time of the report as text; empty: it is not shown.
-        shown: the days of the tables; None: all days.
         notice: a note at the top of the page; None: there is none.
         findings: the pipeline's findings.
     """
     runs, totals = run_lines(tables.runs), totals_of(tables)
     state = State.of(findings, runs)
-    processed = _instant(tables.processed_ms) or NOTHING
+    processed_ms = tables.processed_ms
+    processed = NOTHING if processed_ms is None else _shown(text_of(processed_ms))
     summary = summary_of(
-        shown.totals if shown else {},
+        shown.totals,
         made_at=made_at,
         runs=len(tables.runs),
         processed_up_to=processed,
@@ -95,10 +98,13 @@ def build_report(
             percent=percent,
             rules=_rules(spec),
             processed_up_to=processed,
-            closed_up_to=_closed_up_to(tables, shown),
+            closed_up_to=closed_up_to(
+                text_or_none(tables.closed_ms), shown.totals["slots"], _shown
+            ),
             **_of_runs(tables.runs, runs),
             **_of_records(tables, spec, shown),
-            **_of_watermarks(tables, spec),
+            watermarks=watermarks(tables.channels, spec, tables.latest, processed_ms),
+            held_back=tables.watermark,
         )
     )
     return Page(html, summary)
@@ -119,15 +125,14 @@ def _of_runs(
     }
 
 
-def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown | None) -> dict[str, Any]:
+def _of_records(tables: ReportTables, spec: PipelineSpec, shown: ShownDays) -> dict[str, Any]:
     """The template's variables about records and slots."""
-    since, until = (shown.since, shown.until) if shown else (None, None)
     channel = spec.source.channel
     named = {*spec.source.key.values(), *([channel] if channel else [])}
     return {
         "calendar": calendar(tables.completeness),
         "late_calendar": late_calendar(tables.completeness),
-        "volume": volume(tables.records, since, until),
+        "volume": volume(tables.records, shown.since, shown.until),
         "quarantine": quarantine_plots(tables.quarantine),
         "who": () if tables.values is None else who(tables.values, named),
         "lateness": lateness_plot(tables.lateness),
@@ -136,27 +141,8 @@ def _of_records(tables: ReportTables, spec: PipelineSpec, shown: Shown | None) -
     }
 
 
-def _of_watermarks(tables: ReportTables, spec: PipelineSpec) -> dict[str, Any]:
-    """The template's variables about watermarks."""
-    latest = tables.channels if tables.latest is None else tables.latest
-    return {
-        "watermarks": watermarks(tables.channels, spec, latest, tables.processed_ms),
-        "held_back": tables.watermark,
-    }
-
-
-def _closed_up_to(tables: ReportTables, shown: Shown | None) -> str:
-    """The instant before which no window can change any more, in the words of `status`."""
-    closed_ms = tables.closed_ms
-    if closed_ms is None:
-        slots = shown.totals.get("slots", 0) if shown else len(tables.completeness)
-        return "the last slot" if slots else "no slot yet"
-    return "nothing yet" if closed_ms == EVERYTHING.start_ms else _instant(closed_ms)
-
-
-def _instant(ms: int | None) -> str:
-    """An instant in ms as text; empty: there is none."""
-    return "" if ms is None else day_or_instant(datetime_of(ms))
+def _shown(instant: str) -> str:
+    return day_or_instant(datetime.fromisoformat(instant))
 
 
 def _rules(spec: PipelineSpec) -> tuple[str, str, str]:

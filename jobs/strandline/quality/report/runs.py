@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from strandline.model.intervals import LEAST_INSTANT_MS, datetime_of
-from strandline.quality.figures import NOTHING, NOTHING_HAS_ARRIVED
+from strandline.quality.figures import NOTHING
+from strandline.quality.progress import cutoff
 from strandline.quality.report.format import day_or_instant, instant
 from strandline.visible import number_of
 
@@ -65,7 +66,7 @@ def _line(run: Mapping[str, Any]) -> dict[str, Any]:
         "tone": "open" if run["reverted_by"] else _OUTCOMES.get(run["status"], "open"),
         "at": instant(_parsed(run["ended"])),
         "rebuilt": _rebuilt(run["start"], run["end"]),
-        "horizon": _cutoff(run["horizon"]),
+        "horizon": cutoff(run["horizon"], _shown),
         "engine": " ".join(run[name] for name in _ENGINE if run[name]),
         "changes": dict(_changes(run["diff"] or {})),
         "changes_are": {True: "", False: "not published: ", None: "planned: "}[
@@ -90,16 +91,14 @@ def _verdict(run: Mapping[str, Any], failures: Sequence[Mapping[str, Any]]) -> s
 
 def _rebuilt(*edges: str | None) -> tuple[str, ...]:
     """The start and end of a run's range as text; empty if it has none, or an empty one."""
-    start, end = (day_or_instant(_parsed(edge)) for edge in edges)
+    start, end = map(_shown, edges)
     if NOTHING in {start, end} or start == end:
         return ()
     return "the first" if start == _FIRST else start, end
 
 
-def _cutoff(horizon: str | None) -> str:
-    """The data cut-off of a run as text; the first instant if nothing has arrived."""
-    text = day_or_instant(_parsed(horizon))
-    return NOTHING_HAS_ARRIVED if text == _FIRST else text
+def _shown(instant: str | None) -> str:
+    return day_or_instant(_parsed(instant))
 
 
 def _parsed(text: str | None) -> datetime | None:

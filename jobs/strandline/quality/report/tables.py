@@ -59,7 +59,7 @@ class ReportTables:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownDays:
     """The days that a report shows, and the totals over all days.
 
     Attributes:
