@@ -210,10 +210,13 @@ install_packages() {
     { locked uv && locked setuptools; } >"$STAMPS/bootstrap.txt"
     networked "installing uv" "$VENV/bin/python" -m pip install \
         --disable-pip-version-check --no-deps --require-hashes --requirement "$STAMPS/bootstrap.txt"
-    # Compiled at once: an environment may forbid Python to do so later, and every start would pay.
     # Without build isolation, so that a source distribution too is built by what the lock names.
     networked "installing the locked packages" "$VENV/bin/uv" pip sync --python "$VENV/bin/python" \
-        --compile-bytecode --require-hashes --no-build-isolation "$HOME_FOLDER/requirements.lock"
+        --require-hashes --no-build-isolation "$HOME_FOLDER/requirements.lock"
+    # Compiled at once: an environment may forbid Python to do so later, and every start would pay.
+    # Half of all that is installed nobody imports. Some packages bring files that are no Python 3.
+    "$VENV/bin/python" -m compileall -q -j 0 -x '/(tests?|kubernetes|kubernetes_asyncio|pip)/' \
+        "$VENV/lib" >"$LOG" 2>&1 || true
     printf '%s\n' "$stamp" >"$STAMPS/packages"
 }
 
