@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from strandline.conformance.answer import LateRow, PairRow, PairsAnswer
 from strandline.conformance.scenario import Scenario
 from strandline.engine import columns as c
+from strandline.engine.frames import computed
 from strandline.engine.history.history import History
 from strandline.engine.history.inputs import HistoryOfTwo, Input
 from strandline.engine.history.observed import (
@@ -66,7 +67,7 @@ def answer_pairs(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame)
         pairs=_pairs(rebuild),
         late=late,
         buffered={name: [row["id"] for row in _rows(rebuild.in_state(name))] for name in SIDES},
-        final_watermark=rebuild.final_watermark(),
+        final_watermark=rebuild.final_watermark,
     )
 
 
@@ -78,7 +79,7 @@ def windows_of_two(scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame)
     spec = spec.model_copy(update={"aggregates": aggregates})
     left, right = (Axis.of(side_of(spec, name), scenario.start_ms) for name in SIDES)
     inputs = {
-        name: read_records(landing.where(F.col("input") == name), side_of(spec, name), axis)
+        name: _records_of(landing, spec, name, axis)
         for name, axis in zip(SIDES, (left, right), strict=True)
     }
     source = Union.of(CogroupSpec.of(spec), (left, right))
@@ -133,11 +134,18 @@ def clock_of(scenario: Scenario) -> Clock:
 def _input(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame, name: str) -> Input:
     side = side_of(spec, name)
     axis = Axis.of(side, scenario.start_ms)
-    own = landing.where(F.col("input") == name)
-    records = read_records(own, side, axis)
+    records = _records_of(landing, spec, name, axis)
     known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
     history = observed_history(known, side, axis, scenario.horizon_ms)
     return Input(records, SourceColumns.of(landing), history)
+
+
+def _records_of(
+    landing: DataFrame, spec: IntervalJoinSpec | WindowJoinSpec, name: str, axis: Axis
+) -> DataFrame:
+    """The records of an input, computed once."""
+    own = landing.where(F.col("input") == name)
+    return computed(read_records(own, side_of(spec, name), axis))
 
 
 def _pairs(rebuild: PairRebuild) -> list[PairRow]:
@@ -152,7 +160,7 @@ def _pairs(rebuild: PairRebuild) -> list[PairRow]:
         for name in SIDES
     )
     later = F.col(_LATER)
-    probes = (
+    probes = computed(
         rebuild.pairs()
         .withColumn(_LATER, F.greatest(left, right))
         .withColumns({c.ARRIVAL_DAY: later[c.ARRIVAL_DAY], c.AT_ARRIVAL: later[c.AT_ARRIVAL]})

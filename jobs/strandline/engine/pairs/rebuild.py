@@ -106,11 +106,12 @@ class PairRebuild:
 
     def in_state(self, name: str) -> DataFrame:
         """The records of a side that Flink's operator still keeps in state at the horizon."""
-        watermark_ms = self.final_watermark()
+        watermark_ms = self.final_watermark
         expiry = F.col(c.TS) + self._retention_ms[name]
         came_last = F.col(c.AT_WATERMARK) & (F.col(c.TS) == F.lit(watermark_ms))
         return self.accepted(name).where((expiry > watermark_ms) | came_last)
 
+    @cached_property
     def final_watermark(self) -> int:
         """The combined watermark of both inputs at the horizon; MIN_WATERMARK: none yet."""
         axis, day = self.history.axis, last_day_before(self.clock.horizon_ms)
