@@ -179,4 +179,4 @@ def _pairs(rebuild: PairRebuild) -> list[PairRow]:
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:
-    return list(frame.toArrow().to_pylist())
+    return [row.asDict(recursive=True) for row in frame.collect()]
