@@ -80,7 +80,7 @@ class Staging:
         columns = columns_in(self.uri(name))
         if columns is None:
             raise FileNotFoundError(f"{self.uri(name)}: no such file")
-        return self._part(name, columns)
+        return self._part(name, from_arrow_schema(columns, prefer_timestamp_ntz=True))
 
     def _part(self, name: str, columns: StructType) -> Part:
         """A part whose columns have the marks of second columns; a diff has the table's own."""

@@ -114,8 +114,10 @@ class EmbeddedSession:
 
     def columns_of(self, rows: DataFrame, place: str) -> StructType:
         """See `EngineSession`; by a file on this machine, which is quicker than by the server."""
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - for runs alone
+
         found = None if is_uri(place) else columns_in(place)
-        return rows.schema if found is None else found
+        return rows.schema if found is None else from_arrow_schema(found, prefer_timestamp_ntz=True)
 
     def stop(self) -> None:
         """End the session and its server, and remove the computed rows."""

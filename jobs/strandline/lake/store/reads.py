@@ -22,7 +22,6 @@ from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
-    from pyspark.sql.types import StructType
 
 LOG = "_delta_log"
 """The folder of a Delta table with its commits and checkpoints."""
@@ -234,16 +233,13 @@ def parquet_files(files: fs.FileSystem) -> dict[str, int]:
     }
 
 
-def columns_in(place: str) -> StructType | None:
+def columns_in(place: str) -> pa.Schema | None:
     """The columns of the Parquet files of a place; None: it has no file."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - for runs alone
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
     files = files_at(place)
-    for first in parquet_files(files):
-        schema = pq.read_schema(files.open_input_file(first))
-        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
-    return None
+    first = next(iter(parquet_files(files)), None)
+    return None if first is None else pq.read_schema(files.open_input_file(first))
 
 
 def files_of(table: DeltaTable) -> fs.FileSystem:
