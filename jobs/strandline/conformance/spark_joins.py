@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from strandline.conformance.answer import LateRow, PairRow, PairsAnswer
 from strandline.conformance.scenario import Scenario
 from strandline.engine import columns as c
+from strandline.engine.frames import computed
 from strandline.engine.history.history import History
 from strandline.engine.history.inputs import HistoryOfTwo, Input
 from strandline.engine.history.observed import (
@@ -80,7 +81,7 @@ def windows_of_two(scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame)
     spec = spec.model_copy(update={"aggregates": aggregates})
     left, right = (Axis.of(side_of(spec, name), scenario.start_ms) for name in SIDES)
     inputs = {
-        name: read_records(landing.where(F.col("input") == name), side_of(spec, name))
+        name: computed(read_records(landing.where(F.col(INPUT) == name), side_of(spec, name)))
         for name, axis in zip(SIDES, (left, right), strict=True)
     }
     source = Union.of(CogroupSpec.of(spec), (left, right))
@@ -136,7 +137,7 @@ def _input(scenario: Scenario, spec: IntervalJoinSpec, landing: DataFrame, name:
     side = side_of(spec, name)
     axis = Axis.of(side, scenario.start_ms)
     own = landing.where(F.col(INPUT) == name).drop(INPUT)
-    records = read_records(own, side)
+    records = computed(read_records(own, side))
     known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
     history = observed_history(known, side, axis, scenario.horizon_ms)
     return Input(records, SourceColumns.of(own), history)
@@ -154,7 +155,7 @@ def _pairs(rebuild: PairRebuild) -> list[PairRow]:
         for name in SIDES
     )
     later = F.col(_LATER)
-    probes = (
+    probes = computed(
         rebuild.joined()
         .withColumn(_LATER, F.greatest(left, right))
         .withColumns({c.ARRIVAL_DAY: later[c.ARRIVAL_DAY], c.AT_ARRIVAL: later[c.AT_ARRIVAL]})
@@ -173,4 +174,4 @@ def _pairs(rebuild: PairRebuild) -> list[PairRow]:
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:
-    return list(frame.toArrow().to_pylist())
+    return [row.asDict(recursive=True) for row in frame.collect()]

@@ -31,7 +31,7 @@ from strandline.conformance.spark_joins import (
     windows_of_two,
 )
 from strandline.engine import columns as c
-from strandline.engine.frames import from_arrow
+from strandline.engine.frames import computed, from_arrow
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.history.observed import cells_of, observed_history
 from strandline.engine.position.axis import Axis
@@ -96,7 +96,7 @@ class SparkEngine:
         spec = runnable(scenario.spec, origin=scenario.name)
         axis = Axis.of(spec, scenario.start_ms)
         landing = self._landing(scenario)
-        records = read_records(landing, spec)
+        records = computed(read_records(landing, spec))
         known = records.where(F.col(c.ARRIVAL) < scenario.horizon_ms)
         history = observed_history(known, spec, axis, scenario.horizon_ms)
         return self._closed(scenario, records, landing, history, F.col("id").cast("string"))
@@ -109,7 +109,7 @@ class SparkEngine:
         columns = to_arrow_schema(first.firings().schema, timezone="UTC")
         table = from_arrow(self._spark, _as_records(firings, columns))
         results = results_of(table, first.windows(), spec)
-        records = read_records(results, spec)
+        records = computed(read_records(results, spec))
         upstream = Upstream(first.records, first.history.in_probe_order(first.records))
         cells = Observed(cells_of(records, spec, first.history.axis))
         history = history_behind(spec, cells, upstream)

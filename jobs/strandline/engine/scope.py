@@ -12,11 +12,9 @@ from typing import Any, Self
 import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.at_arrival import probe_at
 from strandline.engine.records.identity import SourceColumns, identity
 from strandline.engine.results.aggregates import (
     Kinds,
@@ -28,7 +26,6 @@ from strandline.engine.results.aggregates import (
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_days import emissions
 from strandline.model.intervals import TimeRange, last_day_before, parts_outside
-from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 
@@ -144,20 +141,16 @@ class Rebuild(ABC):
 
     def final_watermark(self) -> int:
         """The combined watermark at the horizon; MIN_WATERMARK: none yet."""
-        return self._watermark_at(self.history.axis.never)
+        return self._at_horizon.highest()
 
     def watermark_before_end(self) -> int:
         """The combined watermark at the horizon just before the input ends there."""
-        return self._watermark_at(self.history.axis.end - 1)
+        return self._at_horizon.highest(before_end=True)
 
-    def _watermark_at(self, instant: int) -> int:
-        axis, day = self.history.axis, last_day_before(self.clock.horizon_ms)
-        row = self._watermarks_at(probe_at(instant, day, axis, self.spark), [day]).first()
-        return MIN_WATERMARK if row is None else int(row[c.WATERMARK])
-
-    def _watermarks_at(self, probes: DataFrame, days: list[date]) -> DataFrame:
-        """Positions on some arrival days, with the combined WATERMARK there."""
-        return self._emissions(days).at(probes)
+    @property
+    def _at_horizon(self) -> Emissions:
+        """The emissions of the last day before the horizon."""
+        return self._emissions([last_day_before(self.clock.horizon_ms)])
 
     @cached_property
     def _identity(self) -> Column:
@@ -184,4 +177,12 @@ class Rebuild(ABC):
         return kinds_of_aggregates(self.records, self._spec)
 
     def _emissions(self, days: list[date]) -> Emissions:
-        return emissions(self.records, self.history, self.clock, days)
+        """The emissions of some days, planned once."""
+        planned = self._planned_emissions
+        if tuple(days) not in planned:
+            planned[tuple(days)] = emissions(self.records, self.history, self.clock, days)
+        return planned[tuple(days)]
+
+    @cached_property
+    def _planned_emissions(self) -> dict[tuple[date, ...], Emissions]:
+        return {}

@@ -7,7 +7,9 @@ import re
 import pytest
 from engines import ENGINE
 from lakes import Line, a_record, a_spec, land
+from pyspark.sql import types as T
 
+from strandline.engine.records.expressions import column_and_type
 from strandline.errors import InputError
 from strandline.lake.landing.open_landing import open_landing
 from strandline.pipeline.request.ask_engine import require_all_expressions
@@ -82,7 +84,30 @@ def test_the_types_of_all_aggregates_are_one_question_and_the_columns_another(
     more = {"aggregates__most": "max(position)", "aggregates__devices": "count(device)"}
     line = Line(spark, tmp_path, a_spec(**ONE, **more))
     landing = open_landing(spark, line.lake, line.spec)
-    asked, ask = [], spark.client.schema
-    monkeypatch.setattr(spark.client, "schema", lambda plan: asked.append(plan) or ask(plan))
+    asked = schemas_asked(spark, monkeypatch)
     require_all_expressions(landing)
     assert len(asked) == 2
+
+
+def test_the_type_of_an_expression_over_the_same_columns_is_asked_once(spark, monkeypatch):
+    asked = schemas_asked(spark, monkeypatch)
+    for _ in range(3):
+        rows = spark.createDataFrame([("a", 1)], "name string, of_one_test bigint")
+        assert column_and_type(rows, "timestamp_millis(of_one_test)", "")[1] == T.TimestampType()
+    assert len(asked) == 3 + 1  # the columns of each, and the expression
+
+
+def test_a_run_asks_for_no_schema_of_rows_that_it_has_staged(spark, tmp_path, monkeypatch):
+    times = [("1 10:00", "1 09:00"), ("1 20:00", "1 20:00"), ("1 21:00", "1 09:00")]
+    land(tmp_path, [a_record(*of_one) for of_one in times])  # the last is late
+    line = Line(spark, tmp_path, a_spec(**ONE))
+    asked = schemas_asked(spark, monkeypatch)
+    line.advance("2")
+    assert not [plan for plan in asked if "run_id" in str(plan)]
+
+
+def schemas_asked(spark, monkeypatch) -> list:
+    """The plans whose schema Sail is asked for from now on."""
+    asked, ask = [], spark.client.schema
+    monkeypatch.setattr(spark.client, "schema", lambda plan: asked.append(plan) or ask(plan))
+    return asked

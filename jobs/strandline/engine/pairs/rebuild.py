@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import date
 from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -17,12 +16,18 @@ from strandline.engine.pairs.columns import PAIR, PAIR_TS, id_of, of_side, refus
 from strandline.engine.pairs.side import Side
 from strandline.engine.position.grid import WIDEST_MS
 from strandline.engine.records.arithmetic import floor, lies_in, slot_of, slot_of_session
+from strandline.engine.records.at_arrival import probe_at
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
 from strandline.engine.records.quarantine import of_inputs, quarantine_late
 from strandline.engine.scope import Rebuild
 from strandline.engine.watermark_values.of_two import EmissionsOfTwo
-from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
+from strandline.model.intervals import (
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    last_day_before,
+)
 from strandline.spec.join import SIDES
 from strandline.tables import INPUT
 
@@ -123,8 +128,23 @@ class PairRebuild(Rebuild):
         msg = "pairs have no firings"
         raise TypeError(msg)
 
-    def _watermarks_at(self, probes: DataFrame, days: list[date]) -> DataFrame:
-        return EmissionsOfTwo(self.history, self.clock, days).at(probes)
+    def final_watermark(self) -> int:
+        """See `Rebuild`: of both inputs together."""
+        return self._final_watermark
+
+    @cached_property
+    def _final_watermark(self) -> int:
+        return self._watermark_at(self.history.axis.never)
+
+    def watermark_before_end(self) -> int:
+        """See `Rebuild`: of both inputs together."""
+        return self._watermark_at(self.history.axis.end - 1)
+
+    def _watermark_at(self, instant: int) -> int:
+        axis, day = self.history.axis, last_day_before(self.clock.horizon_ms)
+        probe = probe_at(instant, day, axis, self.spark)
+        emitted = EmissionsOfTwo(self.history, self.clock, [day])
+        return int(emitted.at(probe).collect()[0][c.WATERMARK])
 
     # ------------------------------------------------------------------------------- its join
 

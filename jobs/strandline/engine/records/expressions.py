@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -40,9 +39,10 @@ _NOT_STORED = (
     T.CalendarIntervalType,
     T.VariantType,
 )
-_NUMBER = re.compile(r"[0-9.]+[A-Za-z]*")
-_NUMBERS: dict[str, str] = {}
-"""The types of numbers as written, as far as the engine has been asked."""
+_TYPES: dict[tuple[T.StructType, str], str] = {}
+"""The types of expressions over columns, as far as Sail has been asked."""
+_OF_RECORDS: dict[tuple[T.StructType, str], T.DataType] = {}
+"""The types of expressions over one record, as far as an engine has been asked."""
 _YEAR_1_MS = -62_135_596_800_000
 """The first valid event time; a row with an earlier one is malformed."""
 
@@ -58,10 +58,12 @@ def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, 
     for problem, way_out in problems_of_record(text, "any", dict.fromkeys(landing.columns)):
         raise InputError(place, problem, way_out)
     try:
-        column = expression(landing, text)
-        # select("*", …): Spark refuses an aggregate beside plain columns, and analyses a plan only
-        # when its schema is read
-        found = landing.select("*", column).schema.fields[-1].dataType
+        sql = written(landing, text)
+        column, asked = F.expr(sql), (landing.schema, sql)
+        if asked not in _OF_RECORDS:
+            # select("*", …): Spark refuses an aggregate beside plain columns, and analyses a plan
+            # only when its schema is read
+            _OF_RECORDS[asked] = landing.select("*", column).schema.fields[-1].dataType
     except REFUSED_BY_THE_ENGINE as error:
         known = ", ".join(landing.columns)
         raise InputError(
@@ -70,7 +72,7 @@ def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, 
             f"({first_line(error)})",
             f"its columns are {known}",
         ) from None
-    return column, found
+    return column, _OF_RECORDS[asked]
 
 
 def expression(rows: DataFrame, text: str) -> Column:
@@ -92,14 +94,13 @@ def types_or_none(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:
 
     Only types that are not known are asked of the engine, all at once.
     """
-    columns = {one.name: one.dataType.simpleString() for one in rows.schema.fields}
+    schema = rows.schema
+    columns = {one.name: one.dataType.simpleString() for one in schema.fields}
     known = {text: columns[text] for text in texts if text.isidentifier() and text in columns}
-    known |= {text: _NUMBERS[text] for text in texts if text in _NUMBERS}
+    known |= {text: _TYPES[schema, text] for text in texts if (schema, text) in _TYPES}
     asked = [text for text in texts if text not in known]
     found = dict(zip(asked, _types_of(rows, asked), strict=True)) if asked else {}
-    _NUMBERS.update(
-        (text, kind) for text, kind in found.items() if kind and _NUMBER.fullmatch(text)
-    )
+    _TYPES.update(((schema, text), kind) for text, kind in found.items() if kind)
     return [known.get(text) or found.get(text) for text in texts]
 
 

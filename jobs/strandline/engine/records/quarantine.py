@@ -19,7 +19,7 @@ from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT, QUARANTINE
 
-_CONTENT = "_strandline_content"
+_ORDER = "_strandline_order"
 
 
 def quarantine_late(
@@ -187,21 +187,24 @@ def _rows(
 ) -> DataFrame:
     """The quarantine rows of a `quarantine_date`; `columns`: all but the ones of every row."""
     names = result_names(source_columns.names)
+    # equal ids get a number; rows equal in everything are interchangeable, and have one id where it
+    # is made of the whole row
+    is_whole_row = not (spec.source.id or source_columns.of_sides)
+    order = F.lit(0) if is_whole_row else content(source_columns)
     rows = records.select(
         *(quoted(name).alias(names[name]) for name in source_columns.names),
         identity(spec, source_columns).alias("record_id"),
         *named(columns),
         F.lit(spec.spec_fingerprint).alias("spec_fingerprint"),
         day.alias("quarantine_date"),
-        content(source_columns).alias(_CONTENT),
+        order.alias(_ORDER),
     )
-    # equal ids get a number; rows equal in everything are interchangeable
-    equal = Window.partitionBy("record_id", "quarantine_date", "slot_start").orderBy(_CONTENT)
+    equal = Window.partitionBy("record_id", "quarantine_date", "slot_start").orderBy(_ORDER)
     number = F.row_number().over(equal)
     return rows.withColumn(
         "record_id",
         F.when(number > 1, F.concat_ws("-", "record_id", number)).otherwise(F.col("record_id")),
-    ).drop(_CONTENT)
+    ).drop(_ORDER)
 
 
 def _decimal(name: str) -> Column:

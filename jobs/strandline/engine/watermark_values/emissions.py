@@ -7,6 +7,7 @@ late records and at firings.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
@@ -95,13 +96,25 @@ class Emissions:
         """Records of a pipeline with the combined WATERMARK at their arrival; see `at`."""
         return self.at(records.withColumns(arrival_probe(spec))).drop(c.SEEN_FROM)
 
+    def highest(self, *, before_end: bool = False) -> int:
+        """The combined watermark after all advances; MIN_WATERMARK: none yet.
+
+        `before_end`: leave out what the end of the input causes at the horizon.
+        """
+        rows, axis = self.rows, self.history.axis
+        if before_end:
+            rows = rows.where(F.col(c.SEEN_FROM) < axis.literal(axis.end))
+        run_on = (F.col(UNTIL) - F.col(c.SEEN_FROM)).cast("bigint")
+        highest = rows.agg(F.max(F.col(c.CANDIDATE) + run_on)).collect()[0][0]
+        return MIN_WATERMARK if highest is None else int(highest)
+
     def _at_few(self, runs: pd.DataFrame, probes: DataFrame) -> DataFrame:
         """`at` for a few runs of ticks: the probes need no sort."""
         columns = ("seen_from", "until", "rank", "watermark_ms")
         steps = [*zip(*(runs[name].tolist() for name in columns), strict=True)]
         if self.clock.ends_by_channel:
             end = self.history.axis.end
-            steps += [(end, end, rank, value) for rank, value in self._at_end()]
+            steps += [(end, end, rank, value) for rank, value in self._at_end]
         seen_from, rank = F.col(c.SEEN_FROM), F.col(c.RANK)
 
         def case(step: tuple[int, ...]) -> tuple[Column, Column]:
@@ -137,11 +150,12 @@ class Emissions:
             crossed = first_reaching(thresholds, advances.distinct(), self.history, self.clock)
         if not self.clock.ends_by_channel:
             return crossed
-        cases = ((F.col(c.THRESHOLD) <= reached, long(rank)) for rank, reached in self._at_end())
+        cases = ((F.col(c.THRESHOLD) <= reached, long(rank)) for rank, reached in self._at_end)
         at_end = first_of_cases(cases, long(None))
         never = F.col(c.SEEN_FROM) == axis.literal(axis.never)
         return crossed.withColumn(c.RANK, F.when(never, at_end).otherwise(F.col(c.RANK)))
 
+    @cached_property
     def _at_end(self) -> list[tuple[int, int]]:
         """(rank, watermark) of each advance that the end of the input causes, in order."""
         if self.at_end is not None:

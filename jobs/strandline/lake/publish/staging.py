@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from strandline.lake.publish.arrow_diff import OP
 from strandline.lake.sessions.protocol import session_of
-from strandline.lake.store.reads import emptied, files_at, parquet_files, rows_of
+from strandline.lake.store.reads import columns_in, emptied, files_at, parquet_files, rows_of
 from strandline.lake.store.schema import arrow_of, with_marks
 from strandline.lake.store.store import Store
 from strandline.tables import INPUT
@@ -56,9 +56,9 @@ class Staging:
 
         The first piece replaces the files of an earlier attempt, further pieces are added.
         """
-        place = session_of(self.spark).to_write(self.uri(part))
-        rows.write.mode("append" if piece else "overwrite").parquet(place)
-        return self._part(part, rows.schema)
+        session, folder = session_of(self.spark), self.uri(part)
+        rows.write.mode("append" if piece else "overwrite").parquet(session.to_write(folder))
+        return self._part(part, session.columns_of(rows, folder))
 
     def beside(self, name: str) -> Staging:
         """The staging of another source, in a folder of this staging."""
@@ -77,7 +77,10 @@ class Staging:
         Raises:
             OSError: the part has no file.
         """
-        return self._part(name, _columns_at(self.uri(name)))
+        columns = columns_in(self.uri(name))
+        if columns is None:
+            raise FileNotFoundError(f"{self.uri(name)}: no such file")
+        return self._part(name, from_arrow_schema(columns, prefer_timestamp_ntz=True))
 
     def _part(self, name: str, columns: StructType) -> Part:
         """A part whose columns have the marks of second columns; a diff has the table's own."""
@@ -170,15 +173,6 @@ class Part:
     def _dataset(self) -> ds.Dataset:
         files, schema = files_at(self.place), arrow_of(self.schema)
         return ds.dataset(self._names, schema=schema, format="parquet", filesystem=files)
-
-
-def _columns_at(place: str) -> StructType:
-    files = files_at(place)
-    first = next(iter(parquet_files(files)), None)
-    if first is None:
-        raise FileNotFoundError(f"{place}: no such file")
-    schema = pq.read_schema(files.open_input_file(first))
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def passing(spark: SparkSession, store: Store, run_id: str) -> Staging:

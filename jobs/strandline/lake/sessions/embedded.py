@@ -28,7 +28,7 @@ from strandline.lake.sessions.protocol import opened
 from strandline.lake.sessions.remote import connected, keep_settings, limit_retries
 from strandline.lake.sessions.settings import EVERYWHERE, WITHOUT_LINES
 from strandline.lake.store.places import is_uri, uri_of
-from strandline.lake.store.reads import LOG
+from strandline.lake.store.reads import LOG, columns_in
 from strandline.spec.common import EngineName
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ class EmbeddedSession:
         folder = self.folder / str(next(self._numbers))
         rows.write.parquet(self.to_write(str(folder)))
         folder.mkdir(exist_ok=True)  # of no rows Sail writes no file
-        schema = _written(folder) or rows.schema
-        return self.parquet(self.spark.read.schema(schema), str(folder))
+        columns = self.columns_of(rows, str(folder))
+        return self.parquet(self.spark.read.schema(columns), str(folder))
 
     def table_at(self, place: str, version: int | None = None) -> str:
         """The place of a Delta table; a link if its path has characters that Sail misreads.
@@ -111,6 +111,13 @@ class EmbeddedSession:
     def to_write(self, place: str) -> str:
         """The place of a folder of Parquet files for the writer."""
         return uri_of(place)
+
+    def columns_of(self, rows: DataFrame, place: str) -> StructType:
+        """See `EngineSession`; by a file on this machine, which is quicker than by the server."""
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - for runs alone
+
+        found = None if is_uri(place) else columns_in(place)
+        return rows.schema if found is None else from_arrow_schema(found, prefer_timestamp_ntz=True)
 
     def stop(self) -> None:
         """End the session and its server, and remove the computed rows."""
@@ -248,17 +255,6 @@ def _started(
         raise UnexpectedError(_PLACE, f"its server does not start ({problem})", "try again")
     started: dict[str, str] = json.loads(line)
     return server, started
-
-
-def _written(folder: Path) -> StructType | None:
-    """The schema of the Parquet files in a folder, quicker than by the server; None: no files."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - for runs alone
-    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
-
-    first = next(folder.glob("*.parquet"), None)
-    if first is None:
-        return None
-    return from_arrow_schema(pq.read_schema(first), prefer_timestamp_ntz=True)
 
 
 def _server_settings(memory: int) -> dict[str, str]:

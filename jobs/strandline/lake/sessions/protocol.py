@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Protocol, cast
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.types import StructType
 
 from strandline.engine.frames import Executor, executor_of, introduce
 from strandline.lake.store import places
@@ -58,6 +59,9 @@ class EngineSession(Executor, Protocol):
     def to_write(self, place: str) -> str:
         """The place of a folder of Parquet files for the engine's writer."""
 
+    def columns_of(self, rows: DataFrame, place: str) -> StructType:
+        """The columns of some rows, which have been written into a folder of Parquet files."""
+
     def stop(self) -> None:
         """End the session, and the processes that it has started."""
 
@@ -79,6 +83,10 @@ class ApacheSession:
     def to_write(self, place: str) -> str:
         """See `EngineSession`."""
         return places.for_hadoop(place)
+
+    def columns_of(self, rows: DataFrame, place: str) -> StructType:
+        """See `EngineSession`."""
+        return rows.schema
 
     def stop(self) -> None:
         """See `EngineSession`; a Connect server runs on, and one that has ended is ignored."""

@@ -233,6 +233,15 @@ def parquet_files(files: fs.FileSystem) -> dict[str, int]:
     }
 
 
+def columns_in(place: str) -> pa.Schema | None:
+    """The columns of the Parquet files of a place; None: it has no file."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - for runs alone
+
+    files = files_at(place)
+    first = next(iter(parquet_files(files)), None)
+    return None if first is None else pq.read_schema(files.open_input_file(first))
+
+
 def files_of(table: DeltaTable) -> fs.FileSystem:
     """The file system with the table's root as its root."""
     return files_at(table.table_uri)

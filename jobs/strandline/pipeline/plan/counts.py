@@ -27,7 +27,7 @@ def fired(windows: DataFrame) -> DataFrame:
 
 def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
     """The record counts of each slot (`Rebuild.accepted_by_slot`), by the id of its window."""
-    counts = counted.na.fill(0).toArrow().to_pylist()
+    counts = (row.asDict() for row in counted.na.fill(0).collect())
     return {int(row.pop(c.SLOT)): Accepted(**row) for row in counts}
 
 
