@@ -180,8 +180,14 @@ def by_id(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def in_order(ordered: Iterable[tuple[Any, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The rows as ordered; neighbours whose places are equal have no order: they go by content."""
+    """The rows as ordered; neighbours whose places are equal have no order: they go by content.
+
+    Nor have firings of several records at one position, with one event time: they go by windows,
+    which the last part of a place gives.
+    """
     rows = []
-    for _, tied in groupby(ordered, key=lambda pair: pair[0]):
-        rows += sorted((row for _, row in tied), key=lambda row: (row["key"], row.get("ids")))
+    for _, at_once in groupby(ordered, key=lambda pair: pair[0][:-1]):
+        by_window = sorted(at_once, key=lambda pair: pair[0][-1])
+        for _, tied in groupby(by_window, key=lambda pair: pair[0]):
+            rows += sorted((row for _, row in tied), key=lambda row: (row["key"], row.get("ids")))
     return rows

@@ -134,7 +134,7 @@ def answer(spark: SparkSession, join: TwoInputs) -> tuple[Any, ...]:
     return (
         found(rebuild),
         {name: sorted(row[0] for row in rows) for name, rows in kept.items()},
-        rebuild.final_watermark,
+        rebuild.final_watermark(),
         within,
         found(engine(spark, join, within)),
     )
