@@ -20,6 +20,15 @@ from strandline.lake.store.type_widening import common_type, in_type, key_of, sa
 from strandline.sql.column_types import column_named
 from strandline.tables import PublishedTable
 
+_ARROW = {
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "long": pa.int64(),
+    "array<string>": pa.list_(pa.string()),
+}
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -284,5 +293,4 @@ def spark_type(name: str) -> T.DataType:
 
 def arrow_schema(columns: Mapping[str, str]) -> pa.Schema:
     """The Arrow schema of columns with Delta's names of types."""
-    fields = [T.StructField(name, spark_type(kind)) for name, kind in columns.items()]
-    return arrow_of(T.StructType(fields))
+    return pa.schema([(name, _ARROW[kind]) for name, kind in columns.items()])
