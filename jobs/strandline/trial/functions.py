@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from strandline.trial.values import EPOCH, MS, as_time, cast_to, to_text
@@ -17,8 +17,8 @@ def substring(value: Any, start: int, length: int | None = None) -> str:
     return text[begin:] if length is None else text[begin : begin + max(length, 0)]
 
 
-_FIELDS = ["year", "month", "day", "hour", "minute", "second", "microsecond"]
-_LEAST = [1, 1, 1, 0, 0, 0, 0]
+_LEAST = {"year": 1, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0, "microsecond": 0}
+"""The least value of each part of a time, the largest part first."""
 _UNITS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}
 
 
@@ -26,12 +26,10 @@ def _truncated(unit: str, value: Any) -> datetime:
     at, unit = as_time(value), unit.lower()
     if unit == "millisecond":
         return at.replace(microsecond=at.microsecond // 1_000 * 1_000)
-    last = _FIELDS.index(_UNITS.get(unit, unit))
-    year, month, day, hour, minute, second, microsecond = (
-        int(getattr(at, name)) if place <= last else _LEAST[place]
-        for place, name in enumerate(_FIELDS)
-    )
-    return datetime(year, month, day, hour, minute, second, microsecond, tzinfo=UTC)
+    parts = [*_LEAST]
+    smaller = parts[parts.index(_UNITS.get(unit, unit)) + 1 :]
+    least: dict[str, Any] = {name: _LEAST[name] for name in smaller}
+    return at.replace(**least)
 
 
 def _part(name: str) -> Callable[[Any], int]:

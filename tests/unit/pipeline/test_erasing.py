@@ -348,12 +348,14 @@ def test_the_command_counts_first_and_says_what_stays(lake, tmp_path, capsys):
     assert "the landing table is not touched" in out
     assert "over the same landing table" not in out
     others = {"twin": FILE, "elsewhere": FILE.replace("landing/meter", "landing/other")}
+    others["nowhere"] = FILE.replace("landing/meter", "landing/a^b")  # delta-rs opens no such table
     for name, file in others.items():
         text = file.replace("pipeline: meter", f"pipeline: {name}")
         (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "broken.yaml").write_text("pipeline: broken", encoding="utf-8")
     out = call("--reason", "asked for", "--dry-run")[1]
     assert "note: pipelines over the same landing table: twin; erase the rows there, too" in out
+    assert "note: mistakes in the file of broken, nowhere: it may read from the same" in out
     assert call("--reason", " ")[0] == 2
     nobody = call("--reason", "x", where="person = 'nobody'")[1]
     says = "erased, with all old versions; no row of the newest version meets the condition"
