@@ -159,9 +159,10 @@ def test_a_range_has_the_slots_that_start_in_it(stream, width_ms):
 @MANY
 @given(streams())
 def test_the_watermark_at_the_horizon_is_known_as_far_as_the_grid_can_tell(stream):
-    reached_ms = history_of(stream).crossings.watermark_reached(stream.horizon_ms)
+    history = history_of(stream)
+    reached_ms = history.crossings.watermark_reached(stream.horizon_ms)
     final_ms = stream.replay(horizon_ms=stream.horizon_ms).final_watermark_ms
-    grid = history_of(stream).grid
+    grid = history.grid
     assert reached_ms <= final_ms
     assert grid.first_not_final(reached_ms) == grid.first_not_final(final_ms) or (
         reached_ms == MIN_WATERMARK
