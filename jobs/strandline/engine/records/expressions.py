@@ -59,11 +59,11 @@ def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, 
         raise InputError(place, problem, way_out)
     try:
         sql = written(landing, text)
-        column, known = F.expr(sql), (landing.schema, sql)
-        if known not in _OF_RECORDS:
+        column, asked = F.expr(sql), (landing.schema, sql)
+        if asked not in _OF_RECORDS:
             # select("*", …): Spark refuses an aggregate beside plain columns, and analyses a plan
             # only when its schema is read
-            _OF_RECORDS[known] = landing.select("*", column).schema.fields[-1].dataType
+            _OF_RECORDS[asked] = landing.select("*", column).schema.fields[-1].dataType
     except REFUSED_BY_THE_ENGINE as error:
         known = ", ".join(landing.columns)
         raise InputError(
@@ -72,7 +72,7 @@ def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, 
             f"({first_line(error)})",
             f"its columns are {known}",
         ) from None
-    return column, _OF_RECORDS[known]
+    return column, _OF_RECORDS[asked]
 
 
 def expression(rows: DataFrame, text: str) -> Column:
