@@ -131,11 +131,11 @@ def replayed(
     kept = [*groups.by, *position, *used]
     read = [*filter(None, _columns_of(rules)), UNTIL_MS]
     rows = records.select(*map(quoted, dict.fromkeys([*kept, *read, *identifying])))
-    rows, group = groups.with_texts(rows)
-    fields = [*rows.schema.fields, T.StructField(c.RECORD_ID, T.StringType())]
     rows = _in_order(groups.partitioned(rows), groups.by, position, identity)
+    # once, as mapInArrow reads the columns of these very rows again
+    rows, group = groups.with_texts(rows)
     added = pa.schema([(f"{ADDED}{name}", kind) for name, kind in types_of(rules).items()])
-    schema = T.StructType([*fields, *from_arrow_schema(added).fields])
+    schema = T.StructType([*rows.schema.fields, *from_arrow_schema(added).fields])
     names = Names(
         group=group,
         order=(*position, c.RECORD_ID),
