@@ -19,6 +19,8 @@ Problem = tuple[str, str]
 """A problem and the way out."""
 ON_SPARK = "give --engine spark"
 """The way out of an expression that Sail cannot compute."""
+NOT_ON_SAIL = "Sail has no "
+"""In the message for a value of which Sail would compute something else than Spark."""
 
 _OF_SPARK = {
     "byte": "tinyint",

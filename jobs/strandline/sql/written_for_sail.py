@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE
+from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, WHOLE
 from strandline.sql.operations import Operation
 from strandline.sql.patterns import as_rust, has_end, has_flags, unescaped
 from strandline.sql.texts_on_sail import takes_the_match
@@ -34,16 +34,17 @@ _AS_IT_IS = Form()
 _NUMBER = re.compile(r"[0-9.]+(?:[eE][-+]?[0-9]+)?[a-zA-Z]*")
 _MOST = "1.7976931348623157E308D"
 _DIGITS = re.compile(r"[0-9]{1,2}")
-_DECIMAL = re.compile(r"decimal(?:\([0-9]+, *([0-9]+)\)|\([0-9]+\))?")
+_DECIMAL = re.compile(r"decimal(?:\(([0-9]+)(?:, *([0-9]+))?\))?")
 _MOST_DIGITS = 15
 """The digits behind the point up to which a DOUBLE is rounded exactly."""
 _MILLIS = "((unix_micros({0}) + 8000000000000000000) DIV 1000 - 8000000000000000)"
 _MOST_SECONDS = (2**63 - 1) // 1_000_000
 _WITHIN = (
-    f"CASE WHEN _v > {_MOST_SECONDS} THEN {_MOST_SECONDS} "
-    f"WHEN _v < -{_MOST_SECONDS} THEN -{_MOST_SECONDS} ELSE _v END"
+    f"CASE WHEN ({{0}}) > {_MOST_SECONDS} THEN {_MOST_SECONDS} "
+    f"WHEN ({{0}}) < -{_MOST_SECONDS} THEN -{_MOST_SECONDS} ELSE {{0}} END"
 )
 """A number of seconds, as Spark casts it: the last or first time for one that is out of range."""
+_DOUBLE = "CAST({0} AS DOUBLE)"
 _SECONDS = "((unix_micros({0}) + 8000000000000000000) DIV 1000000 - 8000000000000)"
 """Units since 1970: DIV rounds up below 0, and no time is so far back."""
 
@@ -132,7 +133,7 @@ def _finite(operation: Operation, types: Types) -> Form:
     """
     if not types or types[0] not in FLOATS:
         return _AS_IT_IS
-    fails = f"raise_error('Sail has no {operation.name}() of it: {ON_SPARK}')"
+    fails = f"raise_error('{NOT_ON_SAIL}{operation.name}() of it')"
     number = f"CASE WHEN abs({{0}}) <= {_MOST} THEN {{0}} WHEN {{0}} IS NOT NULL THEN {fails} END"
     return Form(operands=(number, *("{0}" for _ in types[1:])))
 
@@ -147,10 +148,7 @@ def _rounded(operation: Operation, types: Types) -> Form:
     if not _DIGITS.fullmatch(digits) or not 0 < int(digits) <= _MOST_DIGITS:
         rounded = "round({0}, {1})" if len(types) == 2 else "round({0})"
         return Form(f"({rounded} + CAST(0 AS {to}))")
-    exactly = f"CASE WHEN {_is_exact(int(digits))} THEN {_exactly(int(digits))}"
-    return Form(
-        f"CAST({_let('CAST({0} AS DOUBLE)', f'{exactly} ELSE round(_v, {digits}) END')} AS {to})"
-    )
+    return Form(f"CAST({_to_digits(int(digits))} AS {to})")
 
 
 def _cast(operation: Operation, types: Types) -> Form:
@@ -158,43 +156,59 @@ def _cast(operation: Operation, types: Types) -> Form:
     if kind == "timestamp" and to in WHOLE:
         return Form(f"{operation.name}({_SECONDS} AS {to.upper()})")
     if kind == "bigint" and to == "timestamp":
-        return Form(_let("{0}", f"{operation.name}({_WITHIN} AS TIMESTAMP)"))
+        return Form(f"{operation.name}({_WITHIN} AS TIMESTAMP)")
     if kind in FLOATS and (found := _DECIMAL.fullmatch(to)):
-        return Form(_let("CAST({0} AS DOUBLE)", _decimal(operation.name, to, int(found[1] or 0))))
+        return Form(_decimal(operation.name, to, int(found[1] or 10), int(found[2] or 0)))
     return _AS_IT_IS
 
 
-def _decimal(cast: str, to: str, digits: int) -> str:
-    """The number `_v` as a DECIMAL by its decimal digits; Spark has none for NaN and infinity."""
-    by_text = f"WHEN abs(_v) >= 1e-4D AND abs(_v) < 1e16D THEN {cast}(CAST(_v AS STRING) AS {to})"
-    fails = f"raise_error('Sail makes no {to.upper()} of it: {ON_SPARK}')"
-    # below, its own rounding differs at halves alone
-    others = f"WHEN abs(_v) < 1D THEN {cast}(_v AS {to}) WHEN abs(_v) <= {_MOST} THEN {fails}"
-    is_exact = _is_exact(digits) if digits <= _MOST_DIGITS else "_v = 0"
-    exactly = _exactly(digits) if digits <= _MOST_DIGITS else "0"
-    return f"CASE WHEN {is_exact} THEN {cast}({exactly} AS {to}) {by_text} {others} END"
+def _decimal(cast: str, to: str, precision: int, digits: int) -> str:
+    """A number as a DECIMAL by its decimal digits; Spark has none for NaN and infinity.
+
+    From 1e16 on Sail writes a number with an exponent, which it cannot cast.
+    """
+    if digits <= _MOST_DIGITS:
+        least = f"WHEN {_is_exact(digits)} THEN {cast}({_exactly(digits)} AS {to})"
+    else:  # its own rounding differs at halves alone
+        least = f"WHEN abs({_DOUBLE}) < 1e-4D THEN {cast}({_DOUBLE} AS {to})"
+    by_text = f"WHEN abs({_DOUBLE}) < 1e16D THEN {cast}(CAST({_DOUBLE} AS STRING) AS {to})"
+    fails = ""
+    if precision - digits > 16:
+        message = f"raise_error('{NOT_ON_SAIL}{to.upper()} of it')"
+        fails = f"WHEN abs({_DOUBLE}) < 1e{precision - digits}D THEN {message} "
+    too_large = f"{fails}WHEN abs({_DOUBLE}) <= {_MOST} THEN {cast}({_DOUBLE} AS {to})"
+    return f"CASE {least} {by_text} {too_large} END"
 
 
-def _let(value: str, body: str) -> str:
-    """An expression of the value `_v`, which is computed once."""
-    return f"transform(array({value}), _v -> {body})[0]"
+def _to_digits(digits: int) -> str:
+    """A number rounded to some decimal digits; by its text where a step is not exact.
+
+    From 1e16 on each number is whole.
+    """
+    by_text = f"CAST(CAST({_DOUBLE} AS STRING) AS DECIMAL(38, {digits}))"
+    return (
+        f"CASE WHEN {_is_exact(digits)} THEN {_exactly(digits)} "
+        f"WHEN abs({_DOUBLE}) < 1e16D THEN CAST(CAST({by_text} AS STRING) AS DOUBLE) "
+        f"ELSE {_DOUBLE} END"
+    )
 
 
 def _is_exact(digits: int) -> str:
-    """Whether `_exactly` rounds `_v`: below 2^52 a number and a half is exact."""
-    return f"abs(_v) * 1{'0' * digits}D < 4000000000000000D"
+    """Whether `_exactly` rounds a number: below 2^52 a number and a half is exact."""
+    return f"abs({_DOUBLE}) * 1{'0' * digits}D < 4000000000000000D"
 
 
 def _exactly(digits: int) -> str:
-    """`_v` rounded by its decimal digits, halves up.
+    """A number rounded by its decimal digits, halves up.
 
-    The quotient is the number next to the half of two steps, so that it is `_v` itself exactly
-    if its shortest decimal digits end there.
+    The quotient is the number next to the half of two steps, so that it is the number itself
+    exactly if its shortest decimal digits end there.
     """
     scale = f"1{'0' * digits}D"
-    below = f"floor(abs(_v) * {scale})"
-    up = f"CAST(({below} + 0.5D) / {scale} <= abs(_v) AS INT)"
-    return f"CASE WHEN _v < 0 THEN -1D ELSE 1D END * (({below} + {up}) / {scale}) + 0D"
+    below = f"floor(abs({_DOUBLE}) * {scale})"
+    up = f"CAST(({below} + 0.5D) / {scale} <= abs({_DOUBLE}) AS INT)"
+    sign = f"CASE WHEN {_DOUBLE} < 0 THEN -1D ELSE 1D END"
+    return f"{sign} * (({below} + {up}) / {scale}) + 0D"
 
 
 def _since_1970(operation: Operation, types: Types) -> Form:

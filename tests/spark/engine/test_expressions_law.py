@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 import pytest
+from deltalake import write_deltalake
 from engines import ENGINE
 from expressions_on_sail import AT_THE_ENDS, REFUSED_WIDELY
 from spark_answers import (
     EXAMPLE,
+    TABLES,
     Answer,
     Asked,
     Query,
@@ -43,6 +45,7 @@ pytestmark = pytest.mark.spark
 only_on_spark = pytest.mark.only_on_spark(reason="what is kept are its own answers")
 on_sail = pytest.mark.skipif(ENGINE != "sail", reason="Sail's answers: with ENGINE=sail")
 ONE_IN = 8
+ROWS_OF_A_TABLE = re.compile(r"FROM (numbers|texts|times|nested)")
 AT_ONCE = 16
 """So many queries Spark is asked as one; Sail answers some otherwise beside others than alone."""
 ALL_OF_THEM = bool(os.environ.get("ALL_GOLDENS") or os.environ.get("KEEP"))
@@ -152,6 +155,31 @@ def test_what_is_written_for_sail_fails_where_sail_had_the_answer_for_named_quer
         and answer(tables, query.text).is_that_of(of_spark)
     }
     assert {text for text in failing if not OF_ONE_VALUE.search(text)} == FAILS_THOUGH_LAZY
+
+
+@on_sail
+def test_what_is_written_for_sail_filters_a_delta_table_by_the_answers_of_spark(tables, tmp_path):
+    for name, table in TABLES.items():
+        write_deltalake(tmp_path / name, table)
+        rows = tables.read.format("delta").load((tmp_path / name).as_uri())
+        rows.createOrReplaceTempView(f"landed_{name}")
+    differ, asked_of = {}, 0
+    for query, of_spark in kept():
+        written = for_sail(tables, query)
+        over = ROWS_OF_A_TABLE.fullmatch(query.rest)
+        if written == query or not over or len(of_spark.rows or ()) <= 1:  # one row: of aggregates
+            continue
+        if any("->" in text for text in written.selected) or refused_on_sail(tables, query):
+            continue
+        given = " AND ".join(f"({text}) IS NOT NULL" for text in written.selected)
+        filtered = f"FROM landed_{over[1]} WHERE {given}"
+        found = answer(tables, f"SELECT CAST(count(*) AS BIGINT) {filtered}")
+        expected = sum(None not in row for row in of_spark.rows)
+        asked_of += 1
+        if found.rows != [[expected]]:
+            differ[query.text] = (found, expected)
+    assert asked_of > 100
+    assert differ == {}
 
 
 @cache

@@ -9,7 +9,7 @@ from sqlglot import exp
 from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.as_written import span_of, text_of
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.operations import operands_of, operations_of, places_of
+from strandline.sql.operations import has_lambda, operands_of, operations_of, places_of
 from strandline.sql.parsing import tree_of
 
 COLUMNS = {
@@ -106,6 +106,22 @@ def test_an_operation_that_differs_is_written_so_that_it_does_not(text, for_sail
 )
 def test_all_else_stays_as_it_is(text):
     assert written(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["round(x, 2)", "CAST(x AS DECIMAL(20, 2))", "CAST(l AS TIMESTAMP)", "x > 2", "nullif(x, 2)"],
+)
+def test_no_lambda_stands_in_the_form_of_an_operation_on_numbers(text):
+    """Sail computes none in a filter of a table, and takes ten times as long for one a row."""
+    assert written(text) != text
+    assert not has_lambda(written(text))
+
+
+def test_a_try_cast_of_a_number_that_does_not_fit_gives_null_and_does_not_fail():
+    fails = "< 1e20D THEN raise_error('Sail has no DECIMAL(22, 2) of it')"
+    assert "raise_error" not in written("TRY_CAST(x AS DECIMAL(18, 2))")
+    assert fails in written("TRY_CAST(x AS DECIMAL(22, 2))")
 
 
 def test_nested_operations_grow_by_a_factor_and_not_exponentially():

@@ -213,6 +213,14 @@ def test_roundings_inside_of_each_other_are_refused_from_the_third_on():
     assert [len(problems) for problems in found] == [0, 1]
 
 
+def test_forms_that_repeat_their_operands_in_each_other_are_refused():
+    text, lengths = "x", []
+    for _ in range(9):
+        text = f"nullif({text}, 0D)"
+        lengths.append(len([*types_not_on_sail(text, lambda _: "double")]))
+    assert lengths == [0] * 6 + [1] * 3
+
+
 @pytest.mark.parametrize("text", ["i::STRING", "x::DOUBLE", "round(x * round(x, 2), 2)"])
 def test_a_form_that_is_not_needed_is_not_refused(text):
     assert [*types_not_on_sail(text, TYPES.get)] == []
