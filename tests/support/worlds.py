@@ -6,6 +6,7 @@ record reference, and are put into the published tables as a run does.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from hashlib import sha256
@@ -34,6 +35,8 @@ from strandline.model.intervals import (
     day_of,
     midnight_of,
 )
+from strandline.model.lateness import is_window_late
+from strandline.model.windows import TimeWindow
 from strandline.pipeline.observe.earlier_runs import EarlierRuns, FirstOpen
 from strandline.pipeline.observe.landing_status import LandingStatus, times_of_missing
 from strandline.pipeline.plan.advance import plan_advance
@@ -42,7 +45,7 @@ from strandline.pipeline.plan.plan import Plan, require_rows
 from strandline.pipeline.request.request import Request
 from strandline.reference import Record, Tables, replay
 from strandline.reference.duplicates import without_duplicates
-from strandline.spec.window import Session
+from strandline.spec.window import Session, WindowOfAllTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -96,6 +99,35 @@ def in_one_run(
             for row in tables.completeness()
         },
     )
+
+
+def first_window_not_final(spec: PipelineSpec, watermark_ms: int) -> int:
+    """The start of the first window of whose records one may still change a window.
+
+    By Flink's rule for each window, and by the windows of each record, without a grid.
+    """
+    if isinstance(spec.window, WindowOfAllTime):
+        return LEAST_INSTANT_MS
+    assigner = spec.window.assigner
+
+    def may_change(start_ms: int) -> bool:
+        end_ms = max(window.end_ms for window in assigner.windows_of(start_ms))
+        events = (*range(start_ms, end_ms, assigner.step_ms), end_ms - 1)
+        return not all(
+            is_window_late(
+                window.max_timestamp_ms,
+                allowed_lateness_ms=spec.allowed_lateness,
+                watermark_ms=watermark_ms,
+            )
+            for ts_ms in events
+            for window in assigner.windows_of(ts_ms)
+        )
+
+    step_ms = assigner.step_ms
+    first_ms = assigner.newest_start(LEAST_INSTANT_MS - 1) + step_ms
+    starts = range(first_ms, max(watermark_ms, first_ms) + 2 * step_ms, step_ms)
+    place = bisect_left(starts, True, key=may_change)
+    return starts[place] if place else LEAST_INSTANT_MS
 
 
 @dataclass
@@ -265,8 +297,8 @@ class Life:
 
         def first_not_final(watermark_ms: int) -> int:
             if not isinstance(self.spec.window, Session):
-                return history.grid.first_not_final(watermark_ms)
-            return self._first_session_not_final(watermark_ms, history, request.to_ms)
+                return first_window_not_final(self.spec, watermark_ms)
+            return self._first_session_not_final(watermark_ms, request.to_ms)
 
         return new, history, plan_advance(request, history, remembered, status, first_not_final)
 
@@ -328,24 +360,25 @@ class Life:
         late = self.published.late.values()
         return frozenset(row[0] for row in late if row[0] < before_ms and row[-1] >= since_ms)
 
-    def _first_session_not_final(self, watermark_ms: int, history: History, until_ms: int) -> int:
-        grid, window = history.grid, self.spec.window
-        first_ms = grid.first_not_final(watermark_ms)
-        final_ms = max(watermark_ms - self.spec.allowed_lateness + 1, LEAST_INSTANT_MS)
-        chains: dict[tuple[Any, ...], list[int]] = {}
-        starts = []
-        for record in sorted(self.records, key=lambda r: r.ts_ms):
+    def _first_session_not_final(self, watermark_ms: int, until_ms: int) -> int:
+        """The slot in which the first session begins that the watermark has not dropped."""
+        window, slot_ms = self.spec.window, self.spec.quality.session_slot
+        final_ms = watermark_ms - self.spec.allowed_lateness + 1  # what ends by then is dropped
+        if final_ms <= LEAST_INSTANT_MS:
+            return LEAST_INSTANT_MS
+        first_ms, sessions = final_ms, dict[tuple[Any, ...], TimeWindow]()
+        for record in sorted(self.records, key=lambda one: one.ts_ms):
             if record.arrival_ms >= until_ms:
                 continue
-            end_ms = record.ts_ms + (record.gap_ms if window.gap_ms is None else window.gap_ms)
-            chain = chains.get(record.key)
-            if chain is None or record.ts_ms > chain[1]:
-                chain = chains[record.key] = [record.ts_ms, end_ms]
-                starts.append(chain)
-            chain[1] = max(chain[1], end_ms)
-        reaching = [start for start, end in starts if end > final_ms]
-        start_ms = min(reaching, default=first_ms)
-        return min(first_ms, start_ms - (start_ms - grid.offset_ms) % grid.step_ms)
+            gap_ms = record.gap_ms if window.gap_ms is None else window.gap_ms
+            session = TimeWindow(record.ts_ms, record.ts_ms + gap_ms)
+            before = sessions.get(record.key)
+            if before is not None and before.intersects(session):
+                session = before.cover(session)
+            sessions[record.key] = session
+            if session.end_ms > final_ms:
+                first_ms = min(first_ms, session.start_ms)
+        return first_ms - first_ms % slot_ms
 
     def _publish(self, plan: Plan, axis: Axis) -> None:
         scope, horizon_ms = plan.scope, plan.clock.horizon_ms

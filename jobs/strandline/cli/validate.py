@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +30,9 @@ def validate(
 ) -> None:
     """Check pipeline files: every mistake, and the way out.
 
-    Expressions are checked against the columns of the tables that they read. No engine is started.
+    Expressions are checked against the columns of the tables that they read, and against what Sail
+    computes if it is the engine (by `STRANDLINE_ENGINE`, or `engine` in the file). No engine is
+    started.
     """
     from strandline.spec import files_by_name, require_folder, spec_files  # noqa: PLC0415
 
@@ -79,10 +82,16 @@ def _check_expressions(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]
         InputError: expressions are wrong; the message names all of them.
     """
     from strandline.lake.landing.known_columns import columns_in_lake  # noqa: PLC0415
+    from strandline.lake.sessions.choice import choose  # noqa: PLC0415
     from strandline.spec.expressions import as_one_error, left_to_the_engine, problems_of  # noqa: PLC0415
 
     columns, notes = columns_in_lake(lake, spec)
-    if problems := problems_of(spec, columns, origin):
+    problems = problems_of(spec, columns, origin)
+    if choose(os.environ, of_pipeline=spec.engine).name == "sail":
+        from strandline.pipeline.request.unsupported import problems_on_sail  # noqa: PLC0415
+
+        problems += problems_on_sail(spec, columns, origin)
+    if problems:
         raise as_one_error(problems, origin)
     unchecked = [f"{use.place}: {why}" for use, why in left_to_the_engine(spec, columns)]
     return [*notes, *(f"{one}: checked by the engine in `plan` and each run" for one in unchecked)]

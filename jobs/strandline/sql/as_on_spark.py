@@ -14,6 +14,8 @@ from sqlglot import exp
 
 from strandline.sql.as_written import Span, span_of, text_of
 from strandline.sql.calls import NotUnderstood
+from strandline.sql.form import Form
+from strandline.sql.guards import is_choice_that_may_fail, next_to_guard, terms_of
 from strandline.sql.operations import (
     operands_of,
     operation_of,
@@ -21,7 +23,7 @@ from strandline.sql.operations import (
     shallow_tree_of,
     typed_alone,
 )
-from strandline.sql.written_for_sail import Form, form_of, may_differ
+from strandline.sql.written_for_sail import chosen, form_of, may_differ
 
 TypesOf = Callable[[Sequence[str]], Sequence[str | None]]
 """Asks the engine for the types of expressions over the table; None: it has no answer."""
@@ -53,12 +55,15 @@ def as_on_spark(text: str, types_of: TypesOf) -> str:
             for place, form in forms
             for operand, written in zip(operands_of(place), form.operands, strict=False)
         },
+        {id(place): form.around for place, form in forms},
     )
     return writer.between((0, len(text)), [tree])
 
 
 def _may_differ(node: exp.Expr) -> bool:
     """Whether an operation has a rule; a function with a qualifier never has."""
+    if is_choice_that_may_fail(node):
+        return True
     return may_differ(operation_of(node)) and not isinstance(node.parent, exp.Dot)
 
 
@@ -66,7 +71,8 @@ def _form(node: exp.Expr, types: Mapping[str, str | None]) -> Form:
     operation = operation_of(node)
     if not operation.has_places:  # it is refused where it would have another form
         return Form()
-    return form_of(operation, [types.get(one.text or "") for one in operation.operands])
+    of_operands = [types.get(one.text or "") for one in operation.operands]
+    return chosen(of_operands) if is_choice_that_may_fail(node) else form_of(operation, of_operands)
 
 
 @dataclass(frozen=True)
@@ -77,11 +83,13 @@ class _Writer:
         text: the expression.
         wholes: the forms of operations, by the identity of their nodes; see `Form`.
         operands: the forms of operands, by the identity of their nodes.
+        around: what stands around operations, by the identity of their nodes.
     """
 
     text: str
     wholes: Mapping[int, str]
     operands: Mapping[int, str]
+    around: Mapping[int, str]
 
     def between(self, span: Span, nodes: Iterable[exp.Expr]) -> str:
         """The text of a span with the parts inside of it written; `nodes`: the parts."""
@@ -96,11 +104,24 @@ class _Writer:
     def _written(self, node: exp.Expr, span: Span) -> str:
         operation = node.this if isinstance(node, exp.Filter) else node
         whole = self.wholes.get(id(operation))
+        if terms := terms_of(node):
+            return f"({self._guarded(terms, 'AND' if isinstance(node, exp.And) else 'OR')})"
         if whole is None:
-            return self.between(span, node.iter_expressions())
+            written = self.between(span, node.iter_expressions())
+            return self.around.get(id(node), "{0}").format(written)
         operands = [self._alone(one) for one in operands_of(operation)]
         wanted = f" FILTER (WHERE {self._wanted(node)})" if isinstance(node, exp.Filter) else ""
         return whole.format(*operands, filtered=wanted)
+
+    def _guarded(self, terms: Sequence[exp.Expr], word: str) -> str:
+        """Terms of AND or OR; one that may fail is computed where those before leave it open."""
+        first = next_to_guard(terms)
+        before = f" {word} ".join(map(self._alone, terms[:first]))
+        if first == len(terms):
+            return before
+        is_open = f"coalesce({before}, true)" if word == "AND" else f"NOT coalesce({before}, false)"
+        rest = chosen(["boolean"]).operands[0].format(self._guarded(terms[first:], word))
+        return f"{before} {word} CAST(CASE WHEN {is_open} THEN {rest} END AS BOOLEAN)"
 
     def _for_its_rows(self, operand: exp.Expr, written: str) -> str:
         """An operand of an aggregate, computed for no row that a FILTER excludes if it may fail.

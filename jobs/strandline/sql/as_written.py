@@ -69,6 +69,9 @@ class AsWritten(Spark):
         def _parse_unary(self) -> exp.Expr | None:
             return self._spanned(self._curr, super()._parse_unary())
 
+        def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
+            return self._spanned(self._curr, super()._parse_equality(parse_is))
+
         def _parse_disjunction(self) -> exp.Expr | None:
             return self._spanned(self._curr, super()._parse_disjunction())
 

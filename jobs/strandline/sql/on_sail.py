@@ -16,7 +16,9 @@ from sqlglot import TokenType, exp, tokenize
 from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
+from strandline.sql.form import AS_IT_IS
 from strandline.sql.known_functions import KNOWN
+from strandline.sql.missing_on_sail import MISSING
 from strandline.sql.operations import (
     Operation,
     is_operation,
@@ -27,8 +29,9 @@ from strandline.sql.operations import (
     shallow_tree_of,
     typed_alone,
 )
-from strandline.sql.types_on_sail import OF_TIMES_OF_DAY, RULES
-from strandline.sql.written_for_sail import OF_WHOLE_NUMBERS, Form, form_of, may_differ
+from strandline.sql.times_on_sail import OF_TIMES_OF_DAY
+from strandline.sql.types_on_sail import RULES
+from strandline.sql.written_for_sail import OF_WHOLE_NUMBERS, form_of, may_differ
 
 TypeOf = Callable[[str], str | None]
 """Asks the engine for the type of an expression over the table; None: the engine has no answer."""
@@ -36,6 +39,7 @@ TypeOf = Callable[[str], str | None]
 _OF_VARIANTS = ("keeps numbers of VARIANT otherwise", "read it with from_json(x, 'field STRING')")
 
 BY_NAME: dict[str, Problem] = {
+    **MISSING,
     "approx_count_distinct": ("estimates otherwise", "count(DISTINCT x)"),
     "array_contains": ("gives false where Spark gives null", "exists(a, v -> v = x)"),
     "bround": ("rounds half up", "round(x, n)"),
@@ -186,7 +190,7 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
 
 def _without_place(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     """An operation with another form, of which no place in the text is known to write it at."""
-    if operation.has_places or not may_differ(operation) or form_of(operation, types) == Form():
+    if operation.has_places or not may_differ(operation) or form_of(operation, types) == AS_IT_IS:
         return None
     return "computes x::… otherwise", f"CAST(x AS {(operation.to or 'type').upper()})"
 

@@ -19,8 +19,19 @@ _TESTS = ("regexp", "regexp_like", "rlike")
 """Functions that only say whether a regular expression matches."""
 JOINS = ("||", "concat", "concat_ws", "format_string", "listagg", "printf", "string_agg")
 """Operations that convert operands of any type to text."""
-OF_TEXTS = ("array_join", "elt", "lower", "lpad", "rpad", "upper")
-"""Functions of texts that also accept numbers."""
+OF_TEXTS = (
+    *("array_join", "ascii", "base64", "bit_length", "btrim", "char_length", "character_length"),
+    *("contains", "crc32", "elt", "encode", "endswith", "find_in_set", "instr", "len", "length"),
+    *("levenshtein", "locate", "lower", "lpad", "ltrim", "md5", "octet_length", "position"),
+    *("repeat", "replace", "reverse", "rpad", "rtrim", "sha", "sha1", "sha2", "split_part"),
+    *("startswith", "substring_index", "translate", "unbase64", "upper"),
+)
+"""Functions of texts that also accept numbers and times."""
+BYTES_AS_TEXT = (
+    *("btrim", "contains", "endswith", "lower", "lpad", "ltrim", "overlay", "reverse", "rpad"),
+    *("rtrim", "startswith", "upper"),
+)
+"""Functions that Sail computes for BINARY as if it were text."""
 BOOLEANS = {"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"}
 """The texts that both engines read as BOOLEAN; Sail also reads `on` and `tru`."""
 
@@ -29,7 +40,7 @@ def to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None
     """Texts of floating-point numbers, times and nested values."""
     if any((kind or "").removeprefix("array<").rstrip(">") in FLOATS for kind in types):
         return "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"
-    if operation.name in JOINS and any((kind or "").startswith("timestamp") for kind in types):
+    if operation.name != "cast" and any((kind or "").startswith("timestamp") for kind in types):
         return "writes times otherwise", "CAST(t AS STRING)"
     if operation.name == "cast" and any(map(is_nested, types)):
         return "writes nulls otherwise", "array_join(a, ',')"

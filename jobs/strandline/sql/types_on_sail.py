@@ -10,8 +10,18 @@ import re
 from collections.abc import Callable, Sequence
 
 from strandline.sql.column_types import FLOATS, WHOLE, Problem, digits_of, is_decimal, is_nested
+from strandline.sql.missing_on_sail import (
+    decoded,
+    least_positive,
+    not_for_these_types,
+    part_of_text,
+    unless_null,
+    without_nulls,
+    zero_for_null,
+)
 from strandline.sql.operations import Operand, Operation
 from strandline.sql.texts_on_sail import (
+    BYTES_AS_TEXT,
     JOINS,
     OF_TEXTS,
     binary,
@@ -20,21 +30,20 @@ from strandline.sql.texts_on_sail import (
     to_boolean,
     to_text,
 )
+from strandline.sql.times_on_sail import (
+    OF_ANOTHER_TYPE,
+    OF_TIMES_OF_DAY,
+    of_another_type,
+    of_seconds,
+    truncated,
+    units,
+    whole_units_between,
+)
 
 _Rule = Callable[[Operation, Sequence[str | None]], Problem | None]
 
-OF_TIMES_OF_DAY = ("has a type TIME, which Spark has not", "use the TIMESTAMP itself")
-OF_ANOTHER_TYPE = {
-    "bitmap_bit_position": "BIGINT",
-    "bitmap_bucket_number": "BIGINT",
-    "date_diff": "INT",
-    "datediff": "INT",
-    "regexp_count": "INT",
-}
-"""Functions with another type of whole number than on Spark."""
 _NUMBER = re.compile(r"-?\s*\d+")
 _FLOATING = re.compile("double|float")
-_UNITS_OF_DAYS = {"day": 1, "week": 7}
 
 
 def _choice(operation: Operation, types: Sequence[str | None]) -> Problem | None:
@@ -66,10 +75,9 @@ def _kind_of_literal(literal: str | None) -> str | None:
 
 
 def _coalesced(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    holds_values = any(map(is_nested, types))
-    of_times = any((kind or "").startswith("timestamp") for kind in types)
-    if holds_values or of_times or (len({*types}) > 1 and any(map(is_decimal, types))):
-        return "gives another type", "coalesce(x, y)"
+    """`nvl` of values of two types; of one type it is written as `coalesce`."""
+    if len({*types}) > 1 and not {*types} <= {*WHOLE, *FLOATS, "void"}:
+        return "gives another type", "coalesce(x, y) of one type"
     return None
 
 
@@ -82,6 +90,13 @@ def _nullif(operation: Operation, types: Sequence[str | None]) -> Problem | None
 def _greatest(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     if any(map(is_nested, types)):
         return "orders nulls in structs and arrays otherwise", "values of plain types"
+    return _together(operation, types)
+
+
+def _together(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """Texts beside other values, of which Spark makes numbers or times."""
+    if "string" in types and {*types} - {"string", "void", None}:
+        return "makes texts of all values", "CAST(x AS STRING) for the others"
     return _mixed(operation, types)
 
 
@@ -169,6 +184,13 @@ def _rounded(operation: Operation, types: Sequence[str | None]) -> Problem | Non
     return "gives another DECIMAL", "CAST(round(x, n) AS DECIMAL(p, n))"
 
 
+def _to_places(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`ceil` and `floor` of floating point to some places."""
+    if len(types) != 2 or types[0] not in FLOATS:
+        return None
+    return "rounds to fewer digits first", "ceil(x * 100) / 100"
+
+
 def _hashed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     if any(is_decimal(kind) or is_nested(kind) for kind in types):
         return "hashes DECIMAL and structs otherwise", "CAST(x AS STRING) for it"
@@ -189,23 +211,13 @@ def _ordered(operation: Operation, types: Sequence[str | None]) -> Problem | Non
     return None
 
 
-def _units(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    unit = operation.operands[0].text or ""
-    if unit.strip("'\"").lower() in {"dow", "dayofweek", "dow_iso", "dayofweek_iso"}:
-        return "begins the week elsewhere", "dayofweek(t)"
-    if any((kind or "").startswith("interval") for kind in types):
-        return "counts the whole interval", "CAST(x AS BIGINT)"
-    return None
-
-
-def _trunc(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if types[1:] and types[1] in {"string", "timestamp_ntz"}:
-        return "gives TIMESTAMP_NTZ", "CAST(x AS TIMESTAMP)"
-    return None
-
-
 def _from_json(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     schema = operation.operands[1].literal if len(operation.operands) > 1 else None
+    if schema is not None and "decimal" in schema.lower():
+        return (
+            "fails on texts in place of a DECIMAL",
+            "a schema with STRING, and a cast of the field",
+        )
     if schema is not None and schema.strip("'\"").lower().startswith("array"):
         return "gives an array where Spark gives null", "a schema with fields"
     if len(operation.operands) > 2:
@@ -218,32 +230,7 @@ def _tried(operation: Operation, types: Sequence[str | None]) -> Problem | None:
         return "gives TIMESTAMP_NTZ", "t + INTERVAL '1' DAY"
     if all(one.literal for one in operation.operands):
         return "gives BIGINT of two numbers", "the result itself"
-    return None
-
-
-def _seconds(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if types and types[0] not in WHOLE:
-        return "leaves out the fraction", "timestamp_millis(CAST(x * 1000 AS BIGINT))"
-    return None
-
-
-def _another_type(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if len(types) == 3:
-        return _between(operation, types)
-    if operation.type_is_given:
-        return None
-    kind = OF_ANOTHER_TYPE[operation.name]
-    return "gives another type", f"CAST({operation.name}(…) AS {kind})"
-
-
-def _between(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """Whole days and months from one time to another; hours and less are as on Spark."""
-    unit = (operation.operands[0].text or "").lower()
-    if unit in {"month", "quarter", "year"}:
-        return "counts another month backwards", "CAST(months_between(b, a) AS BIGINT)"
-    if (days := _UNITS_OF_DAYS.get(unit)) and {*types[1:]} != {"date"}:
-        return "counts midnights", f"timestampdiff(HOUR, a, b) DIV {24 * days}"
-    return None
+    return not_for_these_types(operation, types)
 
 
 def _untyped(operation: Operation, types: Sequence[str | None]) -> Problem | None:
@@ -258,13 +245,15 @@ RULES: dict[str, tuple[_Rule, ...]] = {
         ("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in"),
         (_compared,),
     ),
-    **dict.fromkeys(("array", "coalesce"), (_mixed,)),
+    **dict.fromkeys(("array", "coalesce"), (_together,)),
     **dict.fromkeys(("ilike", "like"), (like,)),
-    **dict.fromkeys(("+", "-", "*", "/", "%", "div", "mod", "pmod"), (_arithmetic,)),
+    **dict.fromkeys(("+", "-", "*", "/", "%", "div", "mod"), (_arithmetic,)),
+    "pmod": (_arithmetic, least_positive),
     **dict.fromkeys((*JOINS, *OF_TEXTS), (to_text,)),
     **dict.fromkeys(("cast", "try_cast"), (_cast,)),
     **dict.fromkeys(("avg", "mean"), (_of_decimals,)),
     "round": (_rounded,),
+    **dict.fromkeys(("ceil", "ceiling", "floor"), (_to_places,)),
     "sum": (_summed,),
     "nullif": (_nullif,),
     "from_json": (_from_json,),
@@ -273,12 +262,18 @@ RULES: dict[str, tuple[_Rule, ...]] = {
         ("array_max", "array_min", "array_sort", "max", "max_by", "min", "min_by", "sort_array"),
         (_ordered,),
     ),
-    "overlay": (binary,),
-    **dict.fromkeys(("left", "right", "substr", "substring"), (binary, to_text)),
-    **dict.fromkeys(("extract", "date_part", "datepart"), (_units,)),
-    "date_trunc": (_trunc,),
+    **dict.fromkeys(BYTES_AS_TEXT, (binary, to_text)),
+    "array_except": (without_nulls,),
+    "decode": (decoded,),
+    "nvl2": (unless_null,),
+    "zeroifnull": (zero_for_null,),
+    **dict.fromkeys(("try_divide", "try_mod"), (not_for_these_types,)),
+    **dict.fromkeys(("left", "right"), (binary, to_text)),
+    **dict.fromkeys(("substr", "substring"), (binary, to_text, part_of_text)),
+    **dict.fromkeys(("extract", "date_part", "datepart"), (units,)),
+    "date_trunc": (truncated,),
     **dict.fromkeys(("try_add", "try_multiply", "try_subtract"), (_tried,)),
-    "timestamp_seconds": (_seconds,),
+    "timestamp_seconds": (of_seconds,),
     **dict.fromkeys(
         (
             "rlike", "regexp", "regexp_like", "regexp_count", "regexp_extract",
@@ -286,10 +281,10 @@ RULES: dict[str, tuple[_Rule, ...]] = {
         ),
         (regular_expression,),
     ),
-    **dict.fromkeys(OF_ANOTHER_TYPE, (_another_type,)),
-    "regexp_count": (regular_expression, _another_type),
+    **dict.fromkeys(OF_ANOTHER_TYPE, (of_another_type,)),
+    "regexp_count": (regular_expression, of_another_type),
     **dict.fromkeys(("listagg", "string_agg"), (to_text, _untyped)),
     "make_date": (_untyped,),
-    "timestampdiff": (_between,),
+    "timestampdiff": (whole_units_between,),
 }  # fmt: skip
 """The rules for each operation."""

@@ -6,31 +6,15 @@ Each rule takes an operation with the types of its operands, as far as the engin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, WHOLE
+from strandline.sql.form import AS_IT_IS, Form, Types
+from strandline.sql.functions_for_sail import FORMS
 from strandline.sql.operations import Operation
 from strandline.sql.patterns import as_rust, has_end, has_flags, unescaped
 from strandline.sql.texts_on_sail import takes_the_match
 
-
-@dataclass(frozen=True)
-class Form:
-    """How an operation is written.
-
-    Attributes:
-        whole: with `{0}`, `{1}` … for its operands, and `{filtered}` for the FILTER behind an
-            aggregate; None: as it is.
-        operands: the forms of its operands, each with `{0}` for the operand as it is.
-    """
-
-    whole: str | None = None
-    operands: tuple[str, ...] = ()
-
-
-Types = Sequence[str | None]
-_AS_IT_IS = Form()
 _NUMBER = re.compile(r"[0-9.]+(?:[eE][-+]?[0-9]+)?[a-zA-Z]*")
 _MOST = "1.7976931348623157E308D"
 _DIGITS = re.compile(r"[0-9]{1,2}")
@@ -53,7 +37,7 @@ def _checked(operation: Operation, types: Types) -> Form:
     """`+`, `-`, `*` of whole numbers in a wider type, whose cast fails where they overflow."""
     kinds = [kind for kind in types if kind in WHOLE]
     if len(types) != 2 or len(kinds) != 2:
-        return _AS_IT_IS
+        return AS_IT_IS
     kind = max(kinds, key=[*WHOLE].index)
     one, other = (f"CAST({{{place}}} AS {_wider(kind)})" for place in range(2))
     return Form(_narrowed(operation, f"{one} {operation.name} {other}", kind))
@@ -63,7 +47,7 @@ def _of_one(operation: Operation, types: Types) -> Form:
     """`-x` and `abs(x)` of a whole number: the least one has no opposite."""
     kind = types[0] if len(types) == 1 and operation.operands[0].literal is None else None
     if kind not in WHOLE:
-        return _AS_IT_IS
+        return AS_IT_IS
     return Form(_narrowed(operation, f"{operation.name}(CAST({{0}} AS {_wider(kind)}))", kind))
 
 
@@ -80,7 +64,7 @@ def _wider(kind: str) -> str:
 def _summed(operation: Operation, types: Types) -> Form:
     """A sum of BIGINT in a wider type, whose cast fails where it overflows."""
     if [*types] != ["bigint"]:
-        return _compared(operation, types) if operation.is_distinct else _AS_IT_IS
+        return _compared(operation, types) if operation.is_distinct else AS_IT_IS
     distinct = "DISTINCT " if operation.is_distinct else ""
     return Form(f"CAST(sum({distinct}CAST({{0}} AS DECIMAL(38, 0))){{filtered}} AS BIGINT)")
 
@@ -108,14 +92,16 @@ def _with(operation: Operation, types: Types, zero: Callable[[str, str], str]) -
         "{0}" if _NUMBER.fullmatch(one.text or "") else form("{0}", kind)
         for one, kind in zip(operation.operands, types, strict=True)
     ]
-    return _AS_IT_IS if {*forms} <= {"{0}"} else Form(operands=tuple(forms))
+    return AS_IT_IS if {*forms} <= {"{0}"} else Form(operands=tuple(forms))
 
 
 def _unless_equal(operation: Operation, types: Types) -> Form:
-    """nullif, whose first operand is compared, and is the result as it is."""
+    """nullif, whose first operand is compared, and is the result as it is, of its own type."""
     forms = _compared(operation, types).operands
+    if not forms and len({*types}) == 2 and {*types} <= {*WHOLE}:
+        forms = ("{0}", "{0}")
     if not forms:
-        return _AS_IT_IS
+        return AS_IT_IS
     one, other = forms[0], forms[1].replace("{0}", "{1}")
     return Form(f"CASE WHEN {one} = {other} THEN NULL ELSE {{0}} END")
 
@@ -123,7 +109,7 @@ def _unless_equal(operation: Operation, types: Types) -> Form:
 def _by(operation: Operation, types: Types) -> Form:
     """max_by and min_by, whose second operand is compared."""
     forms = _compared(operation, types).operands
-    return Form(operands=("{0}", *forms[1:])) if forms[1:2] != ("{0}",) and forms else _AS_IT_IS
+    return Form(operands=("{0}", *forms[1:])) if forms[1:2] != ("{0}",) and forms else AS_IT_IS
 
 
 def _finite(operation: Operation, types: Types) -> Form:
@@ -132,7 +118,7 @@ def _finite(operation: Operation, types: Types) -> Form:
     Sail has neither the least of numbers with a NaN nor that of infinite ones.
     """
     if not types or types[0] not in FLOATS:
-        return _AS_IT_IS
+        return AS_IT_IS
     fails = f"raise_error('{NOT_ON_SAIL}{operation.name}() of it')"
     number = f"CASE WHEN abs({{0}}) <= {_MOST} THEN {{0}} WHEN {{0}} IS NOT NULL THEN {fails} END"
     return Form(operands=(number, *("{0}" for _ in types[1:])))
@@ -142,13 +128,24 @@ def _rounded(operation: Operation, types: Types) -> Form:
     """A number rounded by its decimal digits: 1.005 is half of two hundredths, and -0.4 gives 0."""
     kind = types[0] if types else None
     if kind not in FLOATS:
-        return _AS_IT_IS
+        return AS_IT_IS
     digits = operation.operands[1].literal or "" if len(types) == 2 else "0"
     to = kind.upper()
     if not _DIGITS.fullmatch(digits) or not 0 < int(digits) <= _MOST_DIGITS:
         rounded = "round({0}, {1})" if len(types) == 2 else "round({0})"
         return Form(f"({rounded} + CAST(0 AS {to}))")
     return Form(f"CAST({_to_digits(int(digits))} AS {to})")
+
+
+def chosen(types: Types) -> Form:
+    """A CASE of BOOLEAN as one of numbers, whose branches Sail computes for their rows alone.
+
+    Args:
+        types: of its branches.
+    """
+    if "boolean" not in types or not {*types} <= {"boolean", "void"}:
+        return AS_IT_IS
+    return Form(operands=("CAST({0} AS INT)",) * len(types), around="CAST({0} AS BOOLEAN)")
 
 
 def _cast(operation: Operation, types: Types) -> Form:
@@ -159,7 +156,7 @@ def _cast(operation: Operation, types: Types) -> Form:
         return Form(f"{operation.name}({_WITHIN} AS TIMESTAMP)")
     if kind in FLOATS and (found := _DECIMAL.fullmatch(to)):
         return Form(_decimal(operation.name, to, int(found[1] or 10), int(found[2] or 0)))
-    return _AS_IT_IS
+    return AS_IT_IS
 
 
 def _decimal(cast: str, to: str, precision: int, digits: int) -> str:
@@ -219,7 +216,7 @@ def _since_1970(operation: Operation, types: Types) -> Form:
 def _of_units(operation: Operation, types: Types) -> Form:
     """The time of some units since 1970, which fails where its microseconds overflow."""
     if [*types] != ["bigint"]:
-        return _AS_IT_IS
+        return AS_IT_IS
     micros = 1000 if operation.name == "timestamp_millis" else 1_000_000
     if (operation.operands[0].text or "").isidentifier():  # of a column, compared in less time
         most = (2**63 - 1) // micros
@@ -235,9 +232,9 @@ def _matched(operation: Operation, types: Types) -> Form:
     literal = operation.operands[1].literal if len(types) > 1 else None
     pattern = None if literal is None else unescaped(literal)
     if pattern is None or as_rust(pattern) == pattern:
-        return _AS_IT_IS
+        return AS_IT_IS
     if has_flags(pattern) or (has_end(pattern) and takes_the_match(operation)):
-        return _AS_IT_IS  # it is refused
+        return AS_IT_IS  # it is refused
     written = as_rust(pattern).replace("\\", "\\\\").replace("'", "\\'")
     in_a_form = written.replace("{", "{{").replace("}", "}}")
     return Form(operands=("{0}", f"'{in_a_form}'", *("{0}" for _ in types[2:])))
@@ -273,6 +270,7 @@ _RULES: dict[str, Callable[[Operation, Types], Form]] = {
     ),
     "nullif": _unless_equal,
     **dict.fromkeys(("max_by", "min_by"), _by),
+    **FORMS,
 }
 """The rules by the names of operations, as in `Operation`."""
 OF_WHOLE_NUMBERS = {"+", "-", "*", "abs", "negative"}

@@ -32,6 +32,7 @@ from strandline.trial.values import (
     to_text,
     whole_division,
 )
+from strandline.trial.whole_numbers import bits_of, within
 
 _SECONDS = {
     "MICROSECOND": 1e-6,
@@ -114,6 +115,11 @@ def _strict(apply: Callable[..., Any]) -> Callable[[exp.Expr, str], Evaluate]:
     return lambda tree, place: _strict_call(
         apply, [of_tree(tree.this, place), of_tree(tree.expression, place)]
     )
+
+
+def _of_numbers(apply: Callable[[Any, Any], Any]) -> Callable[[exp.Expr, str], Evaluate]:
+    """An operator of numbers, of which whole ones may overflow."""
+    return lambda tree, place: _strict(within(bits_of(tree), apply))(tree, place)
 
 
 def _of_two(join: Callable[[Evaluate, Evaluate], Evaluate]) -> Callable[[exp.Expr, str], Evaluate]:
@@ -223,9 +229,9 @@ _MAKERS: dict[type[exp.Expr], Callable[[exp.Expr, str], Evaluate]] = {
     exp.Boolean: lambda tree, place: lambda row: bool(tree.this),
     exp.Null: lambda tree, place: lambda row: None,
     exp.Paren: lambda tree, place: of_tree(tree.this, place),
-    exp.Add: _strict(plus(1)),
-    exp.Sub: _strict(plus(-1)),
-    exp.Mul: _strict(times),
+    exp.Add: _of_numbers(plus(1)),
+    exp.Sub: _of_numbers(plus(-1)),
+    exp.Mul: _of_numbers(times),
     exp.Div: _strict(divided),
     exp.IntDiv: _strict(whole_division),
     exp.Mod: _strict(remainder),

@@ -17,6 +17,7 @@ from odd_paths import ALL_SIGNS
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from staged import staged
+from vacuums import wait_for_the_next_millisecond
 
 from strandline.errors import InputError
 from strandline.lake.publish import apply_diff
@@ -162,6 +163,7 @@ def test_upkeep_removes_what_a_dead_attempt_has_left_and_no_file_in_use(spark, s
     assert not left.exists()
     assert len(held_by(store)) == len(as_by_spark(spark, store)) == len(DAYS)
     publish(store, [(DELETE, day, "a", AT, 1) for day in DAYS])
+    wait_for_the_next_millisecond()
     upkeep.vacuum(store.table("windows"), 0, ())
     assert [one.name for one in store_folder(store).iterdir()] == ["_delta_log"]
 

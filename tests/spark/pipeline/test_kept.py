@@ -21,6 +21,7 @@ from kept_ranges import (
 )
 from lakes import Line, a_record, a_spec, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
+from vacuums import vacuum_all
 
 from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.ledger.state import PipelineState
@@ -183,7 +184,7 @@ def test_where_what_landed_since_cannot_be_told_the_range_is_recomputed_and_name
     line = begun(decided, spark, tmp_path)
     rows = numbered(*hourly(1, 2, 3), a_record("2 10:30", "2 10:15"))
     land_again(line, 2, [row for row in rows if row["arrived_on"].day == 2])
-    landing_of(line).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    vacuum_all(landing_of(line))
     (said,) = [note for note in line.advance("4").notes if "were published by run" in note]
     assert "(which of their records have landed since is not known any more)" in said
     assert_told_by_replay(line, rows, "4")

@@ -75,25 +75,30 @@ def test_a_day_on_which_nothing_lands_after_an_edit_builds_them_too(spark, tmp_p
 def test_a_slot_counts_a_late_record_and_stays_closed_by_the_rules_of_its_windows(
     spark, tmp_path, window
 ):
-    """It was said to have closed as it fired, by edited rules, beside records accepted since."""
+    """It was said to have closed as it fired, by edited rules, beside records accepted since.
+
+    And the gaps beside it were listed again with the edited rules.
+    """
     rules = {"source__channels": ["a"], "window": window}
     line = Line(spark, tmp_path, a_spec(**rules, allowed_lateness="2h"))
     land(tmp_path, [a_record(f"{day} {hour}:00", f"{day} {hour}:00") for day in (1, 2)
                     for hour in range(10, 20)])  # fmt: skip
     line.advance("3")
 
-    def slot():
-        (found,) = [row for row in line.rows("completeness") if row["slot_start"] == at("1 10:00")]
-        return found
+    def slots():
+        rows = line.rows("completeness")
+        return {row["slot_start"]: row for row in rows if row["slot_start"] < at("2 10:00")}
 
-    before, line = slot(), line.of(a_spec(**rules, allowed_lateness="0s"))
+    before, line = slots(), line.of(a_spec(**rules, allowed_lateness="0s"))
+    assert before[at("1 20:00")]["gap"]
     land(
         tmp_path,
-        [a_record("3 10:00", "3 10:00"), a_record("3 10:05", "1 10:10")],
+        [a_record("3 10:00", "3 10:00"), a_record("3 10:05", "1 19:10")],
         mode="append",
     )
     line.advance("4")
-    assert slot() == before | {"late": 1}
+    last = at("1 19:00")
+    assert slots() == before | {last: before[last] | {"late": 1}}
 
 
 # --------------------------------------------------------------------------- malformed by old rules

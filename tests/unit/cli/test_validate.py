@@ -132,6 +132,20 @@ def test_all_mistakes_of_a_file_are_named_with_file_place_and_way_out(home, caps
     assert "who is STRUCT and has no field nam; perhaps name" in lines[2].replace(")", "")
 
 
+def test_what_sail_lacks_is_named_where_sail_is_the_engine(home, capsys, monkeypatch):
+    lacking = {"n": "count(*)", "m": "max(try_to_date(page))", "p": "max(parse_url(page, 'HOST'))"}
+    write(home, changed(CLICKS, "aggregates", lacking))
+    validated(home, capsys, "clicks")
+    monkeypatch.setenv("STRANDLINE_ENGINE", "sail")
+    problem = validated(home, capsys, "clicks", code=2)["clicks"]["problem"]
+    assert "aggregates.m: 'max(try_to_date(page))': try_to_date(): Sail does not have it" in problem
+    assert "parse_url(): Sail takes wrong addresses" in problem
+    assert problem.count("--engine spark") == 2
+    monkeypatch.delenv("STRANDLINE_ENGINE")
+    write(home, changed(CLICKS, "aggregates", lacking) | {"engine": "sail"})
+    assert validated(home, capsys, "clicks", code=2)["clicks"]["problem"] == problem
+
+
 def test_a_pipeline_is_named_by_its_file_whether_that_is_asked_for_or_the_pipeline(home, capsys):
     write(home, changed(CLICKS, "source.valid", "amount > 0"))
     asked = str(home / "pipelines" / "clicks.yaml")

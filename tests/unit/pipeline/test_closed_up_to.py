@@ -20,6 +20,7 @@ from strandline.model.intervals import (
     HOUR_MS,
     LEAST_INSTANT_MS,
     TimeRange,
+    day_of,
     midnight_of,
 )
 from strandline.model.lateness import is_window_late
@@ -27,7 +28,7 @@ from strandline.pipeline.views.channels import emitted_before
 from strandline.pipeline.views.closed import closed_up_to, first_accepting
 from strandline.pipeline.views.watermark import evaluated_watermark
 from strandline.quality.report.held_back_by import HeldBack
-from strandline.spec import PipelineSpec, parse_spec
+from strandline.spec import PipelineSpec, parse_any, parse_spec
 
 
 def with_lateness(spec: PipelineSpec, lateness_ms: int) -> PipelineSpec:
@@ -99,6 +100,24 @@ def test_a_slot_that_no_watermark_closes_is_closed_by_hand():
     assert closed_up_to(saturated, state_of(TEN, by_hand), None) == TEN + HOUR_MS
     assert closed_up_to(all_time, state_of(LEAST_INSTANT_MS), None) == LEAST_INSTANT_MS
     assert closed_up_to(all_time, state_of(LEAST_INSTANT_MS, every), None) is None
+
+
+def test_over_results_it_is_the_first_window_over_results_that_have_changed():
+    """The next scheduled run rebuilds it, and so it was no longer closed where it once said so."""
+    content = {
+        "pipeline": "days",
+        "source": {"pipeline": HOURS.pipeline, "key": ["device"]},
+        "window": {"tumbling": "1d"},
+        "aggregates": {"n": "count(*)"},
+    }
+    days = parse_any(content, origin="days.yaml").over(HOURS)
+    tenth = 20_000 * DAY_MS
+    changed = [day_of(tenth - 2 * DAY_MS), day_of(tenth - DAY_MS)]
+    assert closed_up_to(days, state_of(tenth), None, changed) == tenth - 2 * DAY_MS
+    assert closed_up_to(days, state_of(None), None, changed) == tenth - 2 * DAY_MS
+    assert closed_up_to(days, state_of(tenth), None) == tenth
+    by_hand = TimeRange(tenth - 2 * DAY_MS, tenth - DAY_MS)
+    assert closed_up_to(days, state_of(tenth, by_hand), None, changed) == tenth - DAY_MS
 
 
 @pytest.mark.parametrize(("ahead_ms", "closed"), [(-1, TEN - HOUR_MS), (0, TEN), (1, TEN)])

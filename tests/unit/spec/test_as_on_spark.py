@@ -22,6 +22,7 @@ COLUMNS = {
         "1": "int",
         "2": "int",
         "l + 1": "bigint",
+        **{"false": "boolean", "l % i > 1": "boolean", "l % i": "bigint"},
     },
     **{"transform(a, (x) -> x)[0]": "int", "i + 1": "int", "(l + 1)": "bigint"},
 }
@@ -50,6 +51,43 @@ def written(text: str) -> str:
             "+ CAST(0 AS BIGINT)) > 2",
         ),
         ("NOT l + 1 > 2 OR s = '{0}'", f"NOT ({L_AND_1} + CAST(0 AS BIGINT)) > 2 OR s = '{{0}}'"),
+        (
+            "i <> 0 AND l % i > 1 AND s = 'a'",
+            "(i <> 0 AND CAST(CASE WHEN coalesce(i <> 0, true) THEN CAST(l % i > 1 AND s = 'a' "
+            "AS INT) END AS BOOLEAN))",
+        ),
+        (
+            "i IS NULL OR i = 0 OR l % i > 1",
+            "(i IS NULL OR i = 0 OR CAST(CASE WHEN NOT coalesce(i IS NULL OR i = 0, false) "
+            "THEN CAST(l % i > 1 AS INT) END AS BOOLEAN))",
+        ),
+        ("i <> 0 AND s LIKE 'a%'", "i <> 0 AND s LIKE 'a%'"),
+        (
+            "CASE WHEN i = 0 THEN false ELSE l % i > 1 END",
+            "CAST(CASE WHEN i = 0 THEN CAST(false AS INT) ELSE CAST(l % i > 1 AS INT) END AS "
+            "BOOLEAN)",
+        ),
+        ("CASE WHEN i = 0 THEN false END", "CASE WHEN i = 0 THEN false END"),
+        ("CASE WHEN i = 0 THEN l ELSE l / i END", "CASE WHEN i = 0 THEN l ELSE l / i END"),
+        ("log(l)", "ln(l)"),
+        ("nvl(d, d)", "coalesce(d, d)"),
+        ("nullif(b, i)", "CASE WHEN b = i THEN NULL ELSE b END"),
+        ("nvl2(s, i, l)", "CASE WHEN (s) IS NOT NULL THEN CAST(i AS BIGINT) ELSE l END"),
+        (
+            "decode(i, 1, s, 2, s, s)",
+            "CASE WHEN (i) <=> (1) THEN s WHEN (i) <=> (2) THEN s ELSE s END",
+        ),
+        (
+            "try_divide(x, i)",
+            "CASE WHEN CAST(i AS DOUBLE) + 0D <> 0D THEN CAST(x AS DOUBLE) / CAST(i AS DOUBLE) END",
+        ),
+        ("try_add(i, i)", "try_add(i, i)"),
+        ("try_add(b, i)", "TRY_CAST(CAST(b AS BIGINT) + CAST(i AS BIGINT) AS INT)"),
+        ("try_multiply(x, x)", "((x) * (x))"),
+        (
+            "regr_count(x, i) FILTER (WHERE i > 0)",
+            "CAST(regr_count(x, i) FILTER (WHERE i > 0) AS BIGINT)",
+        ),
         ("-b", "CAST(negative(CAST(b AS BIGINT)) AS TINYINT)"),
         ("abs(l)", "CAST(abs(CAST(l AS DECIMAL(20, 0))) AS BIGINT)"),
         ("filter(a, x -> x + 1)", f"filter(a, x -> {I_AND_1.replace('(i ', '(x ')})"),

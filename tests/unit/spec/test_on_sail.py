@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.sql.on_sail import BY_NAME, names_not_on_sail, types_not_on_sail
-from strandline.sql.types_on_sail import OF_ANOTHER_TYPE
+from strandline.sql.times_on_sail import OF_ANOTHER_TYPE
 
 TYPES = {
     **{"i": "int", "j": "int", "b": "tinyint", "l": "bigint", "x": "double", "f": "float"},
@@ -32,7 +32,7 @@ TYPES = {
         ("CASE x WHEN 0 THEN 'a' ELSE 'b' END", "CASE: Sail takes other DOUBLE as equal"),
         ("transform(a, v -> CASE WHEN v > 1 THEN v ELSE 0 END)", "CASE: Sail takes the type"),
         ("nvl(n, 1)", "nvl(): Sail gives another type"),
-        ("ifnull(a, a)", "ifnull(): Sail gives another type"),
+        ("ifnull(a, s)", "ifnull(): Sail gives another type"),
         ("x > 1.5", ">: Sail makes DECIMAL of DOUBLE"),
         ("count_if(x IN (1.5, 2))", "IN: Sail makes DECIMAL"),
         ("greatest(x, n)", "greatest(): Sail makes DECIMAL"),
@@ -56,7 +56,18 @@ TYPES = {
         ("TRY_CAST(s AS DECIMAL(10,2))", "TRY_CAST: Sail gives null for some texts"),
         ("CAST(s AS TIME)", "CAST: Sail has a type TIME"),
         ("time(s)", "CAST: Sail has a type TIME"),
-        ("nvl(t, t)", "nvl(): Sail gives another type"),
+        ("nvl(t, d)", "nvl(): Sail gives another type"),
+        ("coalesce(s, i)", "coalesce(): Sail makes texts of all values"),
+        ("floor(x, 2)", "floor(): Sail rounds to fewer digits first"),
+        ("nvl2(i, i, s)", "nvl2(): Sail takes the type of the first result"),
+        ("decode(i, 1, 2)", "decode(): Sail decodes BINARY only"),
+        ("decode(x, 1, 'x')", "decode(): Sail decodes BINARY only"),
+        ("try_add(n, n)", "try_add(): Sail does not have it for these types"),
+        ("try_divide(n, i)", "try_divide(): Sail does not have it for these types"),
+        ("array_except(a, array(1))", "array_except(): Sail refuses an array that is written out"),
+        ("from_json(s, 'a DECIMAL(10,2)')", "from_json(): Sail fails on texts in place of"),
+        ("lpad(y, 4, y)", "lpad(): Sail makes text of BINARY"),
+        ("EXTRACT(YEAROFWEEK FROM t)", "EXTRACT: Sail has no such unit"),
         ("nullif(n, 1)", "nullif(): Sail gives another DECIMAL"),
         ("lpad(x, 9, '0')", "lpad(): Sail writes floating point"),
         ("from_json(s, 'array<int>')", "from_json(): Sail gives an array"),

@@ -74,6 +74,7 @@ def test_every_expression_that_is_computed_is_as_spark_answers_it():
         ("coalesce(sum(x), 0)", [], 0),
         ("CASE WHEN max(x) > 2 THEN 'high' ELSE 'low' END", [1, 3], "high"),
         ("max(x) - min(x)", [4, 1], 3),
+        ("max(x + 2147483647)", [1], 2147483648),
     ],
 )
 def test_aggregates_leave_nulls_out_and_may_be_reckoned_with(text, rows, value):
@@ -99,7 +100,14 @@ def test_what_no_test_computes_is_refused_by_name(text, names):
     assert names in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["sum(x) / 0", "CAST('x' AS INT)", "sum(x) + 'a'"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("sum(x) / 0", "CAST('x' AS INT)", "sum(x) + 'a'"),
+        *("2147483647 + 1", "max(CAST(x AS INT) - 1 - 2147483647 - 2)", "65536 * (65536)"),
+        "max(x + 9223372036854775807)",
+    ],
+)
 def test_what_throws_in_spark_throws(text):
     with pytest.raises(ThrownError):
         aggregate(text, "test")([{"x": 1}])

@@ -87,6 +87,21 @@ def written(rows: DataFrame, text: str) -> str:
     return as_on_spark(text, partial(types_or_none, rows))
 
 
+def behind_where(rows: DataFrame, where: str | None, text: str) -> str:
+    """An expression that the engine of some rows computes only for those that `where` keeps.
+
+    Sail computes conditions on what stands behind a filter together with the filter.
+    """
+    if where is None or text in rows.columns or executor_of(rows.sparkSession).answers_as_spark:
+        return text
+    from strandline.sql.guards import text_may_fail  # noqa: PLC0415
+
+    if not text_may_fail(text):
+        return text
+    kept = in_quotes(where) if where in rows.columns else where
+    return f"CASE WHEN {kept}\nTHEN {text}\nEND"
+
+
 def types_or_none(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:
     """The types of expressions over rows; None for an expression that the engine refuses.
 

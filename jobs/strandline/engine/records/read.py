@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -13,6 +15,7 @@ from strandline.engine.position.numbering import Numbering
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, instant_of, pane_of
 from strandline.engine.records.expressions import (
     NESTED,
+    behind_where,
     column_and_type,
     condition,
     holds,
@@ -44,13 +47,17 @@ def read_records(landing: DataFrame, spec: PipelineSpec) -> DataFrame:
     """
     _refuse_wrong_names(landing, spec)
     source, grid = spec.source, Grid.of(spec)
-    rows = landing
+    rows, behind = landing, partial(behind_where, landing, source.where)
     if source.where is not None:
         rows = landing.where(condition(landing, source.where, f"{spec.pipeline}: source.where"))
-    arrival, _ = time_ms(landing, source.arrival_time, f"{spec.pipeline}: source.arrival_time")
+    arrival, _ = time_ms(
+        landing, behind(source.arrival_time), f"{spec.pipeline}: source.arrival_time"
+    )
     ts, ts_given = arrival, None
     if not spec.arrival_is_event_time:
-        ts, ts_given = time_ms(landing, source.event_time, f"{spec.pipeline}: source.event_time")
+        ts, ts_given = time_ms(
+            landing, behind(source.event_time), f"{spec.pipeline}: source.event_time"
+        )
     as_given = {
         c.ARRIVAL: arrival,
         c.TS: ts,
@@ -89,7 +96,8 @@ def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:
     if spec.source.channel is None:
         return F.lit("")
     place = f"{spec.pipeline}: source.channel"
-    column, found = column_and_type(landing, spec.source.channel, place)
+    text = behind_where(landing, spec.source.where, spec.source.channel)
+    column, found = column_and_type(landing, text, place)
     otherwise = (*_FLOATING, T.BinaryType, *NESTED)
     if not _is_as_on_spark(landing) and holds(found, otherwise):
         problem = f"is {found.simpleString()}, which Sail writes otherwise as a text, or not at all"
@@ -99,7 +107,11 @@ def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:
 
 def _keys(landing: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
     return {
-        c.key_column(name): _key(landing, text, f"{spec.pipeline}: source.key.{name}")
+        c.key_column(name): _key(
+            landing,
+            behind_where(landing, spec.source.where, text),
+            f"{spec.pipeline}: source.key.{name}",
+        )
         for name, text in spec.source.key.items()
     }
 
@@ -128,20 +140,23 @@ def _gap(landing: DataFrame, spec: PipelineSpec) -> Column:
     own = spec.window.gap_of_record
     if own is None:
         return F.lit(min(spec.window.least_length_ms, WIDEST_MS)).cast("bigint")
+    own = behind_where(landing, spec.source.where, own)
     gap_ms = whole_number(landing, own, f"{spec.pipeline}: window.session", "gap")
     return F.when(gap_ms > 0, F.least(gap_ms, F.lit(WIDEST_MS)).cast("bigint"))
 
 
 def _candidate(landing: DataFrame, spec: PipelineSpec) -> Column:
     """The watermark that a record offers; null: none. See `Generator.on_event` in `reference`."""
-    watermark, place = spec.watermark, f"{spec.pipeline}: watermark"
+    watermark, place, where = spec.watermark, f"{spec.pipeline}: watermark", spec.source.where
     if watermark.candidate is not None:
         return candidate_of(watermark.candidate, F.col(c.TS))
     if isinstance(watermark, Punctuated):
-        marked = condition(landing, watermark.marker, f"{place}.marker")
+        marker = behind_where(landing, where, watermark.marker)
+        marked = condition(landing, marker, f"{place}.marker")
         return F.when(marked, F.col(c.TS))
     if isinstance(watermark, CandidateExpression):
-        offered, _ = time_ms(landing, watermark.candidate_, f"{place}.candidate")
+        text = behind_where(landing, where, watermark.candidate_)
+        offered, _ = time_ms(landing, text, f"{place}.candidate")
         return offered
     if watermark.lag_ms is not None and watermark.interval_ms is None:
         return candidate_of(Candidate(watermark.lag_ms), F.col(c.ARRIVAL))

@@ -14,6 +14,7 @@ from strandline.model.intervals import TimeRange, parts_outside
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.first_accepted import FirstAccepted, first_accepted_before
+from strandline.pipeline.rebuild.older_slots import closed_before
 from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import completeness, in_ms
@@ -75,7 +76,7 @@ def _stage_rows(
     """
     shown, not_in_rows = list[pd.DataFrame](), Counter[str]()
     for number, slots in enumerate(parts, begin):
-        rows = _rows_of(slots, ctx)
+        rows = _rows_of(_by_their_rules(slots, ctx, plan), ctx)
         stage_calendar(ctx, rows, number)
         if len(shown) > 1:
             not_in_rows += _states_in(shown.pop(), plan.scope.windows)
@@ -83,6 +84,17 @@ def _stage_rows(
     if not shown:
         return pd.DataFrame(columns=["slot_start"]), not_in_rows
     return pd.concat(shown, ignore_index=True), not_in_rows
+
+
+def _by_their_rules(slots: pd.DataFrame, ctx: Context, plan: Plan) -> pd.DataFrame:
+    """Gaps; outside the range, which is rebuilt by the present rules, as these have closed them."""
+    starts, within = slots["slot_ms"], plan.scope.windows
+    inside = (starts >= within.start_ms) & (starts < within.end_ms)
+    if inside.all():
+        return slots
+    before = closed_before(ctx, slots[~inside])
+    present = slots[inside].assign(spec_fingerprint=ctx.spec.spec_fingerprint)
+    return pd.concat([before, present], ignore_index=True).sort_values("slot_ms")
 
 
 def _rows_of(slots: pd.DataFrame, ctx: Context) -> pd.DataFrame:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -24,7 +25,7 @@ from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.landing.landing import Landing
 from strandline.lake.sessions.exceptions import FAILURES
 from strandline.lake.sessions.protocol import session_of
-from strandline.pipeline.request.try_forms import try_form
+from strandline.pipeline.request.try_forms import failing_part, try_form
 from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use
@@ -87,7 +88,8 @@ def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputErr
     text, (value, problem_of_it) = asked.use.text, _value(asked, until)
     on_value, problem = f" on {value}" if value else "", problem_of_it or problem
     of_aggregate = asked.use.wanted == "aggregate"
-    way_out = f"use {try_form(text, problem)}, which gives null in place of failing"
+    part = failing_part(text, partial(_fails, asked, until))
+    way_out = f"use {try_form(part, problem)}, which gives null in place of failing"
     if NOT_ON_SAIL in problem:
         most = "1e16D" if "DECIMAL" in problem else "double('Infinity')"
         leave_out = f"leave such values out, as by FILTER (WHERE abs(x) < {most})"
@@ -98,6 +100,12 @@ def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputErr
     return InputError(
         f"{pipeline}: {asked.use.place}", f"{text!r} fails{on_value} ({problem})", way_out
     )
+
+
+def _fails(asked: _Asked, until: float, part: str) -> bool:
+    """Whether a part of an expression fails on one of the rows; no, if time is up."""
+    of_part = replace(asked, probe=partial(_of_each, replace(asked.use, text=part, wanted="any")))
+    return time.monotonic() <= until and of_part.failure(asked.rows) is not None
 
 
 def _last_first(days: Sequence[date | None]) -> Iterator[list[date | None]]:
@@ -140,17 +148,19 @@ def _rows_of(landing: Landing, use: Use, days: Sequence[date | None]) -> DataFra
 def _probe(use: Use, spec: PipelineSpec) -> Callable[[DataFrame], DataFrame]:
     """A query that evaluates an expression, as a run does, on each of some rows."""
 
-    def of_each(rows: DataFrame) -> DataFrame:
-        is_time = use.wanted == "time"
-        value = time_ms(rows, use.text, use.place)[0] if is_time else expression(rows, use.text)
-        return rows.select(value.cast("string").alias("value")).agg(F.max("value"))
-
     def of_each_key(rows: DataFrame) -> DataFrame:
         keys = [expression(rows, text) for text in spec.source.key.values()]
         values = rows.groupBy(*keys).agg(expression(rows, use.text).cast("string").alias("value"))
         return values.agg(F.max("value"))
 
-    return of_each_key if use.wanted == "aggregate" else of_each
+    return of_each_key if use.wanted == "aggregate" else partial(_of_each, use)
+
+
+def _of_each(use: Use, rows: DataFrame) -> DataFrame:
+    """An expression over one record, on each of some rows."""
+    is_time = use.wanted == "time"
+    value = time_ms(rows, use.text, use.place)[0] if is_time else expression(rows, use.text)
+    return rows.select(value.cast("string").alias("value")).agg(F.max("value"))
 
 
 def _value(asked: _Asked, until: float) -> tuple[str, str | None]:

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from strandline.sql.as_written import text_of
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.known_functions import AGGREGATES
+from strandline.sql.operations import name_of, places_of, shallow_tree_of
 
 _SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
 _BY_ZERO = re.compile(r"[Dd]ivi(?:de|sion) by zero")
@@ -30,6 +38,39 @@ _TRY_FORMS = (
     (r"-", "try_subtract"),
 )
 """Functions that accept the values on which a function or operator fails."""
+_COMPUTED = {sign: f"x {sign} y" for sign in ("+", "-", "*", "/", "%", "div")}
+_COMPUTED["cast"] = "cast(x)"
+"""Operations that may fail inside of others."""
+_LAZY = (exp.Case, exp.If, exp.And, exp.Or, exp.Lambda, exp.Filter)
+"""Parts of an expression whose own parts are not computed for every row."""
+
+
+def failing_part(text: str, fails: Callable[[str], bool]) -> str:
+    """The operation of an expression that fails, such as `x * y` of `sum(a * b)`.
+
+    Engines seldom say which one it was. If no operation on one record fails, the aggregates around
+    them do.
+
+    Args:
+        text: the expression.
+        fails: whether a part fails, over rows on which the whole one does.
+    """
+    tree = shallow_tree_of(text)
+    if isinstance(tree, NotUnderstood):
+        return text
+    places = [*places_of(tree)]
+    aggregates = {id(one): name_of(one) for one in places if name_of(one) in AGGREGATES}
+    computed = [
+        (name_of(one), part)
+        for one in reversed(places)  # the inner ones first
+        if name_of(one) in _COMPUTED
+        and one.find_ancestor(*_LAZY) is None
+        and not any(id(inner) in aggregates for inner in one.walk())
+        and (part := text_of(one)) is not None
+    ]
+    of_aggregates = " ".join(f"{name}()" for name in aggregates.values())
+    failing = (_COMPUTED[name] for name, part in computed if fails(part))
+    return next(failing, (computed and of_aggregates) or text)
 
 
 def try_form(text: str, problem: str) -> str:

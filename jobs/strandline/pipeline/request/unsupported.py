@@ -11,7 +11,7 @@ from strandline.lake.local import MEMORY
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import is_uri
-from strandline.spec.expressions import as_one_error, expressions_of
+from strandline.spec.expressions import Tables, as_one_error, expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.sql.column_types import ON_SPARK
 from strandline.sql.on_sail import names_not_on_sail
@@ -37,7 +37,7 @@ def require_supported(choice: EngineChoice, spec: PipelineSpec, log: LandingLog 
         return
     for place, problem in _not_on_sail(spec, log):
         raise InputError(f"{spec.pipeline}: {place}", problem, ON_SPARK)
-    if problems := [*_of_expressions(spec, log)]:
+    if problems := problems_on_sail(spec, columns_by_log(spec, log), spec.pipeline):
         raise as_one_error(problems, spec.pipeline)
 
 
@@ -58,14 +58,21 @@ def _not_on_sail(spec: PipelineSpec, log: LandingLog | None) -> Iterator[tuple[s
             yield "source.table", problem
 
 
-def _of_expressions(spec: PipelineSpec, log: LandingLog | None) -> Iterator[InputError]:
-    """The functions with another result on Sail, independent of types.
+def problems_on_sail(spec: PipelineSpec, tables: Tables, origin: str) -> list[InputError]:
+    """The functions that Sail lacks, or that have another result there, whatever the types.
 
     Problems that depend on the types of columns are asked of Sail (`ask_engine.py`).
+
+    Args:
+        spec: the pipeline.
+        tables: the columns of the tables that the expressions read.
+        origin: the first part of each place: the file, or the pipeline's name.
     """
-    for use in expressions_of(spec, columns_by_log(spec, log)):
-        for problem, way_out in names_not_on_sail(use.text):
-            yield InputError(f"{spec.pipeline}: {use.place}", f"{use.text!r}: {problem}", way_out)
+    return [
+        InputError(f"{origin}: {use.place}", f"{use.text!r}: {problem}", way_out)
+        for use in expressions_of(spec, tables)
+        for problem, way_out in names_not_on_sail(use.text)
+    ]
 
 
 def _logs(log: LandingLog | None) -> list[LandingLog]:

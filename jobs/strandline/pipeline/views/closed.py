@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import date
+
 from strandline.engine.position.grid import Grid, gap_of
+from strandline.lake.landing.changed_results import ranges_over
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
+from strandline.spec.chained import ResultsSpec
 from strandline.spec.joined import PAIRS
 from strandline.spec.window import Session
 
@@ -15,7 +20,10 @@ _SHORTEST_GAP_MS = 1
 
 
 def closed_up_to(
-    spec: PipelineSpec, state: PipelineState, watermark: HeldBack | None
+    spec: PipelineSpec,
+    state: PipelineState,
+    watermark: HeldBack | None,
+    changed: Iterable[date] = (),
 ) -> int | None:
     """The instant, in ms, before which no window can change; None: all published slots are closed.
 
@@ -28,7 +36,20 @@ def closed_up_to(
         state: the pipeline's state, by its ledger.
         watermark: the watermark by the evaluated arrivals (`evaluated_watermark`); None: it is not
             known, so that only published slots count.
+        changed: over results, the dates of results that have changed since they were used
+            (`dates_to_use_again`): the next scheduled run rebuilds their windows.
     """
+    closed_ms = _closed_by_slots(spec, state, watermark)
+    if not isinstance(spec, ResultsSpec) or not (again := ranges_over(changed, spec)):
+        return closed_ms
+    again_ms = state.not_closed_by_hand(again[0].start_ms)
+    return again_ms if closed_ms is None else min(closed_ms, again_ms)
+
+
+def _closed_by_slots(
+    spec: PipelineSpec, state: PipelineState, watermark: HeldBack | None
+) -> int | None:
+    """The same by the slots that are published, or would still accept a record."""
     published_ms = _first_open(spec, state)
     is_decided = published_ms is None and not state.days_to_recompute
     if is_decided or watermark is None or Grid.of(spec).all_time:

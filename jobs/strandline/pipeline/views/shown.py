@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Any
 
@@ -58,7 +59,9 @@ class Shown(ReadPipeline):
     @property
     def closed_ms(self) -> int | None:
         """See `closed_up_to`."""
-        return closed_up_to(self.spec, self.state, self.evaluated)
+        upstream = self.unfinished["upstream"] or {"changed": ()}
+        changed = [date.fromisoformat(day) for day in upstream["changed"]]
+        return closed_up_to(self.spec, self.state, self.evaluated, changed)
 
     @cached_property
     def unfinished(self) -> dict[str, Any]:

@@ -1,0 +1,183 @@
+"""The forms of functions that Sail has for some types only, or under another name.
+
+Each rule takes an operation with the types of its operands, as far as the engine knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from strandline.sql.column_types import FLOATS, WHOLE, is_decimal
+from strandline.sql.form import AS_IT_IS, Form, Types
+from strandline.sql.operations import Operation
+
+_SIGNS = {"try_add": "+", "try_subtract": "-", "try_multiply": "*"}
+_MOST_OF_FACTORIAL = 20
+
+
+def _logarithm(operation: Operation, types: Types) -> Form:
+    """log(x), and log(base, x), which is null where the base is not positive."""
+    if len(types) == 1:
+        return Form("ln({0})")
+    return Form("CASE WHEN ({0}) > 0 THEN log({0}, {1}) END")
+
+
+def _count_of_pairs(operation: Operation, types: Types) -> Form:
+    """regr_count, of which Sail gives a number without a sign."""
+    return Form("CAST(regr_count({0}, {1}){filtered} AS BIGINT)") if len(types) == 2 else AS_IT_IS
+
+
+def _factorial(operation: Operation, types: Types) -> Form:
+    """The factorial, which is null where it is none or no BIGINT; there Sail fails."""
+    inside = f"({{0}}) BETWEEN 0 AND {_MOST_OF_FACTORIAL}"
+    return Form(f"CASE WHEN {inside} THEN factorial(CAST({{0}} AS INT)) END")
+
+
+def widest(types: Types) -> str | None:
+    """The common type of results that are of one type, or whole numbers; None: Sail has none."""
+    kinds = {kind for kind in types if kind != "void"}
+    if len(kinds) == 1:
+        return kinds.pop()
+    if kinds and kinds <= {*WHOLE}:
+        return max((str(kind) for kind in kinds), key=[*WHOLE].index)
+    return None
+
+
+def _unless_null(operation: Operation, types: Types) -> Form:
+    """nvl2, which Sail has only where all three types are one."""
+    kind = widest(types[1:]) if len(types) == 3 else None
+    if kind is None:
+        return AS_IT_IS
+    one, other = (_as(kind, place, types) for place in (1, 2))
+    return Form(f"CASE WHEN ({{0}}) IS NOT NULL THEN {one} ELSE {other} END")
+
+
+def is_decoded(types: Types) -> bool:
+    """Whether decode(x, value, result, …) can be a CASE: of texts, and no number is floating."""
+    compared = widest([types[0], *types[1 : len(types) - 1 : 2]])
+    results = {*types[2::2], *([] if len(types) % 2 else [types[-1]])}
+    return compared is not None and compared not in FLOATS and results <= {"string", "void"}
+
+
+def _decoded(operation: Operation, types: Types) -> Form:
+    """decode(x, value, result, …, otherwise), in which null is equal to null."""
+    if len(types) < 3 or not is_decoded(types):
+        return AS_IT_IS
+    places = range(1, len(types) - 1, 2)
+    cases = (f"WHEN ({{0}}) <=> ({{{at}}}) THEN {{{at + 1}}}" for at in places)
+    otherwise = "" if len(types) % 2 else f"ELSE {{{len(types) - 1}}} "
+    return Form(f"CASE {' '.join(cases)} {otherwise}END")
+
+
+def _coalesced(operation: Operation, types: Types) -> Form:
+    """`nvl` and `ifnull`, which on Sail give other types of two values of one type."""
+    return Form("coalesce({0}, {1})") if len({*types}) == 1 and None not in types else AS_IT_IS
+
+
+def _zero_for_null(operation: Operation, types: Types) -> Form:
+    """`zeroifnull` of a whole number, which is at least an INT."""
+    if not types or types[0] not in WHOLE:
+        return AS_IT_IS
+    kind = "BIGINT" if types[0] == "bigint" else "INT"
+    return Form(f"coalesce(CAST({{0}} AS {kind}), CAST(0 AS {kind}))")
+
+
+def _null_for_zero(operation: Operation, types: Types) -> Form:
+    """`nullifzero` of floating point, also of -0.0, which Sail takes for another number."""
+    if not types or types[0] not in FLOATS:
+        return AS_IT_IS
+    return Form("CASE WHEN ({0}) + CAST(0 AS DOUBLE) = 0D THEN NULL ELSE {0} END")
+
+
+def _as(kind: str, place: int, types: Types) -> str:
+    return f"{{{place}}}" if types[place] == kind else f"CAST({{{place}}} AS {kind.upper()})"
+
+
+def are_tried(name: str, types: Types) -> bool:
+    """Whether Sail has the `try_…` form of an operator for two types, or it can be written."""
+    if not {*types} <= {*WHOLE, *FLOATS}:
+        return False
+    if name == "try_mod":
+        return [*types] in (["int", "int"], ["bigint", "bigint"], ["double", "double"])
+    return (
+        "float" not in types or name == "try_divide" or {*types} in ({"float"}, {"float", "double"})
+    )
+
+
+def _tried(operation: Operation, types: Types) -> Form:
+    """`try_add(x, y)` and the like, in the common type of both."""
+    if len(types) != 2 or not are_tried(operation.name, types):
+        return AS_IT_IS
+    sign = _SIGNS[operation.name]
+    if {*types} & FLOATS:
+        one, other = ("({0})", "({1})") if types[0] == types[1] else map(_double, (0, 1))
+        return Form(f"({one} {sign} {other})")
+    if types[0] == types[1] and types[0] in {"int", "bigint"}:
+        return AS_IT_IS
+    kind = str(widest(types))
+    wide = "DECIMAL(20, 0)" if kind == "bigint" else "BIGINT"
+    both = (f"CAST({{{place}}} AS {wide})" for place in (0, 1))
+    return Form(f"TRY_CAST({f' {sign} '.join(both)} AS {kind.upper()})")
+
+
+def _divided(operation: Operation, types: Types) -> Form:
+    """`try_divide(x, y)` and `try_mod(x, y)` of floating point; null where y is 0 or -0.0."""
+    if len(types) != 2 or not are_tried(operation.name, types):
+        return AS_IT_IS
+    is_quotient = operation.name == "try_divide"
+    if not ({*types} & FLOATS or (is_quotient and {*types} - {"int", "bigint"})):
+        return AS_IT_IS
+    one, other = _double(0), _double(1)
+    sign = "/" if is_quotient else "%"
+    return Form(f"CASE WHEN {other} + 0D <> 0D THEN {one} {sign} {other} END")
+
+
+def _part_of_text(operation: Operation, types: Types) -> Form:
+    """`substr(s, n)`, which is null where n is; Sail begins at the first character."""
+    if len(types) != 2 or operation.operands[1].literal is not None:
+        return AS_IT_IS
+    return Form(f"CASE WHEN ({{1}}) IS NOT NULL THEN {operation.name}({{0}}, {{1}}) END")
+
+
+def _of_length(operation: Operation, types: Types) -> Form:
+    """`left(s, n)`, `lpad(s, n)` and the like, which are empty where n is negative."""
+    literal = operation.operands[1].literal if len(types) > 1 else ""
+    if literal is not None and not literal.startswith("-"):
+        return AS_IT_IS
+    length = "CASE WHEN ({0}) < 0 THEN 0 ELSE {0} END"
+    return Form(operands=("{0}", length, *("{0}" for _ in types[2:])))
+
+
+def _of_texts(operation: Operation, types: Types) -> Form:
+    """Functions of texts that Sail does not have for other values."""
+    texts = types[:1] if operation.name == "repeat" else types
+    forms = ["CAST({0} AS STRING)" if _is_plain(kind) else "{0}" for kind in texts]
+    if {*forms} <= {"{0}"}:
+        return AS_IT_IS
+    return Form(operands=(*forms, *("{0}" for _ in types[len(forms) :])))
+
+
+def _is_plain(kind: str | None) -> bool:
+    return kind in {*WHOLE, "boolean", "date"} or is_decimal(kind)
+
+
+def _double(place: int) -> str:
+    return f"CAST({{{place}}} AS DOUBLE)"
+
+
+FORMS: dict[str, Callable[[Operation, Types], Form]] = {
+    "log": _logarithm,
+    "regr_count": _count_of_pairs,
+    "factorial": _factorial,
+    "nvl2": _unless_null,
+    "decode": _decoded,
+    **dict.fromkeys(("ifnull", "nvl"), _coalesced),
+    "zeroifnull": _zero_for_null,
+    "nullifzero": _null_for_zero,
+    **dict.fromkeys(_SIGNS, _tried),
+    **dict.fromkeys(("try_divide", "try_mod"), _divided),
+    **dict.fromkeys(("substr", "substring"), _part_of_text),
+    **dict.fromkeys(("left", "lpad", "right", "rpad"), _of_length),
+    **dict.fromkeys(("btrim", "ltrim", "repeat", "replace", "reverse", "rtrim"), _of_texts),
+}
+"""The rules by the names of functions."""

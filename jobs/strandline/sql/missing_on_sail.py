@@ -1,0 +1,89 @@
+"""Functions that Sail lacks, or not for all types and values; see `on_sail`, `types_on_sail`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from strandline.sql.column_types import FLOATS, WHOLE, Problem
+from strandline.sql.functions_for_sail import are_tried, is_decoded, widest
+from strandline.sql.operations import Operation
+
+_LACKS = "does not have it"
+
+MISSING: dict[str, Problem] = {
+    "collation": (_LACKS, "leave it out"),
+    "is_valid_variant": (_LACKS, "leave it out"),
+    "map_zip_with": (
+        _LACKS,
+        "map_from_arrays(map_keys(m), transform(map_keys(m), k -> m[k] + n[k]))",
+    ),
+    "schema_of_xml": (_LACKS, "the schema itself"),
+    "time_bucket": (_LACKS, "date_trunc('hour', t)"),
+    "transform_keys": (
+        _LACKS,
+        "map_from_arrays(transform(map_keys(m), k -> upper(k)), map_values(m))",
+    ),
+    "transform_values": (
+        _LACKS,
+        "map_from_arrays(map_keys(m), transform(map_values(m), v -> v + 1))",
+    ),
+    "try_to_date": (_LACKS, "CAST(try_to_timestamp(s) AS DATE)"),
+    "vector_norm": (_LACKS, "sqrt(aggregate(a, 0D, (s, v) -> s + v * v))"),
+    "vector_normalize": (_LACKS, "transform(a, v -> v / 5D)"),
+    "zip_with": (_LACKS, "transform(arrays_zip(a, b), v -> v.a + v.b)"),
+    **dict.fromkeys(("st_setsrid", "st_srid"), (_LACKS, "numbers of their own")),
+}
+"""Functions that Sail does not have, and what to write instead."""
+
+
+def not_for_these_types(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`try_add` and the like, which Sail has for some types."""
+    if len(types) != 2 or are_tried(operation.name, types):
+        return None
+    return "does not have it for these types", "CAST(x AS DOUBLE) for both"
+
+
+def decoded(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`decode` with values and results; with two arguments it reads BINARY."""
+    if len(types) < 3 or is_decoded(types):
+        return None
+    return "decodes BINARY only", "CASE WHEN x = 1 THEN … END"
+
+
+def unless_null(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`nvl2`, which Sail has for results of one type."""
+    if len(types) != 3 or widest(types[1:]) is not None:
+        return None
+    return "takes the type of the first result", "CAST for both results"
+
+
+def zero_for_null(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`zeroifnull`, which has the type of its operand on Sail."""
+    if {*types} <= {*WHOLE, *FLOATS}:
+        return None
+    return "gives another type", "coalesce(x, y) of one type"
+
+
+def least_positive(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`pmod` of floating point by a computed divisor, which may be 0."""
+    if len(types) != 2 or not {*types} & FLOATS or operation.operands[1].literal is not None:
+        return None
+    return "gives NaN where Spark fails", "x - y * floor(x / y)"
+
+
+def part_of_text(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`substr(s, n, m)` but for a written position from the left, and a written length."""
+    if len(types) != 3:
+        return None
+    literals = [one.literal for one in operation.operands[1:]]
+    if all(one is not None and not one.startswith("-") for one in literals):
+        return None
+    return "takes other parts at a computed position or from the right", "right(left(s, n), m)"
+
+
+def without_nulls(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`array_except` of one array that is written out, and so holds no nulls, and another one."""
+    written = {(one.text or "").lower().startswith("array(") for one in operation.operands}
+    if len(written) > 1:
+        return "refuses an array that is written out", "filter(a, v -> v NOT IN (1, 2))"
+    return None
