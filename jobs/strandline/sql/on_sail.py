@@ -117,7 +117,7 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
     if isinstance(operations, NotUnderstood):
         yield (
             f"its result on Sail is not known ({operations.reason})",
-            f"use another expression, or {ON_SPARK}",
+            f"use IN (…) for a chain of OR, brackets, as in (a + b) + (c + d), or {ON_SPARK}",
         )
         return
     if _has_doubled_quotes(text):

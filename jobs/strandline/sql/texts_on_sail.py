@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 from strandline.sql.column_types import FLOATS, Problem, is_decimal, is_nested
 from strandline.sql.operations import Operand, Operation
-from strandline.sql.patterns import has_end, has_flags, unescaped
+from strandline.sql.patterns import has_class_in_class, has_end, has_flags, unescaped
 
-_OWN_WORDS = re.compile(r"\\[bBdDsSwW]|\(\?[a-z]*[ix]")
-"""Character classes of regular expressions, which Java limits to ASCII."""
+_POSIX = "Alnum|Alpha|ASCII|Blank|Cntrl|Digit|Graph|Lower|Print|Punct|Space|Upper|XDigit"
+_OWN_WORDS = re.compile(
+    rf"\\[bBdDhHsSvVwW]|\\[pP]\{{\^?(?:{_POSIX})\}}|\(\?[a-z]*[ix]", re.IGNORECASE
+)
+"""Character classes of regular expressions, which Java limits to ASCII, or reads otherwise."""
 _ESCAPED = r"(?:[^{0}]|{0}[%_{0}])*"
 """Matches patterns of LIKE that Spark takes, with the sign that escapes."""
 _PLAIN = re.compile(r"(?:[^\\$]|\$[0-9](?![0-9A-Za-z_]))*", re.DOTALL)
@@ -82,6 +85,8 @@ def regular_expression(operation: Operation, types: Sequence[str | None]) -> Pro
     if _OWN_WORDS.search(pattern) or pattern in {"''", '""'}:
         return "matches other digits, words and blanks", "[0-9], [A-Za-z0-9_], [ ]"
     value = unescaped(pattern)
+    if has_class_in_class(value):
+        return "reads [, &&, -- and ~~ inside of […] otherwise", r"[A-Za-z] for [[:alpha:]], \["
     if has_flags(value) or (takes_the_match(operation) and has_end(value)):
         return "finds the ends of lines elsewhere", "the pattern without $ and flags"
     if operation.name == "regexp_replace" and not _put_plainly(operation.operands[2:3]):

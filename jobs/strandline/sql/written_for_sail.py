@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, WHOLE
+from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, NUMBER, WHOLE
 from strandline.sql.form import AS_IT_IS, Form, Types
 from strandline.sql.functions_for_sail import FORMS
 from strandline.sql.operations import Operation
 from strandline.sql.patterns import as_rust, has_end, has_flags, unescaped
 from strandline.sql.texts_on_sail import takes_the_match
 
-_NUMBER = re.compile(r"[0-9.]+(?:[eE][-+]?[0-9]+)?[a-zA-Z]*")
 _MOST = "1.7976931348623157E308D"
 _DIGITS = re.compile(r"[0-9]{1,2}")
 _DECIMAL = re.compile(r"decimal(?:\(([0-9]+)(?:, *([0-9]+))?\))?")
@@ -23,11 +22,11 @@ _MOST_DIGITS = 15
 """The digits behind the point up to which a DOUBLE is rounded exactly."""
 _MILLIS = "((unix_micros({0}) + 8000000000000000000) DIV 1000 - 8000000000000000)"
 _MOST_SECONDS = (2**63 - 1) // 1_000_000
-_WITHIN = (
-    f"CASE WHEN ({{0}}) > {_MOST_SECONDS} THEN {_MOST_SECONDS} "
-    f"WHEN ({{0}}) < -{_MOST_SECONDS} THEN -{_MOST_SECONDS} ELSE {{0}} END"
+_OUT_OF_RANGE = (
+    f"WHEN ({{0}}) > {_MOST_SECONDS} THEN timestamp_micros({2**63 - 1}) "
+    f"WHEN ({{0}}) < -{_MOST_SECONDS} THEN timestamp_micros(-{2**63 - 1} - 1)"
 )
-"""A number of seconds, as Spark casts it: the last or first time for one that is out of range."""
+"""The last or first time for a number of seconds that is out of range, as Spark casts it."""
 _DOUBLE = "CAST({0} AS DOUBLE)"
 _SECONDS = "((unix_micros({0}) + 8000000000000000000) DIV 1000000 - 8000000000000)"
 """Units since 1970: DIV rounds up below 0, and no time is so far back."""
@@ -89,7 +88,7 @@ def _with(operation: Operation, types: Types, zero: Callable[[str, str], str]) -
         return f"transform({text}, _v -> {form('_v', element)})" if element in FLOATS else text
 
     forms = [
-        "{0}" if _NUMBER.fullmatch(one.text or "") else form("{0}", kind)
+        "{0}" if NUMBER.fullmatch(one.text or "") else form("{0}", kind)
         for one, kind in zip(operation.operands, types, strict=True)
     ]
     return AS_IT_IS if {*forms} <= {"{0}"} else Form(operands=tuple(forms))
@@ -153,7 +152,7 @@ def _cast(operation: Operation, types: Types) -> Form:
     if kind == "timestamp" and to in WHOLE:
         return Form(f"{operation.name}({_SECONDS} AS {to.upper()})")
     if kind == "bigint" and to == "timestamp":
-        return Form(f"{operation.name}({_WITHIN} AS TIMESTAMP)")
+        return Form(f"CASE {_OUT_OF_RANGE} ELSE {operation.name}({{0}} AS TIMESTAMP) END")
     if kind in FLOATS and (found := _DECIMAL.fullmatch(to)):
         return Form(_decimal(operation.name, to, int(found[1] or 10), int(found[2] or 0)))
     return AS_IT_IS
@@ -240,7 +239,7 @@ def _matched(operation: Operation, types: Types) -> Form:
     return Form(operands=("{0}", f"'{in_a_form}'", *("{0}" for _ in types[2:])))
 
 
-_RULES: dict[str, Callable[[Operation, Types], Form]] = {
+RULES: dict[str, Callable[[Operation, Types], Form]] = {
     **dict.fromkeys(("+", "-", "*"), _checked),
     **dict.fromkeys(("abs", "negative"), _of_one),
     "sum": _summed,
@@ -279,9 +278,9 @@ OF_WHOLE_NUMBERS = {"+", "-", "*", "abs", "negative"}
 
 def may_differ(operation: Operation) -> bool:
     """Whether an operation may have another form, by its types."""
-    return operation.name in _RULES or operation.is_distinct
+    return operation.name in RULES or operation.is_distinct
 
 
 def form_of(operation: Operation, types: Types) -> Form:
     """The form in which Sail gives Spark's result of an operation."""
-    return _RULES.get(operation.name, _compared)(operation, types)
+    return RULES.get(operation.name, _compared)(operation, types)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -20,7 +19,7 @@ from pyspark.sql import types as T
 from strandline.engine.frames import executor_of
 from strandline.errors import InputError
 from strandline.spec.expressions import problems_of_record
-from strandline.sql.column_types import Wanted, misfit
+from strandline.sql.column_types import NUMBER, Wanted, misfit
 
 REFUSED_BY_THE_ENGINE = (
     AnalysisException,
@@ -40,7 +39,6 @@ _NOT_STORED = (
     T.CalendarIntervalType,
     T.VariantType,
 )
-_NUMBER = re.compile(r"[0-9.]+[A-Za-z]*")
 _NUMBERS: dict[str, str] = {}
 """The types of numbers as written, as far as the engine has been asked."""
 _YEAR_1_MS = -62_135_596_800_000
@@ -112,9 +110,7 @@ def types_or_none(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:
     known |= {text: _NUMBERS[text] for text in texts if text in _NUMBERS}
     asked = [text for text in texts if text not in known]
     found = dict(zip(asked, _types_of(rows, asked), strict=True)) if asked else {}
-    _NUMBERS.update(
-        (text, kind) for text, kind in found.items() if kind and _NUMBER.fullmatch(text)
-    )
+    _NUMBERS.update((text, kind) for text, kind in found.items() if kind and NUMBER.fullmatch(text))
     return [known.get(text) or found.get(text) for text in texts]
 
 
