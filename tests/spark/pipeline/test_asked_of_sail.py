@@ -77,12 +77,11 @@ def test_what_is_written_for_sail_also_filters_the_landing_table(spark, tmp_path
     land(tmp_path, rows)
     line = Line(spark, tmp_path, a_spec(**ONE, source__where="amount > 2"))
     line.advance("3")
-    seconds = "CAST(unix_seconds({0}) + amount - amount AS TIMESTAMP)".format
     written = {
         "pipeline": "written",
         "source__where": "round(amount * 1D, 2) > 2D AND CAST(amount * 1D AS DECIMAL(10, 2)) > 2",
-        "source__arrival_time": seconds("arrived_at"),
-        "source__event_time": seconds("happened_at"),
+        "source__arrival_time": "CAST(unix_seconds(arrived_at) + amount - amount AS TIMESTAMP)",
+        "source__event_time": "timestamp_millis(unix_millis(happened_at) + amount - amount)",
         "aggregates__mean": "avg(amount) FILTER (WHERE abs(amount * 1D) < double('Infinity'))",
     }
     other = line.of(a_spec(**ONE, **written))
