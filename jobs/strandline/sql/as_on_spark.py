@@ -1,8 +1,8 @@
 """Expressions written so that Sail gives Apache Spark's results where its own differ.
 
 Only operations with a rule are written otherwise; the rest stays as it is, character by character.
-Each operand stands in brackets and, but for aggregates, once, so that nested operations make an
-expression longer, not exponentially so. What cannot be written is refused: see `on_sail`.
+Some forms repeat their operands, so that such operations inside of each other make an expression
+exponentially longer: what grows too long, and what cannot be written, is refused; see `on_sail`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlglot import exp
 from strandline.sql.as_written import Span, span_of, text_of
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.form import Form
-from strandline.sql.guards import is_choice_that_may_fail, next_to_guard, terms_of
+from strandline.sql.guards import is_choice_that_may_fail, may_fail, next_to_guard, terms_of
 from strandline.sql.operations import (
     operands_of,
     operation_of,
@@ -126,16 +126,21 @@ class _Writer:
     def _for_its_rows(self, operand: exp.Expr, written: str) -> str:
         """An operand of an aggregate, computed for no row that a FILTER excludes if it may fail.
 
-        Sail computes the argument of an aggregate before its FILTER. An operand that is written as
-        it is may fail on Spark, too.
+        Sail computes the argument of an aggregate before its FILTER; Spark does so, too, where the
+        aggregate is DISTINCT.
         """
         aggregate = operand.parent
         above = None if aggregate is None else aggregate.parent
         if not isinstance(above, exp.Filter) or above.this is not aggregate:
             return written
-        if written == text_of(operand):
+        is_of_rows = may_fail(operand) and operand.find(exp.Column) is not None
+        if written == text_of(operand) and not is_of_rows:
             return written
-        return f"CASE WHEN {self._wanted(above)} THEN {written} END"
+        if not isinstance(operand.unnest(), exp.Predicate | exp.Connector | exp.Not):
+            return f"CASE WHEN {self._wanted(above)} THEN {written} END"
+        form = chosen(["boolean"])
+        branch = form.operands[0].format(written)
+        return form.around.format(f"CASE WHEN {self._wanted(above)} THEN {branch} END")
 
     def _wanted(self, node: exp.Filter) -> str:
         return self._alone(node.expression.this)

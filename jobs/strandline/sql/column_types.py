@@ -19,6 +19,8 @@ Problem = tuple[str, str]
 """A problem and the way out."""
 ON_SPARK = "give --engine spark"
 """The way out of an expression that Sail cannot compute."""
+NOT_ON_SAIL = "Sail has no "
+"""In the message for a value of which Sail would compute something else than Spark."""
 
 _OF_SPARK = {
     "byte": "tinyint",
@@ -32,6 +34,10 @@ WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 """The types of whole numbers, with the digits of the DECIMAL to which each is widened."""
 FLOATS = {"float", "double"}
 """The types of floating-point numbers."""
+NUMBER = re.compile(
+    r"(?:\d+(?:\.\d*)?|\.\d+)(?:E[-+]?\d+)?(?:L|S|Y|D|F|BD)?", re.IGNORECASE | re.ASCII
+)
+"""Matches the numbers of Spark SQL without a sign; other names may begin with a digit: `1st`."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TIMES = ("string", "timestamp", "timestamp_ntz", "date")
 

@@ -127,9 +127,8 @@ def _divided(operation: Operation, types: Types) -> Form:
     is_quotient = operation.name == "try_divide"
     if not ({*types} & FLOATS or (is_quotient and {*types} - {"int", "bigint"})):
         return AS_IT_IS
-    one, other = _double(0), _double(1)
     sign = "/" if is_quotient else "%"
-    return Form(f"CASE WHEN {other} + 0D <> 0D THEN {one} {sign} {other} END")
+    return Form(f"({_double(0)} {sign} nullif({_double(1)} + 0D, 0D))")
 
 
 def _part_of_text(operation: Operation, types: Types) -> Form:
@@ -176,7 +175,7 @@ FORMS: dict[str, Callable[[Operation, Types], Form]] = {
     "nullifzero": _null_for_zero,
     **dict.fromkeys(_SIGNS, _tried),
     **dict.fromkeys(("try_divide", "try_mod"), _divided),
-    **dict.fromkeys(("substr", "substring"), _part_of_text),
+    "substring": _part_of_text,
     **dict.fromkeys(("left", "lpad", "right", "rpad"), _of_length),
     **dict.fromkeys(("btrim", "ltrim", "repeat", "replace", "reverse", "rtrim"), _of_texts),
 }

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 
 from sqlglot import TokenType, exp, tokenize
 
+from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
 from strandline.sql.form import AS_IT_IS
@@ -104,8 +104,9 @@ _ENDS = {"2147483648", "9223372036854775808"}
 """The numbers behind the minus of the least INT and BIGINT, which are no INT and no BIGINT."""
 _MOST_LEVELS = 9
 """Sail takes three times as long for each level of casts, and 50 ms for nine."""
-_LEVELS_OF_ROUNDING = 4
-"""The levels that a rounded number counts for: Sail takes five times as long for each."""
+_LONGEST, _MOST_GROWTH = 10_000, 40
+"""A form that is longer, and so many times longer than the expression, repeats its operands in
+each other: Sail takes a second and more for it."""
 _SEVERAL = re.compile(r"(ALL|ANY|SOME)\b")
 """Matches the operand of LIKE ANY ('a%', 'b%')."""
 
@@ -116,7 +117,7 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
     if isinstance(operations, NotUnderstood):
         yield (
             f"its result on Sail is not known ({operations.reason})",
-            f"use another expression, or {ON_SPARK}",
+            f"use IN (…) for a chain of OR, brackets, as in (a + b) + (c + d), or {ON_SPARK}",
         )
         return
     if _has_doubled_quotes(text):
@@ -180,13 +181,11 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
                 f"CASE: Sail takes other {kind.upper()} as equal",
                 f"CASE WHEN x = 1D, or {ON_SPARK}",
             )
-    if _levels(text, _most_levels) > _MOST_LEVELS:  # the types are asked of few expressions
-        of_types = partial(_levels_of, type_of)
-        if _levels(text, of_types) > _MOST_LEVELS:
-            yield (
-                "it nests so many operations that Sail takes long to plan them",
-                (f"round once, put brackets, as in (a + b) + (c + d), or {ON_SPARK}"),
-            )
+    if _takes_long(text, type_of):
+        yield (
+            "it nests so many operations that Sail takes long to plan them",
+            f"round once, put brackets, as in (a + b) + (c + d), or {ON_SPARK}",
+        )
 
 
 def _without_place(operation: Operation, types: Sequence[str | None]) -> Problem | None:
@@ -204,37 +203,38 @@ def _subjects(text: str) -> Iterator[str]:
             yield subject
 
 
-def _levels(text: str, levels_of: Callable[[exp.Expr], int]) -> int:
-    """The most levels of operations inside of each other; `levels_of`: of one operation."""
+def _takes_long(text: str, type_of: TypeOf) -> bool:
+    """Whether Sail takes long to plan an expression; the types are asked of few."""
+
+    def is_whole(node: exp.Expr) -> bool:
+        return name_of(node) in OF_WHOLE_NUMBERS
+
+    def is_checked(node: exp.Expr) -> bool:
+        return is_whole(node) and all(
+            _type_alone(one, type_of) in WHOLE for one in operands_of(node)
+        )
+
+    if _levels(text, is_whole) > _MOST_LEVELS and _levels(text, is_checked) > _MOST_LEVELS:
+        return True
+    if _levels(text, lambda node: may_differ(operation_of(node))) <= 2:
+        return False
+    written = as_on_spark(text, lambda parts: [*map(type_of, parts)])
+    return len(written) > max(_LONGEST, _MOST_GROWTH * len(text))
+
+
+def _levels(text: str, counts: Callable[[exp.Expr], bool]) -> int:
+    """The most operations inside of each other that count."""
 
     def levels(node: exp.Expr) -> int:
         inner = max(map(levels, node.iter_expressions()), default=0)
-        return inner + (levels_of(node) if is_operation(node) else 0)
+        return inner + (is_operation(node) and counts(node))
 
     tree = shallow_tree_of(text)
     return 0 if isinstance(tree, NotUnderstood) else levels(tree)
 
 
-def _most_levels(node: exp.Expr) -> int:
-    """The levels of casts in the form of an operation, whatever the types of its operands are."""
-    name = name_of(node)
-    if name in {"round", "cast", "try_cast"}:
-        is_other = name != "round" and "decimal" not in (operation_of(node).to or "")
-        return 0 if is_other else _LEVELS_OF_ROUNDING
-    return int(name in OF_WHOLE_NUMBERS)
-
-
-def _levels_of(type_of: TypeOf, node: exp.Expr) -> int:
-    """The levels of casts in the form of an operation on operands of these types."""
-    most = _most_levels(node)
-    if not most:
-        return 0
-    kinds = [
-        None if text is None else type_of(text) for text in map(typed_alone, operands_of(node))
-    ]
-    if most == _LEVELS_OF_ROUNDING:
-        return most if kinds[:1] and kinds[0] in FLOATS else 0
-    return most if all(kind in WHOLE for kind in kinds) else 0
+def _type_alone(node: exp.Expr, type_of: TypeOf) -> str | None:
+    return None if (alone := typed_alone(node)) is None else type_of(alone)
 
 
 def _with_operation(operation: Operation, found: Problem) -> Problem:

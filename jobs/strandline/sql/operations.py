@@ -202,6 +202,12 @@ def typed_alone(node: exp.Expr) -> str | None:
     return text
 
 
+def has_lambda(text: str) -> bool:
+    """Whether an expression contains a lambda, as in `exists(a, x -> x > 1)`."""
+    tree = shallow_tree_of(text)
+    return not isinstance(tree, NotUnderstood) and tree.find(exp.Lambda) is not None
+
+
 def _arrays_of(function: exp.Lambda) -> list[str]:
     """Arrays of elements of the types of a lambda's arguments; empty: they are not known."""
     call = function.parent

@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from strandline.sql.column_types import FLOATS, Problem, is_decimal, is_nested
 from strandline.sql.operations import Operand, Operation
 
-_OWN_WORDS = re.compile(r"\\[bBdDsSwW]|\(\?[a-z]*[ix]")
-"""Character classes of regular expressions, which Java limits to ASCII."""
+_POSIX = "Alnum|Alpha|ASCII|Blank|Cntrl|Digit|Graph|Lower|Print|Punct|Space|Upper|XDigit"
+_OWN_WORDS = re.compile(
+    rf"\\[bBdDhHsSvVwW]|\\[pP]\{{\^?(?:{_POSIX})\}}|\(\?[a-z]*[ix]", re.IGNORECASE
+)
+"""Character classes of regular expressions, which Java limits to ASCII, or reads otherwise."""
 _ESCAPED = r"(?:[^{0}]|{0}[%_{0}])*"
 """Matches patterns of LIKE that Spark takes, with the sign that escapes."""
 _PLAIN = re.compile(r"(?:[^\\$]|\$[0-9](?![0-9A-Za-z_]))*", re.DOTALL)
@@ -44,6 +47,8 @@ BOOLEANS = {"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"}
 _PART = re.compile(r"(?P<copied>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<dot>\.)|(?P<end>\$)", re.DOTALL)
 _FLAGS = re.compile(r"\(\?[a-zA-Z]*[msx]")
 _NO_LINE_BREAK = r"[^\n\r\x{85}\x{2028}\x{2029}]"
+_ESCAPED_SIGN = re.compile(r"\\.", re.DOTALL)
+_OF_CLASSES = re.compile(r"\[|&&|--|~~")
 _LAST_LINE_BREAK = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"
 
 
@@ -93,6 +98,8 @@ def regular_expression(operation: Operation, types: Sequence[str | None]) -> Pro
     if _OWN_WORDS.search(pattern) or pattern in {"''", '""'}:
         return "matches other digits, words and blanks", "[0-9], [A-Za-z0-9_], [ ]"
     value = unescaped(pattern)
+    if has_class_in_class(value):
+        return "reads [, &&, -- and ~~ inside of […] otherwise", r"[A-Za-z] for [[:alpha:]], \["
     if has_flags(value) or (takes_the_match(operation) and has_end(value)):
         return "finds the ends of lines elsewhere", "the pattern without $ and flags"
     if operation.name == "regexp_replace" and not _put_plainly(operation.operands[2:3]):
@@ -149,3 +156,9 @@ def has_end(pattern: str) -> bool:
 def has_flags(pattern: str) -> bool:
     """Whether a pattern changes what `.`, `$` or blanks mean, as by `(?s)`."""
     return _FLAGS.search(pattern) is not None
+
+
+def has_class_in_class(pattern: str) -> bool:
+    """Whether a class contains another one, as in `[[:alpha:]]`, or an operation on classes."""
+    classes = (found[0] for found in _PART.finditer(pattern) if found[0].startswith("["))
+    return any(_OF_CLASSES.search(_ESCAPED_SIGN.sub("", one[1:])) for one in classes)

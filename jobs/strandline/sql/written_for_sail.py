@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE
+from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, NUMBER, WHOLE
 from strandline.sql.form import AS_IT_IS, Form, Types
 from strandline.sql.functions_for_sail import FORMS
 from strandline.sql.operations import COMPARISONS, Operation
@@ -21,19 +21,19 @@ from strandline.sql.texts_on_sail import (
     unescaped,
 )
 
-_NUMBER = re.compile(r"[0-9.]+(?:[eE][-+]?[0-9]+)?[a-zA-Z]*")
 _MOST = "1.7976931348623157E308D"
 _DIGITS = re.compile(r"[0-9]{1,2}")
-_DECIMAL = re.compile(r"decimal(?:\([0-9]+, *([0-9]+)\)|\([0-9]+\))?")
+_DECIMAL = re.compile(r"decimal(?:\(([0-9]+)(?:, *([0-9]+))?\))?")
 _MOST_DIGITS = 15
 """The digits behind the point up to which a DOUBLE is rounded exactly."""
 _MILLIS = "((unix_micros({0}) + 8000000000000000000) DIV 1000 - 8000000000000000)"
 _MOST_SECONDS = (2**63 - 1) // 1_000_000
-_WITHIN = (
-    f"CASE WHEN _v > {_MOST_SECONDS} THEN {_MOST_SECONDS} "
-    f"WHEN _v < -{_MOST_SECONDS} THEN -{_MOST_SECONDS} ELSE _v END"
+_OUT_OF_RANGE = (
+    f"WHEN ({{0}}) > {_MOST_SECONDS} THEN timestamp_micros({2**63 - 1}) "
+    f"WHEN ({{0}}) < -{_MOST_SECONDS} THEN timestamp_micros(-{2**63 - 1} - 1)"
 )
-"""A number of seconds, as Spark casts it: the last or first time for one that is out of range."""
+"""The last or first time for a number of seconds that is out of range, as Spark casts it."""
+_DOUBLE = "CAST({0} AS DOUBLE)"
 _SECONDS = "((unix_micros({0}) + 8000000000000000000) DIV 1000000 - 8000000000000)"
 """Units since 1970: DIV rounds up below 0, and no time is so far back."""
 
@@ -94,7 +94,7 @@ def _with(operation: Operation, types: Types, zero: Callable[[str, str], str]) -
         return f"transform({text}, _v -> {form('_v', element)})" if element in FLOATS else text
 
     forms = [
-        "{0}" if _NUMBER.fullmatch(one.text or "") else form("{0}", kind)
+        "{0}" if NUMBER.fullmatch(one.text or "") else form("{0}", kind)
         for one, kind in zip(operation.operands, types, strict=True)
     ]
     return AS_IT_IS if {*forms} <= {"{0}"} else Form(operands=tuple(forms))
@@ -124,7 +124,7 @@ def _finite(operation: Operation, types: Types) -> Form:
     """
     if not types or types[0] not in FLOATS:
         return AS_IT_IS
-    fails = f"raise_error('Sail has no {operation.name}() of it: {ON_SPARK}')"
+    fails = f"raise_error('{NOT_ON_SAIL}{operation.name}() of it')"
     number = f"CASE WHEN abs({{0}}) <= {_MOST} THEN {{0}} WHEN {{0}} IS NOT NULL THEN {fails} END"
     return Form(operands=(number, *("{0}" for _ in types[1:])))
 
@@ -139,10 +139,7 @@ def _rounded(operation: Operation, types: Types) -> Form:
     if not _DIGITS.fullmatch(digits) or not 0 < int(digits) <= _MOST_DIGITS:
         rounded = "round({0}, {1})" if len(types) == 2 else "round({0})"
         return Form(f"({rounded} + CAST(0 AS {to}))")
-    exactly = f"CASE WHEN {_is_exact(int(digits))} THEN {_exactly(int(digits))}"
-    return Form(
-        f"CAST({_let('CAST({0} AS DOUBLE)', f'{exactly} ELSE round(_v, {digits}) END')} AS {to})"
-    )
+    return Form(f"CAST({_to_digits(int(digits))} AS {to})")
 
 
 def chosen(types: Types) -> Form:
@@ -161,43 +158,59 @@ def _cast(operation: Operation, types: Types) -> Form:
     if kind == "timestamp" and to in WHOLE:
         return Form(f"{operation.name}({_SECONDS} AS {to.upper()})")
     if kind == "bigint" and to == "timestamp":
-        return Form(_let("{0}", f"{operation.name}({_WITHIN} AS TIMESTAMP)"))
+        return Form(f"CASE {_OUT_OF_RANGE} ELSE {operation.name}({{0}} AS TIMESTAMP) END")
     if kind in FLOATS and (found := _DECIMAL.fullmatch(to)):
-        return Form(_let("CAST({0} AS DOUBLE)", _decimal(operation.name, to, int(found[1] or 0))))
+        return Form(_decimal(operation.name, to, int(found[1] or 10), int(found[2] or 0)))
     return AS_IT_IS
 
 
-def _decimal(cast: str, to: str, digits: int) -> str:
-    """The number `_v` as a DECIMAL by its decimal digits; Spark has none for NaN and infinity."""
-    by_text = f"WHEN abs(_v) >= 1e-4D AND abs(_v) < 1e16D THEN {cast}(CAST(_v AS STRING) AS {to})"
-    fails = f"raise_error('Sail makes no {to.upper()} of it: {ON_SPARK}')"
-    # below, its own rounding differs at halves alone
-    others = f"WHEN abs(_v) < 1D THEN {cast}(_v AS {to}) WHEN abs(_v) <= {_MOST} THEN {fails}"
-    is_exact = _is_exact(digits) if digits <= _MOST_DIGITS else "_v = 0"
-    exactly = _exactly(digits) if digits <= _MOST_DIGITS else "0"
-    return f"CASE WHEN {is_exact} THEN {cast}({exactly} AS {to}) {by_text} {others} END"
+def _decimal(cast: str, to: str, precision: int, digits: int) -> str:
+    """A number as a DECIMAL by its decimal digits; Spark has none for NaN and infinity.
+
+    From 1e16 on Sail writes a number with an exponent, which it cannot cast.
+    """
+    if digits <= _MOST_DIGITS:
+        least = f"WHEN {_is_exact(digits)} THEN {cast}({_exactly(digits)} AS {to})"
+    else:  # its own rounding differs at halves alone
+        least = f"WHEN abs({_DOUBLE}) < 1e-4D THEN {cast}({_DOUBLE} AS {to})"
+    by_text = f"WHEN abs({_DOUBLE}) < 1e16D THEN {cast}(CAST({_DOUBLE} AS STRING) AS {to})"
+    fails = ""
+    if precision - digits > 16:
+        message = f"raise_error('{NOT_ON_SAIL}{to.upper()} of it')"
+        fails = f"WHEN abs({_DOUBLE}) < 1e{precision - digits}D THEN {message} "
+    too_large = f"{fails}WHEN abs({_DOUBLE}) <= {_MOST} THEN {cast}({_DOUBLE} AS {to})"
+    return f"CASE {least} {by_text} {too_large} END"
 
 
-def _let(value: str, body: str) -> str:
-    """An expression of the value `_v`, which is computed once."""
-    return f"transform(array({value}), _v -> {body})[0]"
+def _to_digits(digits: int) -> str:
+    """A number rounded to some decimal digits; by its text where a step is not exact.
+
+    From 1e16 on each number is whole.
+    """
+    by_text = f"CAST(CAST({_DOUBLE} AS STRING) AS DECIMAL(38, {digits}))"
+    return (
+        f"CASE WHEN {_is_exact(digits)} THEN {_exactly(digits)} "
+        f"WHEN abs({_DOUBLE}) < 1e16D THEN CAST(CAST({by_text} AS STRING) AS DOUBLE) "
+        f"ELSE {_DOUBLE} END"
+    )
 
 
 def _is_exact(digits: int) -> str:
-    """Whether `_exactly` rounds `_v`: below 2^52 a number and a half is exact."""
-    return f"abs(_v) * 1{'0' * digits}D < 4000000000000000D"
+    """Whether `_exactly` rounds a number: below 2^52 a number and a half is exact."""
+    return f"abs({_DOUBLE}) * 1{'0' * digits}D < 4000000000000000D"
 
 
 def _exactly(digits: int) -> str:
-    """`_v` rounded by its decimal digits, halves up.
+    """A number rounded by its decimal digits, halves up.
 
-    The quotient is the number next to the half of two steps, so that it is `_v` itself exactly
-    if its shortest decimal digits end there.
+    The quotient is the number next to the half of two steps, so that it is the number itself
+    exactly if its shortest decimal digits end there.
     """
     scale = f"1{'0' * digits}D"
-    below = f"floor(abs(_v) * {scale})"
-    up = f"CAST(({below} + 0.5D) / {scale} <= abs(_v) AS INT)"
-    return f"CASE WHEN _v < 0 THEN -1D ELSE 1D END * (({below} + {up}) / {scale}) + 0D"
+    below = f"floor(abs({_DOUBLE}) * {scale})"
+    up = f"CAST(({below} + 0.5D) / {scale} <= abs({_DOUBLE}) AS INT)"
+    sign = f"CASE WHEN {_DOUBLE} < 0 THEN -1D ELSE 1D END"
+    return f"{sign} * (({below} + {up}) / {scale}) + 0D"
 
 
 def _since_1970(operation: Operation, types: Types) -> Form:
@@ -232,7 +245,7 @@ def _matched(operation: Operation, types: Types) -> Form:
     return Form(operands=("{0}", f"'{in_a_form}'", *("{0}" for _ in types[2:])))
 
 
-_RULES: dict[str, Callable[[Operation, Types], Form]] = {
+RULES: dict[str, Callable[[Operation, Types], Form]] = {
     **dict.fromkeys(("+", "-", "*"), _checked),
     **dict.fromkeys(("abs", "negative"), _of_one),
     "sum": _summed,
@@ -265,9 +278,9 @@ OF_WHOLE_NUMBERS = {"+", "-", "*", "abs", "negative"}
 
 def may_differ(operation: Operation) -> bool:
     """Whether an operation may have another form, by its types."""
-    return operation.name in _RULES or operation.is_distinct
+    return operation.name in RULES or operation.is_distinct
 
 
 def form_of(operation: Operation, types: Types) -> Form:
     """The form in which Sail gives Spark's result of an operation."""
-    return _RULES.get(operation.name, _compared)(operation, types)
+    return RULES.get(operation.name, _compared)(operation, types)

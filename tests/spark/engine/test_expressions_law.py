@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 import pytest
+from deltalake import write_deltalake
 from engines import ENGINE
-from expressions_on_sail import AT_THE_ENDS, REFUSED_WIDELY
+from expressions_on_sail import AT_THE_ENDS, FAIL_ON_SAIL, REFUSED_WIDELY
 from spark_answers import (
     EXAMPLE,
+    TABLES,
     Answer,
     Asked,
     Query,
@@ -34,7 +36,9 @@ from strandline.sql import known_functions as known
 from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.on_sail import names_not_on_sail, types_not_on_sail
+from strandline.sql.operations import Operation, operations_of
 from strandline.sql.read import read_sql
+from strandline.sql.written_for_sail import RULES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,19 +47,13 @@ pytestmark = pytest.mark.spark
 only_on_spark = pytest.mark.only_on_spark(reason="what is kept are its own answers")
 on_sail = pytest.mark.skipif(ENGINE != "sail", reason="Sail's answers: with ENGINE=sail")
 ONE_IN = 8
+ROWS_OF_A_TABLE = re.compile(r"FROM (numbers|texts|times|nested)")
 AT_ONCE = 16
 """So many queries Spark is asked as one; Sail answers some otherwise beside others than alone."""
 ALL_OF_THEM = bool(os.environ.get("ALL_GOLDENS") or os.environ.get("KEEP"))
 """They change with a version of Spark and with what is kept: `make test-spark` asks all."""
 FAILS_BEFORE_THE_FILTER = "SELECT sum(l * 2) FILTER (WHERE l + 1 > 0) FROM numbers WHERE id > 3"
 """Written for Sail, Spark computes what is summed of records that do not pass the filter, too."""
-OF_ONE_VALUE = re.compile(r"\b(min|max|median|percentile)\([df]\b")
-"""Refused at a NaN or an infinite number, though Sail has the answer for some of them."""
-FAILS_THOUGH_LAZY = {
-    "SELECT min_by(i + 1, id * 2) FROM numbers",
-    "SELECT min_by(l + 1, id * 2) FROM numbers",
-}
-"""Spark computes the sum for the least record alone."""
 NOT_KEPT = (
     known.CHANCE, known.CLOCKS, known.OF_NEIGHBOURS, known.OF_THE_SESSION, known.OTHER_ROWS,
 )  # fmt: skip
@@ -151,7 +149,32 @@ def test_what_is_written_for_sail_fails_where_sail_had_the_answer_for_named_quer
         and answer_of(tables, written.text).error is not None
         and answer(tables, query.text).is_that_of(of_spark)
     }
-    assert {text for text in failing if not OF_ONE_VALUE.search(text)} == FAILS_THOUGH_LAZY
+    assert failing == {*FAIL_ON_SAIL}
+
+
+@on_sail
+def test_what_is_written_for_sail_filters_a_delta_table_by_the_answers_of_spark(tables, tmp_path):
+    for name, table in TABLES.items():
+        write_deltalake(tmp_path / name, table)
+        rows = tables.read.format("delta").load((tmp_path / name).as_uri())
+        rows.createOrReplaceTempView(f"landed_{name}")
+    differ, asked_of = {}, 0
+    for query, of_spark in kept():
+        written = for_sail(tables, query)
+        over = ROWS_OF_A_TABLE.fullmatch(query.rest)
+        if written == query or not over or len(of_spark.rows or ()) <= 1:  # one row: of aggregates
+            continue
+        if any("->" in text for text in written.selected) or refused_on_sail(tables, query):
+            continue
+        given = " AND ".join(f"({text}) IS NOT NULL" for text in written.selected)
+        filtered = f"FROM landed_{over[1]} WHERE {given}"
+        found = answer(tables, f"SELECT CAST(count(*) AS BIGINT) {filtered}")
+        expected = sum(None not in row for row in of_spark.rows)
+        asked_of += 1
+        if found.rows != [[expected]]:
+            differ[query.text] = (found, expected)
+    assert asked_of > 100
+    assert differ == {}
 
 
 @cache
@@ -202,21 +225,29 @@ def rows_of(session, read: str) -> DataFrame:
 
 @on_sail
 def test_sail_answers_as_spark_does_or_fails_or_is_refused_by_name(tables):
-    otherwise, refused = {}, {}
+    otherwise, refused, right = {}, {}, set()
     for query, of_spark in kept():
         of_sail = answer_of(tables, for_sail(tables, query).text)
         if of_sail.error is not None:
             continue
         why_not = refused_on_sail(tables, query)
         is_same = of_sail.is_that_of(of_spark)
+        if is_same and of_sail.rows:
+            right |= {one.name for text in query.selected for one in known_operations(text)}
         if not is_same and not why_not:
             otherwise[query.text] = (of_sail, of_spark)
         if is_same:
             refused |= dict.fromkeys(map(named, why_not), query.text)
+    assert {*RULES} - right == set(), "a form that always fails"
     unexpected = {text: of for text, of in otherwise.items() if text not in AT_THE_ENDS}
     assert unexpected == {}
     assert {*AT_THE_ENDS} == {*otherwise}, "Sail answers some of them as Spark does by now"
     assert {*refused} == {*REFUSED_WIDELY}
+
+
+def known_operations(text: str) -> tuple[Operation, ...]:
+    operations = operations_of(text)
+    return () if isinstance(operations, NotUnderstood) else operations
 
 
 def named(why_not: str) -> str:

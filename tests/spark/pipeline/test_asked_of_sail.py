@@ -36,6 +36,8 @@ ONE = {"source__channels": ["a"]}
         ("aggregates__total", "max(vector_norm(array(CAST(amount AS FLOAT))))", "is not supported"),
         ("source__valid", "1 / 0 > amount", "fails before it is given a row (divide by zero"),
         ("aggregates__total", "max(upper(device, 1))", "is refused by Sail for its columns or ty"),
+        ("source__where", "array_position(array(amount * 1D), 2D) > 0", "computes no x -> … here"),
+        ("source__arrival_time", "transform(array(arrived_at), v -> v)[0]", "computes no x -> …"),
     ],
 )
 def test_what_sail_computes_otherwise_is_refused_before_anything_is_observed(
@@ -53,8 +55,9 @@ def test_what_sail_computes_otherwise_is_refused_before_anything_is_observed(
 @pytest.mark.parametrize(
     ("total", "way_out"),
     [
-        ("max(IF(amount = 7, double('NaN'), double(amount)))", "give --engine spark"),
-        ("max(CAST(IF(amount = 7, 1e300D, 1D) AS DECIMAL(28, 6)))", "give --engine spark"),
+        ("max(IF(amount = 7, double('NaN'), double(amount)))", "abs(x) < double('Infinity')), or"),
+        ("max(CAST(IF(amount = 7, 1e20D, 1D) AS DECIMAL(28, 6)))", "FILTER (WHERE abs(x) < 1e16D)"),
+        ("max(CAST(IF(amount = 7, 1e300D, 1D) AS DECIMAL(28, 6)))", "use try_cast()"),
         ("max(amount * 2000000000000000000)", "try_multiply()"),
         ("sum(CAST(amount AS INT) * 400000000)", "try_multiply()"),
         ("max(abs(IF(amount = 7, -9223372036854775807, 0) - 1))", "CASE WHEN … END"),
@@ -67,6 +70,28 @@ def test_a_value_that_sail_would_compute_otherwise_is_named(spark, tmp_path, tot
         line.advance("2")
     assert failed.value.place == "meter: aggregates.total"
     assert "fails on amount = 7 (" in failed.value.problem
+
+
+def test_what_is_written_for_sail_also_filters_the_landing_table(spark, tmp_path):
+    rows = [
+        a_record(f"{day} 10:0{n}", f"{day} 09:0{n}", amount=n) for day in (1, 2) for n in (1, 5)
+    ]
+    land(tmp_path, rows)
+    line = Line(spark, tmp_path, a_spec(**ONE, source__where="amount > 2"))
+    line.advance("3")
+    written = {
+        "pipeline": "written",
+        "source__where": "round(amount * 1D, 2) > 2D AND CAST(amount * 1D AS DECIMAL(10, 2)) > 2",
+        "source__arrival_time": "CAST(unix_seconds(arrived_at) + amount - amount AS TIMESTAMP)",
+        "source__event_time": "timestamp_millis(unix_millis(happened_at) + amount - amount)",
+        "aggregates__mean": "avg(amount) FILTER (WHERE abs(amount * 1D) < double('Infinity'))",
+    }
+    other = line.of(a_spec(**ONE, **written))
+    other.advance("3")
+    found, expected = (
+        [{**row, "spec_fingerprint": None} for row in one.rows("windows")] for one in (other, line)
+    )
+    assert found == expected != []
 
 
 def test_an_expression_is_computed_for_no_row_that_a_condition_before_it_excludes(spark, tmp_path):

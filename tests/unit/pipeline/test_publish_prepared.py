@@ -26,7 +26,7 @@ from strandline.lake.store.lake import Lake
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.verdict import Verdict
-from strandline.pipeline.publish.publish import _missing_after
+from strandline.pipeline.publish.publish import _missing_after, changes_of
 from strandline.pipeline.publish.publish_prepared import require_publishable
 from strandline.pipeline.request.journal import Journal
 from strandline.quality.audit.result import Audit, AuditResult
@@ -256,3 +256,10 @@ def test_a_run_that_publishes_late_keeps_the_days_that_others_have_found_missing
     assert _missing_after(slow, state) == [first, second]
     assert _missing_after(accepting, state) == [first]
     assert _missing_after(replace(slow, base=5), state) == []
+
+
+def test_a_step_without_staged_tables_names_the_command_that_drops_the_run():
+    ctx = cast("Context", SimpleNamespace(place=lambda name: f"meter: {name}", spec=SPEC))
+    with pytest.raises(InputError, match="lists no staged tables") as refused:
+        changes_of(ctx, replace(PREPARED, publish=None))
+    assert refused.value.way_out == "strandline runs drop meter r-1 --reason TEXT, and run again"

@@ -107,6 +107,12 @@ TYPES = {
         ("try_multiply(1, 2)", "try_multiply(): Sail gives BIGINT"),
         ("timestamp_seconds(x)", "timestamp_seconds(): Sail leaves out the fraction"),
         (r"s RLIKE '\\d'", "RLIKE: Sail matches other digits"),
+        (r"s RLIKE '\\p{Alpha}+'", "RLIKE: Sail matches other digits"),
+        (r"s RLIKE '[\\P{Punct}]'", "RLIKE: Sail matches other digits"),
+        (r"s RLIKE '\\v'", "RLIKE: Sail matches other digits"),
+        ("s RLIKE '^[[:alpha:]]+'", "RLIKE: Sail reads [, &&, -- and ~~ inside of"),
+        ("s RLIKE '[a[b]$]'", "RLIKE: Sail reads [, &&, -- and ~~ inside of"),
+        ("split(s, '[+--]')", "split(): Sail reads [, &&, -- and ~~ inside of"),
         ("split(s, '')", "split(): Sail matches other digits"),
         ("regexp_replace(s, s, '')", "regexp_replace(): Sail may read the regular"),
         ("max(datediff(d, d))", "datediff(): Sail gives another type"),
@@ -155,6 +161,7 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "EXTRACT(HOUR FROM t)",
         "timestamp_seconds(l)",
         "s RLIKE '^[0-9]+$'",
+        r"s RLIKE '[\\[a-z][\\p{L}]'",
         "regexp_extract(s, '([0-9]+)$', 1)",
         "regexp_replace(s, '(a)[$]', '[$1]')",
         r"s LIKE 'a\\%_\\\\'",
@@ -224,6 +231,14 @@ def test_roundings_inside_of_each_other_are_refused_from_the_third_on():
     assert [len(problems) for problems in found] == [0, 1]
 
 
+def test_forms_that_repeat_their_operands_in_each_other_are_refused():
+    text, lengths = "x", []
+    for _ in range(9):
+        text = f"nullif({text}, 0D)"
+        lengths.append(len([*types_not_on_sail(text, lambda _: "double")]))
+    assert lengths == [0] * 6 + [1] * 3
+
+
 @pytest.mark.parametrize("text", ["i::STRING", "x::DOUBLE", "round(x * round(x, 2), 2)"])
 def test_a_form_that_is_not_needed_is_not_refused(text):
     assert [*types_not_on_sail(text, TYPES.get)] == []
@@ -240,6 +255,12 @@ def test_more_than_nine_nested_operations_of_whole_numbers_are_refused(column, i
 def test_several_patterns_of_like_are_written_one_by_one():
     ((_, way_out),) = names_not_on_sail("s LIKE ANY ('a%', 'b%')")
     assert way_out == "for example s LIKE 'a%' OR s LIKE 'b%', or give --engine spark"
+
+
+def test_a_chain_that_is_too_long_is_refused_with_the_way_to_write_it():
+    ((problem, way_out),) = names_not_on_sail(" OR ".join(f"k = {n}" for n in range(101)))
+    assert "more than 100 levels" in problem
+    assert "IN (…)" in way_out
 
 
 @pytest.mark.parametrize("text", ["my_sum(x)", "amount >>> 1"])

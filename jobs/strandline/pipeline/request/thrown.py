@@ -7,6 +7,7 @@ read the others, and by halving the rows until one value remains.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,12 +30,12 @@ from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.column_types import ON_SPARK
+from strandline.sql.column_types import NOT_ON_SAIL, ON_SPARK
 from strandline.sql.read import read_sql
 
 _SECONDS = 60
 """The time in seconds after which no further query is started."""
-_OF_THE_PLANNER = "Physical input schema should be the same"
+_OF_THE_PLANNER = re.compile("Physical input schema should be the same|No field named")
 """In an error of Sail's planner about a query, which fails on no value."""
 _LONGEST = 80
 """The largest number of characters of a shown value."""
@@ -62,7 +63,7 @@ class _Asked:
             self.probe(rows).collect()
         except FAILURES as error:
             problem = telling_line(str(error)) or type(error).__name__
-            return None if _OF_THE_PLANNER in problem else problem
+            return None if _OF_THE_PLANNER.search(problem) else problem
         return None
 
 
@@ -84,9 +85,10 @@ def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputErr
     of_aggregate = asked.use.wanted == "aggregate"
     part = failing_part(text, partial(_fails, asked, until))
     way_out = f"use {try_form(part, problem)}, which gives null in place of failing"
-    if ON_SPARK in problem:
-        leave_out = "leave such values out by source.valid"
-        way_out = leave_out if of_aggregate else "give null for such values by CASE WHEN … END"
+    if NOT_ON_SAIL in problem:
+        most = "1e16D" if "DECIMAL" in problem else "double('Infinity')"
+        leave_out = f"leave such values out, as by FILTER (WHERE abs(x) < {most})"
+        way_out = leave_out if of_aggregate else f"give CASE WHEN abs(x) < {most} THEN … END"
     if session_of(asked.rows.sparkSession).engine == "sail":
         # where a condition excludes a row, Sail computes the rest of an expression for it, too
         way_out += f", or {ON_SPARK}"
