@@ -28,7 +28,9 @@ def wrong_columns(spec: PipelineSpec, tables: Tables, origin: str) -> Iterator[I
         place = f"{origin}: sources.{side}.table" if side else f"{origin}: source.table"
         for name in tables.get(side) or ():
             if name.lower().startswith(OWN_PREFIX):
-                yield InputError(place, f"its column {name!r} has a reserved name", "rename it there")
+                yield InputError(
+                    place, f"its column {name!r} has a reserved name", "rename it there"
+                )
             if side and name.lower() == INPUT:
                 problem = f"its column {name} has the name of a column that is added"
                 yield InputError(place, problem, "rename it there")
