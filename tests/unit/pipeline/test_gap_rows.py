@@ -83,10 +83,13 @@ def test_the_page_colours_every_gap_of_a_row_and_leads_to_it(lake):
         slot_at(shown, cell["start_ms"], cell["end_ms"] + 1)
 
 
-def test_days_are_counted_back_from_the_end_of_a_silence(lake):
-    write_calendar(lake.pipeline("silent"), [a_slot(0), many_gaps(1, GAPS)])
-    assert shown_days(lake.pipeline("silent")).since is not None
-    assert shown_days(lake.pipeline("silent")).since < NEW_YEAR.date()
+def test_days_are_counted_back_from_the_end_of_a_silence(tmp_path):
+    store = a_lake_of(3, SPEC, tmp_path).pipeline("meter")
+    write_calendar(store, [a_slot(0), a_slot(1)])
+    assert shown_days(store).since == date(2013, 1, 1) - timedelta(89)
+    write_calendar(store, [a_slot(0), a_slot(1), many_gaps(2, GAPS)])
+    observed = date(2013, 1, 3)
+    assert shown_days(store).since == observed - timedelta(89)
 
 
 @pytest.mark.parametrize(
