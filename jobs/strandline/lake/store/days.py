@@ -211,7 +211,7 @@ def in_ranges(days: Iterable[date]) -> list[list[str]]:
 
 def last_shown_day(store: Store) -> date | None:
     """The last day with slots that is not after the last observed day; None if there is none."""
-    observed = max(facts_of_files(store, "timeline").get("day", ()), default=None)
+    observed: date | None = max(facts_of_files(store, "timeline").get("day", ()), default=None)
     slots = rows_by_date(store, "completeness")
     known = [day for day in slots if observed is None or day <= observed]
     last = max(known, default=observed)
