@@ -132,7 +132,7 @@ def read(
     }
     if file is None:
         found["columns"] = schema.names
-        found["rows"] = [_texts(row) for batch in rows for row in batch.to_pylist()]
+        found["rows"] = [_plain(row) for batch in rows for row in batch.to_pylist()]
     else:
         found |= {"output": str(file), "rows": export(file, schema, rows)}
     show.document(found, as_json=as_json, human=_printed)
@@ -149,9 +149,15 @@ def _first(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.
         yield part
 
 
-def _texts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with times as ISO-8601 texts, and other values as JSON has them, or as texts."""
-    return {k: v.isoformat() if isinstance(v, date) else v for k, v in row.items()}
+def _plain(value: Any) -> Any:
+    """A value, or each of its parts, with times in ISO-8601 and bytes in hexadecimal digits."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex().upper()  # as hex() of SQL
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list) else value
 
 
 def _printed(found: Mapping[str, Any]) -> None:

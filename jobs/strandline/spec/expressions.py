@@ -6,10 +6,11 @@ clock or on the user. Otherwise a rerun would give other numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.table_columns import Tables, wrong_columns
 from strandline.spec.used_expressions import Use, uses_of
 from strandline.sql import known_functions as known
 from strandline.sql.calls import Call, NotUnderstood, Sql
@@ -25,13 +26,11 @@ from strandline.sql.column_types import (
 )
 from strandline.sql.read import read_sql
 
-Tables = Mapping[str, Columns | None]
-"""The columns of a pipeline's tables by `Use.table`; None: unknown, and no column is missing."""
 _FROM_THE_RECORD = "compute from the record's own columns"
 
 
 def problems_of(spec: PipelineSpec, tables: Tables, origin: str) -> list[InputError]:
-    """All problems of a pipeline's expressions, each with its place.
+    """All problems of a pipeline's expressions and of its tables' column names, with their places.
 
     Args:
         spec: the pipeline.
@@ -39,6 +38,8 @@ def problems_of(spec: PipelineSpec, tables: Tables, origin: str) -> list[InputEr
         origin: the first part of each place: the file, or the pipeline's name.
     """
     found: dict[str, InputError] = {}  # a side says what the other one said of an expression, too
+    for error in wrong_columns(spec, tables, origin):
+        found.setdefault(str(error), error)
     for use in uses_of(spec):
         for problem, way_out in _problems_of_use(use, tables.get(use.table)):
             error = InputError(f"{origin}: {use.place}", problem, way_out)

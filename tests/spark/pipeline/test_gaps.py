@@ -162,6 +162,23 @@ def test_many_gaps_in_a_row_are_a_row_for_each_state_also_where_a_range_is_close
     ]
 
 
+def test_a_row_for_many_gaps_goes_once_its_first_slot_has_a_late_record(spark, tmp_path):
+    """A clock is months ahead: what arrives then is late, from the first of the gaps on."""
+    rows = [a_record("1 06:00", "1 06:00"), a_record("1 12:00", "1 12:00")]
+    rows[1]["happened_at"] += timedelta(days=60)
+    late = [a_record(f"2 {hour:02}:00", f"1 {hour:02}:00") for hour in (7, 8, 10)]
+    line, at_once = (Line(spark, tmp_path / n, a_spec(**ONE)) for n in ("daily", "at_once"))
+    land(line.folder, rows)
+    line.advance("2")
+    assert gaps(line)[0] == ("03-01 07:00", 1443)  # of 1,444 the watermark has closed so many
+    land(line.folder, late, mode="append")
+    land(at_once.folder, [*rows, *late])
+    for one in (line, at_once):
+        one.advance("3")
+    assert calendar(line) == calendar(at_once)
+    assert gaps(line)[:2] == [("03-01 09:00", 1), ("03-01 11:00", 1439)]
+
+
 def test_gaps_of_very_short_slots_are_staged_few_at_a_time_and_all_counted(spark, tmp_path):
     rows = [a_record(f"1 {h}:00", f"1 {h}:00") for h in ("10", "11", "13", "18")]
     line = Line(spark, tmp_path, a_spec(**ONE | {"window": {"tumbling": "4m"}}))

@@ -233,6 +233,21 @@ def test_rows_of_some_days_and_columns_are_printed(command):
     assert (found["run_id"], found["ledger"], found["version"]) == ("r-2", 2, 0)
 
 
+def test_bytes_are_printed_in_hexadecimal_digits_and_times_in_structs_as_all_others(lake, command):
+    store, noon = lake.pipeline("meter"), datetime(2013, 1, 1, 12, tzinfo=UTC)
+    windows = store.table("windows").to_pyarrow_table()
+    seen = [{"at": noon, "tags": [b"\x04\xfb"]}] * len(windows)
+    windows = windows.append_column("tag", pa.array([b"\x04\x00\xfb"] * len(windows)))
+    windows = windows.append_column("seen", pa.array(seen))
+    write_deltalake(store.uri("windows"), windows, mode="overwrite", schema_mode="overwrite")
+    note(lake, "r-3", "published")
+    code, printed = command("windows", "--limit", 1, "--json")
+    (row,) = json.loads(printed)["rows"]
+    assert (code, row["tag"]) == (0, "0400FB")
+    assert row["seen"] == {"at": "2013-01-01T12:00:00+00:00", "tags": ["04FB"]}
+    assert "0400FB" in command("windows", "--limit", 1)[1]
+
+
 def test_the_first_rows_are_printed_and_how_to_see_more(command):
     told = command("windows", "--limit", 2)[1]
     assert "version 0, as of position 2 of the ledger" in told

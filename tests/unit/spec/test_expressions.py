@@ -368,6 +368,16 @@ def test_every_expression_of_a_pipeline_is_checked(path, value):
     assert said.startswith(f"p.yaml: {place.get(path, path.replace('__', '.'))}: ")
 
 
+def test_a_column_with_a_reserved_name_is_found_without_an_engine():
+    (said,) = problems(a_spec(), {"": {**COLUMNS, "_Strandline_ts_ms": "long"}})
+    assert said == (
+        "p.yaml: source.table: its column '_Strandline_ts_ms' has a reserved name; rename it there"
+    )
+    tables = {"left": COLUMNS, "right": {**COLUMNS, "_strandline_x": "long"}}
+    (of_join,) = problems_of(a_join({"interval": ["-5m", "5m"]}), tables, "j.yaml")
+    assert of_join.place == "j.yaml: sources.right.table"
+
+
 def test_all_problems_of_a_pipeline_are_found_at_once_in_the_order_of_its_file():
     spec = a_spec(**BROKEN)
     found = problems(spec)
@@ -451,6 +461,36 @@ def test_each_side_of_a_join_is_held_against_its_own_table():
     tables = {"left": COLUMNS, "right": {"landed_at": "timestamp", "text": "string"}}
     (said,) = problems_of(spec, tables, "j.yaml")
     assert said.place == "j.yaml: sources.right.event_time"
+
+
+def of_both_tables(join, right, **more):
+    tables = {"left": OTHER, "right": right, "both": {**OTHER, **right}, "pairs": {}}
+    return [str(one) for one in problems_of(a_join(join, **more), tables, "j.yaml")]
+
+
+def test_one_column_of_both_sides_in_two_spellings_is_found_without_an_engine():
+    right = {"Size": "long", **OTHER}
+    del right["size"]
+    assert of_both_tables({"interval": ["-5m", "5m"]}, right) == [
+        "j.yaml: sources.right.table: its column Size (bigint) differs from size (bigint) of the "
+        "left source in case or type; give both one name and type, or two names"
+    ]
+    assert of_both_tables({"interval": ["-5m", "5m"]}, {**OTHER, "INPUT": "string"}) == [
+        "j.yaml: sources.right.table: its column INPUT has the name of a column that is added; "
+        "rename it there"
+    ]
+
+
+def test_two_types_of_one_column_are_wrong_only_where_a_join_reads_them_as_one():
+    right, windows = {**OTHER, "size": "double"}, {"window": {"tumbling": "1h"}}
+    read = {"aggregates": {"n": "sum(size)"}, **windows}
+    assert of_both_tables({"cogroup": {}}, right, aggregates={"n": "count(*)"}, **windows) == []
+    assert of_both_tables({"cogroup": {}}, right, **read) == [
+        "j.yaml: sources.right.table: its column size (double) differs from size (bigint) of the "
+        "left source in case or type; give both one name and type, or two names"
+    ]
+    nested = {**OTHER, "size": {"type": "array", "elementType": "long"}}
+    assert not any("differs" in one for one in of_both_tables({"cogroup": {}}, nested, **read))
 
 
 def test_the_aggregates_of_a_join_are_over_both_tables_or_over_pairs():

@@ -19,9 +19,7 @@ from strandline.engine.frames import union_by_name
 from strandline.engine.records.expressions import NESTED, quoted
 from strandline.errors import InputError
 from strandline.spec.pipeline import PipelineSpec
-from strandline.spec.used_expressions import uses_of
-from strandline.sql.calls import NotUnderstood
-from strandline.sql.read import read_sql
+from strandline.spec.table_columns import columns_differ, reads_of_both
 from strandline.tables import INPUT
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -58,12 +56,9 @@ def columns_side_by_side(
                 problem = f"its column {field.name} has the name of a column that is added"
                 raise InputError(place, problem, "rename it there")
             other = shared.get(key, field)
-            if field.name != other.name or (not _same_type(field, other) and _reads(spec, key)):
-                problem = (
-                    f"its column {_with_type(field)} differs from {_with_type(other)} of the left "
-                    "source in case or type"
-                )
-                raise InputError(place, problem, "give both one name and type, or two names")
+            differs = not _same_type(field, other)
+            if field.name != other.name or (differs and reads_of_both(spec, key)):
+                raise columns_differ(place, _with_type(field), _with_type(other))
             column = _beside(field, other, schemas.values())
             shared[column.name.lower()] = column
             found[name][field.name] = column
@@ -120,16 +115,3 @@ def _free_name(field: T.StructField, schemas: Iterable[T.StructType]) -> str:
     in_use = {one.name.lower() for schema in schemas for one in schema.fields}
     names = second_names(field.name, field.dataType)
     return next(name for name in names if name.lower() not in in_use)
-
-
-def _reads(spec: PipelineSpec, name: str) -> bool:
-    """Whether an expression or the function reads a column of both inputs; `name` in lower case."""
-    if spec.process is not None:
-        return True
-    for use in uses_of(spec):
-        sql = read_sql(use.text) if use.table == "both" else None
-        if isinstance(sql, NotUnderstood) or (sql is not None and sql.reads_all):
-            return True
-        if sql is not None and any(one.path[0].lower() == name for one in sql.reads):
-            return True
-    return False

@@ -15,7 +15,14 @@ from deltalake import DeltaTable
 from strandline.errors import InputError
 from strandline.lake.store.reads import columns_of, dataset_by_day, dataset_of
 from strandline.lake.store.store import PUBLISHED, Store
-from strandline.model.intervals import consecutive
+from strandline.model.intervals import (
+    DAY_MS,
+    END_OF_INSTANTS_MS,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    consecutive,
+    midnight_of,
+)
 from strandline.tables import tables_of
 
 TRAILING_DAYS = 90
@@ -43,6 +50,17 @@ class Days:
         if self.until is not None:
             rows &= day <= self.until
         return rows | day.is_null()
+
+    def __contains__(self, day: date) -> bool:
+        """Whether a day is one of these."""
+        return (self.since or date.min) <= day <= (self.until or date.max)
+
+    @property
+    def within(self) -> TimeRange:
+        """The instants of these days."""
+        start_ms = LEAST_INSTANT_MS if self.since is None else midnight_of(self.since)
+        end_ms = END_OF_INSTANTS_MS if self.until is None else midnight_of(self.until) + DAY_MS
+        return TimeRange(start_ms, end_ms)
 
     @property
     def named(self) -> dict[str, str | None]:
@@ -108,23 +126,22 @@ def totals(store: Store, result: str) -> dict[str, Any]:
     }
 
 
-def slots_beside_rows(store: Store, days: Days | None = None) -> int:
-    """The number of slots without a row of their own in `completeness`.
+def slots_beside_rows(store: Store) -> int:
+    """The number of slots of all days without a row of their own in `completeness`.
 
     A row may stand for many gaps; then its `slots` has their number. Only files with such rows are
     opened, by the statistics in the table's log.
-
-    Args:
-        store: the pipeline's tables.
-        days: the days of the rows; None: all days.
     """
+    return slots_beyond_rows(_rows_of_many_gaps(store, "slots"))
+
+
+def _rows_of_many_gaps(store: Store, column: str) -> pa.ChunkedArray:
+    """A column of the rows that stand for many gaps."""
     table = store.table("completeness")
     if table is None or "slots" not in columns_of(table).names:
-        return 0
-    rows = (ds.field("slots") > 1) & (days or Days()).rows_of("completeness")
-    return slots_beyond_rows(
-        dataset_of(table, "slots > 1").to_table(["slots"], filter=rows)["slots"]
-    )
+        return pa.chunked_array([[]], pa.int64())
+    rows = dataset_of(table, "slots > 1").to_table([column], filter=ds.field("slots") > 1)
+    return rows[column]
 
 
 def slots_beyond_rows(slots: pa.ChunkedArray) -> int:
@@ -194,7 +211,17 @@ def in_ranges(days: Iterable[date]) -> list[list[str]]:
 
 def last_shown_day(store: Store) -> date | None:
     """The last day with slots that is not after the last observed day; None if there is none."""
-    observed = max(facts_of_files(store, "timeline").get("day", ()), default=None)
+    observed: date | None = max(facts_of_files(store, "timeline").get("day", ()), default=None)
     slots = rows_by_date(store, "completeness")
     known = [day for day in slots if observed is None or day <= observed]
-    return max(known, default=observed)
+    last = max(known, default=observed)
+    gaps_end = max(_ends_of_many_gaps(store), default=last)
+    if last is None or observed is None or gaps_end is None:
+        return last
+    return max(last, min(gaps_end, observed))
+
+
+def _ends_of_many_gaps(store: Store) -> list[date]:
+    """The last day of each row that stands for many gaps."""
+    ends = _rows_of_many_gaps(store, "slot_end")
+    return [(end - timedelta(milliseconds=1)).date() for end in ends.to_pylist()]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from strandline.engine.calendar.gaps import Gaps, parts_to_list
 from strandline.engine.calendar.slots import Calendar
-from strandline.model.intervals import TimeRange, parts_outside
+from strandline.model.intervals import TimeRange, merged, parts_outside
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.first_accepted import FirstAccepted, first_accepted_before
@@ -115,10 +115,13 @@ def _listed(
     """
     ids, stay = gaps.history.grid.ids_within(plan.scope.windows), plan.gaps_that_stay
     rows = {*gaps.around(ids, filled)}
+    touched = list[TimeRange]()
     for window in {window for piece in pieces for window in piece.touched}:
         only = range(window, window + ids.step, ids.step)
         rows |= {*gaps.around(only, {window} if gaps.has_record(window) else ())}
-    around = list[TimeRange]()
+        touched.append(gaps.starts_of(only))
+    # a row for many gaps that has begun with a slot which has a record now
+    around = parts_outside(merged(touched, ids.step - 1), [plan.scope.windows, *stay])
     if known is not None and gaps.first is not None and known != gaps.first:
         # slots between the first one that accepted a record before and the first one now have
         # become gaps, or are gaps no longer

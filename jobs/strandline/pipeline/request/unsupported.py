@@ -11,8 +11,9 @@ from strandline.lake.local import MEMORY
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import is_uri
-from strandline.spec.expressions import Tables, expressions_of, require_none
+from strandline.spec.expressions import expressions_of, require_none
 from strandline.spec.pipeline import PipelineSpec
+from strandline.spec.table_columns import Tables
 from strandline.sql.column_types import ON_SPARK
 from strandline.sql.on_sail import names_not_on_sail
 

@@ -22,6 +22,7 @@ from strandline.lake.store.reads import files_at, parquet_files
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, merged, midnight_of
 from strandline.pipeline.request.request import arrival_days
+from strandline.pipeline.views.calendar_rows import rows_on
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.audit.wording import Gaps
 from strandline.quality.completeness import in_ms, slots_outside
@@ -116,7 +117,7 @@ class AuditedData(ReadPipeline):
 
     def _gaps_on(self, days: Days) -> pd.DataFrame:
         """The rows of gaps on some days."""
-        rows = read_days(self.store, "completeness", _GAP, days, ds.field("gap"))
+        rows = rows_on(self.spec, self.store, _GAP, days, wanted=ds.field("gap"))
         found: pd.DataFrame = pd.DataFrame(columns=[*_GAP]) if rows is None else rows.to_pandas()
         return found
 

@@ -8,8 +8,9 @@ from datetime import date, timedelta
 from typing import Any
 
 from strandline.engine.position.grid import Grid
-from strandline.lake.store.days import Days, last_shown_day, rows_by_date
+from strandline.lake.store.days import Days, last_shown_day
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
+from strandline.pipeline.views.calendar_rows import slots_by_day
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slots import Slot, accepted_share, slots_of
 from strandline.spec import PipelineSpec
@@ -77,7 +78,7 @@ def calendar_page(shown: Shown, until: date | None = None) -> dict[str, Any]:
 
     Its days are limited by `DAYS` and `MOST_ROWS`, to bound the memory; the newest comes first.
     """
-    rows, minutes = rows_by_date(shown.store, "completeness"), column_minutes(shown.spec)
+    rows, minutes = slots_by_day(shown.spec, shown.store), column_minutes(shown.spec)
     last = until or last_shown_day(shown.store)
     by_day: Mapping[date, Mapping[int, Cell]] = {}
     edges: dict[str, date | None] = dict.fromkeys(_EDGES)
@@ -131,7 +132,8 @@ def _cells(shown: Shown, first: date, last: date) -> dict[date, dict[int, Cell]]
     cells: dict[date, dict[int, Cell]] = {
         last - timedelta(n): {} for n in range((last - first).days + 1)
     }
-    for slot in slots_of(shown, Days(first - place.reach, last)):
+    days = Days(first - place.reach, last)
+    for slot in slots_of(shown, days, part_ms=place.column_ms):
         day, column = place.of_slot(slot)
         if day in cells:
             cell = cells[day].setdefault(column, Cell(slot.start_ms, slot.end_ms))

@@ -11,9 +11,9 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from strandline.lake.store.days import Days, rows_by_day, shown_days, slots_beside_rows
-from strandline.lake.store.store import Store
+from strandline.lake.store.days import Days, shown_days
 from strandline.model.intervals import text_or_none
+from strandline.pipeline.views.calendar_rows import slots_by_day
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slots import Slot, shares_instants_with, slots_of
 from strandline.pipeline.views.why import MEANINGS, Cause
@@ -55,6 +55,7 @@ def incomplete_in(
                 by_cause[cause.name] += slot.slots
             yield slot.start_ms, slot.end_ms, slot, why
 
+    by_day = slots_by_day(shown.spec, shown.store)
     newest = heapq.nlargest(skip + limit, counted(), key=lambda one: one[:2])[skip:]
     watermark = shown.watermark
     return {
@@ -66,7 +67,7 @@ def incomplete_in(
         "days": days.named,
         # sessions have no edges that all keys share
         "unit": "slot" if shown.spec.window.merging else "window",
-        "slots": _slots_in(shown.store, days),
+        "slots": sum(slots for day, slots in by_day.items() if day in days),
         "incomplete": found,
         "causes": {name: by_cause[name] for name in MEANINGS if by_cause[name]},
         "listed": [
@@ -83,11 +84,3 @@ def _incomplete(shown: Shown, days: Days) -> Iterator[tuple[Slot, list[Cause]]]:
     for slot in slots_of(shown, days, wanted, incomplete=True):
         if why := shown.causes.why(slot):
             yield slot, why
-
-
-def _slots_in(store: Store, days: Days) -> int:
-    """The number of slots on some days, by the table's log and the rows of many gaps."""
-    first, last = days.since or date.min, days.until or date.max
-    rows = rows_by_day(store, "completeness").items()
-    listed = sum(many for day, many in rows if day is None or first <= day <= last)
-    return listed + slots_beside_rows(store, days)

@@ -28,6 +28,7 @@ from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days
 from strandline.pipeline.views.audited_data import rows_by_day
+from strandline.pipeline.views.calendar_rows import rows_on
 from strandline.pipeline.views.channels import with_emissions
 from strandline.pipeline.views.kept_advice import document_in, kept_advice
 from strandline.pipeline.views.late_of_newer import LateOfNewer
@@ -45,6 +46,8 @@ from strandline.spec import PipelineSpec
 _SUMMARY = "report.json"
 """The file beside the page with the summary that the next report compares itself with."""
 _LATENESS_STEP_MS = 60_000
+_PART_MS = 15 * 60_000
+"""The shortest cell of a calendar: rows for many gaps are divided into cells."""
 _SLOTS = ("slot_start", "slot_end", "state", "gap", "fired_at", "closed_at", *COUNTS, "slots")
 
 
@@ -192,7 +195,8 @@ def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
 
 def _completeness(shown: Shown, days: Days) -> pd.DataFrame:
     """The calendar; an earlier version has no number of slots for each row."""
-    rows = _frame(read_days(shown.store, "completeness", _SLOTS, days), _SLOTS)
+    found = rows_on(shown.spec, shown.store, _SLOTS, days, part_ms=_PART_MS)
+    rows = _frame(found, _SLOTS)
     late = LateOfNewer.of(shown, days)
     if late is not None:
         edges = [in_ms(rows[name]).to_numpy() for name in ("slot_start", "slot_end")]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from strandline.lake.store.store import Store
 from strandline.model.intervals import TimeRange, day_of, text_of
 from strandline.pipeline.views.late_of_newer import refused_by
 from strandline.pipeline.views.shown import Shown
-from strandline.pipeline.views.slots import Slot, slots_of
+from strandline.pipeline.views.slots import Slot, gaps_in_a_row, slots_of
 from strandline.tables import QUARANTINE
 
 MOST_WINDOWS = 50
@@ -54,15 +55,16 @@ class Rows:
 
 
 def slot_at(shown: Shown, start_ms: int, end_ms: int) -> Slot:
-    """The slot with a start and an end.
+    """The slot with a start and an end, or the gaps in a row between the two.
 
     Raises:
         NoSlotError: the calendar has no such slot.
     """
-    day = day_of(start_ms)
+    within, day = TimeRange(start_ms, end_ms), day_of(start_ms)
     at_start = started_in("slot_start", TimeRange(start_ms, start_ms + 1))
-    for slot in slots_of(shown, Days(day, day), at_start):
-        if slot.end_ms == end_ms:
+    of_day = slots_of(shown, Days(day, day), at_start)
+    for slot in chain(of_day, gaps_in_a_row(shown, within)):
+        if slot.within == within:
             return slot
     raise NoSlotError(start_ms, end_ms)
 

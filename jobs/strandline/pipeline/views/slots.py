@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.dataset as ds
 
+from strandline.engine.position.grid import Grid
 from strandline.lake.store.days import Days, days_of
 from strandline.lake.store.reads import columns_of, in_arrow, scanned
 from strandline.model.intervals import (
@@ -18,6 +19,7 @@ from strandline.model.intervals import (
     text_of,
     text_or_none,
 )
+from strandline.pipeline.views.calendar_rows import MANY, gaps_on
 from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 
@@ -115,6 +117,7 @@ def slots_of(
     wanted: ds.Expression | None = None,
     *,
     incomplete: bool = False,
+    part_ms: int | None = None,
 ) -> Iterator[Slot]:
     """The slots of some days, in the order of their days, batch by batch.
 
@@ -124,6 +127,7 @@ def slots_of(
         wanted: a further condition; None: none.
         incomplete: whether to select only slots that are not closed or have refused a record, and
             `wanted` ones.
+        part_ms: the length of the stretches into which rows for many gaps are divided.
     """
     table = read.store.table("completeness")
     if table is None:
@@ -137,8 +141,21 @@ def slots_of(
         wanted = lacking if wanted is None else wanted | lacking
     if wanted is not None:
         rows &= wanted
+    if "slots" in existing:  # whatever is wanted: gaps are incomplete, and few such rows exist
+        yield from map(
+            _slot, gaps_on(read.spec, read.store, names, days.within, part_ms).to_pylist()
+        )
+        rows &= ds.field("slots").is_null() | ~MANY
     for slots in _read(scanned(dataset, rows, names, at_once=_BATCH_ROWS)):
         yield from slots if late is None else _with_late(slots, late)
+
+
+def gaps_in_a_row(read: ReadPipeline, within: TimeRange) -> Iterator[Slot]:
+    """The parts of rows for many gaps whose slots lie in a range."""
+    names, grid = [*_BASE, *COUNTS, *_LATER], Grid.of(read.spec)
+    last_ms = grid.starts_of(within.end_ms) if grid.cumulative else within.end_ms - grid.size_ms
+    starts = TimeRange(within.start_ms, last_ms + 1)
+    yield from map(_slot, gaps_on(read.spec, read.store, names, starts).to_pylist())
 
 
 def _read(rows: ds.Scanner) -> Iterator[list[Slot]]:

@@ -22,6 +22,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import counts_of
 from strandline.lake.store.store import Store
 from strandline.model.intervals import text_or_none
+from strandline.pipeline.views.calendar_rows import rows_on
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.pipeline.views.runs import run_line
@@ -78,7 +79,7 @@ def status_of(
         "overlapping": spec.window.overlapping,
         "two_sources": spec.has_two_sources,
         "days": days.named,
-        **_of_days(store, days, may_lack=state.may_lack_quarantine(spec.quarantine_days)),
+        **_of_days(spec, store, days, may_lack=state.may_lack_quarantine(spec.quarantine_days)),
         "totals": totals(store, spec.result),
         "versions": store.versions(),
         "watermark": None if watermark is None else _watermark(watermark),
@@ -104,13 +105,13 @@ def _edited(spec: PipelineSpec, state: PipelineState) -> dict[str, Any]:
     }
 
 
-def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:
+def _of_days(spec: PipelineSpec, store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:
     """The counts of some days: slots by state, records by outcome, quarantine by reason.
 
     `quarantine_removed`: the number of late and no_window records whose rows an erasure or upkeep
     has removed; `may_lack`: whether one has removed rows.
     """
-    slots, only_late, records = _calendar(store, days)
+    slots, only_late, records = _calendar(spec, store, days)
     quarantine = _quarantine(store, days)
     removed = sum(records[name] - quarantine.get(name, 0) for name in ("late", "no_window"))
     return {
@@ -122,11 +123,13 @@ def _of_days(store: Store, days: Days, *, may_lack: bool) -> dict[str, Any]:
     }
 
 
-def _calendar(store: Store, days: Days) -> tuple[dict[str, int], int, dict[str, int]]:
+def _calendar(
+    spec: PipelineSpec, store: Store, days: Days
+) -> tuple[dict[str, int], int, dict[str, int]]:
     """The number of slots by state and with only late records; of records by outcome."""
     counts = [*COUNTS]
     asked = ["state", "gap", "slots", *counts, *UNFIRED_COLUMN]
-    rows = read_days(store, "completeness", asked, days)
+    rows = rows_on(spec, store, asked, days)
     if rows is None:
         return {}, 0, dict.fromkeys(counts, 0)
     counts += [name for name in UNFIRED_COLUMN if name in rows.column_names]

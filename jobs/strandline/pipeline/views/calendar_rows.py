@@ -1,0 +1,129 @@
+"""Rows of `completeness` on some days; of a row for many gaps, the gaps on these days."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from strandline.engine.position.grid import Grid
+from strandline.lake.store.days import Days, read_days, rows_by_date
+from strandline.lake.store.reads import columns_of, dataset_of
+from strandline.lake.store.store import Store
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, datetime_of, instant_of
+from strandline.spec.pipeline import PipelineSpec
+
+_EDGES = ("slot_start", "slot_end", "slots")
+MANY = ds.field("slots") > 1
+"""The rows that stand for many gaps."""
+
+
+def rows_on(
+    spec: PipelineSpec,
+    store: Store,
+    columns: Sequence[str],
+    days: Days,
+    *,
+    wanted: ds.Expression | None = None,
+    part_ms: int | None = None,
+) -> pa.Table | None:
+    """The calendar's rows on some days; None if the table does not exist.
+
+    Args:
+        spec: the pipeline.
+        store: its tables.
+        columns: the columns to read; `slots` and the edges of slots are read in any case.
+        days: the days of the slots' starts.
+        wanted: a further condition on the rows; None: none.
+        part_ms: see `gaps_on`.
+    """
+    names = [*dict.fromkeys((*columns, *_EDGES))]
+    rows = read_days(store, "completeness", names, days, wanted)
+    if rows is None or "slots" not in rows.column_names:
+        return rows
+    single = rows.filter(pc.fill_null(pc.less_equal(rows["slots"], 1), fill_value=True))
+    gaps = gaps_on(spec, store, rows.column_names, days.within, part_ms)
+    return pa.concat_tables([gaps, single])
+
+
+def gaps_on(
+    spec: PipelineSpec,
+    store: Store,
+    columns: Sequence[str],
+    within: TimeRange,
+    part_ms: int | None = None,
+) -> pa.Table:
+    """The parts in a range of rows that stand for many gaps, in ascending order.
+
+    Such a row is stored on the day of its first gap, and may reach over many days. Only files with
+    such rows are opened, by the statistics in the table's log.
+
+    Args:
+        spec: the pipeline.
+        store: its tables.
+        columns: the columns to read beside the edges of slots, and `slots`: the number of gaps.
+        within: the range of the gaps' starts.
+        part_ms: the length of the stretches of time into which rows are divided; None: not divided.
+
+    Example: of a row for all hours of March, the days of 30 and 31 March have a part of 48 gaps.
+    """
+    table = store.table("completeness")
+    existing = [] if table is None else columns_of(table).names
+    names = [name for name in dict.fromkeys((*columns, *_EDGES)) if name in existing]
+    if table is None or "slots" not in existing:
+        return pa.table({name: [] for name in (*names, "slots")})
+    rows = dataset_of(table, "slots > 1").to_table(names, filter=MANY).sort_by("slot_start")
+    grid = Grid.of(spec)
+    parts = [
+        {**row, **part} for row in rows.to_pylist() for part in _parts(grid, row, within, part_ms)
+    ]
+    return pa.Table.from_pylist(parts, schema=rows.schema)
+
+
+def slots_by_day(spec: PipelineSpec, store: Store) -> dict[date, int]:
+    """The number of slots by the day of their start, by the table's log and the rows of gaps."""
+    found = Counter(rows_by_date(store, "completeness"))
+    found.subtract(row["slot_start"].date() for row in _gaps(spec, store))
+    for part in _gaps(spec, store, DAY_MS):
+        found[part["slot_start"].date()] += part["slots"]
+    return {day: slots for day, slots in found.items() if slots}
+
+
+def _gaps(spec: PipelineSpec, store: Store, part_ms: int | None = None) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = gaps_on(spec, store, [], EVERYTHING, part_ms).to_pylist()
+    return found
+
+
+def _parts(
+    grid: Grid, row: dict[str, Any], within: TimeRange, part_ms: int | None
+) -> Iterator[dict[str, Any]]:
+    """The edges and numbers of gaps of a row's parts that start in a range."""
+    more, step = row["slots"] - 1, grid.step_ms
+    first = instant_of(row["slot_start"])
+    if grid.cumulative:
+        first = instant_of(row["slot_end"]) - more * step
+    ids = range(first, first + more * step + 1, step)
+    starts = TimeRange(grid.starts_of(ids[0]), grid.starts_of(ids[-1]) + 1).shared_with(within)
+    for stretch in () if starts is None else _stretches(starts, part_ms):
+        found = grid.ids_within(stretch)
+        part = range(max(ids.start, found.start), min(ids.stop, found.stop), step)
+        if part:
+            yield {
+                "slot_start": datetime_of(grid.starts_of(part[0])),
+                "slot_end": datetime_of(grid.ends_of(part[-1])),
+                "slots": len(part),
+            }
+
+
+def _stretches(within: TimeRange, part_ms: int | None) -> Iterator[TimeRange]:
+    """A range, divided at the multiples of a length."""
+    edge_ms = within.start_ms
+    while edge_ms < within.end_ms:
+        next_ms = within.end_ms if part_ms is None else (edge_ms // part_ms + 1) * part_ms
+        yield TimeRange(edge_ms, min(next_ms, within.end_ms))
+        edge_ms = next_ms
