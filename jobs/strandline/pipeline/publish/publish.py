@@ -229,7 +229,7 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
         InputError: the staging holds less, or more, than the run has counted, or other columns.
     """
     if run.publish is None:
-        raise InputError(ctx.place(run.run_id), "its last step says nothing that it was to publish")
+        raise InputError(ctx.place(run.run_id), "its step in the ledger lists no staged tables")
     begun, found = run.publish, []
     staging = Staging(ctx.spark, ctx.store, run.run_id, second_of=ctx.second_of)
     targets = begun.tables
