@@ -168,7 +168,7 @@ def _steps(
             request,
             journal,
             arrivals,
-            shown=[one.range for one in before if ctx.dry_run and one.range],
+            shown=before if ctx.dry_run else (),
         )
     published = _published(ctx, request, journal, planned, rebuilt)
     moved_back = of_frontier(journal.entry, state, ctx.landing.log.known_until_ms)
@@ -190,12 +190,11 @@ def _rebuilt(
     request: Request,
     journal: Journal,
     arrivals: RunArrivals,
-    shown: Sequence[TimeRange],
+    shown: Sequence[Outcome],
 ) -> RebuiltRange:
     """The staged range, its audit, and its differences from the published tables.
 
-    Without the differences in ranges that a dry run has shown before: a run has published them by
-    now.
+    Without the differences that a dry run has shown before: a run has published them by now.
 
     Raises:
         AuditFailedError: a critical expectation failed.
