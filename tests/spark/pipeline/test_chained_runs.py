@@ -76,7 +76,8 @@ def test_hours_add_up_as_the_reference_tells_them(chain, until4):
 def test_gaps_that_a_rebuild_of_changed_results_lists_are_shown_once(spark, tmp_path):
     """A dry run had shown the gaps between the new first result and the old one twice."""
     chain = Chain(spark, tmp_path, **SIX_HOURS)
-    rows = of_one("4 10:00, 4 09:00", "5 10:00, 5 09:00", first=1)
+    times = ("4 10:00, 4 09:00", "4 20:00", "5 10:00, 5 09:00", "5 20:00")
+    rows = [row for source in "ab" for row in of_one(*times, first=1, source=source)]
     land(tmp_path, rows)
     for line in (chain.hours, chain.days):
         line.advance("6")
