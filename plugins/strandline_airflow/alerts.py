@@ -25,11 +25,12 @@ from strandline_airflow.requests import options_of
 _OF_FINDING: Mapping[str, Event] = {
     "fresh_within": "stale",
     "schedule": "stale",
+    "results_changed": "stale",
     "silent_after": "silent_channel",
     "upstream": "stale",
 }
 """The event of a finding, by the finding's name; of every other finding it is `warning`."""
-_OF_STATUS = ("schedule", "upstream")
+_OF_STATUS = ("results_changed", "schedule", "upstream")
 """The names of findings that no run has, but `strandline status`."""
 OF_A_RUN: tuple[Event, ...] = ("warning", "silent_channel", "stale")
 """The events that the findings of a run decide."""

@@ -147,6 +147,20 @@ def test_a_run_does_not_end_the_findings_that_it_has_not_checked(advance, alerti
     assert [said["name"] for *_, said in hook.got] == ["schedule", "max_malformed_share"]
 
 
+def test_the_watch_says_until_a_run_has_rebuilt_them_that_results_in_use_have_changed(
+    advance, alerting, hook
+):
+    """Only `status` finds it, and nobody was told: it was a `warning`, which the watch left out."""
+    folder = alerting(f"{{on: {EVERY_EVENT}, to: hook}}")
+    said = "results of meter of 2024-03-01 have changed since they were used"
+    changed = {"name": "results_changed", "severity": "warning", "sentence": said}
+    of_watch = [{"findings": found} for found in ([changed], [changed], [], [changed])]
+    for found in (of_watch[0], answer(), *of_watch[1:]):
+        advance(folder, found, events=("stale",) if "kind" not in found else None)
+    told = [(said["event"], said["name"], said["finding"]) for *_, said in hook.got]
+    assert told == [("stale", "results_changed", said)] * 2
+
+
 def test_only_the_events_that_an_alert_names_are_sent_to_it(advance, alerting, hook, mail):
     folder = alerting("{on: silent_channel, to: hook}", "{on: warning, to: mail}")
     advance(folder, answer(WARNING, SILENT))

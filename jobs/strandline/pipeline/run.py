@@ -19,7 +19,6 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import to_publish
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
-from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, outside, tallies
@@ -168,7 +167,7 @@ def _steps(
             request,
             journal,
             arrivals,
-            shown=[one.range for one in before if ctx.dry_run and one.range],
+            shown=before if ctx.dry_run else (),
         )
     published = _published(ctx, request, journal, planned, rebuilt)
     moved_back = of_frontier(journal.entry, state, ctx.landing.log.known_until_ms)
@@ -190,12 +189,11 @@ def _rebuilt(
     request: Request,
     journal: Journal,
     arrivals: RunArrivals,
-    shown: Sequence[TimeRange],
+    shown: Sequence[Outcome],
 ) -> RebuiltRange:
     """The staged range, its audit, and its differences from the published tables.
 
-    Without the differences in ranges that a dry run has shown before: a run has published them by
-    now.
+    Without the differences that a dry run has shown before: a run has published them by now.
 
     Raises:
         AuditFailedError: a critical expectation failed.

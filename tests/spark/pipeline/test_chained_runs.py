@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from chained import HOURS, Chain, assert_told, found, told
 from deltalake import DeltaTable
-from lakes import a_record, a_spec, a_week, instant, land
+from lakes import a_record, a_spec, a_week, instant, land, of_one
 from replayed import assert_books_balance
 
 from strandline.errors import InputError
@@ -71,6 +71,24 @@ def test_hours_add_up_as_the_reference_tells_them(chain, until4):
     assert_told(chain, ROWS, "4")
     assert chain.days.rows("quarantine")
     assert still_to_rebuild(chain) == []
+
+
+def test_gaps_that_a_rebuild_of_changed_results_lists_are_shown_once(spark, tmp_path):
+    """A dry run had shown the gaps between the new first result and the old one twice."""
+    chain = Chain(spark, tmp_path, **SIX_HOURS)
+    times = ("4 10:00, 4 09:00", "4 20:00", "5 10:00, 5 09:00", "5 20:00")
+    rows = [row for source in "ab" for row in of_one(*times, first=1, source=source)]
+    land(tmp_path, rows)
+    for line in (chain.hours, chain.days):
+        line.advance("6")
+    land(tmp_path, [a_record("4 00:01", "2 02:00"), *rows])
+    chain.hours.advance("7")
+    steps = len(chain.days.ledger)
+    shown = chain.days.advance("7", dry_run=True)
+    chain.days.advance("7")
+    published = [e for e in chain.days.ledger[steps:] if e.step == "published"]
+    assert [one.diff for one in (*shown.rebuilt_first, shown)] == [e.diff for e in published]
+    assert any(one.gaps_around for one in shown.rebuilt_first)
 
 
 def test_hours_add_up_run_after_run_also_where_an_old_day_has_grown(chain, tmp_path):

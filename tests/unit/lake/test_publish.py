@@ -29,7 +29,8 @@ from strandline.lake.store.places import path_of
 from strandline.lake.upkeep import upkeep
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.diff.diff import outside
-from strandline.tables import PublishedTable
+from strandline.pipeline.request.outcome import Outcome
+from strandline.tables import COMPLETENESS, PublishedTable
 
 SCHEMA = pa.schema(
     [
@@ -205,18 +206,39 @@ def test_staged_rows_that_are_lost_publish_nothing(store, ops):
     assert store.version("windows") == version
 
 
+def rebuilt(at: datetime, gaps_around: datetime | None = None) -> Outcome:
+    """The outcome of a run over one instant, which has listed the gap at another one again."""
+    one, *around = [
+        TimeRange(ms, ms + 1)
+        for ms in (int(time.timestamp() * 1000) for time in (at, gaps_around) if time)
+    ]
+    return Outcome("meter", "backfill", range=one, gaps_around=around)
+
+
 @pytest.mark.parametrize("ops", [[INSERT, INSERT], [UPDATE, INSERT], [UPDATE, DELETE]])
-def test_of_a_change_without_some_ranges_only_the_other_rows_are_there_and_counted(store, ops):
+def test_of_a_change_without_the_ranges_of_runs_only_the_other_rows_are_there_and_counted(
+    store, ops
+):
     times = [AT, AT + timedelta(hours=1)]
     rows = [{OP: op, "day": FIRST, "at": at} for op, at in zip(ops, times, strict=True)]
     rows = pa.Table.from_pylist(rows, pa.schema([(OP, pa.string()), *SCHEMA]))
-    at_ms = int(AT.timestamp() * 1000)
     part = staged(store, rows.drop(OP) if ops[0] == INSERT else rows)
     change = Change(TARGET, part, dict.fromkeys((INSERT, UPDATE, DELETE), 9))
-    (found,) = outside([change], [TimeRange(at_ms, at_ms + 1), TimeRange(at_ms + 2, at_ms + 3)])
+    (found,) = outside([change], [rebuilt(AT), rebuilt(AT + timedelta(milliseconds=2))])
     assert found.rows.table()["at"].to_pylist() == times[1:]
     assert found.counts == {INSERT: 0, UPDATE: 0, DELETE: 0} | {ops[1]: 1}
     assert outside([change], []) == [change]
+
+
+def test_of_a_change_of_the_calendar_the_gaps_around_the_ranges_of_runs_are_left_out_too(store):
+    hours = [AT + timedelta(hours=n) for n in range(4)]
+    slots = zip(hours, [False, True, False, True], strict=True)
+    rows = pa.Table.from_pylist([{OP: INSERT, "slot_start": at, "gap": gap} for at, gap in slots])
+    change = Change(COMPLETENESS, staged(store, rows), {INSERT: 4})
+    runs = [rebuilt(hours[0], gaps_around=hours[1]), rebuilt(hours[0], gaps_around=hours[2])]
+    (found,) = outside([change], runs)
+    assert found.rows.table()["slot_start"].to_pylist() == hours[2:]
+    assert found.counts == {INSERT: 2, UPDATE: 0, DELETE: 0}
 
 
 def test_a_table_that_somebody_writes_meanwhile_is_to_be_tried_again(store, monkeypatch):

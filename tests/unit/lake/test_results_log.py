@@ -319,7 +319,8 @@ def line(tmp_path):
 
     def said(of: ResultsSpec = spec) -> list[str]:
         found = status_of(of, lake)
-        sentences = [one["sentence"] for one in found["findings"] if one["name"] == "owed"]
+        changed = [one for one in found["findings"] if one["name"] == "results_changed"]
+        sentences = [one["sentence"] for one in changed]
         assert len(sentences) == bool(found["upstream"]["changed"])
         assert all(one in found["state"] for one in sentences)
         return list(found["upstream"]["changed"])

@@ -13,7 +13,7 @@ from lakes import FIRST_DAY, a_record, a_spec, instant, land
 from no_session import spark_of
 
 from strandline.engine.timeline import Observed, empty_cells
-from strandline.errors import RetryableError
+from strandline.errors import InputError, RetryableError
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.to_publish import ToPublish
@@ -22,6 +22,7 @@ from strandline.lake.store.schema import arrow_schema
 from strandline.lake.timeline.commit import DaysToWrite, commit_days
 from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.plan.planned_run import planned_run_of
+from strandline.pipeline.publish.publish import finish_dead_publish
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.opened import (
     OpenedLog,
@@ -75,6 +76,14 @@ def test_the_landing_table_is_opened_again_once_somebody_has_written_a_step(ctx,
     since = note(ctx.ledger, "another", step)
     again, state = brought_up_to_date(ctx, opened.base, [ctx.run_id])
     assert (again.landing.version, state.position) == (1, since)
+
+
+def test_a_dead_publish_that_lists_no_tables_says_so_and_how_to_drop_it(ctx):
+    note(ctx.ledger, "night", "publishing")
+    with pytest.raises(InputError) as refused:
+        finish_dead_publish(ctx)
+    assert "its step in the ledger lists no staged tables" in refused.value.problem
+    assert "strandline runs drop meter night --reason TEXT" in refused.value.way_out
 
 
 def test_rows_that_are_erased_since_end_a_run_and_nothing_of_it_stays(ctx):

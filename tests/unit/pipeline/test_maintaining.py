@@ -453,6 +453,26 @@ def test_the_ledger_keeps_up_to_when_the_windows_of_a_range_by_other_rules_are_f
     assert before.overridden[0].watermark_ms == 7
 
 
+def test_the_ledger_keeps_it_of_a_range_that_a_later_run_has_recomputed_as_a_revert_gives_it_back():
+    within = TimeRange(0, 9)
+    noted = ToPublish(watermark_ms=7)
+    steps = a_ledger(
+        ("r-1", "started", {}),
+        ("r-1", "publishing", {"versions": {}, "range": within, "publish": noted}),
+        ("r-1", "published", {"versions": {}, "range": within, "overrides": {"max_ahead": "1h"}}),
+        ("r-2", "publishing", {"versions": {}, "publish": ToPublish()}),
+        ("r-2", "published", {"versions": {}, "range": within}),
+        ("r-3", "published", {"versions": {}}),
+    )
+    spent = spent_steps(PipelineState.of(steps), datetime(2024, 1, 1, tzinfo=UTC))
+    assert spent == [1]
+    left = PipelineState.of(step for step in steps if step.position not in spent)
+    assert not left.overridden
+    revert = Entry("r-4", 1, "published", "revert", range=within, reverts="r-2", position=7)
+    (given_back,) = left.after([revert]).overridden
+    assert given_back.watermark_ms == 7
+
+
 def test_quarantine_days_without_a_column_that_tells_the_day_are_refused(lake):
     kept = SPEC.model_copy(update={"quarantine_days": 50})
     with pytest.raises(InputError, match="quarantine_days: no column of the quarantine has"):

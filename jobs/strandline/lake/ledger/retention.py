@@ -19,12 +19,12 @@ def spent_steps(state: PipelineState, before: datetime) -> list[int]:
 
     Steps of publications stay, and all steps that hold state of the pipeline: missing days, days to
     recompute, the start of the clock, the layout of tables, an unfinished publication, up to when
-    the windows of overridden ranges are final, and that upkeep has removed rows. The last step of
-    each run stays too: the id of a run is not given again, and what waits to be published, or goes
-    on elsewhere, is known.
+    the windows of overridden ranges are final (a revert may give a range back), and that upkeep has
+    removed rows. The last step of each run stays too: the id of a run is not given again, and what
+    waits to be published, or goes on elsewhere, is known.
     """
     kept = {entry.run_id for entry in _remembered(state)}
-    kept |= {overridden.run_id for overridden in state.overridden}
+    overridden = {run.run_id for run in state.published if run.overrides}
     ends = (steps[-1] for steps in state.runs.values() if steps[-1].kind not in UPKEEP)
     last = {end.position for end in ends if end.step not in _WROTE_NOTHING}
     return [
@@ -32,6 +32,7 @@ def spent_steps(state: PipelineState, before: datetime) -> list[int]:
         for entry in state.steps
         if entry.step not in _STAY
         and entry.run_id not in kept
+        and not (entry.step == "publishing" and entry.run_id in overridden)
         and entry.position not in last
         and (ended := state.runs[entry.run_id][-1].written_at) is not None
         and ended < before

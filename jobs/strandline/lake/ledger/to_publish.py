@@ -26,7 +26,7 @@ class ToPublish:
         watermark_ms: of a run with overridden rules the watermark by them at its data cut-off;
             None: another run, or an earlier version of the program.
         final_until_ms: of a run with overridden rules by an earlier version of the program, the
-            start of the first window that was not final by them; it is only read.
+            start of the first window that was not final by them; this version computes none.
         command: the words of the command that makes the run, without its pipeline; None: a revert,
             or an earlier version of the program.
     """
@@ -77,6 +77,7 @@ class ToPublish:
             "accepted": [day.isoformat() for day in self.accepted],
             "input": [] if self.input_id is None else [self.input_id],
             "watermark": [] if self.watermark_ms is None else [str(self.watermark_ms)],
+            "final_until": [] if self.final_until_ms is None else [str(self.final_until_ms)],
         }
 
     @property

@@ -32,6 +32,7 @@ from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.plan.published_rows import no_longer_malformed
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.outcome import Outcome
 from strandline.tables import COMPLETENESS, QUARANTINE, PublishedTable
 
 _WITH_THE_KEY = {"windows", "firings", "pairs"}
@@ -72,14 +73,22 @@ def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, 
     return counts | {name: only_deleted(rows) for name, rows in emptied.items()}
 
 
-def outside(changes: Sequence[Change], ranges: Sequence[TimeRange]) -> Sequence[Change]:
-    """The changes without the rows whose window or slot starts in any of some ranges."""
-    if not ranges:
+def outside(changes: Sequence[Change], runs: Sequence[Outcome]) -> Sequence[Change]:
+    """The changes without the rows that some runs by hand have changed before.
+
+    These are the windows and slots that start in their ranges, and the gaps around the ranges.
+    """
+    if not runs:
         return changes
+    ranges = [run.range for run in runs if run.range]
+    around = [one for run in runs for one in run.gaps_around]
     found = []
     for change in changes:
         start = change.target.start
-        wanted = ~started_in_any(start, ranges) | ds.field(start).is_null()
+        changed = started_in_any(start, ranges)
+        if change.target.name == COMPLETENESS.name:
+            changed |= ds.field("gap") & started_in_any(start, around)
+        wanted = ~changed | ds.field(start).is_null()
         rows = replace(change.rows, wanted=wanted)
         found.append(replace(change, rows=rows, counts=counts_of(rows)))
     return found

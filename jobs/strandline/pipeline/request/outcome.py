@@ -34,6 +34,7 @@ class Outcome:
     violations: int | None = None
     slots: Mapping[str, int] = field(default_factory=dict)
     gaps: int = 0
+    gaps_around: Sequence[TimeRange] = ()
     diff: dict[str, dict[str, int]] = field(default_factory=dict)
     preview: Mapping[str, Any] | None = None
     took_before: Mapping[str, Any] | None = None

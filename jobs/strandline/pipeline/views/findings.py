@@ -228,7 +228,7 @@ def _of_upstream(state: PipelineState, upstream: Mapping[str, Any] | None) -> It
             f"results of {name} of {days_named(changed)} have changed since they were used: the "
             "next scheduled run rebuilds the windows made of them"
         )
-        yield Finding("owed", "warning", sentence)
+        yield Finding("results_changed", "warning", sentence)
 
 
 def _of_closures(state: PipelineState) -> Iterator[Finding]:
