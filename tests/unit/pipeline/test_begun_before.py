@@ -82,7 +82,7 @@ def test_a_dead_publish_that_lists_no_tables_says_so_and_how_to_drop_it(ctx):
     note(ctx.ledger, "night", "publishing")
     with pytest.raises(InputError) as refused:
         finish_dead_publish(ctx)
-    assert "its step in the ledger lists no staged tables" in refused.value.problem
+    assert "its step of the ledger lists no staged tables" in refused.value.problem
     assert "strandline runs drop meter night --reason TEXT" in refused.value.way_out
 
 
