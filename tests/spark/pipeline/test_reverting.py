@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lakes import Line, a_spec, a_week, instant, land
+from killed import Killed
+from lakes import Line, a_spec, a_week, at, instant, land
 from replayed import assert_told_by_replay
 
 from strandline.errors import InputError
 from strandline.model.intervals import text_of
 from strandline.pipeline.manage.revert import revert_run
+from strandline.pipeline.publish import publish
 from strandline.pipeline.request.outcome import Outcome
 from strandline.pipeline.views.status import status_of
 
@@ -42,6 +45,31 @@ def contents(line: Line) -> dict[str, list[dict[str, Any]]]:
 
 def revert(line: Line, run_id: str, **more: Any) -> Outcome:
     return revert_run(line.spec, line.lake, run_id, line.spark, reason="a mistake", **more)
+
+
+def test_a_revert_after_a_run_that_died_as_it_published_says_that_it_has_published_since(
+    nights, tmp_path, monkeypatch
+):
+    line = nights[0].copy(tmp_path)
+    night = line.ledger[-1]
+    late = [
+        {**row, "arrived_on": date(2024, 3, 4), "arrived_at": at("4 09:00")} for row in ROWS[-9:]
+    ]
+    land(tmp_path, late, mode="append")
+
+    def dies(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as dying, pytest.raises(Killed):
+        dying.setattr(publish, "_write", dies)
+        line.advance("5")
+    (dead,) = {entry.run_id for entry in line.ledger if entry.position > night.position}
+    since = f"not the last to have published into its range; since then: {dead}"
+    with pytest.raises(InputError, match=since):
+        revert(line, night.run_id)
+    assert line.ledger[-1].step == "failed"
+    revert(line, dead)
+    revert(line, night.run_id)
 
 
 def test_a_night_is_taken_back_with_what_was_remembered_then_and_can_be_run_again(nights, tmp_path):

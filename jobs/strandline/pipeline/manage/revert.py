@@ -229,6 +229,9 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
     if not ctx.dry_run:
         with ctx.store.lock():
             finish_dead_publish(ctx)
+        # by then a run that had died may have published into its range
+        base = require_revertible(ctx.store, ctx.ledger.state(), reverted.done.run_id).base
+        first = replace(first, base=base)
     changes = _changes_back(ctx, reverted)
     entry = replace(
         first,
