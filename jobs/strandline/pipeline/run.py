@@ -19,7 +19,6 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staged_diff import to_publish
 from strandline.lake.sessions.settings import for_input_of
 from strandline.lake.store.lake import Lake
-from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, outside, tallies
