@@ -120,7 +120,7 @@ def cell_of(spec: PipelineSpec, axis: Axis, record: Record) -> tuple:
         reached = [candidate - (candidate - least) % step for least in grid.residues]
         threshold = max(reached) if max(reached) >= LEAST_INSTANT_MS else None
     own_gaps = isinstance(spec.window, Session) and spec.window.gap_ms is None
-    pending = False
+    pending = axis.interval_ms == 0  # no tick ever shows it
     if axis.interval_ms:
         pending = axis.ticks.after(record.arrival_ms) >= midnight_of(day) + DAY_MS
     return (

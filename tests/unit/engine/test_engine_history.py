@@ -24,7 +24,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from meter import a_meter
 from spec_strategies import any_windows, cumulative_windows, sliding_windows, windows
-from strategies import CHANNELS, Stream, streams
+from strategies import BEFORE_MIDNIGHT_MS, CHANNELS, Stream, streams
 
 from strandline.engine.calendar.gaps import Gaps
 from strandline.engine.calendar.placed import placed
@@ -174,9 +174,14 @@ def test_the_watermark_at_the_horizon_is_known_as_far_as_the_grid_can_tell(strea
 
 
 @MANY
-@given(streams())
+@given(
+    streams(
+        base_ms=st.sampled_from(BEFORE_MIDNIGHT_MS),
+        after_last_ms=st.sampled_from([1, DAY_MS, 2 * DAY_MS]),
+        channels=st.sampled_from([None, ["a"], ["b", "a", "c"]]),
+    )
+)
 def test_the_watermark_of_every_midnight_is_carried_by_the_channels(stream):
-    assume(stream.spec.source.declared_channels is not None)
     history = history_of(stream)
     days = history.timeline.channel_days
     for midnight_ms in {midnight_of(day) + DAY_MS for day in days["arrival_date"]}:
@@ -245,7 +250,7 @@ def test_gaps_around_a_range_are_the_same_however_the_range_is_cut(stream, ahead
 
 
 @FEW
-@given(streams())
+@given(streams(base_ms=st.sampled_from(BEFORE_MIDNIGHT_MS), lateness_ms=st.sampled_from([0, 5])))
 def test_no_day_with_a_late_record_is_left_out(stream):
     replayed = stream.replay()
     history = history_of(stream)
@@ -271,7 +276,7 @@ def test_the_day_map_counts_every_record_once(stream):
 
 
 @MANY
-@given(streams(window=GRIDS), st.integers(0, 60))
+@given(streams(window=GRIDS, base_ms=st.sampled_from(BEFORE_MIDNIGHT_MS)), st.integers(0, 60))
 def test_older_slots_are_those_that_got_a_record_since_a_midnight(stream, ahead_ms):
     history, clock = history_by_record(stream), clock_of(stream)
     before_ms = stream.start_ms + ahead_ms
@@ -366,7 +371,7 @@ def test_declared_channels_stand_as_declared_and_are_there_from_the_start(stream
 
 
 @FEW
-@given(streams(channels=st.just(["a", "b"])))
+@given(streams(channels=st.just(["a", "b"]), end_of_input=st.just(False)))
 def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
     """At one instant channels are probed in order: the window fires as the last of them speaks."""
     history = history_of(stream)

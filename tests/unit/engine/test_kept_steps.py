@@ -36,9 +36,9 @@ class Past:
 @st.composite
 def pasts(draw: st.DrawFn) -> Past:
     """Runs of ticks and single ones; some days have none, the last ones are at hand."""
-    observed = sorted(draw(st.sets(st.integers(0, DAYS - 1), min_size=1)))
-    observed, watermark_ms, tick = [], MIN_WATERMARK, 0
-    for day in observed:
+    days = sorted(draw(st.sets(st.integers(0, DAYS - 1), min_size=1)))
+    observed, watermark_ms, tick = list[ObservedDay](), MIN_WATERMARK, 0
+    for day in days:
         until_ms, rows = (day + 1) * DAY_MS, []
         while (tick := tick + draw(st.integers(1, 30))) * HOUR_MS < until_ms:
             if watermark_ms == MIN_WATERMARK:
