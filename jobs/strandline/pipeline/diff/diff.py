@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -30,6 +29,7 @@ from strandline.pipeline.plan.late_records import LateRecords, started_in_any
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.plan.published_rows import no_longer_malformed
+from strandline.pipeline.rebuild.gaps import StagedGaps
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.outcome import Outcome
@@ -52,14 +52,14 @@ def diffs(
     """
     plan = replace(planned.plan, scope=Scope(EVERYTHING)) if recreate else planned.plan
     oldest_ms = min(staged.oldest_ms, plan.scope.windows.start_ms)
-    around = defaultdict[str, tuple[TimeRange, ...]](tuple, completeness=staged.gaps.around)
     days = planned.observation.history.days.of_windows(plan.scope.windows)
     leaving = [*staged.leaving, *no_longer_malformed(ctx, plan.scope.rebuilt, days)]
     changes = []
     for name, part in staged.parts.items():
         target = ctx.spec.tables[name]
         leaves = leaving if name == QUARANTINE.name else ()
-        covered_rows = _Covered(ctx, target, part, plan, oldest_ms, around[name], leaves)
+        gaps = staged.gaps if name == COMPLETENESS.name else None
+        covered_rows = _Covered(ctx, target, part, plan, oldest_ms, gaps, leaves)
         changes.append(covered_rows.change(replaces_all=recreate and name in _WITH_THE_KEY))
     return changes
 
@@ -104,7 +104,7 @@ class _Covered:
         staged: its staged rows.
         plan: the run's plan.
         oldest_ms: the start of the oldest slot with staged rows.
-        around: ranges of the calendar outside the run's range in which gaps are listed again.
+        gaps: the gaps that the run lists, if the table is the calendar; None: another table.
         leaves: further published rows to delete.
     """
 
@@ -113,7 +113,7 @@ class _Covered:
     staged: Part
     plan: Plan
     oldest_ms: int
-    around: Sequence[TimeRange]
+    gaps: StagedGaps | None
     leaves: Sequence[Part]
 
     @property
@@ -121,9 +121,12 @@ class _Covered:
         """The range of starts of the published rows to compare."""
         windows = self.plan.scope.windows
         oldest_ms = self.oldest_ms if self.target.has_older_slots else windows.start_ms
+        if self.gaps is None:
+            return TimeRange(oldest_ms, windows.end_ms)
+        around, begun_in = self.gaps.around, self.gaps.begun_in
         return TimeRange(
-            min([oldest_ms, *(one.start_ms for one in self.around)]),
-            max([windows.end_ms, *(one.end_ms for one in self.around)]),
+            min([oldest_ms, *begun_in, *(one.start_ms for one in around)]),
+            max([windows.end_ms, *(ms + 1 for ms in begun_in), *(one.end_ms for one in around)]),
         )
 
     def change(self, *, replaces_all: bool) -> Change:
@@ -134,7 +137,13 @@ class _Covered:
         )  # then no row of it belongs to a range
         if replaces_all or of_another_kind:
             return _replacing_all(self.ctx, self.target, self.staged)
-        return whole_part(self.target, self.staged) if table is None else self._change_of(table)
+        if table is None:
+            return whole_part(self.target, self.staged)
+        if self.gaps is not None and "slots" not in columns_of(table).names:
+            # of an earlier version of the program: it has no row for many gaps
+            one_by_one = replace(self.gaps, begun_in=())
+            return replace(self, gaps=one_by_one)._change_of(table)
+        return self._change_of(table)
 
     def _change_of(self, table: DeltaTable) -> Change:
         """The changes of the table by comparison with its rows.
@@ -202,13 +211,24 @@ class _Covered:
         range that is no longer listed.
         """
         start, scope = self.target.start, self.plan.scope
-        looked_at = pa.array([ms * 1000 for ms in scope.older_too], pa.timestamp("us", "UTC"))
-        may_go = started_in(start, scope.windows) | ds.field(start).isin(looked_at)
+        looked_at = ds.field(start).isin(_instants(scope.older_too))
+        may_go = started_in(start, scope.windows) | looked_at
         return (may_go | self._listed_again) & ~started_in_any(start, scope.kept)
 
     @property
     def _listed_again(self) -> ds.Expression:
-        return ds.field("gap") & started_in_any(self.target.start, self.around)
+        """The rows of gaps outside the range that the run lists again."""
+        gaps, start = self.gaps, ds.field(self.target.start)
+        if gaps is None:
+            return ds.scalar(False)
+        listed = started_in_any(self.target.start, gaps.around)
+        if gaps.begun_in:
+            listed |= start.isin(_instants(gaps.begun_in)) & (ds.field("slots") > 1)
+        return ds.field("gap") & listed
+
+
+def _instants(starts_ms: Iterable[int]) -> pa.Array:
+    return pa.array([ms * 1000 for ms in starts_ms], pa.timestamp("us", "UTC"))
 
 
 def _ambiguous(place: str) -> InputError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import or_
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,9 +85,16 @@ def late_slots(ctx: Context, before_ms: int, since_ms: int) -> frozenset[int]:
 
 
 def started_in_any(start: str, ranges: Sequence[TimeRange]) -> ds.Expression:
-    """The rows of a published table whose window or slot starts in any of some ranges."""
-    inside = (started_in(start, one) for one in ranges)
-    return reduce(ds.Expression.__or__, inside, ds.scalar(False))
+    """The rows of a published table whose window or slot starts in any of some ranges.
+
+    Ranges of one instant may be many: they are one condition. The others must be few, since Arrow
+    goes from each to the next by recursion.
+    """
+    at = [one.start_ms * 1000 for one in ranges if one.end_ms == one.start_ms + 1]
+    inside = [started_in(start, one) for one in ranges if one.end_ms != one.start_ms + 1]
+    if at:
+        inside.append(ds.field(start).isin(pa.array(at, pa.timestamp("us", "UTC"))))
+    return reduce(or_, inside, ds.scalar(False))
 
 
 def starts_in(start: str, ranges: Sequence[TimeRange]) -> Column:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pandas as pd
 
-from strandline.engine.calendar.gaps import Gaps, parts_to_list
+from strandline.engine.calendar.gaps import MOST_LISTED, Gaps, parts_to_list
 from strandline.engine.calendar.slots import Calendar
-from strandline.model.intervals import TimeRange, merged, parts_outside
+from strandline.model.intervals import TimeRange, parts_outside
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.first_accepted import FirstAccepted, first_accepted_before
@@ -31,6 +32,8 @@ class StagedGaps:
         known: the number of these that somebody has acknowledged.
         known_in: the ranges whose gaps are acknowledged.
         around: ranges of slot starts outside the range whose gaps are listed again.
+        begun_in: the starts of other slots outside the range: a row for many gaps that begins with
+            such a slot is listed again, too.
         first_accepted: the id of the first window that accepted a record; None: none has.
     """
 
@@ -40,6 +43,7 @@ class StagedGaps:
     known: int
     known_in: Sequence[TimeRange]
     around: tuple[TimeRange, ...]
+    begun_in: tuple[int, ...]
     first_accepted: int | None
 
 
@@ -50,9 +54,11 @@ def stage_gaps(ctx: Context, planned: PlannedRun, pieces: Sequence[Piece]) -> St
     first = FirstAccepted(ctx, planned).found(known, pieces)
     gaps = Gaps(history, history.crossings.without_dropped_end(plan.clock), first)
     filled = frozenset[int]().union(*(piece.filled for piece in pieces))
-    listed, around = list[range](), list[TimeRange]()
+    listed, around, begun_in = list[range](), list[TimeRange](), set[int]()
     if ctx.spec.quality.gaps != "allow":
-        listed, around = _listed(gaps, plan, filled, pieces, known)
+        touched = {window for piece in pieces for window in piece.touched}
+        begun_in = {history.grid.starts_of(window) for window in touched}
+        listed, around = _listed(gaps, plan, filled, touched, known)
     rows, not_in_rows = _stage_rows(ctx, plan, gaps.listed(listed), len(pieces))
     count, known_count = gaps.counts(plan.scope.windows, filled, state.known_gaps)
     return StagedGaps(
@@ -62,6 +68,7 @@ def stage_gaps(ctx: Context, planned: PlannedRun, pieces: Sequence[Piece]) -> St
         known=known_count,
         known_in=state.known_gaps,
         around=tuple(around),
+        begun_in=tuple(begun_in),
         first_accepted=first,
     )
 
@@ -88,7 +95,7 @@ def _stage_rows(
 
 
 def _by_their_rules(slots: pd.DataFrame, ctx: Context, plan: Plan) -> pd.DataFrame:
-    """Gaps; outside the range, which is rebuilt by the present rules, as these have closed them."""
+    """Gaps as the rules of their time have closed them; in the range, as the present rules do."""
     starts, within = slots["slot_ms"], plan.scope.windows
     inside = (starts >= within.start_ms) & (starts < within.end_ms)
     if inside.all():
@@ -106,22 +113,28 @@ def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:
 
 
 def _listed(
-    gaps: Gaps, plan: Plan, filled: frozenset[int], pieces: Sequence[Piece], known: int | None
+    gaps: Gaps, plan: Plan, filled: frozenset[int], touched: Collection[int], known: int | None
 ) -> tuple[list[range], list[TimeRange]]:
     """The runs of gaps to list, and the ranges of slots outside the range among them.
 
-    `filled`: the slots of the range with records; `known`: the first slot that had accepted a
-    record before the run, None: there was none.
+    Args:
+        gaps: the gaps of the history.
+        plan: the run's plan.
+        filled: the slots of the range with records.
+        touched: the older slots that have got, or lost, records.
+        known: the first slot that had accepted a record before the run; None: there was none.
     """
-    ids, stay = gaps.history.grid.ids_within(plan.scope.windows), plan.gaps_that_stay
-    rows = {*gaps.around(ids, filled)}
-    touched = list[TimeRange]()
-    for window in {window for piece in pieces for window in piece.touched}:
+    grid = gaps.history.grid
+    ids, stay = grid.ids_within(plan.scope.windows), plan.gaps_that_stay
+    rows, around = {*gaps.around(ids, filled)}, list[TimeRange]()
+    for window in touched:
         only = range(window, window + ids.step, ids.step)
         rows |= {*gaps.around(only, {window} if gaps.has_record(window) else ())}
-        touched.append(gaps.starts_of(only))
-    # a row for many gaps that has begun with a slot which has a record now
-    around = parts_outside(merged(touched, ids.step - 1), [plan.scope.windows, *stay])
+    if grid.cumulative and grid.most_windows > MOST_LISTED:
+        # several rows for many gaps may begin with windows of one start
+        for start_ms in {grid.starts_of(window) for window in touched}:
+            of_start = grid.ids_within(TimeRange(start_ms, start_ms + 1))
+            rows |= {*gaps.around(of_start, _with_records(gaps, of_start))}
     if known is not None and gaps.first is not None and known != gaps.first:
         # slots between the first one that accepted a record before and the first one now have
         # become gaps, or are gaps no longer
@@ -130,11 +143,10 @@ def _listed(
         around += parts_outside([gaps.starts_of(moved)], stay)
     stays = [gaps.history.grid.ids_within(within) for within in stay]
     parts = [part for row in rows for part in parts_to_list(row, stays)]
-    around += [
-        gaps.starts_of(part)
-        for part in parts
-        if not (ids.start <= part.start and part.stop <= ids.stop)
-    ]
+    outside = [part for part in parts if not (ids.start <= part.start and part.stop <= ids.stop)]
+    around += [gaps.starts_of(part) for part in outside if len(part) > MOST_LISTED]
+    listed_singly = chain.from_iterable(part for part in outside if len(part) <= MOST_LISTED)
+    around += [TimeRange(ms, ms + 1) for ms in {grid.starts_of(window) for window in listed_singly}]
     return sorted(parts, key=lambda part: part.start), around
 
 
