@@ -125,12 +125,14 @@ def closed_before(ctx: Context, older: pd.DataFrame) -> pd.DataFrame:
     then = _closed_by_other_rules(ctx, older)
     kept = older.reset_index(drop=True).astype({"state": str})
     kept["spec_fingerprint"] = ctx.spec.spec_fingerprint
-    slots = zip(kept["slot_ms"].tolist(), kept["slot_end_ms"].tolist(), strict=True)
-    for place, slot in enumerate(slots):
-        if row := then.get(slot):
-            crossings = (instant_of(row["fired_at"]), instant_of(row["closed_at"]))
-            of_then = (row["state"], *crossings, row["spec_fingerprint"])
-            kept.loc[place, ["state", "fire_at_ms", "close_at_ms", "spec_fingerprint"]] = of_then
+    slots = [*zip(kept["slot_ms"].tolist(), kept["slot_end_ms"].tolist(), strict=True)]
+    places = [place for place, slot in enumerate(slots) if slot in then]
+    if places:
+        rows = [then[slots[place]] for place in places]
+        kept.loc[places, "state"] = [row["state"] for row in rows]
+        kept.loc[places, "fire_at_ms"] = [instant_of(row["fired_at"]) for row in rows]
+        kept.loc[places, "close_at_ms"] = [instant_of(row["closed_at"]) for row in rows]
+        kept.loc[places, "spec_fingerprint"] = [row["spec_fingerprint"] for row in rows]
     return kept
 
 
@@ -138,11 +140,14 @@ def _closed_by_other_rules(
     ctx: Context, older: pd.DataFrame
 ) -> dict[tuple[int, int], dict[str, Any]]:
     """The published rows of older slots that other rules have closed, by start and end in ms."""
+    present = ctx.spec.spec_fingerprint
+    if all(run.spec_fingerprint == present for run in ctx.ledger.state().published):
+        return {}
     table = ctx.store.table(COMPLETENESS.name)
     if table is None:
         return {}
     days = {day_of(start_ms) for start_ms in older["slot_ms"].tolist()}
-    by_other_rules = pc.field("spec_fingerprint") != ctx.spec.spec_fingerprint
+    by_other_rules = pc.field("spec_fingerprint") != present
     closed = by_other_rules & (pc.field("state") == "closed")
     return {
         (instant_of(row["slot_start"]), instant_of(row["slot_end"])): row
