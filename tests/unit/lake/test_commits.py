@@ -95,6 +95,16 @@ def test_rows_are_kept_as_long_as_the_log_shows_that_none_was_removed(landed):
     assert keeps_rows(last, last.version() - 1) is None
 
 
+def test_no_commit_is_read_after_the_first_that_removed_rows(landed):
+    since = landed.table.version()
+    landed.table.delete("arrived_on = '2024-03-02'")
+    land(landed.folder, [a_record("5 12:00", "5 12:00")], mode="append")
+    table = landed.table
+    log = landed.folder / f"landing/meter/_delta_log/{table.version():020}.json"
+    log.write_text('{"remove": cut off')
+    assert keeps_rows(table, since) is False
+
+
 def _compared(
     before: DayFacts, now: DayFacts, *, by_rows: bool = False, first_id: str | None = None
 ) -> LandingChanges:

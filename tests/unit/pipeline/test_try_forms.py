@@ -47,12 +47,52 @@ def test_of_several_functions_the_one_that_the_engine_names_is_replaced(text, pr
         ("sum(a + b) * 2", "a + b", "x + y", "try_add()"),
         ("sum(CAST(a AS BIGINT) - b)", "none of them", "sum()", "try_sum()"),
         ("sum(CAST(a AS INT) * b)", "CAST(a AS INT)", "cast(x)", "try_cast()"),
-        ("sum(a)", "none of them", "sum(a)", "try_sum()"),
+        ("sum(a)", "none of them", "sum()", "try_sum()"),
         ("a - b + CASE WHEN c > 0 THEN a / c END", "a - b", "x - y", "try_subtract()"),
     ],
 )
 def test_the_operation_that_overflows_is_named_and_not_the_aggregate_around_it(
     text, failing, part, form
 ):
-    assert failing_part(text, lambda one: one == failing) == part
-    assert try_form(part, "Can't cast value 2147483648 to type Int32") == form
+    overflow = "Cast error: value of 9223372036854775808 is out of range Int64"
+    assert failing_part(text, overflow, lambda one: one == failing) == part
+    assert try_form(part, overflow) == form
+
+
+@pytest.mark.parametrize(
+    ("text", "failing", "form"),
+    [
+        (
+            "to_timestamp(ts, 'yyyy-MM-dd') + INTERVAL 1 HOUR",
+            "to_timestamp(ts, 'yyyy-MM-dd')",
+            "try_to_timestamp()",
+        ),
+        ("max(element_at(a, 3) * 2)", "element_at(a, 3)", "try_element_at()"),
+        ("max(a[3] * 2)", "a[3]", "get()"),
+        ("to_date(ts) - to_date(other)", "to_date(ts)", "try_to_date()"),
+        ("sum(MOD(a, b) * 2)", "MOD(a, b)", "try_mod()"),
+        ("CAST(url_decode(a) AS INT)", "url_decode(a)", "CASE WHEN … END around it"),
+        ("max(IF(ok, to_date(ts), day) + 1)", "IF(ok, to_date(ts), day)", "try_to_date()"),
+        ("NOT (ok AND to_date(ts) > day)", "ok AND to_date(ts) > day", "try_to_date()"),
+        ("size(filter(a, x -> x % 2 = 0)) + 1", "filter(a, x -> x % 2 = 0)", "try_mod()"),
+        ("max(timestamp_millis(a + 0))", "a + 0", "try_add()"),
+        (
+            "max(timestamp_millis(a + 0))",
+            "timestamp_millis(a + 0)",
+            "timestamp_millis(CASE WHEN a + 0 BETWEEN -62135596800000 AND 253402300799000 "
+            "THEN a + 0 END)",
+        ),
+    ],
+)
+def test_a_function_that_fails_is_named_and_not_the_operation_around_it(text, failing, form):
+    problem = "invalid input"
+    # what is around a part that fails, fails too
+    assert try_form(failing_part(text, problem, lambda one: failing in one), problem) == form
+
+
+def test_where_no_part_fails_alone_the_message_tells_which_function_of_the_whole_text_does():
+    guard = "make_timestamp(y, 13, 1, 0, 0, 0) > t"
+    text = f"max(to_date(t) + 1) - min(to_date(t) + 1) FILTER (WHERE {guard})"
+    problem = "invalid input for `make_timestamp_ntz`: month=13"
+    assert failing_part(text, problem, lambda _: False) == text
+    assert try_form(text, problem) == "try_make_timestamp()"

@@ -55,11 +55,14 @@ def keeps_rows(table: DeltaTable, since: int) -> bool | None:
     """Whether no commit since a version has removed rows; None: some have been cleaned up."""
     if since > table.version():
         return False
-    versions = range(since + 1, table.version() + 1)
-    removed = [_known_days_of("remove", table, version, None) for version in versions]
-    if any(removed):
-        return False
-    return None if None in removed else True
+    kept: bool | None = True
+    for version in range(since + 1, table.version() + 1):
+        removed = _known_days_of("remove", table, version, None)
+        if removed:
+            return False
+        if removed is None:
+            kept = None
+    return kept
 
 
 def days_changed(

@@ -83,7 +83,7 @@ def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputErr
     text, (value, problem_of_it) = asked.use.text, _value(asked, until)
     on_value, problem = f" on {value}" if value else "", problem_of_it or problem
     of_aggregate = asked.use.wanted == "aggregate"
-    part = failing_part(text, partial(_fails, asked, until))
+    part = failing_part(text, problem, partial(_fails, asked, until))
     way_out = f"use {try_form(part, problem)}, which gives null in place of failing"
     if NOT_ON_SAIL in problem:
         most = "1e16D" if "DECIMAL" in problem else "double('Infinity')"

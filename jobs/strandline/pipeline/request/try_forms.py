@@ -10,7 +10,7 @@ from sqlglot import exp
 from strandline.sql.as_written import text_of
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.known_functions import AGGREGATES
-from strandline.sql.operations import name_of, places_of, shallow_tree_of
+from strandline.sql.operations import is_operation, name_of, places_of, shallow_tree_of
 
 _SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
 _BY_ZERO = re.compile(r"[Dd]ivi(?:de|sion) by zero")
@@ -30,7 +30,7 @@ _TRY_FORMS = (
     (r"\[", "get"),
     (r"\bmake_timestamp\s*\(", "try_make_timestamp"),
     (r"/", "try_divide"),
-    (r"%", "try_mod"),
+    (r"%|\bmod\s*\(", "try_mod"),
     (r"\bsum\s*\(", "try_sum"),
     (r"\bavg\s*\(", "try_avg"),
     (r"\*", "try_multiply"),
@@ -38,39 +38,53 @@ _TRY_FORMS = (
     (r"-", "try_subtract"),
 )
 """Functions that accept the values on which a function or operator fails."""
-_COMPUTED = {sign: f"x {sign} y" for sign in ("+", "-", "*", "/", "%", "div")}
-_COMPUTED["cast"] = "cast(x)"
-"""Operations that may fail inside of others."""
+_SIGNS = ("+", "-", "*", "/", "%", "div")
+_OVERFLOW = re.compile("overflow|out of range Int64", re.IGNORECASE)
 _LAZY = (exp.Case, exp.If, exp.And, exp.Or, exp.Lambda, exp.Filter)
 """Parts of an expression whose own parts are not computed for every row."""
 
 
-def failing_part(text: str, fails: Callable[[str], bool]) -> str:
-    """The operation of an expression that fails, such as `x * y` of `sum(a * b)`.
+def failing_part(text: str, problem: str, fails: Callable[[str], bool]) -> str:
+    """The operation of an expression that fails, such as `x * y` of `sum(a * b)`; else all of it.
 
-    Engines seldom say which one it was. If no operation on one record fails, the aggregates around
-    them do.
+    Engines seldom say which one it was. Where no operation on one record overflows, the aggregates
+    around them do.
 
     Args:
         text: the expression.
+        problem: the engine's message.
         fails: whether a part fails, over rows on which the whole one does.
     """
     tree = shallow_tree_of(text)
     if isinstance(tree, NotUnderstood):
         return text
-    places = [*places_of(tree)]
-    aggregates = {id(one): name_of(one) for one in places if name_of(one) in AGGREGATES}
-    computed = [
-        (name_of(one), part)
-        for one in reversed(places)  # the inner ones first
-        if name_of(one) in _COMPUTED
-        and one.find_ancestor(*_LAZY) is None
-        and not any(id(inner) in aggregates for inner in one.walk())
-        and (part := text_of(one)) is not None
-    ]
-    of_aggregates = " ".join(f"{name}()" for name in aggregates.values())
-    failing = (_COMPUTED[name] for name, part in computed if fails(part))
-    return next(failing, (computed and of_aggregates) or text)
+    aggregates = [name_of(one) for one in places_of(tree) if name_of(one) in AGGREGATES]
+    for part in reversed([*tree.dfs()]):  # the inner ones first
+        written = text_of(part) if _is_asked(part) else None
+        if written is not None and fails(written):
+            return _shown(part, written)
+    of_aggregates = " ".join(f"{name}()" for name in aggregates)
+    return (_OVERFLOW.search(problem) and of_aggregates) or text
+
+
+def _is_asked(part: exp.Expr) -> bool:
+    """Whether a part is an operation that is computed for each record."""
+    if not (is_operation(part) or isinstance(part, exp.Bracket | exp.And | exp.Or)):
+        return False
+    of_aggregate = any(is_operation(one) and name_of(one) in AGGREGATES for one in part.walk())
+    return not of_aggregate and part.find_ancestor(*_LAZY) is None
+
+
+def _shown(part: exp.Expr, written: str) -> str:
+    """A part with letters for its operands, such as `x * y`; as written if one may be the cause."""
+    if isinstance(part, exp.Bracket):
+        return "x[y]"
+    if isinstance(part, _LAZY) or part.find(exp.Lambda):
+        return written
+    name = name_of(part)
+    if name in _PER_SECOND:  # the way out shows the number
+        return written
+    return f"x {name} y" if name in _SIGNS else f"{name}(x)"
 
 
 def try_form(text: str, problem: str) -> str:
