@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import date, timedelta
 
 import pytest
 from calendars import NEW_YEAR, a_slot, write_calendar
 from many_days import a_lake_of
 from meter import HALF_DAYS as SPEC
+from meter import a_meter
 
 from strandline.engine.position.grid import Grid
 from strandline.errors import InputError
-from strandline.lake.store.days import Days, shown_days
+from strandline.lake.store.days import Days
 from strandline.model.intervals import EVERYTHING, HOUR_MS, TimeRange, datetime_of, instant_of
 from strandline.pipeline.views.calendar import calendar_page
 from strandline.pipeline.views.calendar_rows import gaps_on
 from strandline.pipeline.views.incomplete import incomplete_in
 from strandline.pipeline.views.report import report_tables
 from strandline.pipeline.views.shown import Shown
+from strandline.pipeline.views.shown_days import shown_days
 from strandline.pipeline.views.slot import slot_at
 from strandline.pipeline.views.status import status_of
 from strandline.quality.report.calendar import calendar
@@ -86,10 +89,67 @@ def test_the_page_colours_every_gap_of_a_row_and_leads_to_it(lake):
 def test_days_are_counted_back_from_the_end_of_a_silence(tmp_path):
     store = a_lake_of(3, SPEC, tmp_path).pipeline("meter")
     write_calendar(store, [a_slot(0), a_slot(1)])
-    assert shown_days(store).since == date(2013, 1, 1) - timedelta(89)
+    assert shown_days(SPEC, store).since == date(2013, 1, 1) - timedelta(89)
     write_calendar(store, [a_slot(0), a_slot(1), many_gaps(2, GAPS)])
     observed = date(2013, 1, 3)
-    assert shown_days(store).since == observed - timedelta(89)
+    assert shown_days(SPEC, store).since == observed - timedelta(89)
+
+
+def test_days_are_counted_back_from_the_start_of_the_last_gap(tmp_path):
+    weekly = a_meter({"tumbling": "7d", "offset": "5d"}, channel="source", channels=["a"])
+    lake = a_lake_of(26, weekly, tmp_path)
+    store = lake.pipeline("meter")
+    write_calendar(store, [a_slot(0, hours=168), many_gaps(1, 3, hours=168)])
+    last = date(2013, 1, 22)
+    assert shown_days(weekly, store).since == last - timedelta(89)
+    assert calendar_page(Shown.of(weekly, lake))["days"][0]["day"] == str(last)
+
+
+def test_a_row_of_two_thousand_years_costs_as_much_as_another(tmp_path):
+    lake, gaps = a_lake_of(3, SPEC, tmp_path), 2 * 365 * 2_000
+    write_calendar(lake.pipeline("meter"), [a_slot(0), a_slot(1), many_gaps(2, gaps)])
+    shown = Shown.of(SPEC, lake)
+    tracemalloc.start()
+    page = calendar_page(shown, UNTIL)
+    found = incomplete_in(shown, SINCE, UNTIL, limit=10)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000
+    assert (page["all_slots"], found["slots"]) == (gaps + 2, 20)
+    last = date(2013, 1, 1) + timedelta(gaps // 2)
+    assert (page["first_day"], page["last_day"]) == ("2013-01-01", str(last))
+    assert page["newer"] == str(UNTIL + timedelta(28))
+
+
+def test_a_page_leads_to_the_last_day_of_all(tmp_path):
+    lake, days = a_lake_of(3, SPEC, tmp_path), (date.max - NEW_YEAR.date()).days
+    write_calendar(lake.pipeline("meter"), [a_slot(0), many_gaps(1, 3), a_slot(2 * days)])
+    shown = Shown.of(SPEC, lake)
+    assert calendar_page(shown, date(2013, 1, 3))["newer"] == "9999-12-31"
+    page = calendar_page(shown, date.max)
+    assert (page["older"], page["newer"]) == ("2013-01-02", None)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"tumbling": "24h"},
+        {"tumbling": "12h", "offset": "6h"},
+        {"sliding": "24h", "every": "12h"},
+        {"cumulative": "3h", "step": "1h"},
+    ],
+)
+def test_a_row_published_with_other_windows_is_whole_on_the_day_of_its_start(lake, window):
+    edited = a_meter(window, channel="source", channels=["a"])
+    first, last = date(2013, 1, 2), date(2014, 8, 24)
+    assert status_of(edited, lake, since=last)["slots"] == {"closed": 1}
+    assert status_of(edited, lake, since=first, until=first)["slots"] == {"gap": GAPS}
+    shown = Shown.of(edited, lake)
+    assert incomplete_in(shown, first, first, limit=10)["slots"] == GAPS
+    page = calendar_page(shown, first)
+    assert (page["all_slots"], page["states"]["gap"]) == (GAPS + 3, GAPS)
+    cell = page["days"][0]["cells"][0]
+    assert slot_at(shown, cell["start_ms"], cell["end_ms"]).slots == GAPS
 
 
 @pytest.mark.parametrize(

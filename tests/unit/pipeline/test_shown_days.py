@@ -20,13 +20,14 @@ from strandline.engine.idleness.state import Channel, SourceState
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.days import Days, rows_by_day, shown_days, totals
+from strandline.lake.store.days import Days, rows_by_day, totals
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import SCHEMA
 from strandline.model.intervals import HOUR_MS, midnight_of
 from strandline.pipeline.views import shown
 from strandline.pipeline.views.report import report_tables, write_report
 from strandline.pipeline.views.shown import Shown
+from strandline.pipeline.views.shown_days import shown_days
 from strandline.pipeline.views.status import status_of
 from strandline.pipeline.views.watermark import evaluated_watermark
 
@@ -99,7 +100,7 @@ def test_files_of_days_that_are_shown_are_opened(year, tmp_path):
 )
 def test_the_first_and_the_last_day_are_shown(few, since, until, first, last):
     store = few.pipeline("meter")
-    tables = report_tables(Shown.of(SPEC, few), shown_days(store, since, until))
+    tables = report_tables(Shown.of(SPEC, few), shown_days(SPEC, store, since, until))
     starts = tables.completeness["slot_start"].dt.date
     assert (min(starts), max(starts)) == (day(first), day(last))
     assert {*tables.quarantine["day"]} == {*starts}
@@ -109,24 +110,26 @@ def test_the_first_and_the_last_day_are_shown(few, since, until, first, last):
 
 def test_days_are_counted_back_from_slots_that_have_been_observed(tmp_path):
     wrong_clock = a_lake_of(30, SPEC, tmp_path / "a", observed=20).pipeline("meter")
-    assert shown_days(wrong_clock) == Days(day(19) - timedelta(89))
+    assert shown_days(SPEC, wrong_clock) == Days(day(19) - timedelta(89))
     observed_long_since = a_lake_of(3, SPEC, tmp_path / "b", observed=300).pipeline("meter")
-    assert shown_days(observed_long_since) == Days(day(2) - timedelta(89))
+    assert shown_days(SPEC, observed_long_since) == Days(day(2) - timedelta(89))
 
 
 def test_a_first_day_near_the_beginning_of_time_is_no_error(few):
-    assert shown_days(few.pipeline("meter"), None, date(1, 1, 5)) == Days(date.min, date(1, 1, 5))
+    assert shown_days(SPEC, few.pipeline("meter"), None, date(1, 1, 5)) == Days(
+        date.min, date(1, 1, 5)
+    )
 
 
 def test_without_tables_there_is_nothing_to_count_back_from(tmp_path):
     store = Lake.at(str(tmp_path)).pipeline("meter")
-    assert shown_days(store) == Days()
+    assert shown_days(SPEC, store) == Days()
     assert totals(store, "windows")["slots"] == 0
 
 
 def test_days_the_wrong_way_round_are_refused(few):
     with pytest.raises(InputError, match="2013-01-05 is after --until 2013-01-04"):
-        shown_days(few.pipeline("meter"), date(2013, 1, 5), date(2013, 1, 4))
+        shown_days(SPEC, few.pipeline("meter"), date(2013, 1, 5), date(2013, 1, 4))
 
 
 @pytest.mark.parametrize("asked", ["status", "report"])

@@ -331,7 +331,7 @@ def test_a_first_run_has_an_empty_but_whole_page():
     assert page.figures == []
     for text in (
         "WARNING: nothing has been rebuilt yet",
-        "No slot yet: no record of a window has been published.",
+        "No slot yet: no window has a record yet.",
         "Nothing is in quarantine.",
         "No record is late.",
         "No channel has a watermark yet.",

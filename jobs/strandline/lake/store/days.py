@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from strandline.errors import InputError
 from strandline.lake.store.reads import columns_of, dataset_by_day, dataset_of
 from strandline.lake.store.store import PUBLISHED, Store
 from strandline.model.intervals import (
@@ -25,8 +24,6 @@ from strandline.model.intervals import (
 )
 from strandline.tables import tables_of
 
-TRAILING_DAYS = 90
-"""The number of days that are shown by default."""
 PARTITIONS = {
     "timeline": "arrival_date",
     **{name: tables_of(())[name].partition for name in PUBLISHED},
@@ -67,25 +64,6 @@ class Days:
         """The days under the names of the command's options."""
         edges = {"since": self.since, "until": self.until}
         return {name: None if day is None else day.isoformat() for name, day in edges.items()}
-
-
-def shown_days(store: Store, since: date | None = None, until: date | None = None) -> Days:
-    """The requested days; without a first day, the last `TRAILING_DAYS`.
-
-    They are counted back from the requested last day, or else from the last day with slots that is
-    not after the last observed day: wrong clocks may have caused slots in the far future.
-
-    Raises:
-        InputError: the last day is before the first one.
-    """
-    if since is not None and until is not None and since > until:
-        raise InputError(
-            "--since", f"{since} is after --until {until}", "give the earlier day first"
-        )
-    last = until or last_shown_day(store)
-    if since is None and last is not None:
-        since = date.min + max(last - date.min - timedelta(TRAILING_DAYS - 1), timedelta(0))
-    return Days(since, until)
 
 
 def read_days(
@@ -132,16 +110,11 @@ def slots_beside_rows(store: Store) -> int:
     A row may stand for many gaps; then its `slots` has their number. Only files with such rows are
     opened, by the statistics in the table's log.
     """
-    return slots_beyond_rows(_rows_of_many_gaps(store, "slots"))
-
-
-def _rows_of_many_gaps(store: Store, column: str) -> pa.ChunkedArray:
-    """A column of the rows that stand for many gaps."""
     table = store.table("completeness")
     if table is None or "slots" not in columns_of(table).names:
-        return pa.chunked_array([[]], pa.int64())
-    rows = dataset_of(table, "slots > 1").to_table([column], filter=ds.field("slots") > 1)
-    return rows[column]
+        return 0
+    rows = dataset_of(table, "slots > 1").to_table(["slots"], filter=ds.field("slots") > 1)
+    return slots_beyond_rows(rows["slots"])
 
 
 def slots_beyond_rows(slots: pa.ChunkedArray) -> int:
@@ -207,21 +180,3 @@ def dates_between(
 def in_ranges(days: Iterable[date]) -> list[list[str]]:
     """Days as inclusive ranges of consecutive days: `[["2024-03-01", "2024-03-04"]]`."""
     return [[one[0].isoformat(), one[-1].isoformat()] for one in consecutive(days)]
-
-
-def last_shown_day(store: Store) -> date | None:
-    """The last day with slots that is not after the last observed day; None if there is none."""
-    observed: date | None = max(facts_of_files(store, "timeline").get("day", ()), default=None)
-    slots = rows_by_date(store, "completeness")
-    known = [day for day in slots if observed is None or day <= observed]
-    last = max(known, default=observed)
-    gaps_end = max(_ends_of_many_gaps(store), default=last)
-    if last is None or observed is None or gaps_end is None:
-        return last
-    return max(last, min(gaps_end, observed))
-
-
-def _ends_of_many_gaps(store: Store) -> list[date]:
-    """The last day of each row that stands for many gaps."""
-    ends = _rows_of_many_gaps(store, "slot_end")
-    return [(end - timedelta(milliseconds=1)).date() for end in ends.to_pylist()]

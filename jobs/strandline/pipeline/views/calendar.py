@@ -8,10 +8,10 @@ from datetime import date, timedelta
 from typing import Any
 
 from strandline.engine.position.grid import Grid
-from strandline.lake.store.days import Days, last_shown_day
-from strandline.model.intervals import DAY_MS, day_of, midnight_of
-from strandline.pipeline.views.calendar_rows import slots_by_day
+from strandline.lake.store.days import Days
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
 from strandline.pipeline.views.shown import Shown
+from strandline.pipeline.views.shown_days import SlotsByDay, last_shown_day
 from strandline.pipeline.views.slots import Slot, accepted_share, slots_of
 from strandline.spec import PipelineSpec
 
@@ -78,20 +78,20 @@ def calendar_page(shown: Shown, until: date | None = None) -> dict[str, Any]:
 
     Its days are limited by `DAYS` and `MOST_ROWS`, to bound the memory; the newest comes first.
     """
-    rows, minutes = slots_by_day(shown.spec, shown.store), column_minutes(shown.spec)
-    last = until or last_shown_day(shown.store)
+    slots, minutes = SlotsByDay.of(shown.spec, shown.store), column_minutes(shown.spec)
+    last, earliest = until or last_shown_day(slots, shown.store), slots.first_in()
     by_day: Mapping[date, Mapping[int, Cell]] = {}
     edges: dict[str, date | None] = dict.fromkeys(_EDGES)
-    if last is not None and rows:
-        first = _first_of_page(rows, last)
-        by_day, edges = _cells(shown, first, last), _edges(rows, first, last)
+    if last is not None and earliest is not None:
+        first = _first_of_page(slots, earliest, last)
+        by_day, edges = _cells(shown, first, last), _edges(slots, first, last)
     columns = DAY_MS // 60_000 // minutes
     return {
         "column_minutes": minutes,
         "columns": columns,
         "days": [_day(day, of_day, range(columns)) for day, of_day in by_day.items()],
         **{name: None if day is None else day.isoformat() for name, day in edges.items()},
-        "all_slots": sum(rows.values()),
+        "all_slots": slots.all,
         **_counts([cell for of_day in by_day.values() for cell in of_day.values()]),
     }
 
@@ -112,12 +112,16 @@ def _counts(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def _edges(rows: Mapping[date, int], first: date, last: date) -> dict[str, date | None]:
+def _edges(slots: SlotsByDay, first: date, last: date) -> dict[str, date | None]:
     """The last days of the pages before and after a page, and the first and last day of all."""
-    older = max((day for day in rows if day < first), default=None)
-    after = min((day for day in rows if day > last), default=None)
-    newer = None if after is None else min(after + timedelta(DAYS - 1), max(rows))
-    return dict(zip(_EDGES, (older, newer, min(rows), max(rows)), strict=True))
+    before = TimeRange(EVERYTHING.start_ms, midnight_of(first))
+    after = slots.first_in(TimeRange(midnight_of(last) + DAY_MS, EVERYTHING.end_ms))
+    latest = slots.last_in()
+    newer = after
+    if after is not None and latest is not None:
+        newer = after + min(timedelta(DAYS - 1), latest - after)
+    edges = (slots.last_in(before), newer, slots.first_in(), latest)
+    return dict(zip(_EDGES, edges, strict=True))
 
 
 def _shown(cell: Cell | None) -> dict[str, Any] | None:
@@ -147,13 +151,13 @@ def column_minutes(spec: PipelineSpec) -> int:
     return next((m for m in _COLUMN_MINUTES if m * 60_000 >= step_ms), _COLUMN_MINUTES[-1])
 
 
-def _first_of_page(rows: Mapping[date, int], last: date) -> date:
+def _first_of_page(slots: SlotsByDay, earliest: date, last: date) -> date:
     """The first day of a page; days before the first one with slots are left out."""
-    first, read, earliest = last, rows.get(last, 0), min(rows)
+    first, read = last, slots.on_day(last)
     for _ in range(DAYS - 1):
         if first <= earliest:
             break
-        read += rows.get(first - timedelta(1), 0)
+        read += slots.on_day(first - timedelta(1))
         if read > MOST_ROWS:
             break
         first -= timedelta(1)
@@ -184,5 +188,8 @@ class _Place:
     def of_slot(self, slot: Slot) -> tuple[date, int]:
         """The day and the column of a slot."""
         step_ms = self.last_step_ms
-        at_ms = slot.start_ms if step_ms is None else slot.end_ms - step_ms
+        if step_ms is None or slot.end_ms - slot.start_ms > DAY_MS:  # gaps by other windows
+            at_ms = slot.start_ms
+        else:
+            at_ms = slot.end_ms - step_ms
         return day_of(at_ms), (at_ms - midnight_of(day_of(at_ms))) // self.column_ms

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.engine.position.grid import Grid
-from strandline.lake.store.days import Days, read_days, rows_by_date
+from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import columns_of, dataset_of
 from strandline.lake.store.store import Store
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, datetime_of, instant_of
+from strandline.model.intervals import TimeRange, datetime_of, instant_of
 from strandline.spec.pipeline import PipelineSpec
 
 _EDGES = ("slot_start", "slot_end", "slots")
@@ -80,44 +79,73 @@ def gaps_on(
     rows = dataset_of(table, "slots > 1").to_table(names, filter=MANY).sort_by("slot_start")
     grid = Grid.of(spec)
     parts = [
-        {**row, **part} for row in rows.to_pylist() for part in _parts(grid, row, within, part_ms)
+        row | part.edges
+        for row in rows.to_pylist()
+        for part in parts_of(grid, row, within, part_ms)
     ]
     return pa.Table.from_pylist(parts, schema=rows.schema)
 
 
-def slots_by_day(spec: PipelineSpec, store: Store) -> dict[date, int]:
-    """The number of slots by the day of their start, by the table's log and the rows of gaps."""
-    found = Counter(rows_by_date(store, "completeness"))
-    found.subtract(row["slot_start"].date() for row in _gaps(spec, store))
-    for part in _gaps(spec, store, DAY_MS):
-        found[part["slot_start"].date()] += part["slots"]
-    return {day: slots for day, slots in found.items() if slots}
+@dataclass(frozen=True)
+class GapsInARow:
+    """Gaps that follow each other, of one row.
+
+    Attributes:
+        start_ms: the start of the first one.
+        last_start_ms: the start of the last one.
+        end_ms: the end of the last one.
+        slots: how many there are.
+    """
+
+    start_ms: int
+    last_start_ms: int
+    end_ms: int
+    slots: int
+
+    @property
+    def edges(self) -> dict[str, Any]:
+        """The columns that say which gaps these are."""
+        start, end = datetime_of(self.start_ms), datetime_of(self.end_ms)
+        return {"slot_start": start, "slot_end": end, "slots": self.slots}
 
 
-def _gaps(spec: PipelineSpec, store: Store, part_ms: int | None = None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = gaps_on(spec, store, [], EVERYTHING, part_ms).to_pylist()
-    return found
+def parts_of(
+    grid: Grid, row: Mapping[str, Any], within: TimeRange, part_ms: int | None = None
+) -> Iterator[GapsInARow]:
+    """The parts of a row that start in a range, in ascending order.
 
+    A row that the grid does not have is left whole, at its start: before an edit of the file it was
+    published with other windows.
 
-def _parts(
-    grid: Grid, row: dict[str, Any], within: TimeRange, part_ms: int | None
-) -> Iterator[dict[str, Any]]:
-    """The edges and numbers of gaps of a row's parts that start in a range."""
-    more, step = row["slots"] - 1, grid.step_ms
-    first = instant_of(row["slot_start"])
-    if grid.cumulative:
-        first = instant_of(row["slot_end"]) - more * step
-    ids = range(first, first + more * step + 1, step)
+    Example: a row of half days is whole under a file of days, and counts on its first day.
+    """
+    ids = _ids(grid, row)
+    if ids is None:
+        yield from _whole(row, within)
+        return
     starts = TimeRange(grid.starts_of(ids[0]), grid.starts_of(ids[-1]) + 1).shared_with(within)
     for stretch in () if starts is None else _stretches(starts, part_ms):
         found = grid.ids_within(stretch)
-        part = range(max(ids.start, found.start), min(ids.stop, found.stop), step)
+        part = range(max(ids.start, found.start), min(ids.stop, found.stop), grid.step_ms)
         if part:
-            yield {
-                "slot_start": datetime_of(grid.starts_of(part[0])),
-                "slot_end": datetime_of(grid.ends_of(part[-1])),
-                "slots": len(part),
-            }
+            edges = grid.starts_of(part[0]), grid.starts_of(part[-1]), grid.ends_of(part[-1])
+            yield GapsInARow(*edges, len(part))
+
+
+def _ids(grid: Grid, row: Mapping[str, Any]) -> range | None:
+    """The ids of a row's gaps; None: they are no windows of the grid."""
+    last = grid.last_id_by(instant_of(row["slot_end"]))
+    first = last - (row["slots"] - 1) * grid.step_ms
+    on_grid = (last - grid.offset_ms) % grid.step_ms == 0
+    if not on_grid or grid.starts_of(first) != instant_of(row["slot_start"]):
+        return None
+    return range(first, last + 1, grid.step_ms)
+
+
+def _whole(row: Mapping[str, Any], within: TimeRange) -> Iterator[GapsInARow]:
+    start_ms = instant_of(row["slot_start"])
+    if start_ms in within:
+        yield GapsInARow(start_ms, start_ms, instant_of(row["slot_end"]), row["slots"])
 
 
 def _stretches(within: TimeRange, part_ms: int | None) -> Iterator[TimeRange]:

@@ -11,7 +11,7 @@ import pandas as pd
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
 from strandline.engine.watermark.retired import ends_of
-from strandline.lake.store.days import Days, facts_of_files, shown_days
+from strandline.lake.store.days import Days, facts_of_files
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import channel_days, read_source
@@ -19,6 +19,7 @@ from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 from strandline.pipeline.views.read_pipeline import ReadPipeline
+from strandline.pipeline.views.shown_days import shown_days
 from strandline.quality.report.held_back_by import held_back_by
 from strandline.spec import PipelineSpec
 from strandline.spec.pipeline import channel_of
@@ -44,7 +45,7 @@ def channel_watermarks(read: ReadPipeline, until: date | None) -> ChannelWaterma
     The trailing days suffice, unless an older day may have a channel's largest watermark: the
     channel has long been silent, or its clock was once ahead. Then all days are read.
     """
-    recent = _watermarks_of(read.store, shown_days(read.store, None, until))
+    recent = _watermarks_of(read.store, shown_days(read.spec, read.store, None, until))
     if _recent_days_suffice(read, recent):
         return recent
     return _watermarks_of(read.store, Days(None, until))

@@ -11,10 +11,10 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from strandline.lake.store.days import Days, shown_days
+from strandline.lake.store.days import Days
 from strandline.model.intervals import text_or_none
-from strandline.pipeline.views.calendar_rows import slots_by_day
 from strandline.pipeline.views.shown import Shown
+from strandline.pipeline.views.shown_days import SlotsByDay, shown_days
 from strandline.pipeline.views.slots import Slot, shares_instants_with, slots_of
 from strandline.pipeline.views.why import MEANINGS, Cause
 
@@ -44,7 +44,7 @@ def incomplete_in(
     Raises:
         InputError: the last day is before the first one.
     """
-    days = shown_days(shown.store, since, until)
+    days = shown_days(shown.spec, shown.store, since, until)
     by_cause, found, rows = Counter[str](), 0, 0
 
     def counted() -> Iterator[tuple[int, int, Slot, list[Cause]]]:
@@ -55,7 +55,6 @@ def incomplete_in(
                 by_cause[cause.name] += slot.slots
             yield slot.start_ms, slot.end_ms, slot, why
 
-    by_day = slots_by_day(shown.spec, shown.store)
     newest = heapq.nlargest(skip + limit, counted(), key=lambda one: one[:2])[skip:]
     watermark = shown.watermark
     return {
@@ -67,7 +66,7 @@ def incomplete_in(
         "days": days.named,
         # sessions have no edges that all keys share
         "unit": "slot" if shown.spec.window.merging else "window",
-        "slots": sum(slots for day, slots in by_day.items() if day in days),
+        "slots": SlotsByDay.of(shown.spec, shown.store).on_days(days),
         "incomplete": found,
         "causes": {name: by_cause[name] for name in MEANINGS if by_cause[name]},
         "listed": [

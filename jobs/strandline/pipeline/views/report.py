@@ -20,7 +20,6 @@ from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import (
     Days,
     read_days,
-    shown_days,
     totals,
 )
 from strandline.lake.store.lake import Lake
@@ -34,6 +33,7 @@ from strandline.pipeline.views.kept_advice import document_in, kept_advice
 from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.shown import Shown
+from strandline.pipeline.views.shown_days import shown_days
 from strandline.pipeline.views.slots import COUNTS
 from strandline.pipeline.views.values import frequent_values
 from strandline.quality.completeness import in_ms
@@ -82,7 +82,7 @@ def write_report(
         RetryableError: the disk is full.
     """
     shown = Shown.of(spec, lake)
-    store, days = shown.store, shown_days(shown.store, since, until)
+    store, days = shown.store, shown_days(shown.spec, shown.store, since, until)
     folder = _writable(folder, lake, spec)
     found, of_all_days = shown.findings(now_ms), totals(store, spec.result)
     report = build_report(

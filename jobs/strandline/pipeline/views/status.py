@@ -14,7 +14,6 @@ from strandline.lake.publish.lacking import days_lacking
 from strandline.lake.store.days import (
     Days,
     read_days,
-    shown_days,
     slots_beyond_rows,
     totals,
 )
@@ -27,6 +26,7 @@ from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.pipeline.views.runs import run_line
 from strandline.pipeline.views.shown import Shown
+from strandline.pipeline.views.shown_days import shown_days
 from strandline.pipeline.views.slots import COUNTS
 from strandline.quality.findings.check import in_order, state_line
 from strandline.quality.report.held_back_by import HeldBack
@@ -60,7 +60,7 @@ def status_of(
     """
     shown = Shown.of(spec, lake)
     store, state, watermark = shown.store, shown.state, shown.watermark
-    days = shown_days(store, since, until)
+    days = shown_days(spec, store, since, until)
     books = books_of_all(shown) if deep else None
     findings = in_order([*findings_of_books(books or ()), *shown.findings(now_ms)])
     processed, closed = text_or_none(state.frontier_ms), text_or_none(shown.closed_ms)
