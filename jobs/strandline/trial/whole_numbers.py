@@ -33,7 +33,7 @@ def bits_of(tree: exp.Expr) -> int | None:
         return bits_of(tree.this)
     if isinstance(tree, _OPERATORS):
         both = bits_of(tree.this), bits_of(tree.expression)
-        return None if None in both else max(bits for bits in both if bits is not None)
+        return None if None in both else max(filter(None, both))
     if isinstance(tree, exp.Anonymous):
         name = str(tree.this).lower()
         return 32 if name in _PARTS else _CASTS.get(name, 64)
@@ -58,7 +58,6 @@ def within(bits: int | None, apply: Callable[[Any, Any], Any]) -> Callable[[Any,
     Example:
         `within(32, plus(1))(2147483647, 1)` throws, as `2147483647 + 1` does
     """
-
     if bits is None:
         return apply
 
