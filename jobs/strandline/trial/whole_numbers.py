@@ -49,7 +49,7 @@ def _bits_of_literal(tree: exp.Literal, sign: int = 1) -> int | None:
 
 
 def _fits(number: int, bits: int) -> bool:
-    return -(2 ** (bits - 1)) <= number < 2 ** (bits - 1)
+    return -(1 << (bits - 1)) <= number < 1 << (bits - 1)
 
 
 def within(bits: int | None, apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
