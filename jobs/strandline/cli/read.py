@@ -157,7 +157,8 @@ def _plain(value: Any) -> Any:
         return value.hex().upper()  # as hex() of SQL
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, list) else value
+    # an entry of a MAP is a tuple
+    return type(value)(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 
 def _printed(found: Mapping[str, Any]) -> None:

@@ -82,7 +82,7 @@ def windows_of_two(scenario: Scenario, spec: WindowJoinSpec, landing: DataFrame)
     left, right = (Axis.of(side_of(spec, name), scenario.start_ms) for name in SIDES)
     inputs = {
         name: computed(read_records(landing.where(F.col(INPUT) == name), side_of(spec, name)))
-        for name, axis in zip(SIDES, (left, right), strict=True)
+        for name in SIDES
     }
     source = Union.of(CogroupSpec.of(spec), (left, right))
     records = _in_one(inputs, source.axis)

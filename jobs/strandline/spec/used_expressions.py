@@ -27,12 +27,14 @@ class Use:
         wanted: the required kind of value; `aggregate`: an aggregate; `column`: a column's exact
             name.
         table: the table that it reads.
+        filters: whether an engine may take it into a filter of the table.
     """
 
     place: str
     text: str
     wanted: Wanted | Literal["aggregate", "column"]
     table: TableName = ""
+    filters: bool = False
 
 
 def uses_of(spec: PipelineSpec) -> Iterator[Use]:
@@ -57,9 +59,9 @@ def _of_side(spec: PipelineSpec, place: str, of_watermark: str, table: TableName
         yield from _of_source(spec, place, of_watermark, table)
     else:
         for name, text in spec.source.key.items():
-            yield Use(f"{place}.key.{name}", text, "any", table)
+            yield Use(f"{place}.key.{name}", text, "any", table, filters=True)
     if spec.window.gap_of_record is not None:
-        yield Use("window.session", spec.window.gap_of_record, "gap", table)
+        yield Use("window.session", spec.window.gap_of_record, "gap", table, filters=True)
 
 
 def _of_source(
@@ -81,8 +83,9 @@ def _of_source(
     ]
     for name, text, wanted in uses:
         if text is not None:
-            yield Use(f"{place}.{name}", text, wanted, table)
+            filters = wanted not in {"sequence", "column"}
+            yield Use(f"{place}.{name}", text, wanted, table, filters=filters)
     if isinstance(watermark, Punctuated):
-        yield Use(f"{of_watermark}.marker", watermark.marker, "condition", table)
+        yield Use(f"{of_watermark}.marker", watermark.marker, "condition", table, filters=True)
     if isinstance(watermark, CandidateExpression):
-        yield Use(f"{of_watermark}.candidate", watermark.candidate_, "time", table)
+        yield Use(f"{of_watermark}.candidate", watermark.candidate_, "time", table, filters=True)

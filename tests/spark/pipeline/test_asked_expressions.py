@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from joined import COGROUP, PAIRED
 from lakes import Line, a_record, a_spec, a_week, land
+from pyspark.sql import types as T
 
+from strandline.engine.frames import executor_of, introduce
+from strandline.engine.records.expressions import column_and_type
 from strandline.errors import InputError
 from strandline.spec import parse_spec
 
@@ -103,6 +106,15 @@ def test_a_function_of_the_users_own_runs_and_a_note_says_that_it_is_not_known(l
     assert "make sure that its value follows from the records alone" in note
     own.backfill("1", "2")
     assert [row["total"] for row in own.rows("windows")] == [2]
+
+
+def test_another_session_is_asked_again_as_its_functions_may_be_others(spark):
+    found = []
+    for session, kind in ((spark.newSession(), "BIGINT"), (spark.newSession(), "STRING")):
+        introduce(session, executor_of(spark))
+        session.sql(f"CREATE TEMPORARY FUNCTION own(x BIGINT) RETURNS {kind} RETURN x")
+        found.append(column_and_type(session.sql("SELECT 1L AS x"), "own(x)", "")[1])
+    assert found == [T.LongType(), T.StringType()]
 
 
 @pytest.mark.parametrize("content", [COGROUP, PAIRED], ids=["cogroup", "window"])

@@ -233,18 +233,21 @@ def test_rows_of_some_days_and_columns_are_printed(command):
     assert (found["run_id"], found["ledger"], found["version"]) == ("r-2", 2, 0)
 
 
-def test_bytes_are_printed_in_hexadecimal_digits_and_times_in_structs_as_all_others(lake, command):
+def test_bytes_are_printed_in_hexadecimal_digits_and_times_in_values_as_all_others(lake, command):
     store, noon = lake.pipeline("meter"), datetime(2013, 1, 1, 12, tzinfo=UTC)
     windows = store.table("windows").to_pyarrow_table()
     seen = [{"at": noon, "tags": [b"\x04\xfb"]}] * len(windows)
+    kind = pa.map_(pa.binary(), pa.timestamp("us", tz="UTC"))
+    by_tag = pa.array([[(b"\x04", noon)]] * len(windows), kind)
     windows = windows.append_column("tag", pa.array([b"\x04\x00\xfb"] * len(windows)))
-    windows = windows.append_column("seen", pa.array(seen))
+    windows = windows.append_column("seen", pa.array(seen)).append_column("by_tag", by_tag)
     write_deltalake(store.uri("windows"), windows, mode="overwrite", schema_mode="overwrite")
     note(lake, "r-3", "published")
     code, printed = command("windows", "--limit", 1, "--json")
     (row,) = json.loads(printed)["rows"]
     assert (code, row["tag"]) == (0, "0400FB")
     assert row["seen"] == {"at": "2013-01-01T12:00:00+00:00", "tags": ["04FB"]}
+    assert row["by_tag"] == [["04", "2013-01-01T12:00:00+00:00"]]
     assert "0400FB" in command("windows", "--limit", 1)[1]
 
 

@@ -75,6 +75,9 @@ def test_every_expression_that_is_computed_is_as_spark_answers_it():
         ("CASE WHEN max(x) > 2 THEN 'high' ELSE 'low' END", [1, 3], "high"),
         ("max(x) - min(x)", [4, 1], 3),
         ("max(x + 2147483647)", [1], 2147483648),
+        ("max(x + 9223372036854775808)", [1], 2**63 + 1),
+        ("max(CAST(x AS TINYINT) + CAST(x AS SMALLINT))", [100], 200),
+        ("max(CAST(x AS TINYINT) + 100)", [100], 200),
     ],
 )
 def test_aggregates_leave_nulls_out_and_may_be_reckoned_with(text, rows, value):
@@ -105,7 +108,9 @@ def test_what_no_test_computes_is_refused_by_name(text, names):
     [
         *("sum(x) / 0", "CAST('x' AS INT)", "sum(x) + 'a'"),
         *("2147483647 + 1", "max(CAST(x AS INT) - 1 - 2147483647 - 2)", "65536 * (65536)"),
-        "max(x + 9223372036854775807)",
+        *("max(x + 9223372036854775807)", "max(CAST(x AS TINYINT) + CAST(127 AS TINYINT))"),
+        *("-2147483648 - 1", "-9223372036854775808 - 1"),
+        "max(CAST(x AS SMALLINT) + CAST(32767 AS SMALLINT))",
     ],
 )
 def test_what_throws_in_spark_throws(text):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import (
     AnalysisException,
@@ -12,7 +14,7 @@ from pyspark.errors import (
     UnsupportedOperationException,
 )
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -39,12 +41,29 @@ _NOT_STORED = (
     T.CalendarIntervalType,
     T.VariantType,
 )
-_TYPES: dict[tuple[T.StructType, str], str] = {}
-"""The types of expressions over columns, as far as Sail has been asked."""
-_OF_RECORDS: dict[tuple[T.StructType, str], T.DataType] = {}
-"""The types of expressions over one record, as far as an engine has been asked."""
 _YEAR_1_MS = -62_135_596_800_000
 """The first valid event time; a row with an earlier one is malformed."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What an engine has answered of expressions over columns.
+
+    Attributes:
+        types: the types of expressions, as far as Sail has been asked.
+        of_records: the types of expressions over one record.
+    """
+
+    types: dict[str, str] = field(default_factory=dict)
+    of_records: dict[str, T.DataType] = field(default_factory=dict)
+
+
+_KNOWN: WeakKeyDictionary[SparkSession, dict[T.StructType, _Known]] = WeakKeyDictionary()
+"""By the session, as each has functions and settings of its own, and by the columns."""
+
+
+def _known_over(rows: DataFrame) -> _Known:
+    return _KNOWN.setdefault(rows.sparkSession, {}).setdefault(rows.schema, _Known())
 
 
 def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType]:
@@ -59,20 +78,20 @@ def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, 
         raise InputError(place, problem, way_out)
     try:
         sql = written(landing, text)
-        column, asked = F.expr(sql), (landing.schema, sql)
-        if asked not in _OF_RECORDS:
+        column, known = F.expr(sql), _known_over(landing).of_records
+        if sql not in known:
             # select("*", …): Spark refuses an aggregate beside plain columns, and analyses a plan
             # only when its schema is read
-            _OF_RECORDS[asked] = landing.select("*", column).schema.fields[-1].dataType
+            known[sql] = landing.select("*", column).schema.fields[-1].dataType
     except REFUSED_BY_THE_ENGINE as error:
-        known = ", ".join(landing.columns)
+        names = ", ".join(landing.columns)
         raise InputError(
             place,
             f"{text!r} is neither a column nor an expression over the landing table "
             f"({first_line(error)})",
-            f"its columns are {known}",
+            f"its columns are {names}",
         ) from None
-    return column, _OF_RECORDS[asked]
+    return column, known[sql]
 
 
 def expression(rows: DataFrame, text: str) -> Column:
@@ -109,13 +128,13 @@ def types_or_none(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:
 
     Only types that are not known are asked of the engine, all at once.
     """
-    schema = rows.schema
-    columns = {one.name: one.dataType.simpleString() for one in schema.fields}
+    types = _known_over(rows).types
+    columns = {one.name: one.dataType.simpleString() for one in rows.schema.fields}
     known = {text: columns[text] for text in texts if text.isidentifier() and text in columns}
-    known |= {text: _TYPES[schema, text] for text in texts if (schema, text) in _TYPES}
+    known |= {text: types[text] for text in texts if text in types}
     asked = [text for text in texts if text not in known]
     found = dict(zip(asked, _types_of(rows, asked), strict=True)) if asked else {}
-    _TYPES.update(((schema, text), kind) for text, kind in found.items() if kind)
+    types.update((text, kind) for text, kind in found.items() if kind)
     return [known.get(text) or found.get(text) for text in texts]
 
 
