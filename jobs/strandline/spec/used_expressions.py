@@ -27,14 +27,12 @@ class Use:
         wanted: the required kind of value; `aggregate`: an aggregate; `column`: a column's exact
             name.
         table: the table that it reads.
-        filters: whether an engine may take it into a filter of the table.
     """
 
     place: str
     text: str
     wanted: Wanted | Literal["aggregate", "column"]
     table: TableName = ""
-    filters: bool = False
 
 
 def uses_of(spec: PipelineSpec) -> Iterator[Use]:
@@ -59,9 +57,9 @@ def _of_side(spec: PipelineSpec, place: str, of_watermark: str, table: TableName
         yield from _of_source(spec, place, of_watermark, table)
     else:
         for name, text in spec.source.key.items():
-            yield Use(f"{place}.key.{name}", text, "any", table, filters=True)
+            yield Use(f"{place}.key.{name}", text, "any", table)
     if spec.window.gap_of_record is not None:
-        yield Use("window.session", spec.window.gap_of_record, "gap", table, filters=True)
+        yield Use("window.session", spec.window.gap_of_record, "gap", table)
 
 
 def _of_source(
@@ -83,9 +81,8 @@ def _of_source(
     ]
     for name, text, wanted in uses:
         if text is not None:
-            filters = wanted not in {"sequence", "column"}
-            yield Use(f"{place}.{name}", text, wanted, table, filters=filters)
+            yield Use(f"{place}.{name}", text, wanted, table)
     if isinstance(watermark, Punctuated):
-        yield Use(f"{of_watermark}.marker", watermark.marker, "condition", table, filters=True)
+        yield Use(f"{of_watermark}.marker", watermark.marker, "condition", table)
     if isinstance(watermark, CandidateExpression):
-        yield Use(f"{of_watermark}.candidate", watermark.candidate_, "time", table, filters=True)
+        yield Use(f"{of_watermark}.candidate", watermark.candidate_, "time", table)

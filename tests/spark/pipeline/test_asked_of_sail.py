@@ -37,7 +37,6 @@ ONE = {"source__channels": ["a"]}
         ("source__valid", "1 / 0 > amount", "fails before it is given a row (divide by zero"),
         ("aggregates__total", "max(upper(device, 1))", "is refused by Sail for its columns or ty"),
         ("source__where", "array_position(array(amount * 1D), 2D) > 0", "computes no x -> … here"),
-        ("source__channel", "transform(array(source), v -> v)[0]", "computes no x -> …"),
         ("source__arrival_time", "transform(array(arrived_at), v -> v)[0]", "computes no x -> …"),
     ],
 )

@@ -343,14 +343,6 @@ def test_a_pipeline_whose_expressions_are_right_has_no_problems():
     assert len([*uses_of(a_spec())]) == 14
 
 
-def test_the_place_of_an_expression_and_no_name_that_a_user_gives_says_that_it_filters():
-    named = {"where": "count(*)", "valid": "count(*)", "event_time": "count(*)"}
-    uses = [*uses_of(a_spec(aggregates=named, source__key={"sequence": "city"}))]
-    filtering = {use.place for use in uses if use.filters}
-    assert {"source.key.sequence", "source.channel", "source.where", "source.valid"} <= filtering
-    assert filtering.isdisjoint({"source.sequence", *(f"aggregates.{name}" for name in named)})
-
-
 BROKEN = {
     "source__arrival_date": "dya",
     "source__arrival_time": "ms",
