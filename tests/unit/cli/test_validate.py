@@ -146,13 +146,6 @@ def test_what_sail_lacks_is_named_where_sail_is_the_engine(home, capsys, monkeyp
     assert validated(home, capsys, "clicks", code=2)["clicks"]["problem"] == problem
 
 
-def test_a_file_is_valid_without_a_server_where_its_engine_needs_one(home, capsys, monkeypatch):
-    for name in ("STRANDLINE_ENGINE", "STRANDLINE_REMOTE"):
-        monkeypatch.delenv(name, raising=False)
-    write(home, CLICKS | {"engine": "connect"})
-    assert validated(home, capsys, "clicks")["clicks"]["valid"]
-
-
 def test_a_pipeline_is_named_by_its_file_whether_that_is_asked_for_or_the_pipeline(home, capsys):
     write(home, changed(CLICKS, "source.valid", "amount > 0"))
     asked = str(home / "pipelines" / "clicks.yaml")

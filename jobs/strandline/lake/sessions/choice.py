@@ -55,8 +55,17 @@ def choose(
     Raises:
         InputError: the engine is unknown, or an option contradicts it.
     """
-    implied: EngineName | None = "connect" if remote is not None else None
-    place, known = named_engine(environment, engine, implied=implied, of_pipeline=of_pipeline)
+    implied = "connect" if remote is not None else None
+    choices: list[tuple[str, str | None]] = [
+        ("--engine", engine),
+        ("--remote", implied),
+        (ENGINE, environment.get(ENGINE) or None),
+        ("engine", of_pipeline),
+    ]
+    place, name = next(((where, what) for where, what in choices if what), ("--engine", "spark"))
+    known = next((one for one in ENGINES if one == name), None)
+    if known is None:
+        raise InputError(place, f"{name!r} is no engine", f"give one of {', '.join(ENGINES)}")
     for option, given, of in (("--master", master, "spark"), ("--remote", remote, "connect")):
         if given is not None and known != of:
             raise InputError(
@@ -69,33 +78,6 @@ def choose(
         return EngineChoice(known, master=master, trust_this_machine=trusted)
     where = "--remote" if remote is not None else REMOTE
     return EngineChoice(known, remote=_address(where, remote or environment.get(REMOTE)))
-
-
-def named_engine(
-    environment: Mapping[str, str],
-    engine: str | None = None,
-    *,
-    implied: EngineName | None = None,
-    of_pipeline: EngineName | None = None,
-) -> tuple[str, EngineName]:
-    """The place that names a command's engine, and the engine; its server may be unknown.
-
-    `implied`: the engine that `--remote` implies; the other arguments are those of `choose`.
-
-    Raises:
-        InputError: the engine is unknown.
-    """
-    choices: list[tuple[str, str | None]] = [
-        ("--engine", engine),
-        ("--remote", implied),
-        (ENGINE, environment.get(ENGINE) or None),
-        ("engine", of_pipeline),
-    ]
-    place, name = next(((where, what) for where, what in choices if what), ("--engine", "spark"))
-    known = next((one for one in ENGINES if one == name), None)
-    if known is None:
-        raise InputError(place, f"{name!r} is no engine", f"give one of {', '.join(ENGINES)}")
-    return place, known
 
 
 def _is_yes(value: str | None) -> bool:
