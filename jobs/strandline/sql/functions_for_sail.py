@@ -48,8 +48,10 @@ def _unless_null(operation: Operation, types: Types) -> Form:
     kind = widest(types[1:]) if len(types) == 3 else None
     if kind is None:
         return AS_IT_IS
-    one, other = (_as(kind, place, types) for place in (1, 2))
-    return Form(f"CASE WHEN ({{0}}) IS NOT NULL THEN {one} ELSE {other} END")
+    is_boolean = kind == "boolean"  # Sail computes its branches for every row; see `chosen`
+    one, other = (_as("int" if is_boolean else kind, place, types) for place in (1, 2))
+    case = f"CASE WHEN ({{0}}) IS NOT NULL THEN {one} ELSE {other} END"
+    return Form(f"CAST({case} AS BOOLEAN)" if is_boolean else case)
 
 
 def is_decoded(types: Types) -> bool:

@@ -76,6 +76,11 @@ def written(text: str) -> str:
         ("nullif(b, i)", "CASE WHEN b = i THEN NULL ELSE b END"),
         ("nvl2(s, i, l)", "CASE WHEN (s) IS NOT NULL THEN CAST(i AS BIGINT) ELSE l END"),
         (
+            "nvl2(i, l % i > 1, false)",
+            "CAST(CASE WHEN (i) IS NOT NULL THEN CAST(l % i > 1 AS INT) ELSE CAST(false AS INT) "
+            "END AS BOOLEAN)",
+        ),
+        (
             "decode(i, 1, s, 2, s, s)",
             "CASE WHEN (i) <=> (1) THEN s WHEN (i) <=> (2) THEN s ELSE s END",
         ),
