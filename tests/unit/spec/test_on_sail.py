@@ -245,6 +245,14 @@ def test_forms_that_repeat_their_operands_in_each_other_are_refused():
     assert lengths == [0] * 6 + [1] * 3
 
 
+def test_and_and_or_inside_of_each_other_are_refused_where_each_repeats_its_guard():
+    text, found = "l % i > 0", []
+    for n in range(12):
+        text = f"({text}) {('AND', 'OR')[n % 2]} l % i > {n}"
+        found.append(len([*types_not_on_sail(text, TYPES.get)]))
+    assert found == [0] * 6 + [1] * 6
+
+
 @pytest.mark.parametrize("text", ["i::STRING", "x::DOUBLE", "round(x * round(x, 2), 2)"])
 def test_a_form_that_is_not_needed_is_not_refused(text):
     assert [*types_not_on_sail(text, TYPES.get)] == []
