@@ -38,6 +38,7 @@ ONE = {"source__channels": ["a"]}
         ("aggregates__total", "max(upper(device, 1))", "is refused by Sail for its columns or ty"),
         ("source__where", "array_position(array(amount * 1D), 2D) > 0", "computes no x -> … here"),
         ("source__arrival_time", "transform(array(arrived_at), v -> v)[0]", "computes no x -> …"),
+        ("source__channel", "transform(array(device), v -> v)[0]", "computes no x -> … here"),
     ],
 )
 def test_what_sail_computes_otherwise_is_refused_before_anything_is_observed(
