@@ -35,6 +35,8 @@ OF_TEXTS = (
     *("startswith", "substring_index", "translate", "unbase64", "upper"),
 )
 """Functions of texts that also accept numbers and times."""
+_CAST_FIRST = {"cast", "left", "right", "substring"}
+"""Operations that take the text of a time that a CAST gives."""
 BYTES_AS_TEXT = (
     *("btrim", "contains", "endswith", "lower", "lpad", "ltrim", "overlay", "reverse", "rpad"),
     *("rtrim", "startswith", "upper"),
@@ -54,7 +56,9 @@ def to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None
     """Texts of floating-point numbers, times and nested values."""
     if any((kind or "").removeprefix("array<").rstrip(">") in FLOATS for kind in types):
         return "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"
-    if operation.name != "cast" and any((kind or "").startswith("timestamp") for kind in types):
+    if operation.name not in _CAST_FIRST and any(
+        (kind or "").startswith("timestamp") for kind in types
+    ):
         return "writes times otherwise", "CAST(t AS STRING)"
     if operation.name == "cast" and any(map(is_nested, types)):
         return "writes nulls otherwise", "array_join(a, ',')"

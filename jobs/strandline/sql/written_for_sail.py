@@ -196,7 +196,7 @@ def _to_digits(digits: int) -> str:
 
 
 def _is_exact(digits: int) -> str:
-    """Whether `_exactly` rounds a number: beyond 14 digits it may be the half of two steps itself."""
+    """Whether `_exactly` rounds a number: beyond 14 digits it may be the half of two steps."""
     return f"abs({_DOUBLE}) * 1{'0' * digits}D < 100000000000000D"
 
 

@@ -72,6 +72,12 @@ def written(text: str) -> str:
         ("CASE WHEN i = 0 THEN false END", "CASE WHEN i = 0 THEN false END"),
         ("CASE WHEN i = 0 THEN l ELSE l / i END", "CASE WHEN i = 0 THEN l ELSE l / i END"),
         ("log(l)", "ln(l)"),
+        ("left(t, 10)", "left(CAST(t AS STRING), 10)"),
+        ("substr(t, 1, 10)", "substr(CAST(t AS STRING), 1, 10)"),
+        (
+            "pmod(x, 10D)",
+            "CASE WHEN (x) % (10D) < 0 THEN ((x) % (10D) + (10D)) % (10D) ELSE (x) % (10D) END",
+        ),
         ("nvl(d, d)", "coalesce(d, d)"),
         ("nullif(b, i)", "CASE WHEN b = i THEN NULL ELSE b END"),
         ("nvl2(s, i, l)", "CASE WHEN (s) IS NOT NULL THEN CAST(i AS BIGINT) ELSE l END"),
