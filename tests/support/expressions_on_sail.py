@@ -71,7 +71,6 @@ _WIDELY = {
         "parse_url()",
         "percentile()",
         "percentile_cont()",
-        "pmod()",
         "quote()",
         "regexp_extract()",
         "regexp_extract_all()",

@@ -82,12 +82,12 @@ def _check_expressions(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]
         InputError: expressions are wrong; the message names all of them.
     """
     from strandline.lake.landing.known_columns import columns_in_lake  # noqa: PLC0415
-    from strandline.lake.sessions.choice import choose  # noqa: PLC0415
+    from strandline.lake.sessions.choice import engine_named  # noqa: PLC0415
     from strandline.spec.expressions import left_to_the_engine, problems_of, require_none  # noqa: PLC0415
 
     columns, notes = columns_in_lake(lake, spec)
     problems = problems_of(spec, columns, origin)
-    if choose(os.environ, of_pipeline=spec.engine).name == "sail":
+    if engine_named(os.environ, spec.engine) == "sail":
         from strandline.pipeline.request.unsupported import problems_on_sail  # noqa: PLC0415
 
         problems += problems_on_sail(spec, columns, origin)

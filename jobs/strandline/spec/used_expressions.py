@@ -34,6 +34,11 @@ class Use:
     wanted: Wanted | Literal["aggregate", "column"]
     table: TableName = ""
 
+    @property
+    def filters(self) -> bool:
+        """Whether it becomes a filter of the records, as a key does, which is never null."""
+        return self.wanted in {"any", "condition", "date", "gap", "time"}
+
 
 def uses_of(spec: PipelineSpec) -> Iterator[Use]:
     """The expressions of a pipeline, in the order of the keys of its file."""

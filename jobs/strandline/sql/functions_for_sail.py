@@ -48,8 +48,10 @@ def _unless_null(operation: Operation, types: Types) -> Form:
     kind = widest(types[1:]) if len(types) == 3 else None
     if kind is None:
         return AS_IT_IS
-    one, other = (_as(kind, place, types) for place in (1, 2))
-    return Form(f"CASE WHEN ({{0}}) IS NOT NULL THEN {one} ELSE {other} END")
+    is_boolean = kind == "boolean"  # Sail computes its branches for every row; see `chosen`
+    one, other = (_as("int" if is_boolean else kind, place, types) for place in (1, 2))
+    case = f"CASE WHEN ({{0}}) IS NOT NULL THEN {one} ELSE {other} END"
+    return Form(f"CAST({case} AS BOOLEAN)" if is_boolean else case)
 
 
 def is_decoded(types: Types) -> bool:
@@ -131,20 +133,40 @@ def _divided(operation: Operation, types: Types) -> Form:
     return Form(f"({_double(0)} {sign} nullif({_double(1)} + 0D, 0D))")
 
 
+def _least_positive(operation: Operation, types: Types) -> Form:
+    """`pmod(x, y)` of floating point, of which Sail gives NaN where y is 0; `%` fails there."""
+    if len(types) != 2 or not {*types} & FLOATS:
+        return AS_IT_IS
+    rest = "({0}) % ({1})"
+    return Form(f"CASE WHEN {rest} < 0 THEN ({rest} + ({{1}})) % ({{1}}) ELSE {rest} END")
+
+
 def _part_of_text(operation: Operation, types: Types) -> Form:
     """`substr(s, n)`, which is null where n is; Sail begins at the first character."""
+    text = _text_of(types[0])
     if len(types) != 2 or operation.operands[1].literal is not None:
-        return AS_IT_IS
-    return Form(f"CASE WHEN ({{1}}) IS NOT NULL THEN {operation.name}({{0}}, {{1}}) END")
+        return _of_text(text, types)
+    return Form(f"CASE WHEN ({{1}}) IS NOT NULL THEN {operation.name}({text}, {{1}}) END")
 
 
 def _of_length(operation: Operation, types: Types) -> Form:
     """`left(s, n)`, `lpad(s, n)` and the like, which are empty where n is negative."""
     literal = operation.operands[1].literal if len(types) > 1 else ""
+    text = _text_of(types[0])
     if literal is not None and not literal.startswith("-"):
-        return AS_IT_IS
+        return _of_text(text, types)
     length = "CASE WHEN ({0}) < 0 THEN 0 ELSE {0} END"
-    return Form(operands=("{0}", length, *("{0}" for _ in types[2:])))
+    return Form(operands=(text, length, *("{0}" for _ in types[2:])))
+
+
+def _text_of(kind: str | None) -> str:
+    """The form of an operand whose text is taken; Sail writes a time with `T` and `Z`."""
+    return "CAST({0} AS STRING)" if (kind or "").startswith("timestamp") else "{0}"
+
+
+def _of_text(text: str, types: Types) -> Form:
+    """A function whose first operand has another form."""
+    return AS_IT_IS if text == "{0}" else Form(operands=(text, *("{0}" for _ in types[1:])))
 
 
 def _of_texts(operation: Operation, types: Types) -> Form:
@@ -175,6 +197,7 @@ FORMS: dict[str, Callable[[Operation, Types], Form]] = {
     "nullifzero": _null_for_zero,
     **dict.fromkeys(_SIGNS, _tried),
     **dict.fromkeys(("try_divide", "try_mod"), _divided),
+    "pmod": _least_positive,
     "substring": _part_of_text,
     **dict.fromkeys(("left", "lpad", "right", "rpad"), _of_length),
     **dict.fromkeys(("btrim", "ltrim", "repeat", "replace", "reverse", "rtrim"), _of_texts),

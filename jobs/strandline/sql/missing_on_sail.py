@@ -64,13 +64,6 @@ def zero_for_null(operation: Operation, types: Sequence[str | None]) -> Problem 
     return "gives another type", "coalesce(x, y) of one type"
 
 
-def least_positive(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`pmod` of floating point by a computed divisor, which may be 0."""
-    if len(types) != 2 or not {*types} & FLOATS or operation.operands[1].literal is not None:
-        return None
-    return "gives NaN where Spark fails", "x - y * floor(x / y)"
-
-
 def part_of_text(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     """`substr(s, n, m)` but for a written position from the left, and a written length."""
     if len(types) != 3:
@@ -78,12 +71,18 @@ def part_of_text(operation: Operation, types: Sequence[str | None]) -> Problem |
     literals = [one.literal for one in operation.operands[1:]]
     if all(one is not None and not one.startswith("-") for one in literals):
         return None
-    return "takes other parts at a computed position or from the right", "right(left(s, n), m)"
+    return (
+        "takes other parts at a computed position or from the right",
+        "left(substr(s, n), m) for n > 0",
+    )
 
 
 def without_nulls(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     """`array_except` of one array that is written out, and so holds no nulls, and another one."""
     written = {(one.text or "").lower().startswith("array(") for one in operation.operands}
     if len(written) > 1:
-        return "refuses an array that is written out", "filter(a, v -> v NOT IN (1, 2))"
+        return (
+            "refuses an array that is written out",
+            "array_distinct(filter(a, v -> v IS NULL OR v NOT IN (1, 2)))",
+        )
     return None

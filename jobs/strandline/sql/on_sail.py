@@ -17,6 +17,7 @@ from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
 from strandline.sql.form import AS_IT_IS
+from strandline.sql.guards import terms_of
 from strandline.sql.known_functions import KNOWN
 from strandline.sql.missing_on_sail import MISSING
 from strandline.sql.operations import (
@@ -207,7 +208,7 @@ def _takes_long(text: str, type_of: TypeOf) -> bool:
     """Whether Sail takes long to plan an expression; the types are asked of few."""
 
     def is_whole(node: exp.Expr) -> bool:
-        return name_of(node) in OF_WHOLE_NUMBERS
+        return is_operation(node) and name_of(node) in OF_WHOLE_NUMBERS
 
     def is_checked(node: exp.Expr) -> bool:
         return is_whole(node) and all(
@@ -216,21 +217,28 @@ def _takes_long(text: str, type_of: TypeOf) -> bool:
 
     if _levels(text, is_whole) > _MOST_LEVELS and _levels(text, is_checked) > _MOST_LEVELS:
         return True
-    if _levels(text, lambda node: may_differ(operation_of(node))) <= 2:
+    if _levels(text, _may_repeat) <= 2:
         return False
     written = as_on_spark(text, lambda parts: [*map(type_of, parts)])
     return len(written) > max(_LONGEST, _MOST_GROWTH * len(text))
 
 
 def _levels(text: str, counts: Callable[[exp.Expr], bool]) -> int:
-    """The most operations inside of each other that count."""
+    """The most parts inside of each other that count."""
 
     def levels(node: exp.Expr) -> int:
         inner = max(map(levels, node.iter_expressions()), default=0)
-        return inner + (is_operation(node) and counts(node))
+        return inner + counts(node)
 
     tree = shallow_tree_of(text)
     return 0 if isinstance(tree, NotUnderstood) else levels(tree)
+
+
+def _may_repeat(node: exp.Expr) -> bool:
+    """Whether a part may be written with its operands twice, as AND and OR with a guard."""
+    if is_operation(node):
+        return may_differ(operation_of(node))
+    return type(node.parent) is not type(node) and bool(terms_of(node))
 
 
 def _type_alone(node: exp.Expr, type_of: TypeOf) -> str | None:

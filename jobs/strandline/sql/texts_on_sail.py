@@ -12,10 +12,8 @@ from strandline.sql.column_types import FLOATS, Problem, is_decimal, is_nested
 from strandline.sql.operations import Operand, Operation
 
 _POSIX = "Alnum|Alpha|ASCII|Blank|Cntrl|Digit|Graph|Lower|Print|Punct|Space|Upper|XDigit"
-_OWN_WORDS = re.compile(
-    rf"\\[bBdDhHsSvVwW]|\\[pP]\{{\^?(?:{_POSIX})\}}|\(\?[a-z]*[ix]", re.IGNORECASE
-)
-"""Character classes of regular expressions, which Java limits to ASCII, or reads otherwise."""
+_OWN_WORDS = re.compile(rf"\\[bdhqsvw<>]|\\p\{{\^?(?:{_POSIX})\}}", re.IGNORECASE)
+"""Parts of regular expressions that Java limits to ASCII, or reads otherwise, as `\\<`."""
 _ESCAPED = r"(?:[^{0}]|{0}[%_{0}])*"
 """Matches patterns of LIKE that Spark takes, with the sign that escapes."""
 _PLAIN = re.compile(r"(?:[^\\$]|\$[0-9](?![0-9A-Za-z_]))*", re.DOTALL)
@@ -37,6 +35,8 @@ OF_TEXTS = (
     *("startswith", "substring_index", "translate", "unbase64", "upper"),
 )
 """Functions of texts that also accept numbers and times."""
+_CAST_FIRST = {"cast", "left", "right", "substring"}
+"""Operations that take the text of a time that a CAST gives."""
 BYTES_AS_TEXT = (
     *("btrim", "contains", "endswith", "lower", "lpad", "ltrim", "overlay", "reverse", "rpad"),
     *("rtrim", "startswith", "upper"),
@@ -45,7 +45,7 @@ BYTES_AS_TEXT = (
 BOOLEANS = {"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"}
 """The texts that both engines read as BOOLEAN; Sail also reads `on` and `tru`."""
 _PART = re.compile(r"(?P<copied>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<dot>\.)|(?P<end>\$)", re.DOTALL)
-_FLAGS = re.compile(r"\(\?[a-zA-Z]*[msx]")
+_FLAGS = re.compile(r"\(\?[a-zA-Z-]")
 _NO_LINE_BREAK = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _ESCAPED_SIGN = re.compile(r"\\.", re.DOTALL)
 _OF_CLASSES = re.compile(r"\[|&&|--|~~")
@@ -56,7 +56,9 @@ def to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None
     """Texts of floating-point numbers, times and nested values."""
     if any((kind or "").removeprefix("array<").rstrip(">") in FLOATS for kind in types):
         return "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"
-    if operation.name != "cast" and any((kind or "").startswith("timestamp") for kind in types):
+    if operation.name not in _CAST_FIRST and any(
+        (kind or "").startswith("timestamp") for kind in types
+    ):
         return "writes times otherwise", "CAST(t AS STRING)"
     if operation.name == "cast" and any(map(is_nested, types)):
         return "writes nulls otherwise", "array_join(a, ',')"
@@ -100,8 +102,10 @@ def regular_expression(operation: Operation, types: Sequence[str | None]) -> Pro
     value = unescaped(pattern)
     if has_class_in_class(value):
         return "reads [, &&, -- and ~~ inside of […] otherwise", r"[A-Za-z] for [[:alpha:]], \["
-    if has_flags(value) or (takes_the_match(operation) and has_end(value)):
-        return "finds the ends of lines elsewhere", "the pattern without $ and flags"
+    if has_flags(value):
+        return "reads flags otherwise", "lower(s), and the pattern without (?i)"
+    if takes_the_match(operation) and has_end(value):
+        return "finds the ends of lines elsewhere", "the pattern without $"
     if operation.name == "regexp_replace" and not _put_plainly(operation.operands[2:3]):
         return "reads the replacement otherwise", "text and $1 before other signs"
     return None
@@ -154,8 +158,8 @@ def has_end(pattern: str) -> bool:
 
 
 def has_flags(pattern: str) -> bool:
-    """Whether a pattern changes what `.`, `$` or blanks mean, as by `(?s)`."""
-    return _FLAGS.search(pattern) is not None
+    """Whether a pattern sets flags, as `(?s)`: Java and Rust read `(?U)` and others otherwise."""
+    return _FLAGS.search(_PART.sub("_", pattern)) is not None
 
 
 def has_class_in_class(pattern: str) -> bool:

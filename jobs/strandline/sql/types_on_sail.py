@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from strandline.sql.column_types import FLOATS, WHOLE, Problem, digits_of, is_decimal, is_nested
 from strandline.sql.missing_on_sail import (
     decoded,
-    least_positive,
     not_for_these_types,
     part_of_text,
     unless_null,
@@ -44,6 +43,8 @@ from strandline.sql.times_on_sail import (
 _Rule = Callable[[Operation, Sequence[str | None]], Problem | None]
 
 _NUMBER = re.compile(r"-?\s*\d+")
+_DECIMAL_FIELD = re.compile(r"(?:[\w`]\s*:|[\w`]\s|<)\s*(?:dec|decimal|numeric)\b", re.IGNORECASE)
+"""Matches a schema with a DECIMAL, and none with a field that is called like it."""
 _FLOATING = re.compile("double|float")
 
 
@@ -189,7 +190,7 @@ def _to_places(operation: Operation, types: Sequence[str | None]) -> Problem | N
     """`ceil` and `floor` of floating point to some places."""
     if len(types) != 2 or types[0] not in FLOATS:
         return None
-    return "rounds to fewer digits first", "ceil(x * 100) / 100"
+    return "rounds to fewer digits first", f"{operation.name}(CAST(x AS DECIMAL(30, 15)), 2)"
 
 
 def _hashed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
@@ -214,7 +215,7 @@ def _ordered(operation: Operation, types: Sequence[str | None]) -> Problem | Non
 
 def _from_json(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     schema = operation.operands[1].literal if len(operation.operands) > 1 else None
-    if schema is not None and "decimal" in schema.lower():
+    if schema is not None and _DECIMAL_FIELD.search(schema):
         return (
             "fails on texts in place of a DECIMAL",
             "a schema with STRING, and a cast of the field",
@@ -245,8 +246,7 @@ RULES: dict[str, tuple[_Rule, ...]] = {
     **dict.fromkeys(COMPARISONS, (_compared,)),
     **dict.fromkeys(("array", "coalesce"), (_together,)),
     **dict.fromkeys(("ilike", "like"), (like,)),
-    **dict.fromkeys(("+", "-", "*", "/", "%", "div", "mod"), (_arithmetic,)),
-    "pmod": (_arithmetic, least_positive),
+    **dict.fromkeys(("+", "-", "*", "/", "%", "div", "mod", "pmod"), (_arithmetic,)),
     **dict.fromkeys((*JOINS, *OF_TEXTS), (to_text,)),
     **dict.fromkeys(("cast", "try_cast"), (_cast,)),
     **dict.fromkeys(("avg", "mean"), (_of_decimals,)),

@@ -196,8 +196,8 @@ def _to_digits(digits: int) -> str:
 
 
 def _is_exact(digits: int) -> str:
-    """Whether `_exactly` rounds a number: below 2^52 a number and a half is exact."""
-    return f"abs({_DOUBLE}) * 1{'0' * digits}D < 4000000000000000D"
+    """Whether `_exactly` rounds a number: beyond 14 digits it may be the half of two steps."""
+    return f"abs({_DOUBLE}) * 1{'0' * digits}D < 100000000000000D"
 
 
 def _exactly(digits: int) -> str:

@@ -38,6 +38,7 @@ ONE = {"source__channels": ["a"]}
         ("aggregates__total", "max(upper(device, 1))", "is refused by Sail for its columns or ty"),
         ("source__where", "array_position(array(amount * 1D), 2D) > 0", "computes no x -> … here"),
         ("source__arrival_time", "transform(array(arrived_at), v -> v)[0]", "computes no x -> …"),
+        ("source__channel", "transform(array(device), v -> v)[0]", "computes no x -> … here"),
     ],
 )
 def test_what_sail_computes_otherwise_is_refused_before_anything_is_observed(
@@ -113,6 +114,16 @@ def test_an_expression_is_computed_for_no_row_that_a_condition_before_it_exclude
     rows = [(row["k"], row["n"], row["more"]) for row in line.rows("windows")]
     assert sorted(rows) == [(4, 1, 1), (6, 1, 1), (12, 1, 0)]
     assert [row["reason"] for row in line.rows("quarantine")] == ["invalid"]
+
+
+def test_behind_a_where_of_many_terms_an_expression_is_written_for_sail(spark, tmp_path):
+    """Inside of one CASE both were nested too deeply to be written; Sail's own round gives 1.0."""
+    land(tmp_path, [a_record("1 10:00", "1 10:00", amount=1005)])
+    where = " OR ".join(f"amount = {n}" for n in range(909, 1006))
+    key = {"k": "round(CAST(amount AS DOUBLE) / 1000, 2)", "more": "100 DIV (amount - 1000)"}
+    line = Line(spark, tmp_path, a_spec(**ONE, source__where=where, source__key=key))
+    assert line.backfill("1", "2", close=True).status == "published"
+    assert [(row["k"], row["more"]) for row in line.rows("windows")] == [(1.01, 20)]
 
 
 def test_a_key_with_floating_point_inside_of_an_array_is_refused(spark, tmp_path):

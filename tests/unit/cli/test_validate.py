@@ -146,6 +146,12 @@ def test_what_sail_lacks_is_named_where_sail_is_the_engine(home, capsys, monkeyp
     assert validated(home, capsys, "clicks", code=2)["clicks"]["problem"] == problem
 
 
+def test_a_file_for_a_spark_connect_server_is_valid_without_its_address(home, capsys, monkeypatch):
+    monkeypatch.delenv("STRANDLINE_REMOTE", raising=False)
+    write(home, CLICKS | {"engine": "connect"})
+    assert validated(home, capsys, "clicks")["clicks"]["valid"]
+
+
 def test_a_pipeline_is_named_by_its_file_whether_that_is_asked_for_or_the_pipeline(home, capsys):
     write(home, changed(CLICKS, "source.valid", "amount > 0"))
     asked = str(home / "pipelines" / "clicks.yaml")

@@ -72,9 +72,20 @@ def written(text: str) -> str:
         ("CASE WHEN i = 0 THEN false END", "CASE WHEN i = 0 THEN false END"),
         ("CASE WHEN i = 0 THEN l ELSE l / i END", "CASE WHEN i = 0 THEN l ELSE l / i END"),
         ("log(l)", "ln(l)"),
+        ("left(t, 10)", "left(CAST(t AS STRING), 10)"),
+        ("substr(t, 1, 10)", "substr(CAST(t AS STRING), 1, 10)"),
+        (
+            "pmod(x, 10D)",
+            "CASE WHEN (x) % (10D) < 0 THEN ((x) % (10D) + (10D)) % (10D) ELSE (x) % (10D) END",
+        ),
         ("nvl(d, d)", "coalesce(d, d)"),
         ("nullif(b, i)", "CASE WHEN b = i THEN NULL ELSE b END"),
         ("nvl2(s, i, l)", "CASE WHEN (s) IS NOT NULL THEN CAST(i AS BIGINT) ELSE l END"),
+        (
+            "nvl2(i, l % i > 1, false)",
+            "CAST(CASE WHEN (i) IS NOT NULL THEN CAST(l % i > 1 AS INT) ELSE CAST(false AS INT) "
+            "END AS BOOLEAN)",
+        ),
         (
             "decode(i, 1, s, 2, s, s)",
             "CASE WHEN (i) <=> (1) THEN s WHEN (i) <=> (2) THEN s ELSE s END",

@@ -513,3 +513,10 @@ def test_an_error_of_a_single_problem_is_that_problem():
         require_none([problem], "p.yaml")
     assert refused.value is problem
     require_none([], "p.yaml")
+
+
+def test_what_filters_records_goes_by_its_place_and_not_by_the_name_of_an_aggregate_or_a_key():
+    spec = a_spec(source__key={"valid": "device"}, aggregates={"where": "count(*)"})
+    filters = {use.place for use in uses_of(spec) if use.filters}
+    assert {"source.channel", "source.key.valid", "source.event_time"} <= filters
+    assert "aggregates.where" not in filters

@@ -66,8 +66,16 @@ def _known_over(rows: DataFrame) -> _Known:
     return _KNOWN.setdefault(rows.sparkSession, {}).setdefault(rows.schema, _Known())
 
 
-def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, T.DataType]:
+def column_and_type(
+    landing: DataFrame, text: str, place: str, where: str | None = None
+) -> tuple[Column, T.DataType]:
     """A column by its exact name, or else a Spark SQL expression over the landing table; its type.
+
+    Args:
+        landing: the landing table.
+        text: the name or the expression.
+        place: its place in the pipeline's file.
+        where: a condition; the expression is computed for the rows alone that it keeps.
 
     Raises:
         InputError: it is neither, or does not depend on the record alone.
@@ -91,7 +99,10 @@ def column_and_type(landing: DataFrame, text: str, place: str) -> tuple[Column, 
             f"({first_line(error)})",
             f"its columns are {names}",
         ) from None
-    return column, known[sql]
+    found = known[sql]
+    if where is not None and not executor_of(landing.sparkSession).answers_as_spark:
+        column = F.expr(_behind_where(landing, where, text, found))
+    return column, found
 
 
 def expression(rows: DataFrame, text: str) -> Column:
@@ -108,19 +119,22 @@ def written(rows: DataFrame, text: str) -> str:
     return as_on_spark(text, partial(types_or_none, rows))
 
 
-def behind_where(rows: DataFrame, where: str | None, text: str) -> str:
-    """An expression that the engine of some rows computes only for those that `where` keeps.
+def _behind_where(landing: DataFrame, where: str, text: str, kind: T.DataType) -> str:
+    """The SQL by which Sail computes an expression for the rows alone that `where` keeps.
 
-    Sail computes conditions on what stands behind a filter together with the filter.
+    Sail computes conditions on what stands behind a filter together with the filter. Each of both
+    is written for Sail alone, as it has been checked: a CASE is nested more deeply.
     """
-    if where is None or text in rows.columns or executor_of(rows.sparkSession).answers_as_spark:
-        return text
     from strandline.sql.guards import text_may_fail  # noqa: PLC0415
+    from strandline.sql.written_for_sail import chosen  # noqa: PLC0415
 
+    sql = written(landing, text)
     if not text_may_fail(text):
-        return text
-    kept = in_quotes(where) if where in rows.columns else where
-    return f"CASE WHEN {kept}\nTHEN {text}\nEND"
+        return sql
+    kept = in_quotes(where) if where in landing.columns else written(landing, where)
+    form = chosen([kind.simpleString()])
+    branch = form.operands[0].format(f"{sql}\n") if form.operands else f"{sql}\n"
+    return form.around.format(f"CASE WHEN {kept}\nTHEN {branch} END")
 
 
 def types_or_none(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:
@@ -165,9 +179,9 @@ def in_quotes(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def condition(landing: DataFrame, text: str, place: str) -> Column:
-    """A boolean column or expression; null counts as false."""
-    column, found = column_and_type(landing, text, place)
+def condition(landing: DataFrame, text: str, place: str, where: str | None = None) -> Column:
+    """A boolean column or expression; null counts as false. `where`: see `column_and_type`."""
+    column, found = column_and_type(landing, text, place, where)
     require_type("condition", text, found, place)
     return F.coalesce(column, F.lit(False))
 
@@ -208,13 +222,15 @@ def holds(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:
     return isinstance(kind, types) or any(holds(one, types) for one in inside)
 
 
-def whole_number(landing: DataFrame, text: str, place: str, wanted: Wanted) -> Column:
-    """A column or expression that gives whole numbers.
+def whole_number(
+    landing: DataFrame, text: str, place: str, wanted: Wanted, where: str | None = None
+) -> Column:
+    """A column or expression that gives whole numbers. `where`: see `column_and_type`.
 
     Raises:
         InputError: it gives anything else.
     """
-    column, found = column_and_type(landing, text, place)
+    column, found = column_and_type(landing, text, place, where)
     require_type(wanted, text, found, place)
     return column
 
@@ -226,15 +242,18 @@ def _floored_ms(instant: Column) -> Column:
     return F.when(micros < 0, from_year_1 + F.lit(_YEAR_1_MS)).otherwise(F.unix_millis(instant))
 
 
-def time_ms(landing: DataFrame, text: str, place: str) -> tuple[Column, Column]:
+def time_ms(
+    landing: DataFrame, text: str, place: str, where: str | None = None
+) -> tuple[Column, Column]:
     """A time column or expression in ms (null: it is no time), and whether its value is not null.
 
     A value that is not null but no time, such as the text `soon`, makes the row malformed.
+    `where`: see `column_and_type`.
 
     Raises:
         InputError: see `column_and_type`; or the type is neither a time nor text.
     """
-    column, found = column_and_type(landing, text, place)
+    column, found = column_and_type(landing, text, place, where)
     require_type("time", text, found, place)
     given = column.isNotNull()
     if isinstance(found, T.StringType):

@@ -13,7 +13,7 @@ from strandline.engine.frames import first_of_cases
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import windows_fit
 from strandline.engine.records.days import lies_in_its_day
-from strandline.engine.records.expressions import behind_where, condition
+from strandline.engine.records.expressions import condition
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 
@@ -52,8 +52,8 @@ def _reasons(
     if source.key:
         yield "null_key", reduce(Column.__or__, (F.col(key).isNull() for key in c.keys_of(spec)))
     if source.valid is not None:
-        text = behind_where(landing, source.where, source.valid)
-        valid = condition(landing, text, f"{spec.pipeline}: source.valid")
+        place = f"{spec.pipeline}: source.valid"
+        valid = condition(landing, source.valid, place, source.where)
         yield "invalid", ~valid
     if spec.window.gap_of_record is not None:
         yield "invalid", F.col(c.END).isNull()

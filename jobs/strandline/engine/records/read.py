@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -15,7 +13,6 @@ from strandline.engine.position.numbering import Numbering
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, instant_of, pane_of
 from strandline.engine.records.expressions import (
     NESTED,
-    behind_where,
     column_and_type,
     condition,
     holds,
@@ -47,16 +44,16 @@ def read_records(landing: DataFrame, spec: PipelineSpec) -> DataFrame:
     """
     _refuse_wrong_names(landing, spec)
     source, grid = spec.source, Grid.of(spec)
-    rows, behind = landing, partial(behind_where, landing, source.where)
-    if source.where is not None:
-        rows = landing.where(condition(landing, source.where, f"{spec.pipeline}: source.where"))
+    rows, where = landing, source.where
+    if where is not None:
+        rows = landing.where(condition(landing, where, f"{spec.pipeline}: source.where"))
     arrival, _ = time_ms(
-        landing, behind(source.arrival_time), f"{spec.pipeline}: source.arrival_time"
+        landing, source.arrival_time, f"{spec.pipeline}: source.arrival_time", where
     )
     ts, ts_given = arrival, None
     if not spec.arrival_is_event_time:
         ts, ts_given = time_ms(
-            landing, behind(source.event_time), f"{spec.pipeline}: source.event_time"
+            landing, source.event_time, f"{spec.pipeline}: source.event_time", where
         )
     as_given = {
         c.ARRIVAL: arrival,
@@ -96,8 +93,7 @@ def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:
     if spec.source.channel is None:
         return F.lit("")
     place = f"{spec.pipeline}: source.channel"
-    text = behind_where(landing, spec.source.where, spec.source.channel)
-    column, found = column_and_type(landing, text, place)
+    column, found = column_and_type(landing, spec.source.channel, place, spec.source.where)
     otherwise = (*_FLOATING, T.BinaryType, *NESTED)
     if not _is_as_on_spark(landing) and holds(found, otherwise):
         problem = f"is {found.simpleString()}, which Sail writes otherwise as a text, or not at all"
@@ -108,17 +104,15 @@ def _channel(landing: DataFrame, spec: PipelineSpec) -> Column:
 def _keys(landing: DataFrame, spec: PipelineSpec) -> dict[str, Column]:
     return {
         c.key_column(name): _key(
-            landing,
-            behind_where(landing, spec.source.where, text),
-            f"{spec.pipeline}: source.key.{name}",
+            landing, text, f"{spec.pipeline}: source.key.{name}", spec.source.where
         )
         for name, text in spec.source.key.items()
     }
 
 
-def _key(landing: DataFrame, text: str, place: str) -> Column:
+def _key(landing: DataFrame, text: str, place: str, where: str | None) -> Column:
     """A key column; -0.0 is 0.0 and each NaN the same, as where Spark groups, on every engine."""
-    column, found = column_and_type(landing, text, place)
+    column, found = column_and_type(landing, text, place, where)
     require_stored(text, found, place)
     if not _is_as_on_spark(landing) and holds(found, (T.MapType,)):
         problem = "is a MAP, of which Sail compares the order of the entries, too"
@@ -140,8 +134,8 @@ def _gap(landing: DataFrame, spec: PipelineSpec) -> Column:
     own = spec.window.gap_of_record
     if own is None:
         return F.lit(min(spec.window.least_length_ms, WIDEST_MS)).cast("bigint")
-    own = behind_where(landing, spec.source.where, own)
-    gap_ms = whole_number(landing, own, f"{spec.pipeline}: window.session", "gap")
+    place = f"{spec.pipeline}: window.session"
+    gap_ms = whole_number(landing, own, place, "gap", spec.source.where)
     return F.when(gap_ms > 0, F.least(gap_ms, F.lit(WIDEST_MS)).cast("bigint"))
 
 
@@ -151,12 +145,10 @@ def _candidate(landing: DataFrame, spec: PipelineSpec) -> Column:
     if watermark.candidate is not None:
         return candidate_of(watermark.candidate, F.col(c.TS))
     if isinstance(watermark, Punctuated):
-        marker = behind_where(landing, where, watermark.marker)
-        marked = condition(landing, marker, f"{place}.marker")
+        marked = condition(landing, watermark.marker, f"{place}.marker", where)
         return F.when(marked, F.col(c.TS))
     if isinstance(watermark, CandidateExpression):
-        text = behind_where(landing, where, watermark.candidate_)
-        offered, _ = time_ms(landing, text, f"{place}.candidate")
+        offered, _ = time_ms(landing, watermark.candidate_, f"{place}.candidate", where)
         return offered
     if watermark.lag_ms is not None and watermark.interval_ms is None:
         return candidate_of(Candidate(watermark.lag_ms), F.col(c.ARRIVAL))

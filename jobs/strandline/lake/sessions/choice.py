@@ -56,16 +56,12 @@ def choose(
         InputError: the engine is unknown, or an option contradicts it.
     """
     implied = "connect" if remote is not None else None
-    choices: list[tuple[str, str | None]] = [
+    place, known = _named(
         ("--engine", engine),
         ("--remote", implied),
-        (ENGINE, environment.get(ENGINE) or None),
+        (ENGINE, environment.get(ENGINE)),
         ("engine", of_pipeline),
-    ]
-    place, name = next(((where, what) for where, what in choices if what), ("--engine", "spark"))
-    known = next((one for one in ENGINES if one == name), None)
-    if known is None:
-        raise InputError(place, f"{name!r} is no engine", f"give one of {', '.join(ENGINES)}")
+    )
     for option, given, of in (("--master", master, "spark"), ("--remote", remote, "connect")):
         if given is not None and known != of:
             raise InputError(
@@ -78,6 +74,24 @@ def choose(
         return EngineChoice(known, master=master, trust_this_machine=trusted)
     where = "--remote" if remote is not None else REMOTE
     return EngineChoice(known, remote=_address(where, remote or environment.get(REMOTE)))
+
+
+def engine_named(environment: Mapping[str, str], of_pipeline: EngineName | None) -> EngineName:
+    """The name of the engine of a pipeline's runs without options; it may lack an address.
+
+    Raises:
+        InputError: the environment names an unknown engine.
+    """
+    return _named((ENGINE, environment.get(ENGINE)), ("engine", of_pipeline))[1]
+
+
+def _named(*choices: tuple[str, str | None]) -> tuple[str, EngineName]:
+    """The first engine that is named, or else `spark`, and the place that names it."""
+    place, name = next(((where, what) for where, what in choices if what), ("--engine", "spark"))
+    known = next((one for one in ENGINES if one == name), None)
+    if known is None:
+        raise InputError(place, f"{name!r} is no engine", f"give one of {', '.join(ENGINES)}")
+    return place, known
 
 
 def _is_yes(value: str | None) -> bool:

@@ -37,8 +37,6 @@ from strandline.sql.on_sail import types_not_on_sail
 from strandline.sql.operations import has_lambda
 
 _FRACTIONS = re.compile("decimal|double|float")
-_OF_FILTERS = {"where", "valid", "arrival_time", "arrival_date", "event_time", "candidate"}
-"""The keys whose expressions become filters of a table, in which Sail computes no lambda."""
 
 
 def require_all_expressions(landing: Landing) -> None:
@@ -92,7 +90,7 @@ def _not_on_sail(
         problem, way_out = reason_of_refusal(error, use.text)
         return [InputError(place, f"{use.text!r} {problem} ({first_line(error)})", way_out)]
     problems = [*types_not_on_sail(use.text, partial(type_or_none, table))]
-    if use.place.rpartition(".")[2] in _OF_FILTERS and has_lambda(written(table, use.text)):
+    if use.filters and has_lambda(written(table, use.text)):
         other = f"the values of an array one by one, a[0] and a[1], or {ON_SPARK}"
         problems.append(("Sail computes no x -> … here, and so compares no array of DOUBLE", other))
     if use.wanted == "aggregate" and "map<" in kind and _FRACTIONS.search(kind):
