@@ -101,7 +101,10 @@ def column_and_type(
         ) from None
     found = known[sql]
     if where is not None and not executor_of(landing.sparkSession).answers_as_spark:
-        column = F.expr(_behind_where(landing, where, text, found))
+        from strandline.sql.guards import text_may_fail  # noqa: PLC0415
+
+        if text_may_fail(text):
+            column = F.expr(_behind_where(landing, where, sql, found))
     return column, found
 
 
@@ -119,18 +122,14 @@ def written(rows: DataFrame, text: str) -> str:
     return as_on_spark(text, partial(types_or_none, rows))
 
 
-def _behind_where(landing: DataFrame, where: str, text: str, kind: T.DataType) -> str:
+def _behind_where(landing: DataFrame, where: str, sql: str, kind: T.DataType) -> str:
     """The SQL by which Sail computes an expression for the rows alone that `where` keeps.
 
     Sail computes conditions on what stands behind a filter together with the filter. Each of both
     is written for Sail alone, as it has been checked: a CASE is nested more deeply.
     """
-    from strandline.sql.guards import text_may_fail  # noqa: PLC0415
     from strandline.sql.written_for_sail import chosen  # noqa: PLC0415
 
-    sql = written(landing, text)
-    if not text_may_fail(text):
-        return sql
     kept = in_quotes(where) if where in landing.columns else written(landing, where)
     form = chosen([kind.simpleString()])
     branch = form.operands[0].format(f"{sql}\n") if form.operands else f"{sql}\n"

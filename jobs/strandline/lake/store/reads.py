@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -171,6 +171,12 @@ def started_in(name: str, within: TimeRange) -> pc.Expression:
     first = in_arrow(within.start_ms)
     end = in_arrow(min(within.end_ms, END_OF_INSTANTS_MS - 1))
     return (pc.field(name) >= first) & (pc.field(name) < end)
+
+
+def started_at(name: str, starts_ms: Iterable[int]) -> pc.Expression:
+    """A condition for the rows of a published table that start at any of some instants."""
+    at = pa.array([ms * 1000 for ms in starts_ms], pa.timestamp("us", tz="UTC"))
+    return pc.field(name).isin(at)
 
 
 def in_arrow(at_ms: int) -> pa.Scalar:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -22,6 +22,7 @@ from strandline.lake.store.reads import (
     files_started_in,
     holds,
     rows_of,
+    started_at,
     started_in,
 )
 from strandline.model.intervals import EVERYTHING, TimeRange
@@ -211,24 +212,19 @@ class _Covered:
         range that is no longer listed.
         """
         start, scope = self.target.start, self.plan.scope
-        looked_at = ds.field(start).isin(_instants(scope.older_too))
-        may_go = started_in(start, scope.windows) | looked_at
+        may_go = started_in(start, scope.windows) | started_at(start, scope.older_too)
         return (may_go | self._listed_again) & ~started_in_any(start, scope.kept)
 
     @property
     def _listed_again(self) -> ds.Expression:
         """The rows of gaps outside the range that the run lists again."""
-        gaps, start = self.gaps, ds.field(self.target.start)
+        gaps, start = self.gaps, self.target.start
         if gaps is None:
             return ds.scalar(False)
-        listed = started_in_any(self.target.start, gaps.around)
+        listed = started_in_any(start, gaps.around)
         if gaps.begun_in:
-            listed |= start.isin(_instants(gaps.begun_in)) & (ds.field("slots") > 1)
+            listed |= started_at(start, gaps.begun_in) & (ds.field("slots") > 1)
         return ds.field("gap") & listed
-
-
-def _instants(starts_ms: Iterable[int]) -> pa.Array:
-    return pa.array([ms * 1000 for ms in starts_ms], pa.timestamp("us", "UTC"))
 
 
 def _ambiguous(place: str) -> InputError:

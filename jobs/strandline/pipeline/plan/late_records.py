@@ -14,7 +14,14 @@ from deltalake import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from strandline.lake.store.reads import dataset_of, files_started_in, holds, rows_of, started_in
+from strandline.lake.store.reads import (
+    dataset_of,
+    files_started_in,
+    holds,
+    rows_of,
+    started_at,
+    started_in,
+)
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.plan.published_rows import arrival_column, arrived, arrived_in
 from strandline.pipeline.request.context import Context
@@ -90,10 +97,10 @@ def started_in_any(start: str, ranges: Sequence[TimeRange]) -> ds.Expression:
     Ranges of one instant may be many: they are one condition. The others must be few, since Arrow
     goes from each to the next by recursion.
     """
-    at = [one.start_ms * 1000 for one in ranges if one.end_ms == one.start_ms + 1]
+    at = [one.start_ms for one in ranges if one.end_ms == one.start_ms + 1]
     inside = [started_in(start, one) for one in ranges if one.end_ms != one.start_ms + 1]
     if at:
-        inside.append(ds.field(start).isin(pa.array(at, pa.timestamp("us", "UTC"))))
+        inside.append(started_at(start, at))
     return reduce(or_, inside, ds.scalar(False))
 
 

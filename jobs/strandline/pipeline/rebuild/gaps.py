@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import pandas as pd
 
@@ -19,6 +18,21 @@ from strandline.pipeline.rebuild.older_slots import closed_before
 from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import completeness, in_ms
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The runs of gaps to list, and where published rows of gaps are replaced by them.
+
+    Attributes:
+        rows: the runs in order, as ids of windows.
+        around: see `StagedGaps`.
+        begun_in: see `StagedGaps`.
+    """
+
+    rows: Sequence[range] = ()
+    around: Sequence[TimeRange] = ()
+    begun_in: Collection[int] = ()
 
 
 @dataclass(frozen=True)
@@ -54,12 +68,11 @@ def stage_gaps(ctx: Context, planned: PlannedRun, pieces: Sequence[Piece]) -> St
     first = FirstAccepted(ctx, planned).found(known, pieces)
     gaps = Gaps(history, history.crossings.without_dropped_end(plan.clock), first)
     filled = frozenset[int]().union(*(piece.filled for piece in pieces))
-    listed, around, begun_in = list[range](), list[TimeRange](), set[int]()
+    listed = _Listed()
     if ctx.spec.quality.gaps != "allow":
-        touched = {window for piece in pieces for window in piece.touched}
-        begun_in = {history.grid.starts_of(window) for window in touched}
-        listed, around = _listed(gaps, plan, filled, touched, known)
-    rows, not_in_rows = _stage_rows(ctx, plan, gaps.listed(listed), len(pieces))
+        touched = frozenset[int]().union(*(piece.touched for piece in pieces))
+        listed = _listed(gaps, plan, filled, touched, known)
+    rows, not_in_rows = _stage_rows(ctx, plan, gaps.listed(listed.rows), len(pieces))
     count, known_count = gaps.counts(plan.scope.windows, filled, state.known_gaps)
     return StagedGaps(
         rows=rows,
@@ -67,8 +80,8 @@ def stage_gaps(ctx: Context, planned: PlannedRun, pieces: Sequence[Piece]) -> St
         count=count,
         known=known_count,
         known_in=state.known_gaps,
-        around=tuple(around),
-        begun_in=tuple(begun_in),
+        around=tuple(listed.around),
+        begun_in=tuple(listed.begun_in),
         first_accepted=first,
     )
 
@@ -113,9 +126,9 @@ def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:
 
 
 def _listed(
-    gaps: Gaps, plan: Plan, filled: frozenset[int], touched: Collection[int], known: int | None
-) -> tuple[list[range], list[TimeRange]]:
-    """The runs of gaps to list, and the ranges of slots outside the range among them.
+    gaps: Gaps, plan: Plan, filled: frozenset[int], touched: frozenset[int], known: int | None
+) -> _Listed:
+    """The runs of gaps in the range, around it, and around the touched slots.
 
     Args:
         gaps: the gaps of the history.
@@ -124,30 +137,48 @@ def _listed(
         touched: the older slots that have got, or lost, records.
         known: the first slot that had accepted a record before the run; None: there was none.
     """
-    grid = gaps.history.grid
-    ids, stay = grid.ids_within(plan.scope.windows), plan.gaps_that_stay
-    rows, around = {*gaps.around(ids, filled)}, list[TimeRange]()
-    for window in touched:
-        only = range(window, window + ids.step, ids.step)
-        rows |= {*gaps.around(only, {window} if gaps.has_record(window) else ())}
-    if grid.cumulative and grid.most_windows > MOST_LISTED:
-        # several rows for many gaps may begin with windows of one start
-        for start_ms in {grid.starts_of(window) for window in touched}:
-            of_start = grid.ids_within(TimeRange(start_ms, start_ms + 1))
-            rows |= {*gaps.around(of_start, _with_records(gaps, of_start))}
+    grid, stay = gaps.history.grid, plan.gaps_that_stay
+    ids = grid.ids_within(plan.scope.windows)
+    rows, around = {*gaps.around(ids, filled), *_beside(gaps, touched)}, list[TimeRange]()
     if known is not None and gaps.first is not None and known != gaps.first:
         # slots between the first one that accepted a record before and the first one now have
         # become gaps, or are gaps no longer
         moved = range(min(known, gaps.first), max(known, gaps.first) + ids.step, ids.step)
         rows |= {*gaps.around(moved, _with_records(gaps, moved))}
         around += parts_outside([gaps.starts_of(moved)], stay)
-    stays = [gaps.history.grid.ids_within(within) for within in stay]
+    stays = [grid.ids_within(within) for within in stay]
     parts = [part for row in rows for part in parts_to_list(row, stays)]
     outside = [part for part in parts if not (ids.start <= part.start and part.stop <= ids.stop)]
-    around += [gaps.starts_of(part) for part in outside if len(part) > MOST_LISTED]
-    listed_singly = chain.from_iterable(part for part in outside if len(part) <= MOST_LISTED)
-    around += [TimeRange(ms, ms + 1) for ms in {grid.starts_of(window) for window in listed_singly}]
-    return sorted(parts, key=lambda part: part.start), around
+    begun_in = {grid.starts_of(window) for window in touched}
+    return _Listed(
+        rows=sorted(parts, key=lambda part: part.start),
+        around=[*around, *_starts_of_rows(gaps, outside)],
+        begun_in=begun_in,
+    )
+
+
+def _beside(gaps: Gaps, touched: Collection[int]) -> Iterator[range]:
+    """The runs of gaps that border on, or consist of, some slots that are not neighbours."""
+    grid = gaps.history.grid
+    for window in touched:
+        only = range(window, window + grid.step_ms, grid.step_ms)
+        yield from gaps.around(only, {window} if gaps.has_record(window) else ())
+    if grid.cumulative and grid.most_windows > MOST_LISTED:
+        # several rows for many gaps may begin with windows of one start
+        for start_ms in {grid.starts_of(window) for window in touched}:
+            of_start = grid.ids_within(TimeRange(start_ms, start_ms + 1))
+            yield from gaps.around(of_start, _with_records(gaps, of_start))
+
+
+def _starts_of_rows(gaps: Gaps, parts: Iterable[range]) -> Iterator[TimeRange]:
+    """Where the rows of runs of gaps start: each gap that is listed by itself is a range."""
+    single = set[int]()
+    for part in parts:
+        if len(part) > MOST_LISTED:
+            yield gaps.starts_of(part)
+        else:
+            single.update(map(gaps.history.grid.starts_of, part))
+    yield from (TimeRange(start_ms, start_ms + 1) for start_ms in single)
 
 
 def _with_records(gaps: Gaps, ids: range) -> frozenset[int]:
