@@ -4,19 +4,18 @@
 # for each kind of pipeline, a sample of the goldens, and what only it runs. The last piece has two
 # processes, as no other is left beside it at the end. What a piece says is shown when it has ended.
 #
-# ENGINE=spark runs everything on Apache Spark instead, with all goldens.
+# ENGINE=spark runs everything on Apache Spark instead, with all goldens, in the same pieces.
 set -euo pipefail
 
 # An engine, what of it is run, and where it stands; the longest first.
 pieces() {
-    if [[ ${ENGINE:-} == spark ]]; then
-        echo "spark|spark|tests/spark"
-    else
+    local engine=${ENGINE:-sail}
+    if [[ $engine != spark ]]; then
         echo "spark|spark and (story or only_on_spark)|tests/spark"
-        echo "sail|spark|tests/spark/engine"
-        echo "sail|spark|tests/spark/pipeline/test_[a-k]*.py"
-        echo "sail|spark|tests/spark/pipeline/test_[!a-k]*.py tests/spark/lake tests/spark/quality"
     fi
+    echo "$engine|spark|tests/spark/engine"
+    echo "$engine|spark|tests/spark/pipeline/test_[a-k]*.py"
+    echo "$engine|spark|tests/spark/pipeline/test_[!a-k]*.py tests/spark/lake tests/spark/quality"
     echo "spark|not spark and not kill|tests/system"
     echo "spark|not spark|tests/airflow tests/figures"
     echo "spark|not spark|tests/unit -n 2"
