@@ -31,24 +31,6 @@ def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
     return {int(row.pop(c.SLOT)): Accepted(**row) for row in counts}
 
 
-def accepted_by_window(windows: Iterable[pa.Table], id_: str) -> dict[int, Accepted]:
-    """The record counts of published windows over all keys, by the window's id.
-
-    Args:
-        windows: batches of rows with the columns `COUNTS`.
-        id_: the name of the id's column.
-    """
-    sums = sums_by(windows, [id_], COUNTS)
-    counts = zip(*(sums[name].to_pylist() for name in COUNTS), strict=True)
-    return {
-        int(ms): Accepted(*map(int, of)) for ms, of in zip(_in_ms(sums[id_]), counts, strict=True)
-    }
-
-
-COUNTS = ("records", "late_accepted")
-"""The columns of windows that `accepted_by_window` sums up."""
-
-
 def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[int, str], int]:
     """The number of records that no window accepted, by start of the newest window and reason."""
     groups = sums_by(quarantine, REFUSED_BY)

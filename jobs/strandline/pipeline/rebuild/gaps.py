@@ -14,8 +14,8 @@ from strandline.model.intervals import TimeRange, parts_outside
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.first_accepted import FirstAccepted, first_accepted_before
-from strandline.pipeline.rebuild.older_slots import closed_before
 from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
+from strandline.pipeline.rebuild.slots_that_stay import with_published_values
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import completeness, in_ms
 
@@ -96,8 +96,8 @@ def _stage_rows(
     """
     shown, not_in_rows = list[pd.DataFrame](), Counter[str]()
     for number, slots in enumerate(parts, begin):
-        gaps = _by_their_rules(slots, ctx, plan)
-        rows = completeness(gaps, ctx.spec, run_id=ctx.run_id, accepted={}, refused={}, gap=True)
+        rows = completeness(slots, ctx.spec, run_id=ctx.run_id, accepted={}, refused={}, gap=True)
+        rows = _by_their_rules(rows, ctx, plan.scope.windows)
         stage_calendar(ctx, rows, number)
         if len(shown) > 1:
             not_in_rows += _states_in(shown.pop(), plan.scope.windows)
@@ -107,22 +107,24 @@ def _stage_rows(
     return pd.concat(shown, ignore_index=True), not_in_rows
 
 
-def _by_their_rules(slots: pd.DataFrame, ctx: Context, plan: Plan) -> pd.DataFrame:
+def _by_their_rules(rows: pd.DataFrame, ctx: Context, within: TimeRange) -> pd.DataFrame:
     """Gaps as the rules of their time have closed them; in the range, as the present rules do."""
-    starts, within = slots["slot_ms"], plan.scope.windows
-    inside = (starts >= within.start_ms) & (starts < within.end_ms)
-    if inside.all():
-        return slots
-    before = closed_before(ctx, slots[~inside])
-    present = slots[inside].assign(spec_fingerprint=ctx.spec.spec_fingerprint)
-    return pd.concat([before, present], ignore_index=True).sort_values("slot_ms")
+    present, outside = ctx.spec.spec_fingerprint, ~_are_in(rows, within)
+    if all(run.spec_fingerprint == present for run in ctx.ledger.state().published):
+        return rows
+    parts = [rows[~outside], with_published_values(ctx, rows[outside])]
+    return pd.concat([part for part in parts if len(part)]).sort_index()
 
 
 def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:
     """The number of the calendar's rows that start in a range, by state."""
+    return Counter(rows.loc[_are_in(rows, within), "state"].tolist())
+
+
+def _are_in(rows: pd.DataFrame, within: TimeRange) -> pd.Series[bool]:
+    """Whether rows of the calendar start in a range."""
     starts = in_ms(rows["slot_start"])
-    inside = (starts >= within.start_ms) & (starts < within.end_ms)
-    return Counter(rows.loc[inside, "state"].tolist())
+    return (starts >= within.start_ms) & (starts < within.end_ms)
 
 
 def _listed(

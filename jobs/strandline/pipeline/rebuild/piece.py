@@ -28,10 +28,11 @@ from strandline.pipeline.plan.counts import (
     refused_by_newest,
 )
 from strandline.pipeline.plan.plan import Plan
-from strandline.pipeline.rebuild.older_slots import (
-    closed_before,
-    published_before,
+from strandline.pipeline.rebuild.slots_that_stay import (
+    OF_REFUSALS,
+    REASONS,
     refused_in_all,
+    with_published_values,
 )
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import Accepted, completeness, in_ms
@@ -139,23 +140,17 @@ def calendar_of(
     quarantine: Part,
 ) -> pd.DataFrame:
     """The calendar of the piece, and of older slots with new late records."""
-    grid, older = rebuild.history.grid, rebuild.older
-    if len(older):
-        older = closed_before(ctx, older)
-        # of older slots the records of earlier runs count too
-        accepted = {**published_before(ctx, older, grid), **accepted}
-        since_ms = plan.scope.older_since_ms
-        if since_ms is not None:
-            again = TimeRange(since_ms, plan.clock.horizon_ms)
-            refused = {**refused, **refused_in_all(ctx, again, grid, older, quarantine)}
-    slots = rebuild.slots.assign(spec_fingerprint=ctx.spec.spec_fingerprint)
     rows = completeness(
-        pd.concat([older, slots], ignore_index=True),
-        ctx.spec,
-        run_id=ctx.run_id,
-        accepted=accepted,
-        refused=refused,
+        rebuild.slots, ctx.spec, run_id=ctx.run_id, accepted=accepted, refused=refused
     )
+    older, since_ms = rebuild.older, plan.scope.older_since_ms
+    if len(older) and since_ms is not None:
+        again = TimeRange(since_ms, plan.clock.horizon_ms)
+        in_all = refused_in_all(ctx, again, rebuild.history.grid, older, quarantine)
+        stay = completeness(older, ctx.spec, run_id=ctx.run_id, accepted={}, refused=in_all)
+        # a late record may be the first one of its channel
+        stay = with_published_values(ctx, stay, computed=(*OF_REFUSALS, "channels_heard"))
+        rows = pd.concat([stay, rows], ignore_index=True)
     return with_ended_inputs(rows, plan)
 
 
@@ -171,7 +166,7 @@ def _books(rebuild: Rebuild, accepted: Mapping[int, Accepted], refused: Refused)
     scope, ids = rebuild.scope, rebuild.history.grid.ids_within(rebuild.scope.windows)
     of_range = {"accepted": sum(window.in_newest for window in accepted.values())}
     of_older = {}
-    for reason in ("late", "no_window"):
+    for reason in REASONS:
         counts = {newest: n for (newest, why), n in refused.items() if why == reason}
         of_range[reason] = sum(n for newest, n in counts.items() if ids.start <= newest < ids.stop)
         of_older[reason] = sum(counts.values()) - of_range[reason]
