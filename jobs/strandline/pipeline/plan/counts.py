@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.position.grid import Grid
@@ -18,11 +17,6 @@ from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.reads import in_arrow
 from strandline.quality.completeness import Accepted
 from strandline.tables import QUARANTINE
-
-
-def fired(windows: DataFrame) -> DataFrame:
-    """The windows that Flink has emitted, without the open ones: rows of `windows`."""
-    return windows.where((F.col("state") != "open") & (F.col("firings") > 0))
 
 
 def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:

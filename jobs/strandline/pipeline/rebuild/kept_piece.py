@@ -45,7 +45,7 @@ from strandline.pipeline.rebuild.kept_leaving import (
     with_identity,
     without_row,
 )
-from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
+from strandline.pipeline.rebuild.piece import Piece, stage_calendar
 from strandline.pipeline.rebuild.slots_that_stay import (
     REASONS,
     refused_in_all,
@@ -73,7 +73,7 @@ def stage_kept(ctx: Context, history: History, plan: Plan, kept: Kept, *, number
     within = kept.windows.shared_with(plan.scope.windows)
     return Piece(
         staged=staged,
-        calendar=with_ended_inputs(rows, plan),
+        calendar=rows,
         books=books,
         filled=frozenset() if within is None else _filled(history, clock, within),
         touched=arrivals.touched,

@@ -23,7 +23,6 @@ from strandline.model.books import Book
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.plan.counts import (
     accepted_by_slot,
-    fired,
     late_in,
     refused_by_newest,
 )
@@ -35,7 +34,7 @@ from strandline.pipeline.rebuild.slots_that_stay import (
     with_published_values,
 )
 from strandline.pipeline.request.context import Context
-from strandline.quality.completeness import Accepted, completeness, in_ms
+from strandline.quality.completeness import Accepted, completeness
 from strandline.spec.joined import PAIRS
 from strandline.tables import COMPLETENESS, UNFIRED_COLUMN
 
@@ -85,7 +84,8 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, Part]:
     """
 
     def emitted() -> DataFrame:
-        return fired(rebuild.windows())
+        """The windows that Flink has emitted, without the open ones."""
+        return rebuild.windows().where((F.col("state") != "open") & (F.col("firings") > 0))
 
     # late records first: their last steps are small, and leave room for the windows'
     first = {"quarantine": rebuild.late, "windows": emitted}
@@ -151,14 +151,7 @@ def calendar_of(
         # a late record may be the first one of its channel
         stay = with_published_values(ctx, stay, computed=(*OF_REFUSALS, "channels_heard"))
         rows = pd.concat([stay, rows], ignore_index=True)
-    return with_ended_inputs(rows, plan)
-
-
-def with_ended_inputs(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Rows of the calendar, with whether the input of each slot was ended by `--close`."""
-    ended = [closure.windows for closure in plan.clock.closures]
-    starts = in_ms(rows["slot_start"]).tolist()
-    return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
+    return rows
 
 
 def _books(rebuild: Rebuild, accepted: Mapping[int, Accepted], refused: Refused) -> list[Book]:
