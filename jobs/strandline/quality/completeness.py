@@ -48,9 +48,8 @@ def completeness(
     """The rows of `completeness` for some slots.
 
     Args:
-        slots: the slots with a record (`Calendar.slots`), or gaps (`Gaps.listed`); they may have a
-            column with the fingerprint of their rules.
-        spec: the pipeline, by the rules of the other slots.
+        slots: the slots with a record (`Calendar.slots`), or gaps (`Gaps.listed`).
+        spec: the pipeline.
         run_id: the run's id.
         accepted: the record counts of each window, by its id.
         refused: the records that no window accepted, by their newest window's id and by reason.
@@ -81,7 +80,7 @@ def completeness(
             "channels_heard": _channels(slots),
             "slots": _several(slots),
             "run_id": run_id,
-            "spec_fingerprint": slots.get("spec_fingerprint", spec.spec_fingerprint),
+            "spec_fingerprint": spec.spec_fingerprint,
         }
     )
 

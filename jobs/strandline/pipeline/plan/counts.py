@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.position.grid import Grid
@@ -20,33 +19,10 @@ from strandline.quality.completeness import Accepted
 from strandline.tables import QUARANTINE
 
 
-def fired(windows: DataFrame) -> DataFrame:
-    """The windows that Flink has emitted, without the open ones: rows of `windows`."""
-    return windows.where((F.col("state") != "open") & (F.col("firings") > 0))
-
-
 def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
     """The record counts of each slot (`Rebuild.accepted_by_slot`), by the id of its window."""
     counts = (row.asDict() for row in counted.na.fill(0).collect())
     return {int(row.pop(c.SLOT)): Accepted(**row) for row in counts}
-
-
-def accepted_by_window(windows: Iterable[pa.Table], id_: str) -> dict[int, Accepted]:
-    """The record counts of published windows over all keys, by the window's id.
-
-    Args:
-        windows: batches of rows with the columns `COUNTS`.
-        id_: the name of the id's column.
-    """
-    sums = sums_by(windows, [id_], COUNTS)
-    counts = zip(*(sums[name].to_pylist() for name in COUNTS), strict=True)
-    return {
-        int(ms): Accepted(*map(int, of)) for ms, of in zip(_in_ms(sums[id_]), counts, strict=True)
-    }
-
-
-COUNTS = ("records", "late_accepted")
-"""The columns of windows that `accepted_by_window` sums up."""
 
 
 def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[int, str], int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,25 +13,10 @@ from strandline.model.intervals import TimeRange, parts_outside
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.first_accepted import FirstAccepted, first_accepted_before
-from strandline.pipeline.rebuild.older_slots import closed_before
-from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
+from strandline.pipeline.rebuild.piece import Piece, stage_calendar
+from strandline.pipeline.rebuild.slots_that_stay import with_published_values
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import completeness, in_ms
-
-
-@dataclass(frozen=True)
-class _Listed:
-    """The runs of gaps to list, and where published rows of gaps are replaced by them.
-
-    Attributes:
-        rows: the runs in order, as ids of windows.
-        around: see `StagedGaps`.
-        begun_in: see `StagedGaps`.
-    """
-
-    rows: Sequence[range] = ()
-    around: Sequence[TimeRange] = ()
-    begun_in: Collection[int] = ()
 
 
 @dataclass(frozen=True)
@@ -41,7 +25,7 @@ class StagedGaps:
 
     Attributes:
         rows: the gaps' rows; if there are very many, only the first and the last ones.
-        not_in_rows: the number of further rows in the range, by state.
+        not_in_rows: the number of further rows in the range.
         count: the number of slots of the range that are gaps, listed or not.
         known: the number of these that somebody has acknowledged.
         known_in: the ranges whose gaps are acknowledged.
@@ -52,7 +36,7 @@ class StagedGaps:
     """
 
     rows: pd.DataFrame
-    not_in_rows: Counter[str]
+    not_in_rows: int
     count: int
     known: int
     known_in: Sequence[TimeRange]
@@ -68,11 +52,11 @@ def stage_gaps(ctx: Context, planned: PlannedRun, pieces: Sequence[Piece]) -> St
     first = FirstAccepted(ctx, planned).found(known, pieces)
     gaps = Gaps(history, history.crossings.without_dropped_end(plan.clock), first)
     filled = frozenset[int]().union(*(piece.filled for piece in pieces))
-    listed = _Listed()
+    touched, listed, around = frozenset[int](), list[range](), list[TimeRange]()
     if ctx.spec.quality.gaps != "allow":
-        touched = frozenset[int]().union(*(piece.touched for piece in pieces))
-        listed = _listed(gaps, plan, filled, touched, known)
-    rows, not_in_rows = _stage_rows(ctx, plan, gaps.listed(listed.rows), len(pieces))
+        touched = touched.union(*(piece.touched for piece in pieces))
+        listed, around = _listed(gaps, plan, filled, touched, known)
+    rows, not_in_rows = _stage_rows(ctx, plan.scope.windows, gaps.listed(listed), len(pieces))
     count, known_count = gaps.counts(plan.scope.windows, filled, state.known_gaps)
     return StagedGaps(
         rows=rows,
@@ -80,55 +64,54 @@ def stage_gaps(ctx: Context, planned: PlannedRun, pieces: Sequence[Piece]) -> St
         count=count,
         known=known_count,
         known_in=state.known_gaps,
-        around=tuple(listed.around),
-        begun_in=tuple(listed.begun_in),
+        around=tuple(around),
+        begun_in=tuple({history.grid.starts_of(window) for window in touched}),
         first_accepted=first,
     )
 
 
 def _stage_rows(
-    ctx: Context, plan: Plan, parts: Iterable[pd.DataFrame], begin: int
-) -> tuple[pd.DataFrame, Counter[str]]:
+    ctx: Context, within: TimeRange, parts: Iterable[pd.DataFrame], begin: int
+) -> tuple[pd.DataFrame, int]:
     """Stage gaps part by part, the first as piece `begin`.
 
     Returns the rows of the first and the last part, which alone are audited, and the number of the
-    further rows in the range by state.
+    further rows in the range.
     """
-    shown, not_in_rows = list[pd.DataFrame](), Counter[str]()
+    shown, not_in_rows = list[pd.DataFrame](), 0
     for number, slots in enumerate(parts, begin):
-        gaps = _by_their_rules(slots, ctx, plan)
-        rows = completeness(gaps, ctx.spec, run_id=ctx.run_id, accepted={}, refused={}, gap=True)
+        rows = completeness(slots, ctx.spec, run_id=ctx.run_id, accepted={}, refused={}, gap=True)
+        rows = _by_their_rules(rows, ctx, within)
         stage_calendar(ctx, rows, number)
         if len(shown) > 1:
-            not_in_rows += _states_in(shown.pop(), plan.scope.windows)
-        shown.append(with_ended_inputs(rows, plan))
+            not_in_rows += int(_are_in(shown.pop(), within).sum())
+        shown.append(rows)
     if not shown:
         return pd.DataFrame(columns=["slot_start"]), not_in_rows
     return pd.concat(shown, ignore_index=True), not_in_rows
 
 
-def _by_their_rules(slots: pd.DataFrame, ctx: Context, plan: Plan) -> pd.DataFrame:
+def _by_their_rules(rows: pd.DataFrame, ctx: Context, within: TimeRange) -> pd.DataFrame:
     """Gaps as the rules of their time have closed them; in the range, as the present rules do."""
-    starts, within = slots["slot_ms"], plan.scope.windows
-    inside = (starts >= within.start_ms) & (starts < within.end_ms)
-    if inside.all():
-        return slots
-    before = closed_before(ctx, slots[~inside])
-    present = slots[inside].assign(spec_fingerprint=ctx.spec.spec_fingerprint)
-    return pd.concat([before, present], ignore_index=True).sort_values("slot_ms")
+    present, outside = ctx.spec.spec_fingerprint, ~_are_in(rows, within)
+    if all(run.spec_fingerprint == present for run in ctx.ledger.state().published):
+        return rows
+    parts = [rows[~outside], with_published_values(ctx, rows[outside])]
+    return pd.concat([part for part in parts if len(part)]).sort_index()
 
 
-def _states_in(rows: pd.DataFrame, within: TimeRange) -> Counter[str]:
-    """The number of the calendar's rows that start in a range, by state."""
+def _are_in(rows: pd.DataFrame, within: TimeRange) -> pd.Series[bool]:
+    """Whether rows of the calendar start in a range."""
     starts = in_ms(rows["slot_start"])
-    inside = (starts >= within.start_ms) & (starts < within.end_ms)
-    return Counter(rows.loc[inside, "state"].tolist())
+    return (starts >= within.start_ms) & (starts < within.end_ms)
 
 
 def _listed(
     gaps: Gaps, plan: Plan, filled: frozenset[int], touched: frozenset[int], known: int | None
-) -> _Listed:
-    """The runs of gaps in the range, around it, and around the touched slots.
+) -> tuple[list[range], list[TimeRange]]:
+    """The runs of gaps in the range, around it, and around the touched slots, in order, as ids.
+
+    And the ranges outside the range where they replace published rows (`StagedGaps.around`).
 
     Args:
         gaps: the gaps of the history.
@@ -149,12 +132,7 @@ def _listed(
     stays = [grid.ids_within(within) for within in stay]
     parts = [part for row in rows for part in parts_to_list(row, stays)]
     outside = [part for part in parts if not (ids.start <= part.start and part.stop <= ids.stop)]
-    begun_in = {grid.starts_of(window) for window in touched}
-    return _Listed(
-        rows=sorted(parts, key=lambda part: part.start),
-        around=[*around, *_starts_of_rows(gaps, outside)],
-        begun_in=begun_in,
-    )
+    return sorted(parts, key=lambda part: part.start), [*around, *_starts_of_rows(gaps, outside)]
 
 
 def _beside(gaps: Gaps, touched: Collection[int]) -> Iterator[range]:

@@ -7,7 +7,6 @@ lost. Earlier runs have quarantined it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import itemgetter
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
@@ -18,17 +17,14 @@ from strandline.engine.records.identity import identity
 from strandline.lake.landing.landing import Landing
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import files_started_in, holds, started_in
-from strandline.model.intervals import instant_of
 from strandline.pipeline.plan.kept import Kept
 from strandline.pipeline.plan.late_records import starts_in
 from strandline.pipeline.plan.published_rows import arrived, arrived_in
-from strandline.pipeline.rebuild.older_slots import published_slots
+from strandline.pipeline.rebuild.slots_that_stay import REASONS, published_slots
 from strandline.pipeline.request.context import Context
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE
 
-REASONS = ("late", "no_window")
-"""The reasons of records that belong to a slot; the calendar has a count of each."""
 _IDENTITY, _NUMBER = "_strandline_identity", "_strandline_number"
 _COPIES, _HIGHEST = "_strandline_copies", "_strandline_highest"
 _KEY = [_IDENTITY, c.TS]
@@ -149,11 +145,8 @@ def with_fewer(
         like: rows of the calendar, for the columns and their types.
     """
     starts_ms = sorted({start_ms for start_ms, _ in fewer})
-    published = published_slots(ctx, pd.DataFrame({"slot_ms": starts_ms})) if starts_ms else []
-    longest = {
-        instant_of(slot["slot_start"]): slot
-        for slot in sorted(published, key=itemgetter("slot_end"))
-    }
+    published = published_slots(ctx, starts_ms) if starts_ms else {}
+    longest = {start_ms: slot for (start_ms, _), slot in sorted(published.items())}
     rows = [
         longest[start_ms]
         | {name: longest[start_ms][name] - fewer.get((start_ms, name), 0) for name in REASONS}

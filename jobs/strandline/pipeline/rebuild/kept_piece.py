@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from functools import cached_property
 
 import pandas as pd
@@ -29,7 +29,6 @@ from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     TimeRange,
     datetime_of,
-    instant_of,
     midnight_before,
     midnight_of,
 )
@@ -38,7 +37,6 @@ from strandline.pipeline.plan.counts import late_in, refused_by_newest
 from strandline.pipeline.plan.kept import Kept
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.rebuild.kept_leaving import (
-    REASONS,
     counts_of,
     landed_since,
     numbered_after,
@@ -47,16 +45,15 @@ from strandline.pipeline.rebuild.kept_leaving import (
     with_identity,
     without_row,
 )
-from strandline.pipeline.rebuild.older_slots import published_slots, refused_in_all
-from strandline.pipeline.rebuild.piece import Piece, stage_calendar, with_ended_inputs
+from strandline.pipeline.rebuild.piece import Piece, stage_calendar
+from strandline.pipeline.rebuild.slots_that_stay import (
+    REASONS,
+    refused_in_all,
+    with_published_values,
+)
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import completeness
 from strandline.tables import QUARANTINE
-
-_OF_A_RUN = (*REASONS, "run_id")
-"""The columns of a kept slot that change."""
-_OF_A_GAP = ("state", "fired_at", "closed_at", "spec_fingerprint")
-"""The columns of a kept slot that a former gap keeps."""
 
 
 def stage_kept(ctx: Context, history: History, plan: Plan, kept: Kept, *, number: int) -> Piece:
@@ -76,7 +73,7 @@ def stage_kept(ctx: Context, history: History, plan: Plan, kept: Kept, *, number
     within = kept.windows.shared_with(plan.scope.windows)
     return Piece(
         staged=staged,
-        calendar=with_ended_inputs(rows, plan),
+        calendar=rows,
         books=books,
         filled=frozenset() if within is None else _filled(history, clock, within),
         touched=arrivals.touched,
@@ -267,20 +264,4 @@ def _slots_that_stay(
         fired_at=rows["fired_at"].fillna(closed_at),
         closed_at=rows["closed_at"].fillna(closed_at),
     )
-    published = {
-        _place(slot["slot_start"], slot["slot_end"]): slot
-        for slot in (published_slots(ctx, slots) if len(slots) else ())
-    }
-    places = [_place(*edges) for edges in zip(rows["slot_start"], rows["slot_end"], strict=True)]
-    for name in rows.columns:
-        values = rows[name].tolist()
-        for number, place in enumerate(places):
-            slot = published.get(place, {})
-            if name in slot and (name in _OF_A_GAP if slot["gap"] else name not in _OF_A_RUN):
-                values[number] = slot[name]
-        rows[name] = pd.Series(values, index=rows.index, dtype=rows[name].dtype)
-    return rows
-
-
-def _place(start: datetime, end: datetime) -> tuple[int, int]:
-    return instant_of(start), instant_of(end)
+    return with_published_values(ctx, rows)

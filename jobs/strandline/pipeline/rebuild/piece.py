@@ -23,18 +23,18 @@ from strandline.model.books import Book
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.plan.counts import (
     accepted_by_slot,
-    fired,
     late_in,
     refused_by_newest,
 )
 from strandline.pipeline.plan.plan import Plan
-from strandline.pipeline.rebuild.older_slots import (
-    closed_before,
-    published_before,
+from strandline.pipeline.rebuild.slots_that_stay import (
+    OF_REFUSALS,
+    REASONS,
     refused_in_all,
+    with_published_values,
 )
 from strandline.pipeline.request.context import Context
-from strandline.quality.completeness import Accepted, completeness, in_ms
+from strandline.quality.completeness import Accepted, completeness
 from strandline.spec.joined import PAIRS
 from strandline.tables import COMPLETENESS, UNFIRED_COLUMN
 
@@ -84,7 +84,8 @@ def _stage_rows(ctx: Context, rebuild: Rebuild, number: int) -> dict[str, Part]:
     """
 
     def emitted() -> DataFrame:
-        return fired(rebuild.windows())
+        """The windows that Flink has emitted, without the open ones."""
+        return rebuild.windows().where((F.col("state") != "open") & (F.col("firings") > 0))
 
     # late records first: their last steps are small, and leave room for the windows'
     first = {"quarantine": rebuild.late, "windows": emitted}
@@ -139,31 +140,18 @@ def calendar_of(
     quarantine: Part,
 ) -> pd.DataFrame:
     """The calendar of the piece, and of older slots with new late records."""
-    grid, older = rebuild.history.grid, rebuild.older
-    if len(older):
-        older = closed_before(ctx, older)
-        # of older slots the records of earlier runs count too
-        accepted = {**published_before(ctx, older, grid), **accepted}
-        since_ms = plan.scope.older_since_ms
-        if since_ms is not None:
-            again = TimeRange(since_ms, plan.clock.horizon_ms)
-            refused = {**refused, **refused_in_all(ctx, again, grid, older, quarantine)}
-    slots = rebuild.slots.assign(spec_fingerprint=ctx.spec.spec_fingerprint)
     rows = completeness(
-        pd.concat([older, slots], ignore_index=True),
-        ctx.spec,
-        run_id=ctx.run_id,
-        accepted=accepted,
-        refused=refused,
+        rebuild.slots, ctx.spec, run_id=ctx.run_id, accepted=accepted, refused=refused
     )
-    return with_ended_inputs(rows, plan)
-
-
-def with_ended_inputs(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Rows of the calendar, with whether the input of each slot was ended by `--close`."""
-    ended = [closure.windows for closure in plan.clock.closures]
-    starts = in_ms(rows["slot_start"]).tolist()
-    return rows.assign(input_ended=[any(s in windows for windows in ended) for s in starts])
+    older, since_ms = rebuild.older, plan.scope.older_since_ms
+    if len(older) and since_ms is not None:
+        again = TimeRange(since_ms, plan.clock.horizon_ms)
+        in_all = refused_in_all(ctx, again, rebuild.history.grid, older, quarantine)
+        stay = completeness(older, ctx.spec, run_id=ctx.run_id, accepted={}, refused=in_all)
+        # a late record may be the first one of its channel
+        stay = with_published_values(ctx, stay, computed=(*OF_REFUSALS, "channels_heard"))
+        rows = pd.concat([stay, rows], ignore_index=True)
+    return rows
 
 
 def _books(rebuild: Rebuild, accepted: Mapping[int, Accepted], refused: Refused) -> list[Book]:
@@ -171,7 +159,7 @@ def _books(rebuild: Rebuild, accepted: Mapping[int, Accepted], refused: Refused)
     scope, ids = rebuild.scope, rebuild.history.grid.ids_within(rebuild.scope.windows)
     of_range = {"accepted": sum(window.in_newest for window in accepted.values())}
     of_older = {}
-    for reason in ("late", "no_window"):
+    for reason in REASONS:
         counts = {newest: n for (newest, why), n in refused.items() if why == reason}
         of_range[reason] = sum(n for newest, n in counts.items() if ids.start <= newest < ids.stop)
         of_older[reason] = sum(counts.values()) - of_range[reason]

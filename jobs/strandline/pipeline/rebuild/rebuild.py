@@ -13,6 +13,7 @@ from strandline.engine.rebuild import Scope
 from strandline.lake.publish.staging import Part
 from strandline.model.books import Book, added_up
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange
+from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.gaps import StagedGaps, stage_gaps
 from strandline.pipeline.rebuild.kept_piece import stage_kept
@@ -89,17 +90,21 @@ def rebuild_into_staging(ctx: Context, planned: PlannedRun) -> Staged:
     gaps = stage_gaps(ctx, planned, pieces)
     named = history.days.slots_named(plan.scope.windows)
     expected = frozenset(start for start in named if not plan.scope.keeps(start))
-    return _combined(ctx, pieces, plan.scope, expected, gaps)
+    return _combined(ctx, pieces, plan, expected, gaps)
 
 
 def _combined(
     ctx: Context,
     pieces: Sequence[Piece],
-    scope: Scope,
+    plan: Plan,
     slots_expected: frozenset[int],
     gaps: StagedGaps,
 ) -> Staged:
-    """The staged pieces of a scope, combined."""
+    """The staged pieces of a plan's scope, combined.
+
+    The calendar has the column `input_ended`: whether the input of a slot was ended by `--close`.
+    """
+    scope, ended = plan.scope, [closure.windows for closure in plan.clock.closures]
     staged = {name: part for piece in pieces for name, part in piece.staged.items()}
     calendars = [*(piece.calendar for piece in pieces), gaps.rows]
     slots = pd.concat([one for one in calendars if len(one)] or calendars[:1], ignore_index=True)
@@ -107,7 +112,9 @@ def _combined(
     in_range = (starts_ms >= scope.windows.start_ms) & (starts_ms < scope.windows.end_ms)
     return Staged(
         parts={name: staged[name] for name in ctx.spec.tables if name in staged},
-        calendar=slots[in_range],
+        calendar=slots[in_range].assign(
+            input_ended=[any(ms in one for one in ended) for ms in starts_ms[in_range]]
+        ),
         books=added_up(book for piece in pieces for book in piece.books),
         oldest_ms=min([scope.windows.start_ms, *starts_ms, *scope.older_too]),
         end_ms=scope.windows.end_ms,

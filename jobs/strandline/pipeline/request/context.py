@@ -55,7 +55,7 @@ class Context:
 
         A dry run commits nothing, and is not pinned.
         """
-        tables = (self.spec.result, QUARANTINE.name, COMPLETENESS.name)
+        tables = (QUARANTINE.name, COMPLETENESS.name)
         return self if self.dry_run else replace(self, versions=self.store.versions(tables))
 
     @property

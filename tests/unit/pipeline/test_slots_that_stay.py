@@ -1,0 +1,77 @@
+"""Slots that stay as they are published, while late records arrive for them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+from calendars import a_slot, write_calendar
+from meter import HALF_DAYS as SPEC
+
+from strandline.lake.store.lake import Lake
+from strandline.model.intervals import HOUR_MS, instant_of
+from strandline.pipeline.rebuild.slots_that_stay import with_published_values
+from strandline.quality.completeness import completeness
+
+HALF_DAY_MS = 12 * HOUR_MS
+CLOSED_LATER = timedelta(hours=3)
+
+
+@pytest.fixture
+def now(tmp_path):
+    """Gives the rows of slots, each with a late record or a gap, in a run after published rows."""
+
+    def rows(*numbers: int, published: list[dict], gap: bool = False) -> pd.DataFrame:
+        store = Lake.at(str(tmp_path)).pipeline("meter")
+        if published:
+            write_calendar(store, published)
+        starts = [instant_of(a_slot(number)["slot_start"]) for number in numbers]
+        slots = pd.DataFrame({"slot_ms": starts, "window_id": starts, "state": "closed"})
+        slots["slot_end_ms"] = slots["fire_at_ms"] = slots["slot_ms"] + HALF_DAY_MS
+        slots["close_at_ms"] = slots["slot_end_ms"] + HOUR_MS
+        slots["channels_heard"] = [["a", "b"] for _ in numbers]
+        refused = {} if gap else {(start, "late"): 1 for start in starts}
+        computed = completeness(slots, SPEC, run_id="now", accepted={}, refused=refused, gap=gap)
+        return with_published_values(SimpleNamespace(store=store), computed)
+
+    return rows
+
+
+def published(number: int, **outcome) -> dict:
+    row = a_slot(number, channels_heard=["a"], spec_fingerprint="then", late_accepted=2, **outcome)
+    return row | {"closed_at": row["slot_end"] + CLOSED_LATER}
+
+
+def test_a_slot_keeps_all_but_its_refused_records(now):
+    (slot,) = now(3, published=[published(n, missed_pairs=4) for n in (2, 3)]).to_dict("records")
+    assert (slot["late"], slot["no_window"], slot["run_id"]) == (1, 0, "now")
+    assert (slot["on_time"], slot["late_accepted"], slot["missed_pairs"]) == (10, 2, 4)
+    assert slot["closed_at"] - slot["slot_end"] == CLOSED_LATER
+    assert (slot["spec_fingerprint"], slot["channels_heard"]) == ("then", ["a"])
+
+
+@pytest.mark.parametrize("rows", [[], [published(9)]], ids=["no table", "another slot"])
+def test_a_slot_that_is_not_published_stays_as_computed(now, rows):
+    (slot,) = now(3, published=rows).to_dict("records")
+    assert (slot["on_time"], slot["late"], slot["channels_heard"]) == (0, 1, ["a", "b"])
+    assert slot["spec_fingerprint"] == SPEC.spec_fingerprint
+
+
+def test_a_slot_that_was_open_keeps_its_records_and_is_closed_as_computed(now):
+    was_open = published(3, state="open") | {"closed_at": None, "fired_at": None}
+    (slot,) = now(3, published=[was_open]).to_dict("records")
+    assert (slot["on_time"], slot["late"], slot["state"]) == (10, 1, "closed")
+    assert slot["closed_at"] - slot["slot_end"] == timedelta(hours=1)
+    assert slot["spec_fingerprint"] == SPEC.spec_fingerprint
+
+
+def test_a_former_gap_and_a_new_one_keep_only_how_they_were_closed(now):
+    gap = published(3, gap=True, slots=1) | {"on_time": 0, "late_accepted": 0}
+    filled, emptied = now(3, published=[gap]), now(3, published=[published(3, late=7)], gap=True)
+    for rows, is_gap, late in ((filled, False, 1), (emptied, True, 0)):
+        (slot,) = rows.to_dict("records")
+        assert (slot["gap"], slot["late"], slot["on_time"]) == (is_gap, late, 0)
+        assert slot["closed_at"] - slot["slot_end"] == CLOSED_LATER
+        assert slot["spec_fingerprint"] == "then"
