@@ -104,7 +104,6 @@ def test_every_book_of_every_run_balances(stages, in_one_go):
     assert landed == days | {"range": len(WEEK) - malformed}
 
 
-@pytest.mark.story
 def test_a_rerun_or_an_older_run_takes_nothing_back_and_writes_nothing(stages, tmp_path):
     line = stages["6"].copy(tmp_path)
     assert_nothing_written(line, lambda: line.backfill("1", "7"))
@@ -125,8 +124,8 @@ def test_what_a_run_by_hand_knows_ahead_of_the_schedule_is_not_taken_back(stages
 
 def test_a_schedule_heals_what_a_run_as_of_an_earlier_day_has_taken_back(stages, tmp_path):
     line = stages["5"].copy(tmp_path)
-    taken = line.backfill("1", "7", as_of="3")
-    assert taken.diff["windows"]["delete"] > 0
+    taken = line.backfill("1", "7", as_of="3")  # that windows go is no question there
+    assert taken.diff["windows"]["delete"] > 0.2 * len(stages["5"].rows("windows"))
     assert taken.frontier_ms == instant("3")
     line.advance("6")
     assert line.published() == stages["6"].published()
@@ -147,17 +146,12 @@ def test_a_range_rebuilt_alone_equals_that_range_of_the_full_rebuild(spark, tmp_
     assert outcome.frontier_ms is None
 
 
-def test_a_new_aggregate_shows_in_the_preview_and_updates_every_window(stages, tmp_path):
+def test_a_new_aggregate_updates_every_window(stages, tmp_path):
     spec = a_spec(aggregates__largest="max(amount)")
     line = stages["6"].copy(tmp_path).of(spec)
     windows = len(line.rows("windows"))
-    before = line.files()
-    preview = line.backfill("1", "7", dry_run=True)
-    assert line.files() == before
-    assert preview.status == "previewed"
-    assert preview.diff["windows"] == {"insert": 0, "update": windows, "delete": 0}
     outcome = line.backfill("1", "7")
-    assert outcome.diff == preview.diff
+    assert outcome.diff["windows"] == {"insert": 0, "update": windows, "delete": 0}
     assert outcome.observed_days == []
     assert_told_by_replay(line, WEEK, "6")
     largest = defaultdict(int)
