@@ -125,8 +125,8 @@ def test_what_a_run_by_hand_knows_ahead_of_the_schedule_is_not_taken_back(stages
 
 def test_a_schedule_heals_what_a_run_as_of_an_earlier_day_has_taken_back(stages, tmp_path):
     line = stages["5"].copy(tmp_path)
-    taken = line.backfill("1", "7", as_of="3")
-    assert taken.diff["windows"]["delete"] > 0
+    taken = line.backfill("1", "7", as_of="3")  # that windows go is no question there
+    assert taken.diff["windows"]["delete"] > 0.2 * len(stages["5"].rows("windows"))
     assert taken.frontier_ms == instant("3")
     line.advance("6")
     assert line.published() == stages["6"].published()
