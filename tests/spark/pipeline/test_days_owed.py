@@ -9,7 +9,6 @@ from lakes import Line, a_record, a_spec, instant, land
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 
 from strandline.errors import RetryableError
-from strandline.model.intervals import TimeRange
 from strandline.pipeline.observe import commit_observation
 from strandline.pipeline.request.request import Request
 from strandline.pipeline.views.status import status_of
@@ -59,7 +58,6 @@ def test_a_day_that_lands_after_its_run_is_judged_by_the_next_one(one_missing, t
     assert_told_by_replay(line, of_days(DAYS, 1, 2, 3, 4), "5")
     assert_books_balance(line)
     assert owed(line) == []
-    assert not line.advance("5").changed
 
 
 def test_a_day_is_owed_in_the_ledger_before_it_counts(one_missing, tmp_path, monkeypatch):
@@ -245,16 +243,6 @@ def test_rows_that_another_run_observes_meanwhile_are_read_by_the_next_one(until
     assert owed(line) == []
 
 
-def test_the_ledger_says_from_which_slot_on_a_run_has_touched_the_tables(spark, tmp_path):
-    line = Line(spark, tmp_path, a_spec(source__channels=["a"]))
-    land(tmp_path, OLD_SLOT)
-    line.advance("2")
-    line.advance("3")
-    last = line.ledger[-1]
-    assert last.range.start_ms > instant("1 10:15")
-    assert last.touched == TimeRange(instant("1 10:15"), last.range.end_ms)
-
-
 # ------------------------------------------------------------------------------- rewritten, updated
 
 
@@ -267,9 +255,6 @@ def test_rows_that_only_move_into_other_files_make_nothing_owed(spark, tmp_path)
     before = landing_of(line).file_uris()
     landing_of(line).optimize.compact()
     assert len(landing_of(line).file_uris()) < len(before)
-    outcome = line.advance("4")
-    assert (outcome.to_recompute, outcome.observed_days, outcome.changed) == ([], [], False)
-
     land(tmp_path, of_days(DAYS, 4), mode="append")
     outcome = line.advance("5")
     assert (outcome.to_recompute, outcome.observed_days) == ([], ["2024-03-04"])

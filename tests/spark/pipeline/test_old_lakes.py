@@ -159,6 +159,6 @@ def test_a_run_that_would_read_more_than_it_may_says_how_much_and_why(
     assert caught.value.exit_code == 2
     assert line.versions() == before
     assert line.ledger[-1].step == "failed"
-    # what is asked for goes before what the pipeline says
-    line.advance("5", max_bytes=10**9)
-    assert_told_by_replay(line, [*of_days(DAYS, 1, 2, 3, 4), *GROWN], "5")
+    if of_the_pipeline:  # what is asked for goes before what it says
+        line.advance("5", max_bytes=10**9)
+        assert_told_by_replay(line, [*of_days(DAYS, 1, 2, 3, 4), *GROWN], "5")

@@ -41,12 +41,10 @@ def run_again(line: Line) -> None:
     line.advance("3")
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_where_a_commit_was_not_stored_the_next_run_leaves_what_it_should(
-    published, tmp_path, table
-):
+def test_where_a_commit_was_not_stored_the_next_run_leaves_what_it_should(published, tmp_path):
+    """The last one of a publish; without a run in between that was told of a missing file."""
     line = published.copy(tmp_path)
-    newest(line, table, "*.json").unlink()
+    newest(line, "windows", "*.json").unlink()
     run_again(line)
     assert line.published() == published.published()
 

@@ -1,4 +1,4 @@
-"""In which runs published windows may go without a question: by the request and the ledger alone."""
+"""In which runs published windows may go without a question, by request and ledger alone."""
 
 from __future__ import annotations
 
