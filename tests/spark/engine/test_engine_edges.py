@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from answers import Answer, agree, reference
-from edge_streams import EDGES, a_stream
-from engine_under_test import Engine, each, late_of, windows_of
+from edge_streams import EDGES, a_stream, bounded
+from engine_under_test import Engine, each, firings_of, late_of, windows_of
 from strategies import Stream
 
 from strandline.engine.position.clock import Clock, Closure
-from strandline.model.intervals import EVERYTHING
+from strandline.engine.rebuild import Scope
+from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec import parse_spec
 
@@ -50,6 +52,38 @@ def test_what_comes_after_the_end_of_the_input_is_late(session):
         (2, MAX_WATERMARK, MAX_WATERMARK - 39 + 1),
         (3, MAX_WATERMARK, MAX_WATERMARK - 19 + 1),
     ]
+
+
+ENDED_MS = 180
+ARRIVED = ((10, 5, "a"), (71, 65, "b"), (140, 135, "a"), (150, 80, "a"), (165, 160, "b"))
+LATER = ((1450, 1450, "a"), (1451, 1451, "b"))
+SHORT = {"window": {"session": "20ms"}, "allowed_lateness": "0ms"}
+SELDOM = {"watermark": bounded(30) | {"emit": {"every": "60ms"}}}
+FIRED: dict[str, dict[str, Any]] = {
+    "windows fire early": {"trigger": {"continuous": "20ms"}},
+    "a tick comes at that instant": SELDOM,
+    "a tick comes at that instant for sessions": SHORT | SELDOM,
+}
+
+
+@pytest.mark.parametrize("kind", FIRED)
+def test_what_an_end_of_input_has_fired_is_in_later_runs_what_it_was_in_its_own_where(
+    session, kind
+):
+    common = {"window": {"tumbling": "60ms"}, "allowed_lateness": "60ms", "firings": True}
+    common["watermark"] = bounded(30) | {"emit": {"every": "1ms"}}
+    stream = a_stream(*ARRIVED, *LATER, channels=["a", "b"], **common | FIRED[kind])
+    ended = Closure(TimeRange(0, 1440), ENDED_MS)
+
+    def told(horizon_ms: int) -> list[Any]:
+        engine = Engine.on(session, replace(stream, horizon_ms=horizon_ms))
+        of_day = Scope(TimeRange(0, 720))
+        rebuild = engine.rebuild(of_day, clock=Clock(horizon_ms, (ended,)))
+        return [firings_of(rebuild), windows_of(rebuild)]
+
+    firings, _ = its_own = told(ENDED_MS)
+    assert MAX_WATERMARK in {row["watermark"] for row in firings}
+    assert told(3_000) == its_own
 
 
 def test_columns_of_the_source_keep_their_values_whatever_their_names(session):

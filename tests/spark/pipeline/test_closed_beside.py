@@ -84,14 +84,9 @@ CALLED: dict[str, Any] = {
     "process": Process(name="told:told", files={"told.py": TOLD}),
     "returns": {"at_watermark": "bigint"},
 }
-SHORT = {"window": {"session": "20m"}, "allowed_lateness": "0s"}
-HOURLY = {"watermark__emit": {"every": "1h"}}
 FIRED: dict[str, dict[str, Any]] = {
     "windows fire at their end": {},
-    "windows fire early": {"trigger": {"continuous": "20m"}},
-    "sessions fire": SHORT,
-    "a tick comes at that instant": HOURLY,
-    "a tick comes at that instant for sessions": SHORT | HOURLY,
+    "sessions fire": {"window": {"session": "20m"}, "allowed_lateness": "0s"},
     "a channel goes idle at that instant": {
         "watermark": {
             **{"strategy": "punctuated", "marker": "true", "emit": {"every": "15m"}},
@@ -99,6 +94,7 @@ FIRED: dict[str, dict[str, Any]] = {
         }
     },
 }
+"""How else they fire, the engine is asked in `test_engine_edges.py`."""
 
 
 @pytest.mark.parametrize("kind", FIRED)
