@@ -13,12 +13,19 @@ from strandline.pipeline.request.request import Request
 pytestmark = pytest.mark.spark
 
 
-def test_slots_of_other_windows_that_stay_are_told_until_a_backfill_replaces_them(
-    spark, tmp_path, monkeypatch
-):
-    line = Line(spark, tmp_path, a_spec())
-    land(tmp_path, a_week(days=3))
+@pytest.fixture(scope="module")
+def until4(spark, tmp_path_factory) -> Line:
+    """Three days are published, of which nothing is to be said."""
+    line = Line(spark, tmp_path_factory.mktemp("until4"), a_spec())
+    land(line.folder, a_week(days=3))
     assert line.advance("4").notes == []
+    return line
+
+
+def test_slots_of_other_windows_that_stay_are_told_until_a_backfill_replaces_them(
+    until4, tmp_path, monkeypatch
+):
+    line = until4.copy(tmp_path)
     hourly = len(line.rows("completeness"))
     # a ledger of before it was kept by which windows was published does not refuse others
     monkeypatch.setattr("strandline.pipeline.request.layout._published_by", lambda entries: None)
@@ -52,11 +59,9 @@ def test_a_preview_tells_the_aggregates_that_panes_cannot_put_together(spark, tm
     assert "once for each of its windows (up to 4)" in told
 
 
-def test_a_backfill_of_an_earlier_day_leaves_processed_up_to_where_it_is(spark, tmp_path):
+def test_a_backfill_of_an_earlier_day_leaves_processed_up_to_where_it_is(until4, tmp_path):
     """It went back by a day, as nothing arrives in the last seconds before a midnight."""
-    line = Line(spark, tmp_path, a_spec())
-    land(tmp_path, a_week(days=3))
-    line.advance("4")
+    line = until4.copy(tmp_path)
     land(tmp_path, [a_record("1 12:30", "1 12:10", amount=999)], mode="append")
     done = line.backfill("1", "2")
     assert done.changed
@@ -65,10 +70,8 @@ def test_a_backfill_of_an_earlier_day_leaves_processed_up_to_where_it_is(spark, 
     assert line.advance("4").frontier_ms == instant("4")
 
 
-def test_a_run_that_moves_processed_up_to_back_says_so_before_and_after(spark, tmp_path):
-    line = Line(spark, tmp_path, a_spec())
-    land(tmp_path, a_week(days=3))
-    line.advance("4")
+def test_a_run_that_moves_processed_up_to_back_says_so_before_and_after(until4, tmp_path):
+    line = until4.copy(tmp_path)
     known_by_then = Request(
         "backfill", TimeRange(instant("1"), instant("3")), as_of_ms=instant("2")
     )

@@ -162,15 +162,6 @@ def test_source_columns_of_any_kind_are_kept_and_renamed_where_they_collide(spar
     assert line.versions() == before
 
 
-def test_days_on_which_nothing_is_malformed_are_observed_once_too(spark, tmp_path):
-    line = Line(spark, tmp_path, a_spec(source__channels=["a"]))
-    land(tmp_path, [a_record("1 10:00", "1 09:00"), a_record("2 10:00", "2 09:00")])
-    assert line.advance("3").observed_days == ["2024-03-01", "2024-03-02"]
-    before = line.versions()
-    assert line.backfill("1", "3").observed_days == []
-    assert line.versions() == before
-
-
 # --------------------------------------------------------------------------------------- dry runs
 
 
@@ -293,23 +284,25 @@ def test_an_engine_that_dies_in_the_audit_fails_the_run_and_rejects_nothing(spar
     assert line.advance("3").status == "published"
 
 
-def test_more_late_records_than_the_spec_allows_are_said_with_their_share(spark, tmp_path):
+def test_more_late_records_than_the_spec_allows_are_said_with_their_share(until3, spark, tmp_path):
     land(tmp_path, ROWS)
     line = Line(spark, tmp_path, a_spec(quality={"max_late_share": 0.001}))
     with pytest.raises(AuditFailedError, match=r"expect_late_share_to_be_at_most: late share") as e:
         line.advance("3")
     assert "expect_no_gaps" not in str(e.value), "a warning is no reason to publish nothing"
     assert line.rows("windows") == line.rows("completeness") == line.rows("firings") == []
-    line.of(SPEC).advance("3")
-    late = [row for row in line.rows("quarantine") if row["reason"] == "late"]
+    late = [row for row in until3.rows("quarantine") if row["reason"] == "late"]
     assert late
     assert f"({len(late)} of" in str(e.value)
 
 
-def test_a_run_has_the_whole_audit_where_its_test_or_its_pipeline_asks_and_else_its_books(
+def test_a_run_has_the_whole_audit_where_its_test_asks_and_else_its_books(
     until3, closed, spark, tmp_path
 ):
-    """What `Line` does, so that no test takes the short one for the other."""
+    """What `Line` does, so that no test takes the short one for the other.
+
+    Where the pipeline asks for more, its findings fail runs: `test_gaps.py`.
+    """
     for line in (until3, closed):
         (published,) = [entry for entry in line.ledger if entry.step == "published"]
         assert len({one["expectation"] for one in published.audit}) >= 7
@@ -319,8 +312,6 @@ def test_a_run_has_the_whole_audit_where_its_test_or_its_pipeline_asks_and_else_
     asked = {(one["expectation"], one["success"]) for one in books}
     own = ("expect_books_to_balance", "expect_tables_to_share_no_record")
     assert asked == {(name, True) for name in own}
-    asking = line.of(a_spec(source__channels=["a"], quality={"gaps": "fail"}))
-    assert "expect_no_gaps" in {one["expectation"] for one in asking.backfill("1", "2").audit}
 
 
 def test_a_run_that_is_judged_by_its_books_alone_is_rejected_where_one_is_off():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from found import ONE, every, shown
+from found import ONE, every, named, shown
 from lakes import Line, a_spec, at, instant, land
 
 from strandline.errors import InputError, NoRunsError
@@ -20,67 +20,8 @@ GAPS_ALONE = {**ONE, "quality__gaps": "warn", "quality__max_malformed_share": No
 HALF_HOURS = every(30, "1 00:01", "6")
 
 
-def arrived(rows, day: str):
-    return [row for row in rows if row["arrived_on"] == at(day).date()]
-
-
 def in_two_hours(row) -> bool:
     return at("2 10:00") <= row["happened_at"] < at("2 12:20")
-
-
-def test_gaps_of_an_earlier_run_stand_until_their_rows_have_landed(spark, tmp_path):
-    missing = [row for row in HALF_HOURS if in_two_hours(row)]
-    land(tmp_path, [row for row in HALF_HOURS if not in_two_hours(row)])
-    line = Line(spark, tmp_path, a_spec(**GAPS_ALONE), audited=True)
-    line.advance("2")
-    assert shown(line) == {}
-    found = line.advance("3").run_id
-    said = "2 gaps: 2024-03-02T10:15:00Z to 2024-03-02T12:15:00Z (2 slots)"
-    assert shown(line) == {"gaps": said}
-    assert line.advance("4").findings == []
-    status = status_of(line.spec, line.lake)
-    assert status["state"] == f"WARNING: {said}"
-    assert [one["run_id"] for one in status["findings"]] == [found]
-    report = write_report(line.spec, line.lake, tmp_path / "report", data_docs=False)
-    assert report["findings"] == status["findings"]
-    assert shown(line.of(a_spec(**GAPS_ALONE | {"quality__gaps": "allow"}))) == {}
-    strict = status_of(line.of(a_spec(**GAPS_ALONE | {"quality__gaps": "fail"})).spec, line.lake)
-    assert strict["state"] == f"CRITICAL: {said}"
-    land(tmp_path, missing, mode="append")
-    line.advance("5")
-    assert shown(line) == {}
-
-
-def test_malformed_rows_of_an_earlier_day_stand_until_they_are_written_again(spark, tmp_path):
-    broken = [row | {"happened_at": None} for row in arrived(HALF_HOURS, "2")[:24]]
-    whole = arrived(HALF_HOURS, "2")[24:]
-    others = [row for day in "1345" for row in arrived(HALF_HOURS, day)]
-    land(tmp_path, [*broken, *whole, *others])
-    line = Line(spark, tmp_path, a_spec(**ONE), audited=True)
-    line.advance("2")
-    line.advance("3")
-    said = "50.0 % of rows malformed (24 of 48: null_event_time 24) of arrival day 2024-03-02"
-    assert shown(line)["max_malformed_share"].startswith(said)
-    assert line.advance("4").findings == []
-    assert shown(line)["max_malformed_share"].startswith(said)
-    loose = line.of(a_spec(**ONE, quality__max_malformed_share=0.5))
-    assert "max_malformed_share" not in shown(loose)
-    land(tmp_path, HALF_HOURS)
-    assert line.advance("5").findings == []
-    assert shown(line) == {}
-
-
-def test_an_unusual_day_stands_until_the_rest_of_it_has_landed(spark, tmp_path):
-    weeks = [row for day in (1, 8, 15, 22) for row in every(60, f"{day} 00:01", f"{day} 10:00")]
-    last = every(60, "29 00:01", "29 10:00")
-    land(tmp_path, [*weeks, *last[:3]])
-    line = Line(spark, tmp_path, a_spec(**ONE, quality__fresh_within=None), audited=True)
-    line.advance("30")
-    assert line.advance("31").findings == []
-    assert shown(line)["volume"].startswith("2024-03-29: 3 records, usually 10 (7 to 13)")
-    land(tmp_path, last[3:], mode="append")
-    line.advance("31")
-    assert shown(line) == {}
 
 
 LARGE = "expect_column_values_to_be_between"
@@ -88,26 +29,81 @@ LARGE = "expect_column_values_to_be_between"
 
 def with_a_limit(**changes):
     limit = {"type": LARGE, "column": "total", "max_value": 9, "severity": "warning"}
-    return a_spec(**ONE, quality__expectations=[limit], **changes)
+    rules = ONE | {"quality__gaps": "warn", "quality__expectations": [limit]}
+    return a_spec(**rules | changes)
 
 
-def test_an_expectation_on_rows_stands_until_all_windows_of_its_run_are_evaluated_again(
+def test_what_an_earlier_run_has_found_stands_until_it_is_mended_or_evaluated_again(
     spark, tmp_path
 ):
-    rows = [row | {"amount": 1 + 9 * (row["happened_at"] == at("2 10:00"))} for row in HALF_HOURS]
-    land(tmp_path, rows)
+    """Gaps and malformed rows, until their rows have landed; values, until all windows are anew."""
+
+    def is_broken(row) -> bool:
+        return row["happened_at"].day == 2 and row["happened_at"].minute == 0
+
+    missing = [row for row in HALF_HOURS if in_two_hours(row)]
+    kept = [
+        row | {"happened_at": None} if is_broken(row) else row
+        for row in HALF_HOURS
+        if row not in missing
+    ]
+    large = [row | {"amount": 1 + 9 * (row["happened_at"] == at("2 16:30"))} for row in kept]
+    land(tmp_path, large)
     line = Line(spark, tmp_path, with_a_limit(), audited=True)
-    for day in "35":
-        line.advance(day)
-    (finding,) = status_of(line.spec, line.lake)["findings"]
-    assert (finding["name"], "1 of " in finding["sentence"]) == (LARGE, True)
-    assert shown(line.of(a_spec(**ONE))) == {}  # the rule is gone
-    land(tmp_path, HALF_HOURS)
-    line.backfill("2", "3", as_of="5")
+    line.advance("2")
+    assert shown(line) == {}
+    found = line.advance("3").run_id
+    gaps = "2 gaps: 2024-03-02T10:15:00Z to 2024-03-02T12:15:00Z (2 slots)"
+    malformed = "48.8 % of rows malformed (21 of 43: null_event_time 21) of arrival day 2024-03-02"
+
+    def assert_all_stand() -> None:
+        told = shown(line)
+        assert {*told} == {"gaps", "max_malformed_share", LARGE}
+        assert told["gaps"] == gaps
+        assert told["max_malformed_share"].startswith(malformed)
+        assert "1 of " in told[LARGE]
+
+    assert_all_stand()
+    assert line.advance("4").findings == []
+    assert_all_stand()
+    status = status_of(line.spec, line.lake)
+    assert status["state"].startswith("WARNING: ")
+    assert {one["run_id"] for one in status["findings"]} == {found}
+    report = write_report(line.spec, line.lake, tmp_path / "report", data_docs=False)
+    assert report["findings"] == status["findings"]
+    # of each rule the file as it is decides
+    without = with_a_limit(quality__gaps="allow", quality__expectations=[])
+    assert {*shown(line.of(without))} == {"max_malformed_share"}
+    loose = with_a_limit(quality__max_malformed_share=0.5)
+    assert "max_malformed_share" not in shown(line.of(loose))
+    strict = status_of(with_a_limit(quality__gaps="fail"), line.lake)
+    assert strict["state"].startswith(f"CRITICAL: {gaps}")
+
+    land(tmp_path, kept)
+    line.backfill("2", "3", as_of="4")
     assert LARGE in shown(line)  # the run's other windows may be too large as well
     first_day = TimeRange(instant("1") - DAY_MS, instant("2"))
-    line.run(Request("backfill", first_day, as_of_ms=instant("5")))
-    assert LARGE not in shown(line)
+    line.run(Request("backfill", first_day, as_of_ms=instant("4")))
+    assert {*shown(line)} == {"gaps", "max_malformed_share", "owed"}
+    land(tmp_path, HALF_HOURS)
+    assert line.advance("5").findings == []
+    assert shown(line) == {}
+
+
+def test_an_unusual_day_stands_until_the_rest_of_it_has_landed(spark, tmp_path):
+    """It is unusual once four days of its weekday are known."""
+    weeks = [row for day in (1, 8, 15, 22) for row in every(60, f"{day} 00:01", f"{day} 10:00")]
+    last = every(60, "29 00:01", "29 10:00")
+    land(tmp_path, [*weeks, *last[:3]])
+    line = Line(spark, tmp_path, a_spec(**ONE, quality__fresh_within=None), audited=True)
+    assert "volume" not in named(line.advance("29"))
+    said = named(line.advance("30"))["volume"]
+    assert line.advance("31").findings == []
+    assert shown(line)["volume"] == said
+    assert said.startswith("2024-03-29: 3 records, usually 10 (7 to 13)")
+    land(tmp_path, last[3:], mode="append")
+    line.advance("31")
+    assert shown(line) == {}
 
 
 def test_what_stays_as_it_is_is_acknowledged_and_what_is_found_later_stands_again(spark, tmp_path):
