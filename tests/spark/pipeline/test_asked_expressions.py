@@ -10,6 +10,8 @@ from pyspark.sql import types as T
 from strandline.engine.frames import executor_of, introduce
 from strandline.engine.records.expressions import column_and_type
 from strandline.errors import InputError
+from strandline.lake.landing.open_landing import open_landing
+from strandline.pipeline.request.ask_engine import require_all_expressions
 from strandline.spec import parse_spec
 
 pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="functions of a catalog")]
@@ -18,10 +20,12 @@ ROWS = [a_record("1 10:00", "1 09:00"), a_record("1 16:00", "1 15:00")]
 ONE = {"source__channels": ["a"]}
 
 
-@pytest.fixture
-def line(spark, tmp_path):
-    land(tmp_path, ROWS)
-    return Line(spark, tmp_path, a_spec(**ONE))
+@pytest.fixture(scope="module")
+def landed(spark, tmp_path_factory) -> Line:
+    """Not to be changed."""
+    line = Line(spark, tmp_path_factory.mktemp("landed"), a_spec(**ONE))
+    land(line.folder, ROWS)
+    return line
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +38,7 @@ def twice(spark):
 
 def refused(line: Line) -> InputError:
     with pytest.raises(InputError) as caught:
-        line.backfill("1", "2")
-    assert [entry.step for entry in line.ledger] == ["started", "failed"]
-    assert not (line.root / "timeline").exists()
+        require_all_expressions(open_landing(line.spark, line.lake, line.spec))
     return caught.value
 
 
@@ -52,25 +54,30 @@ def refused(line: Line) -> InputError:
         ("aggregates__total", "twice(amount)"),
     ],
 )
-def test_what_the_engine_does_not_take_is_refused_before_anything_is_observed(
-    line, twice, path, text
-):
-    error = refused(line.of(a_spec(**ONE, **{path: text})))
+def test_what_the_engine_does_not_take_is_refused(landed, twice, path, text):
+    error = refused(landed.of(a_spec(**ONE, **{path: text})))
     assert error.place == f"meter: {path.replace('__', '.')}"
     assert repr(text) in error.problem or "boolean" in error.way_out
     assert error.way_out
 
 
-def test_all_that_the_engine_does_not_take_is_named(line):
+def test_a_run_names_all_that_the_engine_does_not_take_before_anything_is_observed(
+    landed, tmp_path
+):
     spec = a_spec(**ONE, source__valid="my_check(amount)", aggregates__total="my_sum(amount)")
-    error = refused(line.of(spec))
+    line = landed.copy(tmp_path).of(spec)
+    with pytest.raises(InputError) as caught:
+        line.backfill("1", "2")
+    assert [entry.step for entry in line.ledger] == ["started", "failed"]
+    assert not (line.root / "timeline").exists()
+    error = caught.value
     assert "meter: source.valid: " in error.problem
     assert "meter: aggregates.total: " in error.problem
 
 
-def test_all_that_is_wrong_is_named_by_a_run_too(line):
+def test_all_that_is_wrong_is_named(landed):
     wrong = {"source__valid": "rand() > 1", "source__sequence": "device", "aggregates__total": "1"}
-    error = refused(line.of(a_spec(**ONE, **wrong)))
+    error = refused(landed.of(a_spec(**ONE, **wrong)))
     assert [part.split(": ")[1] for part in error.problem.splitlines()[1:]] == [
         "source.sequence", "source.valid", "aggregates.total",
     ]  # fmt: skip
@@ -91,14 +98,16 @@ def test_all_that_is_wrong_is_named_by_a_run_too(line):
         ("window", {"session": "CAST(1000 * rand() AS BIGINT)"}),
     ],
 )
-def test_whatever_a_record_is_asked_for_follows_from_the_record(line, path, text):
-    error = refused(line.of(a_spec(**ONE, **{path: text})))
+def test_whatever_a_record_is_asked_for_follows_from_the_record(landed, path, text):
+    error = refused(landed.of(a_spec(**ONE, **{path: text})))
     assert error.place.startswith(f"meter: {path.replace('__', '.')}")
     assert "is not deterministic" in error.problem
 
 
-def test_a_function_of_the_users_own_runs_and_a_note_says_that_it_is_not_known(line, twice):
-    own = line.of(
+def test_a_function_of_the_users_own_runs_and_a_note_says_that_it_is_not_known(
+    landed, twice, tmp_path
+):
+    own = landed.copy(tmp_path).of(
         a_spec(**ONE, source__where="twice(amount) = 2", aggregates__total="sum(twice(1))")
     )
     (note,) = [n for n in own.backfill("1", "2", dry_run=True).notes if "aggregates.total" in n]
@@ -124,7 +133,6 @@ def test_the_aggregates_of_a_join_are_asked_over_what_they_count(spark, tmp_path
     column = "amount" if content is COGROUP else "left_amount"
     aggregates = {"taken": f"sum({column} >>> 1)", "ours": f"my_sum({column})"}
     asked = content | {"aggregates": aggregates}
-    line = Line(spark, tmp_path, parse_spec(asked, origin="j.yaml"))
-    error = refused(line)
+    error = refused(Line(spark, tmp_path, parse_spec(asked, origin="j.yaml")))
     assert error.place == f"{content['pipeline']}: aggregates.ours"
     assert "my_sum" in error.problem  # and of the one that the engine takes nothing is said

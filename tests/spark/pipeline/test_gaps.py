@@ -123,9 +123,6 @@ def test_gaps_are_the_same_day_by_day_at_once_and_range_by_range(spark, tmp_path
     for start, end in (("2 11:30", "9"), (f"{first:%Y-%m-%d}", "2 11:30")):
         parts.backfill(start, end, as_of="9")
     assert calendar(parts) == calendar(at_once)
-    versions = daily.versions()
-    daily.backfill("2", "6", as_of="9")
-    assert daily.versions() == versions
 
 
 def test_many_gaps_in_a_row_are_a_row_for_each_state_also_where_a_range_is_closed(spark, tmp_path):

@@ -104,7 +104,6 @@ def test_every_book_of_every_run_balances(stages, in_one_go):
     assert landed == days | {"range": len(WEEK) - malformed}
 
 
-@pytest.mark.story
 def test_a_rerun_or_an_older_run_takes_nothing_back_and_writes_nothing(stages, tmp_path):
     line = stages["6"].copy(tmp_path)
     assert_nothing_written(line, lambda: line.backfill("1", "7"))
