@@ -38,14 +38,14 @@ def home(tmp_path):
     return home
 
 
-def test_a_run_behind_a_server_leaves_what_spark_leaves(
+def test_a_run_behind_a_server_leaves_what_one_on_this_machine_leaves(
     server, home, tmp_path_factory, monkeypatch
 ):
-    by_spark = home.copy(tmp_path_factory.mktemp("spark"))
-    by_spark.run(ADVANCE)
+    here = home.copy(tmp_path_factory.mktemp("here"))
+    here.run_on_sail(ADVANCE)
     monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", server.token)
     home.run((*ADVANCE, "--remote", server.remote))
-    assert home.content() == by_spark.content()
+    assert home.content() == here.content()
     assert {entry.driver.engine for entry in home.ledger()} == {"connect"}
     assert server.token not in home.said + "".join(map(str, home.ledger()))
     assert not list((home.folder / "lake").glob("_seen-by-*"))

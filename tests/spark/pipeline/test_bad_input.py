@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from lakes import INSTANT, SCHEMA, Line, a_record, a_spec, land
 
+from strandline.engine.records.read import read_records
 from strandline.errors import InputError
+from strandline.lake.landing.open_landing import open_landing
+from strandline.pipeline.request.ask_engine import require_all_expressions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.spark
 
@@ -21,15 +28,37 @@ ROWS = [
 ONE = {"source__channels": ["a"]}
 
 
+@pytest.fixture(scope="module")
+def landed(spark, tmp_path_factory):
+    """Not to be changed."""
+    line = Line(spark, tmp_path_factory.mktemp("landed"), a_spec(**ONE))
+    land(line.folder, ROWS)
+    return line
+
+
 @pytest.fixture
-def line(spark, tmp_path):
-    land(tmp_path, ROWS)
-    return Line(spark, tmp_path, a_spec(**ONE))
+def line(landed, tmp_path):
+    return landed.copy(tmp_path)
 
 
 def refused(line: Line, **changes) -> str:
+    return said_of(lambda: line.of(a_spec(**ONE | changes)).backfill("1", "2"))
+
+
+def refused_before_anything_is_read(line: Line, **changes) -> str:
+    spec = a_spec(**ONE | changes)
+
+    def planned() -> None:
+        landing = open_landing(line.spark, line.lake, spec)
+        require_all_expressions(landing)
+        read_records(landing.frame, spec)
+
+    return said_of(planned)
+
+
+def said_of(refused: Callable[[], object]) -> str:
     with pytest.raises(InputError) as caught:
-        line.of(a_spec(**ONE | changes)).backfill("1", "2")
+        refused()
     assert caught.value.exit_code == 2
     assert caught.value.way_out
     return str(caught.value)
@@ -59,8 +88,8 @@ def test_a_landing_table_that_is_not_there_names_itself(spark, tmp_path):
         ("aggregates__total", "sum(amuont)"),
     ],
 )
-def test_a_missing_column_is_named_with_its_place(line, path, value):
-    said = refused(line, **{path: value})
+def test_a_missing_column_is_named_with_its_place(landed, path, value):
+    said = refused_before_anything_is_read(landed, **{path: value})
     assert "meter: " + path.replace("__", ".") in said
     assert (value if isinstance(value, str) else value[0]).split()[0].removeprefix("sum(") in said
 
@@ -76,8 +105,8 @@ def test_a_missing_column_is_named_with_its_place(line, path, value):
         ("aggregates__total", "amount", "aggregate"),
     ],
 )
-def test_a_column_of_the_wrong_kind_is_refused_with_the_way_out(line, path, value, way_out):
-    said = refused(line, **{path: value})
+def test_a_column_of_the_wrong_kind_is_refused_with_the_way_out(landed, path, value, way_out):
+    said = refused_before_anything_is_read(landed, **{path: value})
     assert "meter: " + path.replace("__", ".") in said
     assert way_out in said
 

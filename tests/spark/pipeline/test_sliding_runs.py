@@ -98,24 +98,6 @@ def test_windows_that_would_be_open_longer_now_close_with_those_that_were_closed
     assert closed_at[instant("2 08:00")] == closed_at[instant("2 12:00")]
 
 
-def test_a_late_record_whose_older_windows_begin_before_the_range_has_slots_for_them(
-    spark, tmp_path
-):
-    """Of a silent channel comes one record, late for all its windows; only the newest are near."""
-    spec = a_spec(
-        window={"sliding": "9h", "every": "3h"},
-        watermark={"strategy": "ascending", "emit": {"every": "1h"}, "idleness": "8h"},
-        allowed_lateness="0h",
-        quality__gaps="allow",
-    )
-    late = a_record("3 00:00", "1 17:00", "b")
-    rows = [a_record("1 00:00", "1 00:00"), a_record("2 03:00", "2 00:00"), late]
-    line = by_days(Line(spark, tmp_path, spec), rows, "2", "3", "4")
-    assert_told_by_replay(line, rows, "4")
-    starts = {str(row["slot_start"])[:16] for row in line.rows("completeness")}
-    assert "2024-03-01 09:00" in starts
-
-
 def test_zeros_of_either_sign_are_one_key_and_all_their_firings_are_told(spark, tmp_path):
     spec = a_spec(
         source__channels=["a"],
