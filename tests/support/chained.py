@@ -7,9 +7,13 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from lakes import Line, a_spec, ms
+from lakes import Line, a_spec, instant, ms
 from replayed import assert_books_balance, replay_of
 
+from strandline.lake.landing.open_landing import open_landing
+from strandline.lake.ledger.state import PipelineState
+from strandline.pipeline.plan.results_changed import of_changed_results
+from strandline.pipeline.request.request import Request
 from strandline.reference import Tables, replay_chained
 from strandline.spec import parse_any
 
@@ -49,6 +53,14 @@ class Chain:
         other = copy(self)
         other.hours, other.days = line.of(self.hours.spec), line.of(self.days.spec)
         return other
+
+    def to_rebuild(self, night: str) -> list[Request]:
+        """What a scheduled run of the days rebuilds first, since results have changed."""
+        days = self.days
+        landing = open_landing(days.spark, days.lake, days.spec)
+        asked, state = Request("advance", to_ms=instant(night)), PipelineState.of(days.ledger)
+        store = days.lake.pipeline(days.spec.pipeline)
+        return list(of_changed_results(landing, asked, state, store))
 
 
 def told(chain: Chain, rows: Iterable[Mapping[str, Any]], horizon: str) -> dict[str, list[Any]]:

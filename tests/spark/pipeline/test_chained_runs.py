@@ -19,9 +19,7 @@ from strandline.lake.landing.results_landing import ResultsLanding
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.revert import revert_run
-from strandline.pipeline.plan.results_changed import of_changed_results
 from strandline.pipeline.request.outcome import Outcome
-from strandline.pipeline.request.request import Request
 from strandline.pipeline.views.deep import books_of_all
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.status import status_of
@@ -245,8 +243,7 @@ def test_a_range_by_other_rules_stands_and_its_changed_results_go_by_these_rules
         books = books_of_all(ReadPipeline(chain.days.spec, store, state))
         assert [book.statement for book in books if not book.balanced] == []
         # what has changed once is not rebuilt again
-        again = Request("advance", to_ms=instant("6"))
-        assert of_changed_results(landing_of(chain), again, state, store) == []
+        assert chain.to_rebuild("6") == []
 
 
 def landing_of(chain: Chain) -> ResultsLanding:
