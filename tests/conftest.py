@@ -34,7 +34,7 @@ pytest.register_assert_rewrite("replayed")
 logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
-# the garbage collector looks rarely: loading modules makes objects by the hundred thousand, no garbage
+# loading modules makes objects by the hundred thousand, and hardly any garbage
 gc.set_threshold(100_000)
 
 
