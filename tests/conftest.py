@@ -34,10 +34,13 @@ pytest.register_assert_rewrite("replayed")
 logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
+# loading modules makes objects by the hundred thousand, and hardly any garbage
+gc.set_threshold(100_000)
+
+
 def pytest_collection_finish():
-    """The garbage collector leaves the modules alone that are loaded by now, and looks rarely."""
+    """The garbage collector leaves the modules alone that are loaded by now."""
     gc.freeze()
-    gc.set_threshold(100_000)
 
 
 def pytest_collection_modifyitems(items):

@@ -236,25 +236,27 @@ def channel_days_of(well_formed: pd.DataFrame) -> pd.DataFrame:
 
 def day_map_of(well_formed: pd.DataFrame) -> pd.DataFrame:
     """The facts of each (arrival date, event date) in some well-formed cells."""
-    return (
-        well_formed.groupby(["arrival_date", "event_date"])
-        .agg(
-            records=("records", "sum"),
-            least_ts_ms=("least_ts_ms", "min"),
-            largest_ts_ms=("largest_ts_ms", "max"),
-            largest_end_ms=("largest_end_ms", lambda ends: ends.max(skipna=False)),
-        )
-        .reset_index()
-        .reindex(columns=[*DAY_COLUMNS])
-    )
+    by_dates = well_formed.groupby(["arrival_date", "event_date"])
+    ends = by_dates["largest_end_ms"]
+    facts = {
+        "records": by_dates["records"].sum(),
+        "least_ts_ms": by_dates["least_ts_ms"].min(),
+        "largest_ts_ms": by_dates["largest_ts_ms"].max(),
+        # null if that of any cell is
+        "largest_end_ms": ends.max().mask(ends.count() < by_dates.size()),
+    }
+    return pd.DataFrame(facts).reset_index()
 
 
 def malformed_of(cells: pd.DataFrame) -> pd.DataFrame:
     """The number of malformed rows of each (arrival date, reason) in some cells."""
     bad = cells[cells["reason"].notna()]
     by_reason = bad.groupby(["arrival_date", "reason"], dropna=False)
-    counted = by_reason.agg(records=("records", "sum"), last_arrival_ms=("last_arrival_ms", "max"))
-    return counted.reset_index().reindex(columns=[*MALFORMED_COLUMNS])
+    facts = {
+        "records": by_reason["records"].sum(),
+        "last_arrival_ms": by_reason["last_arrival_ms"].max(),
+    }
+    return pd.DataFrame(facts).reset_index()
 
 
 def empty_cells() -> pd.DataFrame:

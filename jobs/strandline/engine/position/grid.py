@@ -212,11 +212,13 @@ class Grid:
 
         The form over arrays of `watermark.cells.largest_threshold`.
         """
-        known = candidates.astype("Int64").clip(lower=LEAST_INSTANT_MS - 1)
+        known, least = candidates.astype("Int64"), LEAST_INSTANT_MS
+        values = known.to_numpy("int64", na_value=least - 1).clip(least - 1)
         step = self.threshold_step_ms
-        reached = [known - (known - residue) % step for residue in self.residues]
-        largest = reduce(lambda one, other: one.where(one >= other, other), reached)
-        return largest.where(largest >= LEAST_INSTANT_MS)
+        reached = [values - (values - residue) % step for residue in self.residues]
+        largest = reduce(np.maximum, reached)
+        found = pd.Series(largest, index=candidates.index, dtype="Int64", name=candidates.name)
+        return found.mask(known.isna() | (largest < least))
 
     def events_of(self, within: TimeRange) -> TimeRange:
         """The event times of records whose newest window, or another one, starts in a range.

@@ -249,11 +249,8 @@ _DEFAULTS = {one.name: None if one.default is MISSING else one.default for one i
 _TEXTS = [one.name for one in fields(Entry) if isinstance(vars(Entry).get(one.name), Json)]
 
 
-def _with_instants_as(kind: pa.DataType) -> pa.Schema:
-    return pa.schema([f.with_type(kind) if f.name in _INSTANTS else f for f in SCHEMA])
-
-
-_IN_MS, _AS_NUMBERS = _with_instants_as(pa.timestamp("ms", tz="UTC")), _with_instants_as(pa.int64())
+_MS = pa.timestamp("ms", tz="UTC")
+_IN_MS = pa.schema([f.with_type(_MS) if f.name in _INSTANTS else f for f in SCHEMA])
 
 
 def row_of(entry: Entry, position: int, written_at: datetime) -> pa.Table:
@@ -270,21 +267,25 @@ def row_of(entry: Entry, position: int, written_at: datetime) -> pa.Table:
 
 def entries_of(rows: pa.Table) -> list[Entry]:
     """The steps in rows of the ledger; a null is the field's default."""
-    numbers = rows.cast(_IN_MS, safe=False).cast(_AS_NUMBERS)
     values: dict[str, list[Any]] = {}
     for column, name in _FIELD_OF.items():
-        if column in SCHEMA.names and numbers[column].null_count < len(rows):
-            default = _DEFAULTS[name]
-            kept = numbers[column] if default is None else numbers[column].fill_null(default)
-            values[name] = kept.to_pylist()
-    values["range"] = _parts(numbers, TimeRange, ["range_start", "range_end"])
-    values["driver"] = _parts(numbers, Driver, [one.name for one in fields(Driver)])
+        if column in SCHEMA.names and rows[column].null_count < len(rows):
+            default, kept = _DEFAULTS[name], _in_ms(rows, column)
+            values[name] = (kept if default is None else kept.fill_null(default)).to_pylist()
+    values["range"] = _parts(rows, TimeRange, ["range_start", "range_end"])
+    values["driver"] = _parts(rows, Driver, [one.name for one in fields(Driver)])
     return [_entry_of(values, row) for row in zip(*values.values(), strict=True)]
+
+
+def _in_ms(rows: pa.Table, column: str) -> pa.ChunkedArray:
+    """The values of a column; instants but for `written_at` as milliseconds since 1970."""
+    values = rows[column]
+    return values.cast(_MS, safe=False).cast(pa.int64()) if column in _INSTANTS else values
 
 
 def _parts(rows: pa.Table, kind: Callable[..., T], columns: Sequence[str]) -> list[T | None]:
     """The values with several columns, for each row; None if the first column is null."""
-    values = zip(*(rows[name].to_pylist() for name in columns), strict=True)
+    values = zip(*(_in_ms(rows, name).to_pylist() for name in columns), strict=True)
     return [None if row[0] is None else kind(*row) for row in values]
 
 

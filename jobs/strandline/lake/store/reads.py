@@ -42,12 +42,13 @@ def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
 
     # that of delta-rs takes a column without bounds, where others have some, for one without values
     none = table.to_pyarrow_dataset(filesystem=_local_files(table), file_pruning_predicate="false")
+    wanted = paths_below(table, table.file_uris(file_pruning_predicate=files))
+    if not wanted:
+        return none
     log = pa.table(table.get_add_actions())
-    paths = [unquote(path) for path in log["path"].to_pylist()]
     if files:
-        wanted = paths_below(table, table.file_uris(file_pruning_predicate=files))
-        log = log.filter(pa.array([path in wanted for path in paths], pa.bool_()))
-        paths = [path for path in paths if path in wanted]
+        log = log.filter(pa.array([unquote(path) in wanted for path in log["path"].to_pylist()]))
+    paths = [unquote(path) for path in log["path"].to_pylist()]
     fragments = [
         none.format.make_fragment(path, none.filesystem, partition_expression=known)
         for path, known in zip(paths, known_by_log(log), strict=True)
