@@ -1,45 +1,72 @@
 """The parts of an expression that Spark computes for the rows alone that need them.
 
-These are the later terms of AND and OR, and the branches of a CASE. Sail computes such terms, and
-the branches of a boolean CASE, for every row, and so fails on values that the expression excludes.
+These are the later terms of AND and OR, the branches of a CASE, and the later operands of coalesce.
+Sail computes such terms, and such parts of BOOLEAN, for every row, and so fails on values that the
+expression excludes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
 from strandline.sql.as_written import span_of
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.operations import is_operation, name_of, shallow_tree_of
+from strandline.sql.operations import (
+    COMPARISONS,
+    is_operation,
+    name_of,
+    operation_of,
+    shallow_tree_of,
+)
 
+TypeOf = Callable[[str], str | None]
+"""Tells the type of an expression over the table; None: it is not known."""
+
+_CHOICES = {"case", "if", "coalesce", "nvl", "ifnull"}
+_COMPARING = {*COMPARISONS, "equal_null", "nullif"}
+"""Operations that fail only on a text beside another value, to whose type Spark casts it."""
 _NEVER_FAIL = {
-    *("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in", "like", "ilike", "rlike"),
-    *("case", "if", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "isnull", "isnotnull"),
-    *("equal_null", "lower", "upper", "ltrim", "rtrim", "btrim", "length", "char_length"),
-    *("startswith", "endswith", "contains", "try_cast"),
+    *(*_CHOICES, "nvl2", "isnull", "isnotnull"),
+    *("like", "ilike", "rlike", "startswith", "endswith", "contains"),
+    *("lower", "upper", "ltrim", "rtrim", "btrim", "length", "char_length", "try_cast"),
     *("try_add", "try_subtract", "try_multiply", "try_divide"),
 }
 """Operations that have a result for each value of their operands."""
 
 
-def may_fail(node: exp.Expr) -> bool:
+def may_fail(node: exp.Expr, type_of: TypeOf) -> bool:
     """Whether a part of an expression may fail on a value, as far as its operations say."""
     return any(
-        isinstance(inner, exp.Bracket)
-        or (is_operation(inner) and name_of(inner) not in _NEVER_FAIL)
+        isinstance(inner, exp.Bracket) or (is_operation(inner) and _may_fail(inner, type_of))
         for inner in node.walk()
     )
 
 
-def text_may_fail(text: str) -> bool:
+def _may_fail(node: exp.Expr, type_of: TypeOf) -> bool:
+    if name_of(node) in _COMPARING:
+        return _casts_a_text(node, type_of)
+    return name_of(node) not in _NEVER_FAIL
+
+
+def _casts_a_text(node: exp.Expr, type_of: TypeOf) -> bool:
+    """Whether a text of a record stands beside a number, a time or a BOOLEAN."""
+    operands = [one for one in operation_of(node).operands if one.text is not None]
+    types = [type_of(one.text or "") for one in operands]
+    texts = [
+        kind == "string" and not one.literal for one, kind in zip(operands, types, strict=True)
+    ]
+    return any(texts) and not {*types} <= {"string", "void", None}
+
+
+def text_may_fail(text: str, type_of: TypeOf) -> bool:
     """Whether an expression may fail on a value; no, if it cannot be parsed."""
     tree = shallow_tree_of(text)
-    return not isinstance(tree, NotUnderstood) and may_fail(tree)
+    return not isinstance(tree, NotUnderstood) and may_fail(tree, type_of)
 
 
-def terms_of(node: exp.Expr) -> Sequence[exp.Expr]:
+def terms_of(node: exp.Expr, type_of: TypeOf) -> Sequence[exp.Expr]:
     """The terms of an AND or OR of which a later one may fail; none if there is no such term.
 
     Example:
@@ -49,16 +76,14 @@ def terms_of(node: exp.Expr) -> Sequence[exp.Expr]:
         return ()
     terms = [*node.flatten(unnest=False)]
     known = all(span_of(term) is not None for term in terms)
-    return terms if known and any(map(may_fail, terms[1:])) else ()
+    return terms if known and any(may_fail(term, type_of) for term in terms[1:]) else ()
 
 
-def next_to_guard(terms: Sequence[exp.Expr]) -> int:
+def next_to_guard(terms: Sequence[exp.Expr], type_of: TypeOf) -> int:
     """The number of terms before the first one, behind another, that may fail."""
-    return next((n for n, term in enumerate(terms) if n and may_fail(term)), len(terms))
+    return next((n for n, term in enumerate(terms) if n and may_fail(term, type_of)), len(terms))
 
 
-def is_choice_that_may_fail(node: exp.Expr) -> bool:
-    """Whether a part is a CASE, or an IF, with a part that may fail."""
-    is_branch = isinstance(node.parent, exp.Case)
-    is_choice = isinstance(node, exp.Case) or (isinstance(node, exp.If) and not is_branch)
-    return is_choice and may_fail(node)
+def is_choice(node: exp.Expr) -> bool:
+    """Whether a part is a CASE, an IF, or a coalesce: not all of its parts are always needed."""
+    return is_operation(node) and name_of(node) in _CHOICES
