@@ -85,7 +85,7 @@ class _Writer:
         wholes: the forms of operations, by the identity of their nodes; see `Form`.
         operands: the forms of operands, by the identity of their nodes.
         around: what stands around operations, by the identity of their nodes.
-        type_of: tells the types of operands.
+        type_of: gives the types of operands.
     """
 
     text: str

@@ -22,7 +22,7 @@ from strandline.sql.operations import (
 )
 
 TypeOf = Callable[[str], str | None]
-"""Tells the type of an expression over the table; None: it is not known."""
+"""Gives the type of an expression over the table; None: it is not known."""
 
 _CHOICES = {"case", "if", "coalesce", "nvl", "ifnull"}
 _COMPARING = {*COMPARISONS, "equal_null", "nullif"}

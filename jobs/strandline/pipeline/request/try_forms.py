@@ -11,6 +11,7 @@ from strandline.sql.as_written import text_of
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.known_functions import AGGREGATES
 from strandline.sql.operations import is_operation, name_of, places_of, shallow_tree_of
+from strandline.sql.parsing import sql_of
 
 _SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
 _BY_ZERO = re.compile(r"[Dd]ivi(?:de|sion) by zero")
@@ -80,7 +81,7 @@ def _for_its_rows(part: exp.Expr, written: str) -> str:
     around = part.find_ancestor(exp.Filter, exp.Where)
     if not isinstance(around, exp.Filter):
         return written
-    return f"CASE WHEN {text_of(around.expression.this)} THEN {written} END"
+    return f"CASE WHEN {sql_of(around.expression.this)} THEN {written} END"
 
 
 def _shown(part: exp.Expr, written: str) -> str:
