@@ -69,10 +69,12 @@ def text_may_fail(text: str, type_of: TypeOf) -> bool:
 def terms_of(node: exp.Expr, type_of: TypeOf) -> Sequence[exp.Expr]:
     """The terms of an AND or OR of which a later one may fail; none if there is no such term.
 
+    All terms of a chain are those of its outermost part; the parts inside of it have none.
+
     Example:
         of `y <> 0 AND x / y > 1 AND z`: the three terms
     """
-    if not isinstance(node, exp.And | exp.Or):
+    if not isinstance(node, exp.And | exp.Or) or type(node.parent) is type(node):
         return ()
     terms = [*node.flatten(unnest=False)]
     known = all(span_of(term) is not None for term in terms)

@@ -240,15 +240,11 @@ def _levels(text: str, counts: Callable[[exp.Expr], bool]) -> int:
 
 def _may_repeat(type_of: TypeOf, node: exp.Expr) -> bool:
     """Whether a part may be written with its operands twice, as AND and OR with a guard."""
-    return may_differ(operation_of(node)) if is_operation(node) else _is_guarded(type_of, node)
+    return may_differ(operation_of(node)) if is_operation(node) else bool(terms_of(node, type_of))
 
 
 def _repeats_a_choice(type_of: TypeOf, node: exp.Expr) -> bool:
-    return _is_guarded(type_of, node) and any(map(is_choice, node.walk()))
-
-
-def _is_guarded(type_of: TypeOf, node: exp.Expr) -> bool:
-    return type(node.parent) is not type(node) and bool(terms_of(node, type_of))
+    return bool(terms_of(node, type_of)) and any(map(is_choice, node.walk()))
 
 
 def _type_alone(node: exp.Expr, type_of: TypeOf) -> str | None:
