@@ -15,7 +15,14 @@ from sqlglot import exp
 from strandline.sql.as_written import Span, span_of, text_of
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.form import Form
-from strandline.sql.guards import TypeOf, is_choice, may_fail, next_to_guard, terms_of
+from strandline.sql.guards import (
+    TypeOf,
+    compared_by,
+    is_choice,
+    may_fail,
+    next_to_guard,
+    terms_of,
+)
 from strandline.sql.operations import (
     operands_of,
     operation_of,
@@ -43,7 +50,7 @@ def as_on_spark(text: str, types_of: TypesOf) -> str:
     if isinstance(tree, NotUnderstood):
         return text
     places = [node for node in places_of(tree) if _may_differ(node)]
-    parts = [one for place in places for one in operands_of(place)]
+    parts = [one for place in places for one in (*operands_of(place), *compared_by(place))]
     asked = [*dict.fromkeys(one for one in map(typed_alone, parts) if one is not None)]
     types = dict(zip(asked, types_of(asked), strict=True)) if asked else {}
     forms = [(place, _form(place, types)) for place in places]

@@ -17,8 +17,9 @@ from strandline.sql.operations import (
     COMPARISONS,
     is_operation,
     name_of,
-    operation_of,
+    operands_of,
     shallow_tree_of,
+    typed_alone,
 )
 
 TypeOf = Callable[[str], str | None]
@@ -26,14 +27,13 @@ TypeOf = Callable[[str], str | None]
 
 _CHOICES = {"case", "if", "coalesce", "nvl", "ifnull"}
 _COMPARING = {*COMPARISONS, "equal_null", "nullif"}
-"""Operations that fail only on a text beside another value, to whose type Spark casts it."""
 _NEVER_FAIL = {
-    *(*_CHOICES, "nvl2", "isnull", "isnotnull"),
+    *(*_CHOICES, *_COMPARING, "nvl2", "isnull", "isnotnull"),
     *("like", "ilike", "rlike", "startswith", "endswith", "contains"),
     *("lower", "upper", "ltrim", "rtrim", "btrim", "length", "char_length", "try_cast"),
     *("try_add", "try_subtract", "try_multiply", "try_divide"),
 }
-"""Operations that have a result for each value of their operands."""
+"""Operations that have a result for each value of their operands, if they cast no text."""
 
 
 def may_fail(node: exp.Expr, type_of: TypeOf) -> bool:
@@ -45,19 +45,27 @@ def may_fail(node: exp.Expr, type_of: TypeOf) -> bool:
 
 
 def _may_fail(node: exp.Expr, type_of: TypeOf) -> bool:
-    if name_of(node) in _COMPARING:
-        return _casts_a_text(node, type_of)
-    return name_of(node) not in _NEVER_FAIL
+    return name_of(node) not in _NEVER_FAIL or _casts_a_text(compared_by(node), type_of)
 
 
-def _casts_a_text(node: exp.Expr, type_of: TypeOf) -> bool:
-    """Whether a text of a record stands beside a number, a time or a BOOLEAN."""
-    operands = [one for one in operation_of(node).operands if one.text is not None]
-    types = [type_of(one.text or "") for one in operands]
-    texts = [
-        kind == "string" and not one.literal for one, kind in zip(operands, types, strict=True)
-    ]
-    return any(texts) and not {*types} <= {"string", "void", None}
+def compared_by(node: exp.Expr) -> list[exp.Expr]:
+    """The parts that an operation compares, as `x` and the values of CASE x WHEN …."""
+    if isinstance(node, exp.Case):
+        return [node.this, *(one.this for one in node.args["ifs"])] if node.this else []
+    return operands_of(node) if name_of(node) in _COMPARING else []
+
+
+def _casts_a_text(compared: Sequence[exp.Expr], type_of: TypeOf) -> bool:
+    """Whether a text of a record stands beside another value, to whose type Spark casts it."""
+    types = [type_alone(one, type_of) for one in compared]
+    texts = [one for one, kind in zip(compared, types, strict=True) if kind == "string"]
+    is_beside = not {*types} <= {"string", "void", None}
+    return is_beside and not all(isinstance(one.unnest(), exp.Literal) for one in texts)
+
+
+def type_alone(node: exp.Expr, type_of: TypeOf) -> str | None:
+    """The type of a part, as far as it is known."""
+    return None if (alone := typed_alone(node)) is None else type_of(alone)
 
 
 def text_may_fail(text: str, type_of: TypeOf) -> bool:

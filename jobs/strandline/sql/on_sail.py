@@ -18,7 +18,7 @@ from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
 from strandline.sql.form import AS_IT_IS
-from strandline.sql.guards import TypeOf, is_choice, terms_of
+from strandline.sql.guards import TypeOf, is_choice, terms_of, type_alone
 from strandline.sql.known_functions import KNOWN
 from strandline.sql.missing_on_sail import MISSING
 from strandline.sql.operations import (
@@ -213,7 +213,7 @@ def _takes_long(text: str, type_of: TypeOf) -> bool:
 
     def is_checked(node: exp.Expr) -> bool:
         return is_whole(node) and all(
-            _type_alone(one, type_of) in WHOLE for one in operands_of(node)
+            type_alone(one, type_of) in WHOLE for one in operands_of(node)
         )
 
     known = cache(type_of)
@@ -245,10 +245,6 @@ def _may_repeat(type_of: TypeOf, node: exp.Expr) -> bool:
 
 def _repeats_a_choice(type_of: TypeOf, node: exp.Expr) -> bool:
     return bool(terms_of(node, type_of)) and any(map(is_choice, node.walk()))
-
-
-def _type_alone(node: exp.Expr, type_of: TypeOf) -> str | None:
-    return None if (alone := typed_alone(node)) is None else type_of(alone)
 
 
 def _with_operation(operation: Operation, found: Problem) -> Problem:

@@ -26,7 +26,12 @@ COLUMNS = {
         "1 / x": "double",
         **{"false": "boolean", "l % i > 1": "boolean", "l % i": "bigint"},
         **{"s IN (1, 2)": "boolean", "i > 2": "boolean"},
-        **{"'a'": "string", "nullif(s, 'a')": "string", "'2024-01-01'": "string"},
+        **{
+            "true": "boolean",
+            "'a'": "string",
+            "nullif(s, 'a')": "string",
+            "'2024-01-01'": "string",
+        },
     },
     **{"transform(a, (x) -> x)[0]": "int", "i + 1": "int", "(l + 1)": "bigint"},
 }
@@ -76,6 +81,11 @@ def written(text: str) -> str:
             "d IS NULL OR s > 2",
             "(d IS NULL OR CAST(CASE WHEN NOT coalesce(d IS NULL, false) THEN CAST(s > 2 AS INT) "
             "END AS BOOLEAN))",
+        ),
+        (
+            "i > 2 AND CASE s WHEN 1 THEN true END",
+            "(i > 2 AND CAST(CASE WHEN coalesce(i > 2, true) THEN CAST(CAST(CASE s WHEN 1 THEN "
+            "CAST(true AS INT) END AS BOOLEAN) AS INT) END AS BOOLEAN))",
         ),
         ("i > 2 AND nullif(s, 'a') > 'a'", "i > 2 AND nullif(s, 'a') > 'a'"),
         ("i > 2 AND d > '2024-01-01'", "i > 2 AND d > '2024-01-01'"),
