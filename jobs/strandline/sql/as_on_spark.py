@@ -70,7 +70,7 @@ def as_on_spark(text: str, types_of: TypesOf) -> str:
 
 def _may_differ(node: exp.Expr) -> bool:
     """Whether an operation has a rule; a function with a qualifier never has."""
-    is_qualified = isinstance(node.parent, exp.Dot)
+    is_qualified = isinstance(node.parent, exp.Dot) and node.arg_key == "expression"
     return (is_choice(node) or may_differ(operation_of(node))) and not is_qualified
 
 
