@@ -37,7 +37,7 @@ class Use:
     @property
     def filters(self) -> bool:
         """Whether it becomes a filter of the records, as a key does, which is never null."""
-        return self.wanted in {"any", "condition", "date", "gap", "time"}
+        return self.wanted in {"any", "condition", "date", "gap", "sequence", "time"}
 
 
 def uses_of(spec: PipelineSpec) -> Iterator[Use]:

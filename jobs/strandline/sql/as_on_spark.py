@@ -15,7 +15,14 @@ from sqlglot import exp
 from strandline.sql.as_written import Span, span_of, text_of
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.form import Form
-from strandline.sql.guards import is_choice_that_may_fail, may_fail, next_to_guard, terms_of
+from strandline.sql.guards import (
+    TypeOf,
+    compared_by,
+    is_choice,
+    may_fail,
+    next_to_guard,
+    terms_of,
+)
 from strandline.sql.operations import (
     operands_of,
     operation_of,
@@ -43,7 +50,7 @@ def as_on_spark(text: str, types_of: TypesOf) -> str:
     if isinstance(tree, NotUnderstood):
         return text
     places = [node for node in places_of(tree) if _may_differ(node)]
-    parts = [one for place in places for one in operands_of(place)]
+    parts = [one for place in places for one in (*operands_of(place), *compared_by(place))]
     asked = [*dict.fromkeys(one for one in map(typed_alone, parts) if one is not None)]
     types = dict(zip(asked, types_of(asked), strict=True)) if asked else {}
     forms = [(place, _form(place, types)) for place in places]
@@ -56,15 +63,15 @@ def as_on_spark(text: str, types_of: TypesOf) -> str:
             for operand, written in zip(operands_of(place), form.operands, strict=False)
         },
         {id(place): form.around for place, form in forms},
+        types.get,
     )
     return writer.between((0, len(text)), [tree])
 
 
 def _may_differ(node: exp.Expr) -> bool:
     """Whether an operation has a rule; a function with a qualifier never has."""
-    if is_choice_that_may_fail(node):
-        return True
-    return may_differ(operation_of(node)) and not isinstance(node.parent, exp.Dot)
+    is_qualified = isinstance(node.parent, exp.Dot) and node.arg_key == "expression"
+    return (is_choice(node) or may_differ(operation_of(node))) and not is_qualified
 
 
 def _form(node: exp.Expr, types: Mapping[str, str | None]) -> Form:
@@ -72,7 +79,8 @@ def _form(node: exp.Expr, types: Mapping[str, str | None]) -> Form:
     if not operation.has_places:  # it is refused where it would have another form
         return Form()
     of_operands = [types.get(one.text or "") for one in operation.operands]
-    return chosen(of_operands) if is_choice_that_may_fail(node) else form_of(operation, of_operands)
+    form = chosen(of_operands) if is_choice(node) and may_fail(node, types.get) else Form()
+    return form_of(operation, of_operands) if form == Form() and may_differ(operation) else form
 
 
 @dataclass(frozen=True)
@@ -84,12 +92,14 @@ class _Writer:
         wholes: the forms of operations, by the identity of their nodes; see `Form`.
         operands: the forms of operands, by the identity of their nodes.
         around: what stands around operations, by the identity of their nodes.
+        type_of: gives the types of operands.
     """
 
     text: str
     wholes: Mapping[int, str]
     operands: Mapping[int, str]
     around: Mapping[int, str]
+    type_of: TypeOf
 
     def between(self, span: Span, nodes: Iterable[exp.Expr]) -> str:
         """The text of a span with the parts inside of it written; `nodes`: the parts."""
@@ -104,7 +114,7 @@ class _Writer:
     def _written(self, node: exp.Expr, span: Span) -> str:
         operation = node.this if isinstance(node, exp.Filter) else node
         whole = self.wholes.get(id(operation))
-        if terms := terms_of(node):
+        if terms := terms_of(node, self.type_of):
             return f"({self._guarded(terms, 'AND' if isinstance(node, exp.And) else 'OR')})"
         if whole is None:
             written = self.between(span, node.iter_expressions())
@@ -115,7 +125,7 @@ class _Writer:
 
     def _guarded(self, terms: Sequence[exp.Expr], word: str) -> str:
         """Terms of AND or OR; one that may fail is computed where those before leave it open."""
-        first = next_to_guard(terms)
+        first = next_to_guard(terms, self.type_of)
         before = f" {word} ".join(map(self._alone, terms[:first]))
         if first == len(terms):
             return before
@@ -131,9 +141,13 @@ class _Writer:
         """
         aggregate = operand.parent
         above = None if aggregate is None else aggregate.parent
-        if not isinstance(above, exp.Filter) or above.this is not aggregate:
+        while isinstance(above, exp.Order | exp.WithinGroup):
+            above = above.parent
+        if not isinstance(aggregate, exp.Anonymous | exp.Ordered) or not isinstance(
+            above, exp.Filter
+        ):
             return written
-        is_of_rows = may_fail(operand) and operand.find(exp.Column) is not None
+        is_of_rows = may_fail(operand, self.type_of) and operand.find(exp.Column) is not None
         if written == text_of(operand) and not is_of_rows:
             return written
         if not isinstance(operand.unnest(), exp.Predicate | exp.Connector | exp.Not):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from itertools import pairwise
 
 from sqlglot import TokenType, exp, tokenize
@@ -17,7 +18,7 @@ from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
 from strandline.sql.form import AS_IT_IS
-from strandline.sql.guards import terms_of
+from strandline.sql.guards import TypeOf, is_choice, terms_of, type_alone
 from strandline.sql.known_functions import KNOWN
 from strandline.sql.missing_on_sail import MISSING
 from strandline.sql.operations import (
@@ -33,9 +34,6 @@ from strandline.sql.operations import (
 from strandline.sql.times_on_sail import OF_TIMES_OF_DAY
 from strandline.sql.types_on_sail import RULES
 from strandline.sql.written_for_sail import OF_WHOLE_NUMBERS, form_of, may_differ
-
-TypeOf = Callable[[str], str | None]
-"""Asks the engine for the type of an expression over the table; None: the engine has no answer."""
 
 _OF_VARIANTS = ("keeps numbers of VARIANT otherwise", "read it with from_json(x, 'field STRING')")
 
@@ -105,6 +103,9 @@ _ENDS = {"2147483648", "9223372036854775808"}
 """The numbers behind the minus of the least INT and BIGINT, which are no INT and no BIGINT."""
 _MOST_LEVELS = 9
 """Sail takes three times as long for each level of casts, and 50 ms for nine."""
+_MOST_CHOICES = 3
+"""Sail takes six times as long for each level of AND and OR with a CASE that their guards repeat,
+and a second for three."""
 _LONGEST, _MOST_GROWTH = 10_000, 40
 """A form that is longer, and so many times longer than the expression, repeats its operands in
 each other: Sail takes a second and more for it."""
@@ -212,12 +213,15 @@ def _takes_long(text: str, type_of: TypeOf) -> bool:
 
     def is_checked(node: exp.Expr) -> bool:
         return is_whole(node) and all(
-            _type_alone(one, type_of) in WHOLE for one in operands_of(node)
+            type_alone(one, type_of) in WHOLE for one in operands_of(node)
         )
 
+    known = cache(type_of)
+    if _levels(text, partial(_repeats_a_choice, known)) > _MOST_CHOICES:
+        return True
     if _levels(text, is_whole) > _MOST_LEVELS and _levels(text, is_checked) > _MOST_LEVELS:
         return True
-    if _levels(text, _may_repeat) <= 2:
+    if _levels(text, partial(_may_repeat, known)) <= 2:
         return False
     written = as_on_spark(text, lambda parts: [*map(type_of, parts)])
     return len(written) > max(_LONGEST, _MOST_GROWTH * len(text))
@@ -234,15 +238,13 @@ def _levels(text: str, counts: Callable[[exp.Expr], bool]) -> int:
     return 0 if isinstance(tree, NotUnderstood) else levels(tree)
 
 
-def _may_repeat(node: exp.Expr) -> bool:
+def _may_repeat(type_of: TypeOf, node: exp.Expr) -> bool:
     """Whether a part may be written with its operands twice, as AND and OR with a guard."""
-    if is_operation(node):
-        return may_differ(operation_of(node))
-    return type(node.parent) is not type(node) and bool(terms_of(node))
+    return may_differ(operation_of(node)) if is_operation(node) else bool(terms_of(node, type_of))
 
 
-def _type_alone(node: exp.Expr, type_of: TypeOf) -> str | None:
-    return None if (alone := typed_alone(node)) is None else type_of(alone)
+def _repeats_a_choice(type_of: TypeOf, node: exp.Expr) -> bool:
+    return bool(terms_of(node, type_of)) and any(map(is_choice, node.walk()))
 
 
 def _with_operation(operation: Operation, found: Problem) -> Problem:

@@ -43,7 +43,10 @@ from strandline.sql.times_on_sail import (
 _Rule = Callable[[Operation, Sequence[str | None]], Problem | None]
 
 _NUMBER = re.compile(r"-?\s*\d+")
-_DECIMAL_FIELD = re.compile(r"(?:[\w`]\s*:|[\w`]\s|<)\s*(?:dec|decimal|numeric)\b", re.IGNORECASE)
+_DECIMAL_FIELD = re.compile(
+    r"(?:[\w`]\s*:|[\w`]\s|<|\bmap\s*<[^,]*,)\s*(?:dec|decimal|numeric)\b(?!\s*:)",
+    re.IGNORECASE,
+)
 """Matches a schema with a DECIMAL, and none with a field that is called like it."""
 _FLOATING = re.compile("double|float")
 

@@ -166,6 +166,14 @@ def test_rows_that_where_leaves_out_are_not_there_at_all(landed):
     assert [(row["id"], row[c.REASON]) for row in found] == [(0, None), (3, "null_event_time")]
 
 
+def test_the_day_and_the_order_of_records_are_computed_for_those_alone_that_where_keeps(landed):
+    rows = landed({"k": f"{DAY}", "origin": "7"}, {"ok": False, "k": "soon", "origin": "?"})
+    of_texts = {"arrival_date": "CAST(k AS DATE)", "sequence": "CAST(origin AS INT)"}
+    records = read_records(rows, a_spec(where="ok", **of_texts))
+    of_the_day = records.where((F.col(c.ARRIVAL_DAY) == DAY) & (F.col(c.SEQUENCE) < 9))
+    assert [row["id"] for row in of_the_day.collect()] == [0]
+
+
 HALF_PAST = {"tumbling": "1h", "offset": "30m"}
 OUT = "event_time_out_of_range"
 

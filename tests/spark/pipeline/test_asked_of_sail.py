@@ -63,8 +63,8 @@ def test_what_sail_computes_otherwise_is_refused(one_row, path, text, problem):
         ("max(IF(amount = 7, double('NaN'), double(amount)))", "abs(x) < double('Infinity')), or"),
         ("max(CAST(IF(amount = 7, 1e20D, 1D) AS DECIMAL(28, 6)))", "FILTER (WHERE abs(x) < 1e16D)"),
         ("max(CAST(IF(amount = 7, 1e300D, 1D) AS DECIMAL(28, 6)))", "use try_cast()"),
-        ("max(amount * 2000000000000000000)", "try_multiply()"),
-        ("sum(CAST(amount AS INT) * 400000000)", "try_multiply()"),
+        ("max(amount * 2000000000000000000 * length(unhex('FF')))", "try_multiply()"),
+        ("sum(CAST(amount AS INT) * 400000000) FILTER (WHERE amount > 2)", "try_multiply()"),
         ("max(abs(IF(amount = 7, -9223372036854775807, 0) - 1))", "CASE WHEN … END"),
     ],
 )
@@ -103,6 +103,7 @@ def test_an_expression_is_computed_for_no_row_that_a_condition_before_it_exclude
     """Sail computes both sides of AND, and what stands behind `where`: such runs once failed."""
     land(tmp_path, [a_record("1 10:00", "1 10:00", amount=amount) for amount in (0, 1, 2, 3, 7)])
     guarded = "count_if(amount > 1 AND 10 / (amount - 1) > 2)"
+    cast = "count(*) FILTER (WHERE device <> 'd1' AND device > 2)"
     line = Line(
         spark,
         tmp_path,
@@ -111,12 +112,14 @@ def test_an_expression_is_computed_for_no_row_that_a_condition_before_it_exclude
             source__where="amount <> 0",
             source__valid="amount IS NOT NULL AND 10 % amount < 3",
             source__key={"k": "12 DIV amount"},
-            aggregates={"n": "count(*)", "more": guarded},
+            source__sequence="12 DIV amount",
+            watermark__emit="per_record",
+            aggregates={"n": "count(*)", "more": guarded, "none": cast},
         ),
     )
     assert line.backfill("1", "2", close=True).status == "published"
-    rows = [(row["k"], row["n"], row["more"]) for row in line.rows("windows")]
-    assert sorted(rows) == [(4, 1, 1), (6, 1, 1), (12, 1, 0)]
+    rows = [tuple(row[name] for name in ("k", "n", "more", "none")) for row in line.rows("windows")]
+    assert sorted(rows) == [(4, 1, 1, 0), (6, 1, 1, 0), (12, 1, 0, 0)]
     assert [row["reason"] for row in line.rows("quarantine")] == ["invalid"]
 
 

@@ -29,6 +29,23 @@ def test_each_kind_of_error_has_its_own_problem_and_way_out(error, problem, way_
     assert way_out in to_do
 
 
+@pytest.mark.parametrize(
+    ("error", "message", "text"),
+    [
+        (thrown.IllegalArgumentException, "extraction must be a literal", "max(a[n - 1])"),
+        (
+            thrown.SparkRuntimeException,
+            "Cannot cast string 'n' to value of Int64 type",
+            "max(a[n])",
+        ),
+    ],
+)
+def test_a_computed_index_is_named_with_the_function_that_takes_one(error, message, text):
+    problem, way_out = reason_of_refusal(error(message=message), text)
+    assert problem == "has a computed index, which Sail does not know"
+    assert way_out == "give get(a, i), or give --engine spark"
+
+
 def test_a_lost_connection_is_no_problem_of_an_expression():
     error = thrown.SparkConnectGrpcException(message="UNAVAILABLE: connection refused")
     with pytest.raises(thrown.SparkConnectGrpcException, match="UNAVAILABLE"):

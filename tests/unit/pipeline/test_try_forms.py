@@ -48,6 +48,8 @@ def test_of_several_functions_the_one_that_the_engine_names_is_replaced(text, pr
         ("sum(CAST(a AS BIGINT) - b)", "none of them", "sum()", "try_sum()"),
         ("sum(CAST(a AS INT) * b)", "CAST(a AS INT)", "cast(x)", "try_cast()"),
         ("sum(a)", "none of them", "sum()", "try_sum()"),
+        ("sum(a * b) FILTER (WHERE k)", "CASE WHEN k THEN a * b END", "x * y", "try_multiply()"),
+        ("sum(a) FILTER (WHERE b * c > 1)", "b * c", "x * y", "try_multiply()"),
         ("a - b + CASE WHEN c > 0 THEN a / c END", "a - b", "x - y", "try_subtract()"),
     ],
 )

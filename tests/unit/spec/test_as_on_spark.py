@@ -25,6 +25,13 @@ COLUMNS = {
         "l + 1": "bigint",
         "1 / x": "double",
         **{"false": "boolean", "l % i > 1": "boolean", "l % i": "bigint"},
+        **{"s IN (1, 2)": "boolean", "i > 2": "boolean"},
+        **{
+            "true": "boolean",
+            "'a'": "string",
+            "nullif(s, 'a')": "string",
+            "'2024-01-01'": "string",
+        },
     },
     **{"transform(a, (x) -> x)[0]": "int", "i + 1": "int", "(l + 1)": "bigint"},
 }
@@ -70,6 +77,32 @@ def written(text: str) -> str:
             "BOOLEAN)",
         ),
         ("CASE WHEN i = 0 THEN false END", "CASE WHEN i = 0 THEN false END"),
+        (
+            "d IS NULL OR s > 2",
+            "(d IS NULL OR CAST(CASE WHEN NOT coalesce(d IS NULL, false) THEN CAST(s > 2 AS INT) "
+            "END AS BOOLEAN))",
+        ),
+        (
+            "i > 2 AND CASE s WHEN 1 THEN true END",
+            "(i > 2 AND CAST(CASE WHEN coalesce(i > 2, true) THEN CAST(CAST(CASE s WHEN 1 THEN "
+            "CAST(true AS INT) END AS BOOLEAN) AS INT) END AS BOOLEAN))",
+        ),
+        ("i > 2 AND nullif(s, 'a') > 'a'", "i > 2 AND nullif(s, 'a') > 'a'"),
+        ("i > 2 AND d > '2024-01-01'", "i > 2 AND d > '2024-01-01'"),
+        (
+            "IF(i = 0, false, s IN (1, 2))",
+            "CAST(IF(i = 0, CAST(false AS INT), CAST(s IN (1, 2) AS INT)) AS BOOLEAN)",
+        ),
+        (
+            "coalesce(false, l % i > 1)",
+            "CAST(coalesce(CAST(false AS INT), CAST(l % i > 1 AS INT)) AS BOOLEAN)",
+        ),
+        (
+            "nvl(l % i > 1, false)",
+            "CAST(nvl(CAST(l % i > 1 AS INT), CAST(false AS INT)) AS BOOLEAN)",
+        ),
+        ("coalesce(i > 2, false)", "coalesce(i > 2, false)"),
+        ("coalesce(l % i, l)", "coalesce(l % i, l)"),
         ("CASE WHEN i = 0 THEN l ELSE l / i END", "CASE WHEN i = 0 THEN l ELSE l / i END"),
         ("log(l)", "ln(l)"),
         ("left(t, 10)", "left(CAST(t AS STRING), 10)"),
@@ -186,6 +219,15 @@ def test_a_try_cast_of_a_number_that_does_not_fit_gives_null_and_does_not_fail()
             "bool_or(1 / x > 2D) FILTER (WHERE i > 0)",
             "bool_or(CAST(CASE WHEN i > 0 THEN CAST(nanvl((1 / x) + CAST(0 AS DOUBLE), CAST('NaN' "
             "AS DOUBLE)) > 2D AS INT) END AS BOOLEAN)) FILTER (WHERE i > 0)",
+        ),
+        (
+            "count(nullif(s, 2)) FILTER (WHERE i > 0)",
+            "count(CASE WHEN i > 0 THEN nullif(s, 2) END) FILTER (WHERE i > 0)",
+        ),
+        (
+            "listagg(bin(s)) WITHIN GROUP (ORDER BY bin(s), d) FILTER (WHERE i > 0)",
+            "listagg(CASE WHEN i > 0 THEN bin(s) END) WITHIN GROUP "
+            "(ORDER BY CASE WHEN i > 0 THEN bin(s) END, d) FILTER (WHERE i > 0)",
         ),
         ("sum(x) FILTER (WHERE i > 0)", "sum(x) FILTER (WHERE i > 0)"),
         ("sum(1 / 2) FILTER (WHERE i > 0)", "sum(1 / 2) FILTER (WHERE i > 0)"),

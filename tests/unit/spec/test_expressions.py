@@ -516,7 +516,9 @@ def test_an_error_of_a_single_problem_is_that_problem():
 
 
 def test_what_filters_records_goes_by_its_place_and_not_by_the_name_of_an_aggregate_or_a_key():
-    spec = a_spec(source__key={"valid": "device"}, aggregates={"where": "count(*)"})
+    source = {"source__key": {"valid": "device"}, "source__sequence": "position"}
+    spec = a_spec(**source, aggregates={"where": "count(*)"})
     filters = {use.place for use in uses_of(spec) if use.filters}
     assert {"source.channel", "source.key.valid", "source.event_time"} <= filters
+    assert "source.sequence" in filters  # it is a part of the instant
     assert "aggregates.where" not in filters

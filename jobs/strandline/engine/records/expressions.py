@@ -103,7 +103,7 @@ def column_and_type(
     if where is not None and not executor_of(landing.sparkSession).answers_as_spark:
         from strandline.sql.guards import text_may_fail  # noqa: PLC0415
 
-        if text_may_fail(text):
+        if text_may_fail(text, lambda part: types_or_none(landing, [part])[0]):
             column = F.expr(_behind_where(landing, where, sql, found))
     return column, found
 

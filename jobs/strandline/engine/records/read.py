@@ -160,7 +160,7 @@ def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Col
         known = arrival.between(LEAST_INSTANT_MS, END_OF_INSTANTS_MS - 1)
         return F.when(known, date_of(arrival))
     place = f"{spec.pipeline}: source.arrival_date"
-    column, found = column_and_type(landing, spec.source.arrival_date, place)
+    column, found = column_and_type(landing, spec.source.arrival_date, place, spec.source.where)
     require_type("date", spec.source.arrival_date, found, place)
     if not isinstance(found, T.StringType):
         return column.cast("date")
@@ -171,8 +171,9 @@ def _arrival_day(landing: DataFrame, spec: PipelineSpec, arrival: Column) -> Col
 
 def _sequence(landing: DataFrame, spec: PipelineSpec) -> Column:
     """The order of records inside an arrival instant; a record without one comes first."""
-    if spec.source.sequence is None:
+    source = spec.source
+    if source.sequence is None:
         return long(0)
     place = f"{spec.pipeline}: source.sequence"
-    sequence = whole_number(landing, spec.source.sequence, place, "sequence")
+    sequence = whole_number(landing, source.sequence, place, "sequence", source.where)
     return F.coalesce(sequence.cast("bigint"), F.lit(MIN_WATERMARK))

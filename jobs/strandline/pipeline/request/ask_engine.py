@@ -37,6 +37,10 @@ from strandline.sql.on_sail import types_not_on_sail
 from strandline.sql.operations import has_lambda
 
 _FRACTIONS = re.compile("decimal|double|float")
+_COMPUTED_INDEX = re.compile(
+    r"extraction must be a literal|Cannot cast string '(\w+)' to value of Int64"
+)
+"""Matches Sail's messages for the index of an array that is no literal: it takes a name for one."""
 
 
 def require_all_expressions(landing: Landing) -> None:
@@ -106,6 +110,9 @@ def reason_of_refusal(error: PySparkException, text: str) -> tuple[str, str]:
         SparkConnectGrpcException: Sail has not answered, which no expression causes.
     """
     require_answered(error)
+    computed = _COMPUTED_INDEX.search(first_line(error))
+    if computed and (computed[1] is None or f"[{computed[1]}]" in text):
+        return "has a computed index, which Sail does not know", f"give get(a, i), or {ON_SPARK}"
     on_spark = f"correct it; if Spark takes it as it is, {ON_SPARK}"
     if isinstance(error, UnsupportedOperationException):
         return "is not supported by Sail", ON_SPARK

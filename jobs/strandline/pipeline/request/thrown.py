@@ -15,7 +15,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine.records.days import in_days
@@ -145,8 +145,8 @@ def _probe(use: Use, spec: PipelineSpec) -> Callable[[DataFrame], DataFrame]:
 
     def of_each_key(rows: DataFrame) -> DataFrame:
         keys = [expression(rows, text) for text in spec.source.key.values()]
-        values = rows.groupBy(*keys).agg(expression(rows, use.text).cast("string").alias("value"))
-        return values.agg(F.max("value"))
+        value = _shown_or_null(expression(rows, use.text))
+        return rows.groupBy(*keys).agg(value).agg(F.max("value"))
 
     return of_each_key if use.wanted == "aggregate" else partial(_of_each, use)
 
@@ -155,7 +155,12 @@ def _of_each(use: Use, rows: DataFrame) -> DataFrame:
     """An expression over one record, on each of some rows."""
     is_time = use.wanted == "time"
     value = time_ms(rows, use.text, use.place)[0] if is_time else expression(rows, use.text)
-    return rows.select(value.cast("string").alias("value")).agg(F.max("value"))
+    return rows.select(_shown_or_null(value)).agg(F.max("value"))
+
+
+def _shown_or_null(value: Column) -> Column:
+    """A value as a text, which Sail does not have of each BINARY."""
+    return value.try_cast("string").alias("value")
 
 
 def _value(asked: _Asked, until: float) -> tuple[str, str | None]:

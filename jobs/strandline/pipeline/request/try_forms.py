@@ -11,6 +11,7 @@ from strandline.sql.as_written import text_of
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.known_functions import AGGREGATES
 from strandline.sql.operations import is_operation, name_of, places_of, shallow_tree_of
+from strandline.sql.parsing import sql_of
 
 _SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
 _BY_ZERO = re.compile(r"[Dd]ivi(?:de|sion) by zero")
@@ -40,7 +41,7 @@ _TRY_FORMS = (
 """Functions that accept the values on which a function or operator fails."""
 _SIGNS = ("+", "-", "*", "/", "%", "div")
 _OVERFLOW = re.compile("overflow|out of range Int64", re.IGNORECASE)
-_LAZY = (exp.Case, exp.If, exp.And, exp.Or, exp.Lambda, exp.Filter)
+_LAZY = (exp.Case, exp.If, exp.And, exp.Or, exp.Lambda)
 """Parts of an expression whose own parts are not computed for every row."""
 
 
@@ -61,7 +62,7 @@ def failing_part(text: str, problem: str, fails: Callable[[str], bool]) -> str:
     aggregates = [name_of(one) for one in places_of(tree) if name_of(one) in AGGREGATES]
     for part in reversed([*tree.dfs()]):  # the inner ones first
         written = text_of(part) if _is_asked(part) else None
-        if written is not None and fails(written):
+        if written is not None and fails(_for_its_rows(part, written)):
             return _shown(part, written)
     of_aggregates = " ".join(f"{name}()" for name in aggregates)
     return (_OVERFLOW.search(problem) and of_aggregates) or text
@@ -73,6 +74,14 @@ def _is_asked(part: exp.Expr) -> bool:
         return False
     of_aggregate = any(is_operation(one) and name_of(one) in AGGREGATES for one in part.walk())
     return not of_aggregate and part.find_ancestor(*_LAZY) is None
+
+
+def _for_its_rows(part: exp.Expr, written: str) -> str:
+    """A part of an aggregate with FILTER, computed for the records that pass it."""
+    around = part.find_ancestor(exp.Filter, exp.Where)
+    if not isinstance(around, exp.Filter):
+        return written
+    return f"CASE WHEN {sql_of(around.expression.this)} THEN {written} END"
 
 
 def _shown(part: exp.Expr, written: str) -> str:
