@@ -64,7 +64,8 @@ def _may_differ(node: exp.Expr) -> bool:
     """Whether an operation has a rule; a function with a qualifier never has."""
     if is_choice_that_may_fail(node):
         return True
-    return may_differ(operation_of(node)) and not isinstance(node.parent, exp.Dot)
+    is_qualified = isinstance(node.parent, exp.Dot) and node.arg_key == "expression"
+    return may_differ(operation_of(node)) and not is_qualified
 
 
 def _form(node: exp.Expr, types: Mapping[str, str | None]) -> Form:
