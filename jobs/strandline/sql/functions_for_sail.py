@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strandline.sql.column_types import FLOATS, WHOLE, is_decimal
+from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, WHOLE, is_decimal
 from strandline.sql.form import AS_IT_IS, Form, Types
 from strandline.sql.operations import Operation
 
@@ -178,6 +178,41 @@ def _of_texts(operation: Operation, types: Types) -> Form:
     return Form(operands=(*forms, *("{0}" for _ in types[len(forms) :])))
 
 
+def _from_start(operation: Operation, types: Types) -> Form:
+    """`get(a, i)`, which is null where i is negative; Sail counts from the end."""
+    literal = operation.operands[1].literal
+    if literal is not None and not literal.startswith("-"):
+        return AS_IT_IS
+    return Form(operands=("{0}", "CASE WHEN ({0}) >= 0 THEN {0} END"))
+
+
+def _in_lines(operation: Operation, types: Types) -> Form:
+    """`base64(x)`, which Spark breaks into lines of 76 signs."""
+    lines = r"regexp_replace({0}, '(.{{76}})(\r\n)?', '$1\r\n')"
+    return Form(around=rf"btrim({lines}, '\r\n')")
+
+
+def _of_small_numbers(operation: Operation, types: Types) -> Form:
+    """`~x` of a TINYINT or SMALLINT, of which Sail gives an INT."""
+    kind = types[0]
+    if kind not in {"tinyint", "smallint"}:
+        return AS_IT_IS
+    return Form(f"CAST(-1 - CAST({{0}} AS INT) AS {kind.upper()})")
+
+
+def _of_one_object(operation: Operation, types: Types) -> Form:
+    """`from_json(s, …)` that fails at an object that is malformed, or has text behind it.
+
+    Of it Spark gives the fields that it can read, and Sail none; of no text Spark gives null.
+    """
+    trimmed = r"btrim({0}, ' \t\r\n')"
+    is_one = f"coalesce(get_json_object({{0}}, '$') = {trimmed}, false)"
+    fails = f"raise_error('{NOT_ON_SAIL}from_json() of it')"
+    cases = f"WHEN {trimmed} LIKE '{{{{%' AND NOT {is_one} THEN {fails}"
+    text = f"CASE {cases} WHEN {trimmed} <> '' THEN {{0}} END"
+    return Form(operands=(text, *("{0}" for _ in types[1:])))
+
+
 def _is_plain(kind: str | None) -> bool:
     return kind in {*WHOLE, "boolean", "date"} or is_decimal(kind)
 
@@ -200,6 +235,10 @@ FORMS: dict[str, Callable[[Operation, Types], Form]] = {
     "pmod": _least_positive,
     "substring": _part_of_text,
     **dict.fromkeys(("left", "lpad", "right", "rpad"), _of_length),
-    **dict.fromkeys(("btrim", "ltrim", "repeat", "replace", "reverse", "rtrim"), _of_texts),
+    **dict.fromkeys(("btrim", "ltrim", "repeat", "replace", "reverse", "rtrim", "trim"), _of_texts),
+    "base64": _in_lines,
+    "get": _from_start,
+    "from_json": _of_one_object,
+    "~": _of_small_numbers,
 }
 """The rules by the names of functions."""

@@ -19,8 +19,7 @@ from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
 from strandline.sql.form import AS_IT_IS
 from strandline.sql.guards import TypeOf, is_choice, terms_of, type_alone
-from strandline.sql.known_functions import KNOWN
-from strandline.sql.missing_on_sail import MISSING
+from strandline.sql.missing_on_sail import MISSING, is_compared
 from strandline.sql.operations import (
     Operation,
     is_operation,
@@ -35,10 +34,12 @@ from strandline.sql.times_on_sail import OF_TIMES_OF_DAY
 from strandline.sql.types_on_sail import RULES
 from strandline.sql.written_for_sail import OF_WHOLE_NUMBERS, form_of, may_differ
 
+_LENIENT = "reads other texts"
 _OF_VARIANTS = ("keeps numbers of VARIANT otherwise", "read it with from_json(x, 'field STRING')")
 
 BY_NAME: dict[str, Problem] = {
     **MISSING,
+    "assert_true": ("lets null pass", "CASE WHEN NOT coalesce(x, false) THEN raise_error('…') END"),
     "approx_count_distinct": ("estimates otherwise", "count(DISTINCT x)"),
     "array_contains": ("gives false where Spark gives null", "exists(a, v -> v = x)"),
     "bround": ("rounds half up", "round(x, n)"),
@@ -47,6 +48,7 @@ BY_NAME: dict[str, Problem] = {
         "regr_sxy(y, x) / nullif(sqrt(regr_sxx(y, x) * regr_syy(y, x)), 0)",
     ),
     "conv": ("has no negative bases", "hex(x), or CAST"),
+    "elt": ("gives null where Spark fails", "CASE i WHEN 1 THEN 'a' … END"),
     "format_number": ("rounds halves otherwise", "CAST(x AS DECIMAL(38, 2))"),
     "from_csv": ("strips blanks", "split(x, ',')"),
     "get_json_object": ("copies numbers and signs unchanged", "from_json(x, 'field STRING')"),
@@ -69,7 +71,9 @@ BY_NAME: dict[str, Problem] = {
     "to_json": ("writes numbers and times otherwise", "concat_ws, or keep the struct"),
     "try_avg": ("gives another type", "avg(x)"),
     "try_parse_url": ("takes wrong addresses", "regexp_extract"),
+    "unbase64": (_LENIENT, "land it as BINARY"),
     "weekday": ("is -1 on some days before 1970", "dayofweek(t)"),
+    **dict.fromkeys(("to_binary", "try_to_binary"), (_LENIENT, "encode(s, 'UTF-8'), or unhex(s)")),
     **dict.fromkeys(
         (
             "parse_json", "schema_of_variant", "schema_of_variant_agg", "to_variant_object",
@@ -127,7 +131,9 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
     for operation in operations:
         if found := BY_NAME.get(operation.name) or _by_form(operation):
             yield _with_operation(operation, found)
-        elif operation.name.isidentifier() and operation.name not in KNOWN | _WORDS:
+        elif operation.name.isidentifier() and not (
+            operation.name in _WORDS or is_compared(operation.name)
+        ):
             yield f"the result of {operation.name}() on Sail is not known", ON_SPARK
 
 
@@ -148,6 +154,8 @@ def _by_form(operation: Operation) -> Problem | None:
         return "orders otherwise with DISTINCT", "array_join(array_sort(collect_set(x)), ',')"
     if name in {"like", "ilike"} and _SEVERAL.match(operation.operands[1].text or ""):
         return "refuses several patterns", "s LIKE 'a%' OR s LIKE 'b%'"
+    if name == "mask" and len(operation.operands) == 5:
+        return "masks a sign beyond U+FFFF once", "mask(x) with fewer arguments"
     if operation.is_filtered and name == "count_if":
         return "ignores FILTER", "count_if(x AND y)"
     if (
@@ -177,12 +185,10 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
             types = [None if one.text is None else type_of(one.text) for one in operation.operands]
             found = (rule(operation, types) for rule in (*rules, _without_place))
             yield from (_with_operation(operation, problem) for problem in found if problem)
-    for subject in _subjects(text):
+    for name, subject in _subjects(text):
         if (kind := type_of(subject)) in FLOATS:
-            yield (
-                f"CASE: Sail takes other {kind.upper()} as equal",
-                f"CASE WHEN x = 1D, or {ON_SPARK}",
-            )
+            way_out = "CASE WHEN x = 1D" if name == "CASE" else "CAST(x AS DECIMAL(38, 6))"
+            yield f"{name}: Sail takes other {kind.upper()} as equal", f"{way_out}, or {ON_SPARK}"
     if _takes_long(text, type_of):
         yield (
             "it nests so many operations that Sail takes long to plan them",
@@ -197,12 +203,18 @@ def _without_place(operation: Operation, types: Sequence[str | None]) -> Problem
     return "computes x::… otherwise", f"CAST(x AS {(operation.to or 'type').upper()})"
 
 
-def _subjects(text: str) -> Iterator[str]:
-    """The SQL of each `x` of CASE x WHEN …."""
+def _subjects(text: str) -> Iterator[tuple[str, str]]:
+    """The SQL of each `x` of CASE x WHEN … and of mode() WITHIN GROUP (ORDER BY x)."""
     tree = shallow_tree_of(text)
-    for node in [] if isinstance(tree, NotUnderstood) else tree.find_all(exp.Case):
-        if node.this is not None and (subject := typed_alone(node.this)) is not None:
-            yield subject
+    for node in [] if isinstance(tree, NotUnderstood) else tree.find_all(exp.Case, exp.Order):
+        above = node.parent
+        if isinstance(node, exp.Case):
+            name, parts = "CASE", [node.this] if node.this is not None else []
+        elif isinstance(above, exp.WithinGroup) and above.this.name.lower() == "mode":
+            name, parts = "mode()", [key.this for key in node.expressions]
+        else:
+            continue
+        yield from ((name, found) for found in map(typed_alone, parts) if found is not None)
 
 
 def _takes_long(text: str, type_of: TypeOf) -> bool:

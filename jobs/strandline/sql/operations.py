@@ -21,6 +21,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.IntDiv: "div",
     exp.Mod: "%",
     exp.Neg: "negative",
+    exp.BitwiseNot: "~",
     exp.DPipe: "||",
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -42,6 +43,8 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Extract: "extract",
     exp.Substring: "substring",
     exp.Overlay: "overlay",
+    exp.StrPosition: "position",
+    exp.Trim: "trim",
 }
 """The names of operations that are not function calls."""
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in")

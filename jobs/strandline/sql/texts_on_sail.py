@@ -32,23 +32,32 @@ OF_TEXTS = (
     *("contains", "crc32", "elt", "encode", "endswith", "find_in_set", "instr", "len", "length"),
     *("levenshtein", "locate", "lower", "lpad", "ltrim", "md5", "octet_length", "position"),
     *("repeat", "replace", "reverse", "rpad", "rtrim", "sha", "sha1", "sha2", "split_part"),
-    *("startswith", "substring_index", "translate", "unbase64", "upper"),
+    *("startswith", "substring_index", "translate", "trim", "upper"),
 )
 """Functions of texts that also accept numbers and times."""
 _CAST_FIRST = {"cast", "left", "right", "substring"}
 """Operations that take the text of a time that a CAST gives."""
 BYTES_AS_TEXT = (
     *("btrim", "contains", "endswith", "lower", "lpad", "ltrim", "overlay", "reverse", "rpad"),
-    *("rtrim", "startswith", "upper"),
+    *("rtrim", "startswith", "trim", "upper"),
 )
 """Functions that Sail computes for BINARY as if it were text."""
 BOOLEANS = {"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"}
 """The texts that both engines read as BOOLEAN; Sail also reads `on` and `tru`."""
+_OF_ALL_SIGNS = {"utf-8", "utf-16be", "utf-16le"}
+"""The charsets that both engines write alike."""
 _PART = re.compile(r"(?P<copied>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<dot>\.)|(?P<end>\$)", re.DOTALL)
 _FLAGS = re.compile(r"\(\?[a-zA-Z-]")
 _NO_LINE_BREAK = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _ESCAPED_SIGN = re.compile(r"\\.", re.DOTALL)
 _OF_CLASSES = re.compile(r"\[|&&|--|~~")
+_REPEATED = re.compile(r"(?:[*+?]|\{\d*,?\d*\})(?:[*+{]|\?[*+?{])")
+"""Matches what repeats a repetition, such as `a++`, which gives nothing back in Java."""
+_NAMED = re.compile(r"\\[pP](?:[A-Z]|\{(?:[A-Z][a-z]?|Is[A-Z][a-z]+)\})")
+"""Matches the classes of signs by category and script, such as `\\p{Lu}`, which are alike."""
+_OF_RUST = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[pPU]|u\{)")
+_OF_EACH_MATCH = {"regexp_count", "regexp_extract_all", "regexp_replace", "split"}
+"""Functions of each match of a regular expression, and not of the first one."""
 _LAST_LINE_BREAK = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"
 
 
@@ -62,8 +71,11 @@ def to_text(operation: Operation, types: Sequence[str | None]) -> Problem | None
         return "writes times otherwise", "CAST(t AS STRING)"
     if operation.name == "cast" and any(map(is_nested, types)):
         return "writes nulls otherwise", "array_join(a, ',')"
-    if operation.name in {"format_string", "printf"} and any(map(is_decimal, types)):
-        return "rounds halves otherwise", "CAST(x AS STRING)"
+    if operation.name in {"format_string", "printf"}:
+        if any(map(is_decimal, types)):
+            return "rounds halves otherwise", "CAST(x AS STRING)"
+        if "boolean" in types:
+            return "writes null as false", "CAST(x AS STRING)"
     return None
 
 
@@ -104,11 +116,30 @@ def regular_expression(operation: Operation, types: Sequence[str | None]) -> Pro
         return "reads [, &&, -- and ~~ inside of […] otherwise", r"[A-Za-z] for [[:alpha:]], \["
     if has_flags(value):
         return "reads flags otherwise", "lower(s), and the pattern without (?i)"
+    if _REPEATED.search(_PART.sub("_", value)) or _OF_RUST.search(_NAMED.sub("", value)):
+        return "reads a++, a{2}{3} and some names of signs otherwise", r"(?:a{2}){3}, \p{L}"
+    if operation.name in _OF_EACH_MATCH and may_be_empty(value):
+        return "finds other empty matches", "a+ for a*"
     if takes_the_match(operation) and has_end(value):
         return "finds the ends of lines elsewhere", "the pattern without $"
     if operation.name == "regexp_replace" and not _put_plainly(operation.operands[2:3]):
         return "reads the replacement otherwise", "text and $1 before other signs"
     return None
+
+
+def found_from(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`locate(text, s, n)` from a computed position, for which Spark gives 0 where it is null."""
+    if len(types) == 3 and operation.operands[2].literal is None:
+        return "gives null where the position is null", "instr(s, text), or a written position"
+    return None
+
+
+def encoded(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`encode(s, charset)`: Spark fails at a sign that the charset lacks."""
+    charset = operation.operands[1].literal if len(types) == 2 else None
+    if charset is not None and charset[1:-1].lower() in _OF_ALL_SIGNS:
+        return None
+    return "writes ? for a sign that the charset lacks", "encode(s, 'UTF-8')"
 
 
 def takes_the_match(operation: Operation) -> bool:
@@ -160,6 +191,15 @@ def has_end(pattern: str) -> bool:
 def has_flags(pattern: str) -> bool:
     """Whether a pattern sets flags, as `(?s)`: Java and Rust read `(?U)` and others otherwise."""
     return _FLAGS.search(_PART.sub("_", pattern)) is not None
+
+
+def may_be_empty(pattern: str) -> bool:
+    """Whether a pattern may match no sign, as `a*`; `^` alone does so once, in both engines."""
+    plain = _NAMED.sub("x", pattern).replace("(?<", "(?P<")
+    try:
+        return pattern != "^" and re.match(plain, "") is not None
+    except re.error:  # of what Python does not know
+        return True
 
 
 def has_class_in_class(pattern: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from strandline.sql.column_types import WHOLE, Problem
@@ -16,6 +17,13 @@ OF_ANOTHER_TYPE = {
     "regexp_count": "INT",
 }
 """Functions with another type of whole number than on Spark."""
+_OF_DAYS = re.compile(r"INTERVAL\b(?!.*(?:HOUR|MINUTE|SECOND)).*", re.IGNORECASE | re.DOTALL)
+_UNITS = {
+    *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
+    *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
+    *("minute", "m", "min", "mins", "minutes", "second", "s", "sec", "seconds", "secs"),
+}
+_UNITS_OF_TRUNC = {"year", "yyyy", "yy", "quarter", "month", "mon", "mm", "week"}
 _UNITS_OF_DAYS = {"day": 1, "week": 7}
 
 
@@ -28,14 +36,53 @@ def units(operation: Operation, types: Sequence[str | None]) -> Problem | None:
         return "has no such unit", "year(date_add(d, 3 - (dayofweek(d) + 5) % 7))"
     if any((kind or "").startswith("interval") for kind in types):
         return "counts the whole interval", "CAST(x AS BIGINT)"
+    if unit.strip("'\"").lower() not in _UNITS:
+        return "takes units that Spark refuses", "EXTRACT(YEAR FROM t)"
+    return None
+
+
+def of_intervals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """Arithmetic of intervals: hours added to a date give a TIMESTAMP on Spark."""
+    spans = [(kind or "").startswith("interval") for kind in types]
+    if operation.name == "/" and any(spans):
+        return "cuts off the microseconds", "(unix_micros(b) - unix_micros(a)) / 2"
+    texts = [one.text or "" for one, span in zip(operation.operands, spans, strict=True) if span]
+    if "date" in types and not all(map(_OF_DAYS.fullmatch, texts)):
+        return "gives a DATE", "CAST(d AS TIMESTAMP) + INTERVAL 1 HOUR"
     return None
 
 
 def truncated(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`date_trunc` of texts and times without a zone."""
-    if types[1:] and types[1] in {"string", "timestamp_ntz"}:
+    """`date_trunc` of texts, dates and times without a zone, and to milliseconds."""
+    if types[1:] and types[1] in {"string", "date", "timestamp_ntz"}:
         return "gives TIMESTAMP_NTZ", "CAST(x AS TIMESTAMP)"
+    if (operation.operands[0].literal or "").lower()[1:-1] == "millisecond":
+        return "rounds up before 1970", "timestamp_millis(unix_millis(t))"
     return None
+
+
+def formatted(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`date_format` with a computed pattern, or with the names of zones."""
+    pattern = operation.operands[1].literal if len(types) == 2 else None
+    if pattern is None or "zzzz" in pattern:
+        return "writes the names of zones otherwise", "date_format(t, 'yyyy-MM-dd HH:mm:ss')"
+    return None
+
+
+def in_zone(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`from_utc_timestamp` with a zone of three letters, which has no history in Java."""
+    zone = operation.operands[1].literal if len(types) == 2 else None
+    if zone is not None and zone[1:-1].upper() in {"EST", "HST", "MST"}:
+        return "reads this zone otherwise before 1911", "'America/New_York', or '-05:00'"
+    return None
+
+
+def truncated_days(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    """`trunc`, which gives null for units of less than a week."""
+    unit = operation.operands[1].literal if len(types) == 2 else None
+    if unit is not None and unit.lower()[1:-1] in _UNITS_OF_TRUNC:
+        return None
+    return "takes other units", "trunc(d, 'MONTH'), or date_trunc"
 
 
 def of_seconds(operation: Operation, types: Sequence[str | None]) -> Problem | None:

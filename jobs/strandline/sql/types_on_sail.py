@@ -10,8 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from strandline.sql.column_types import FLOATS, WHOLE, Problem, digits_of, is_decimal, is_nested
+from strandline.sql.json_on_sail import read_json
 from strandline.sql.missing_on_sail import (
     decoded,
+    joined,
     not_for_these_types,
     part_of_text,
     unless_null,
@@ -25,6 +27,8 @@ from strandline.sql.texts_on_sail import (
     MATCHING,
     OF_TEXTS,
     binary,
+    encoded,
+    found_from,
     like,
     regular_expression,
     to_boolean,
@@ -33,9 +37,13 @@ from strandline.sql.texts_on_sail import (
 from strandline.sql.times_on_sail import (
     OF_ANOTHER_TYPE,
     OF_TIMES_OF_DAY,
+    formatted,
+    in_zone,
     of_another_type,
+    of_intervals,
     of_seconds,
     truncated,
+    truncated_days,
     units,
     whole_units_between,
 )
@@ -43,11 +51,6 @@ from strandline.sql.times_on_sail import (
 _Rule = Callable[[Operation, Sequence[str | None]], Problem | None]
 
 _NUMBER = re.compile(r"-?\s*\d+")
-_DECIMAL_FIELD = re.compile(
-    r"(?:[\w`]\s*:|[\w`]\s|<|\bmap\s*<[^,]*,)\s*(?:dec|decimal|numeric)\b(?!\s*:)",
-    re.IGNORECASE,
-)
-"""Matches a schema with a DECIMAL, and none with a field that is called like it."""
 _FLOATING = re.compile("double|float")
 
 
@@ -131,6 +134,8 @@ def _arithmetic(operation: Operation, types: Sequence[str | None]) -> Problem | 
 
 
 def _decimals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if operation.name == "pmod":
+        return "gives another DECIMAL", "CAST(x AS DOUBLE) for both"
     if operation.name in {"/", "div"}:
         return "cuts off DECIMAL where Spark rounds", "CAST(x AS DOUBLE) / y"
     if any(one.literal and _NUMBER.fullmatch(one.literal) for one in operation.operands):
@@ -158,6 +163,9 @@ def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
         return to_text(Operation("cast", operation.operands), types)
     if to.startswith("time") and not to.startswith("timestamp"):
         return OF_TIMES_OF_DAY
+    is_time = to == "boolean" and (types[0] or "").startswith(("date", "timestamp"))
+    if is_time or (to == "binary" and types[0] in WHOLE):
+        return f"makes {to.upper()} of it, which Spark refuses", "CAST(x AS STRING)"
     if to == "boolean":
         return to_boolean(operation, types)
     if to.startswith("decimal") and types in (["timestamp"], ["timestamp_ntz"]):
@@ -171,6 +179,13 @@ def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
 def _of_decimals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     if types and is_decimal(types[0]):
         return "gives another last digit or type of DECIMAL", f"{operation.name}(CAST(x AS DOUBLE))"
+    return None
+
+
+def _of_intervals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+    if types and (types[0] or "").startswith("interval"):
+        micros = "unix_micros(b) - unix_micros(a)"
+        return "gives another type or microsecond of intervals", f"{operation.name}({micros})"
     return None
 
 
@@ -216,20 +231,6 @@ def _ordered(operation: Operation, types: Sequence[str | None]) -> Problem | Non
     return None
 
 
-def _from_json(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    schema = operation.operands[1].literal if len(operation.operands) > 1 else None
-    if schema is not None and _DECIMAL_FIELD.search(schema):
-        return (
-            "fails on texts in place of a DECIMAL",
-            "a schema with STRING, and a cast of the field",
-        )
-    if schema is not None and schema.strip("'\"").lower().startswith("array"):
-        return "gives an array where Spark gives null", "a schema with fields"
-    if len(operation.operands) > 2:
-        return "leaves out most options", "from_json(x, 'field STRING'), and casts of the fields"
-    return None
-
-
 def _tried(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     if any((kind or "").startswith("timestamp") for kind in types):
         return "gives TIMESTAMP_NTZ", "t + INTERVAL '1' DAY"
@@ -249,22 +250,27 @@ RULES: dict[str, tuple[_Rule, ...]] = {
     **dict.fromkeys(COMPARISONS, (_compared,)),
     **dict.fromkeys(("array", "coalesce"), (_together,)),
     **dict.fromkeys(("ilike", "like"), (like,)),
-    **dict.fromkeys(("+", "-", "*", "/", "%", "div", "mod", "pmod"), (_arithmetic,)),
+    **dict.fromkeys(("+", "-", "/"), (_arithmetic, of_intervals)),
+    **dict.fromkeys(("*", "%", "div", "mod", "pmod"), (_arithmetic,)),
     **dict.fromkeys((*JOINS, *OF_TEXTS), (to_text,)),
     **dict.fromkeys(("cast", "try_cast"), (_cast,)),
-    **dict.fromkeys(("avg", "mean"), (_of_decimals,)),
+    **dict.fromkeys(("avg", "mean"), (_of_decimals, _of_intervals)),
     "round": (_rounded,),
     **dict.fromkeys(("ceil", "ceiling", "floor"), (_to_places,)),
-    "sum": (_summed,),
+    "sum": (_summed, _of_intervals),
     "nullif": (_nullif,),
-    "from_json": (_from_json,),
+    "from_json": (read_json,),
     **dict.fromkeys(("hash", "xxhash64"), (_hashed,)),
     **dict.fromkeys(
         ("array_max", "array_min", "array_sort", "max", "max_by", "min", "min_by", "sort_array"),
         (_ordered,),
     ),
     **dict.fromkeys(BYTES_AS_TEXT, (binary, to_text)),
+    "to_char": (binary,),
+    **dict.fromkeys(("locate", "position"), (to_text, found_from)),
+    "encode": (to_text, encoded),
     "array_except": (without_nulls,),
+    "array_join": (to_text, joined),
     "decode": (decoded,),
     "nvl2": (unless_null,),
     "zeroifnull": (zero_for_null,),
@@ -272,7 +278,10 @@ RULES: dict[str, tuple[_Rule, ...]] = {
     **dict.fromkeys(("left", "right"), (binary, to_text)),
     **dict.fromkeys(("substr", "substring"), (binary, to_text, part_of_text)),
     **dict.fromkeys(("extract", "date_part", "datepart"), (units,)),
+    "date_format": (formatted,),
+    **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp"), (in_zone,)),
     "date_trunc": (truncated,),
+    "trunc": (truncated_days,),
     **dict.fromkeys(("try_add", "try_multiply", "try_subtract"), (_tried,)),
     "timestamp_seconds": (of_seconds,),
     **dict.fromkeys(MATCHING, (regular_expression,)),

@@ -159,6 +159,8 @@ def _cast(operation: Operation, types: Types) -> Form:
         return Form(f"{operation.name}({_SECONDS} AS {to.upper()})")
     if kind == "bigint" and to == "timestamp":
         return Form(f"CASE {_OUT_OF_RANGE} ELSE {operation.name}({{0}} AS TIMESTAMP) END")
+    if kind in {*WHOLE, *FLOATS, "date"} and to == "timestamp":  # timestamp(x) is another one
+        return Form(f"{operation.name}({{0}} AS TIMESTAMP)")
     if kind in FLOATS and (found := _DECIMAL.fullmatch(to)):
         return Form(_decimal(operation.name, to, int(found[1] or 10), int(found[2] or 0)))
     return AS_IT_IS

@@ -141,6 +141,22 @@ def written(text: str) -> str:
         ("x > 2", f"{ONE_NAN} > 2"),
         ("count(DISTINCT x)", f"count(DISTINCT {ONE_NAN})"),
         ("max_by(s, x)", f"max_by(s, {ONE_NAN})"),
+        ("max_by(named_struct('p', s), x).p", f"max_by(named_struct('p', s), {ONE_NAN}).p"),
+        ("~b", "CAST(-1 - CAST(b AS INT) AS TINYINT)"),
+        ("get(a, i)", "get(a, CASE WHEN (i) >= 0 THEN i END)"),
+        ("get(a, 0)", "get(a, 0)"),
+        ("timestamp(i)", "cast(i AS TIMESTAMP)"),
+        ("trim(BOTH '0' FROM i)", "trim(BOTH '0' FROM CAST(i AS STRING))"),
+        (
+            "base64(s)",
+            r"btrim(regexp_replace(base64(s), '(.{76})(\r\n)?', '$1\r\n'), '\r\n')",
+        ),
+        (
+            "from_json(s, 'p STRING').p",
+            r"from_json(CASE WHEN btrim(s, ' \t\r\n') LIKE '{%' AND NOT coalesce(get_json_object"
+            r"(s, '$') = btrim(s, ' \t\r\n'), false) THEN raise_error('Sail has no from_json() of "
+            r"it') WHEN btrim(s, ' \t\r\n') <> '' THEN s END, 'p STRING').p",
+        ),
         ("NOT x IN (2, x)", f"NOT {ONE_NAN} IN (2, {ONE_NAN})"),
         ("CAST(t AS INT)", f"cast({SECONDS} AS INT)"),
         ("s RLIKE 'a.'", r"s RLIKE 'a[^\\n\\r\\x{85}\\x{2028}\\x{2029}]'"),
