@@ -12,6 +12,27 @@ from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.request.request import MOST_SHOWN
 
+
+def not_empty(option: str, text: str) -> str:
+    """The text of an option.
+
+    Raises:
+        InputError: the text is empty, as when a script's variable is not set.
+    """
+    if not text:
+        raise InputError(option, "empty", "give a text, or leave it out")
+    return text
+
+
+def text_given(option: typer.CallbackParam, text: str | None) -> str | None:
+    """The text of an option, or None if it is not given.
+
+    Raises:
+        InputError: the text is empty.
+    """
+    return None if text is None else not_empty(option.opts[0], text)
+
+
 Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")]
 Pipelines = Annotated[
     str | None, typer.Option(help="Folder of pipeline files. [STRANDLINE_PIPELINES, pipelines/]")
@@ -27,7 +48,9 @@ AsOf = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; write nothing.")]
 Reason = Annotated[str | None, typer.Option(help="Reason; kept in the run history.")]
-RequestedBy = Annotated[str | None, typer.Option(help="Who asked; kept in the run history.")]
+RequestedBy = Annotated[
+    str | None, typer.Option(help="Who asked; kept in the run history.", callback=text_given)
+]
 PreviewRows = Annotated[
     int,
     typer.Option(
@@ -59,17 +82,6 @@ def given_path(option: str, text: str | None) -> Path | None:
             the current folder.
     """
     return None if text is None else Path(not_empty(option, text))
-
-
-def not_empty(option: str, text: str) -> str:
-    """The text of an option.
-
-    Raises:
-        InputError: the text is empty, as when a script's variable is not set.
-    """
-    if not text:
-        raise InputError(option, "empty", "name a path, or leave it out")
-    return text
 
 
 def require_reason(reason: str, what: str) -> None:
