@@ -40,7 +40,7 @@ def acknowledge(
 
     require_reason(reason, "why the data stays as it is")
     for name in names or ():
-        not_empty("FINDING", name)
+        not_empty("FINDING", name, "name one, or none for all of them")
     found = write_step(
         at.spec(pipeline),
         at.root,

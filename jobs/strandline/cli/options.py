@@ -13,14 +13,14 @@ from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.request.request import MOST_SHOWN
 
 
-def not_empty(option: str, text: str) -> str:
+def not_empty(option: str, text: str, way_out: str = "name a path, or leave it out") -> str:
     """The text of an option.
 
     Raises:
         InputError: the text is empty, as when a script's variable is not set.
     """
     if not text:
-        raise InputError(option, "empty", "give a text, or leave it out")
+        raise InputError(option, "empty", way_out)
     return text
 
 
@@ -30,7 +30,9 @@ def text_given(option: typer.CallbackParam, text: str | None) -> str | None:
     Raises:
         InputError: the text is empty.
     """
-    return None if text is None else not_empty(option.opts[0], text)
+    if text is None:
+        return None
+    return not_empty(option.opts[0], text, "give a text, or leave it out")
 
 
 Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")]
