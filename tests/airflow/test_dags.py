@@ -235,6 +235,25 @@ def test_a_broken_file_breaks_its_own_pipeline_only_and_is_shown(bag, tmp_path, 
         assert part in said and part in page
 
 
+def test_the_dag_files_of_the_guide_are_read_as_they_are_typed(bag, tmp_path):
+    """That of the import error had no word dag in it, without which Airflow reads no file."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    page = (PROJECT / "docs" / "in-your-airflow.md").read_text("utf-8")
+    typed = [
+        code for code in page.split("```") if code.startswith("python") and "globals()" in code
+    ]
+    assert len(typed) == 2
+    for number, code in enumerate(typed):
+        (tmp_path / f"typed_{number}.py").write_text(code.removeprefix("python"), "utf-8")
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines" / "broken.yaml").write_text("pipeline: broken", "utf-8")
+    found = DagBag(tmp_path)
+    assert "strandline_broken" in found.dags
+    (error,) = found.import_errors.values()
+    assert "pipelines: 1 broken" in error
+
+
 @pytest.mark.parametrize("folder", ["empty", "missing"])
 def test_without_any_pipeline_the_other_dags_are_still_read(bag, tmp_path, monkeypatch, folder):
     from airflow.dag_processing.dagbag import DagBag

@@ -22,7 +22,7 @@ def a_run(run_id: str = "a", status: str = "published", **known: Any) -> dict[st
         "status": status,
         "step": status,
         "step_of_later_version": False,
-        "ended": "2013-02-01T06:00:00+00:00",
+        "ended": "2013-02-01T06:00:00Z",
         "spec_fingerprint": "f",
         "closed": False,
         "steps": [],

@@ -135,7 +135,7 @@ def a_year(text):
         runs=[
             a_run(
                 "1f0c", kind="backfill", start="2013-01-01T00:00:00Z", end="2014-01-02T00:00:00Z",
-                ended="2014-01-02T06:00:00+00:00", horizon="2014-01-02T00:00:00Z", diff=diff,
+                ended="2014-01-02T06:00:00Z", horizon="2014-01-02T00:00:00Z", diff=diff,
                 audit=[failed], message=text, reason=text, requested_by=text, accepted_loss=text,
             )
         ],

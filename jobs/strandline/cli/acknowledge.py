@@ -10,7 +10,7 @@ import typer
 from strandline.cli import findings, show
 from strandline.cli.console import escape
 from strandline.cli.groups import Places
-from strandline.cli.options import AsJson, Pipeline, RequestedBy, require_reason
+from strandline.cli.options import AsJson, Pipeline, RequestedBy, not_empty, require_reason
 from strandline.visible import number_of
 
 
@@ -39,6 +39,8 @@ def acknowledge(
     from strandline.pipeline.manage.acknowledge import acknowledge as write_step  # noqa: PLC0415
 
     require_reason(reason, "why the data stays as it is")
+    for name in names or ():
+        not_empty("FINDING", name, "name one, or none for all of them")
     found = write_step(
         at.spec(pipeline),
         at.root,

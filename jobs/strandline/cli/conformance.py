@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ from strandline.cli.running import SHOWN_AS
 from strandline.errors import InputError
 
 if TYPE_CHECKING:
+    from strandline.conformance.files import Case
     from strandline.conformance.run import ConformanceResult
     from strandline.lake.sessions.choice import EngineChoice
 
@@ -34,33 +35,52 @@ def conformance(
     as_json: AsJson = False,
 ) -> None:
     """Compare an engine with recorded answers of Apache Flink."""
-    if engine == "reference":
-        if remote is not None or trust_this_machine:
-            problem = "is no option of the reference, which computes in this process"
-            option = "--trust-this-machine" if remote is None else "--remote"
-            raise InputError(option, problem, "leave it out")
-        from strandline.conformance import (  # noqa: PLC0415
-            answer_by_reference,
-            cases_of,
-            run_conformance,
-        )
+    from strandline.conformance import (  # noqa: PLC0415
+        answer_by_reference,
+        cases_of,
+        run_conformance,
+    )
 
-        result = run_conformance(cases_of(files), answer_by_reference)
+    choice = _choice(engine, remote, trust_this_machine=trust_this_machine)
+    cases = [*cases_of(files)]
+    if choice is None:
+        result = run_conformance(cases, answer_by_reference)
     else:
-        options = EngineOptions(engine, remote=remote, trust_this_machine=trust_this_machine)
-        result = _on_engine(files, options.choice(), as_json=as_json)
+        result = _on_engine(cases, choice, as_json=as_json)
     show.document(_figures(result), as_json=as_json, human=_shown)
     if not result.passed:
         raise typer.Exit(1)
 
 
-def _on_engine(files: list[Path], choice: EngineChoice, *, as_json: bool) -> ConformanceResult:
+def _choice(
+    engine: str | None, remote: str | None, *, trust_this_machine: bool
+) -> EngineChoice | None:
+    """The engine of the options; None: the reference.
+
+    Raises:
+        InputError: there is no such engine, or it has no such option.
+    """
+    from strandline.lake.sessions.choice import ENGINES  # noqa: PLC0415
+
+    known = ("reference", *ENGINES)
+    if engine and engine not in known:
+        raise InputError("--engine", f"{engine!r} is no engine", f"give one of {', '.join(known)}")
+    if engine != "reference":
+        return EngineOptions(engine, remote=remote, trust_this_machine=trust_this_machine).choice()
+    if remote is not None or trust_this_machine:
+        problem = "is no option of the reference, which computes in this process"
+        option = "--trust-this-machine" if remote is None else "--remote"
+        raise InputError(option, problem, "leave it out")
+    return None
+
+
+def _on_engine(cases: Sequence[Case], choice: EngineChoice, *, as_json: bool) -> ConformanceResult:
     from strandline.conformance.on_engine import run_on_engine  # noqa: PLC0415
 
     with progress(quiet=as_json) as step:
         step(f"start {SHOWN_AS[choice.name]}")
         return run_on_engine(
-            files,
+            cases,
             choice,
             on_outcome=lambda outcome: step(f"{outcome.scenario}: {outcome.verdict}"),
         )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import isfinite, isnan
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.table import Table
@@ -40,17 +39,18 @@ class TextConsole(Console):
 
 
 @contextmanager
-def dropping_unread() -> Iterator[None]:
-    """Drops what is printed once nobody reads it any more, as with `| head -1`.
+def dropping_unread(stream: TextIO) -> Iterator[None]:
+    """Drops what is printed to a stream once nobody reads it any more, as with `| head -1`.
 
-    A command then ends as it would have, with its own exit code.
+    A command then goes on, and ends as it would have, with its own exit code.
     """
     try:
         yield
-        sys.stdout.flush()
+        stream.flush()
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # else Python fails as it flushes at its end
+        os.dup2(nowhere, stream.fileno())  # else Python fails as it flushes at its end
+        os.close(nowhere)
 
 
 def escape(text: str, keep: str = "") -> str:

@@ -132,7 +132,8 @@ def _landed(table: Any, proposal: Proposal, root: Lake) -> str:
         raise InputError("--land", f"{table.said} is a Delta table already", "leave it out")
     uri = root.resolve(table.said)
     landed, landed_before = land(table, proposal.roles, uri)
-    before = f"; {landed_before} were there already" if landed_before else ""
+    were = "was" if landed_before == 1 else "were"
+    before = f"; {landed_before} {were} there already" if landed_before else ""
     return f"landed {number_of(landed, 'file')} in {uri}{before}"
 
 

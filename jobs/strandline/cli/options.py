@@ -12,6 +12,29 @@ from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.request.request import MOST_SHOWN
 
+
+def not_empty(option: str, text: str, way_out: str = "name a path, or leave it out") -> str:
+    """The text of an option.
+
+    Raises:
+        InputError: the text is empty, as when a script's variable is not set.
+    """
+    if not text:
+        raise InputError(option, "empty", way_out)
+    return text
+
+
+def text_given(option: typer.CallbackParam, text: str | None) -> str | None:
+    """The text of an option, or None if it is not given.
+
+    Raises:
+        InputError: the text is empty.
+    """
+    if text is None:
+        return None
+    return not_empty(option.opts[0], text, "give a text, or leave it out")
+
+
 Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE")]
 Pipelines = Annotated[
     str | None, typer.Option(help="Folder of pipeline files. [STRANDLINE_PIPELINES, pipelines/]")
@@ -27,7 +50,9 @@ AsOf = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; write nothing.")]
 Reason = Annotated[str | None, typer.Option(help="Reason; kept in the run history.")]
-RequestedBy = Annotated[str | None, typer.Option(help="Who asked; kept in the run history.")]
+RequestedBy = Annotated[
+    str | None, typer.Option(help="Who asked; kept in the run history.", callback=text_given)
+]
 PreviewRows = Annotated[
     int,
     typer.Option(
@@ -59,17 +84,6 @@ def given_path(option: str, text: str | None) -> Path | None:
             the current folder.
     """
     return None if text is None else Path(not_empty(option, text))
-
-
-def not_empty(option: str, text: str) -> str:
-    """The text of an option.
-
-    Raises:
-        InputError: the text is empty, as when a script's variable is not set.
-    """
-    if not text:
-        raise InputError(option, "empty", "name a path, or leave it out")
-    return text
 
 
 def require_reason(reason: str, what: str) -> None:

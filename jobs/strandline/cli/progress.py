@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from strandline.cli import show
-from strandline.cli.console import escape
+from strandline.cli.console import dropping_unread, escape
 
 
 @contextmanager
@@ -23,7 +24,8 @@ def progress(
     begun = time.monotonic()
 
     def say(step: str) -> None:
-        show.err.print(f"[dim]{time.monotonic() - begun:7.1f} s[/]  {escape(step)}")
+        with dropping_unread(sys.stderr):
+            show.err.print(f"[dim]{time.monotonic() - begun:7.1f} s[/]  {escape(step)}")
 
     if quiet or not show.err.is_terminal:
         yield say

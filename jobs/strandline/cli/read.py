@@ -50,7 +50,8 @@ class _Rows:
         int | None, typer.Option(min=0, help="At most so many rows. [20; all with --output]")
     ] = None
     output: Annotated[
-        str | None, typer.Option(help="Write into a file: .parquet, .csv or .arrow.")
+        str | None,
+        typer.Option(help="Write into a file: .parquet, .csv or .arrow. Its folder is made."),
     ] = None
 
     @property
@@ -150,9 +151,9 @@ def _first(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.
 
 
 def _plain(value: Any) -> Any:
-    """A value, or each of its parts, with times in ISO-8601 and bytes in hexadecimal digits."""
+    """A value, or each of its parts; times as they would be typed, bytes in hexadecimal digits."""
     if isinstance(value, date):
-        return value.isoformat()
+        return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, bytes):
         return value.hex().upper()  # as hex() of SQL
     if isinstance(value, Mapping):
@@ -222,5 +223,4 @@ def _cell(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as text; an instant in the form in which it would be typed."""
-    return "" if value is None else str(value).replace("+00:00", "Z")
+    return "" if value is None else str(value)

@@ -15,6 +15,7 @@ from strandline.cli.options import (
     RequestedBy,
     instant_at,
     parsed,
+    text_given,
 )
 from strandline.errors import InputError
 from strandline.pipeline.request.request import MOST_SHOWN
@@ -57,7 +58,10 @@ class Provenance:
     requested_by: RequestedBy = None
     run_key: Annotated[
         str | None,
-        typer.Option(help="Key of the calling run, so that its retries are attempts of one run."),
+        typer.Option(
+            help="Key of the calling run, so that its retries are attempts of one run.",
+            callback=text_given,
+        ),
     ] = None
 
     def request(self) -> dict[str, Any]:

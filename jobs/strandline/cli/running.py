@@ -80,6 +80,7 @@ def run_pipeline(
         show.document(known.to_json(), as_json=as_json, human=show.outcome)
         return
     if repetition.repeat_only:
+        show.note("there is something to compute; without --repeat-only this run does it")
         raise typer.Exit(_NO_REPETITION)
     require_expressions(spec, opened.log)
     _import_ahead(choice)

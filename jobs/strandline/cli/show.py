@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ out, err = _console(stderr=False), _console(stderr=True)
 
 def document(content: Any, *, as_json: bool, human: Callable[[Any], None]) -> None:
     """Print a result, as a JSON document or as text; as text, too, if the document has a file."""
-    with dropping_unread():
+    with dropping_unread(sys.stdout):
         if as_json:
             write_document(content)
         if not as_json or json_place() is not None:
@@ -46,7 +47,14 @@ def failure(error: StrandlineError, *, as_json: bool) -> None:
     """Print an error: place, problem and way out."""
     if as_json:
         write_failure(error)
-    err.print(f"[bold red]error[/] {escape(str(error), keep=LINES)}")
+    with dropping_unread(sys.stderr):
+        err.print(f"[bold red]error[/] {escape(str(error), keep=LINES)}")
+
+
+def note(text: str) -> None:
+    """Print a note of a command that has no result."""
+    with dropping_unread(sys.stderr):
+        err.print(f"note: {escape(text)}")
 
 
 def outcome(run: Mapping[str, Any]) -> None:

@@ -60,12 +60,16 @@ def status(
         show.document(found, as_json=as_json, human=show.status)
         _exit_by([_code_of(found)], deep=deep)
         return
+    if days != asked_days(None, None) and not as_json:
+        problem = "a line for each pipeline has no counts of days"
+        raise InputError("--since, --until", problem, "name a pipeline, or leave them out")
     every = [*at.each(lambda spec: status_of(spec, root, **days, now_ms=now_ms, deep=deep))]
     if not every:
         raise InputError("--pipelines", f"{at.folder}/ has no pipeline files", "name a folder")
     lines, codes = zip(*starmap(_line_and_code, every), strict=True)
     show.document(lines, as_json=as_json, human=_line_each)
     if not as_json:
+        _print_missing(root)
         _print_without_file(root, at.folder, {found["pipeline"] for found in lines})
     _exit_by(codes, deep=deep)
 
@@ -80,6 +84,15 @@ def _line_and_code(
     state = f"{found.place}: {found.problem}" if has_not_run else str(found)
     line = {"pipeline": name, "state": state, "processed_up_to": None}
     return line, 0 if has_not_run else found.exit_code
+
+
+def _print_missing(lake: Lake) -> None:
+    """Print that a lake is a folder that does not exist."""
+    if lake.folder is not None and not lake.folder.exists():
+        show.out.print(
+            f"note: there is no folder {escape(lake.root)}; the first run makes it, or name "
+            "another lake (--lake)"
+        )
 
 
 def _print_without_file(lake: Lake, folder: Path, known: Collection[str]) -> None:

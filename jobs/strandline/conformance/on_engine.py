@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
-from strandline.conformance.files import cases_of
+from strandline.conformance.files import Case
 from strandline.conformance.run import ConformanceResult, Outcome, run_conformance
 from strandline.conformance.spark_runner import SparkEngine
 from strandline.lake.sessions.choice import EngineChoice
@@ -18,23 +17,22 @@ _OF_ONE_SERVER = 60
 
 
 def run_on_engine(
-    paths: Iterable[Path],
+    cases: Sequence[Case],
     choice: EngineChoice,
     *,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> ConformanceResult:
-    """Run every scenario of some files or folders on an engine.
+    """Run scenarios on an engine.
 
     Args:
-        paths: files (`.json`, `.json.gz`) and folders of them.
+        cases: the scenarios with their expected results.
         choice: the engine.
         on_outcome: called with each outcome when it is known.
 
     Raises:
-        InputError: a path or a file is broken, or the engine cannot be started.
+        InputError: the engine cannot be started.
         RetryableError: the engine does not answer.
     """
-    cases = [*cases_of(paths)]
     of_one = _OF_ONE_SERVER if choice.name == "sail" else max(len(cases), 1)
     outcomes: list[Outcome] = []
     for first in range(0, len(cases), of_one):

@@ -29,9 +29,7 @@ def require_suffix(path: Path) -> None:
     """
     if path.suffix not in _WRITERS:
         formats = ", ".join(_WRITERS)
-        raise InputError(
-            "--output", f"{path.name} names no format", f"end it with one of {formats}"
-        )
+        raise InputError("--output", f"{path} names no format", f"end it with one of {formats}")
 
 
 def export(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:

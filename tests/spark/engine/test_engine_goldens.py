@@ -51,7 +51,7 @@ def result(session, tmp_path_factory) -> ConformanceResult:
     path = tmp_path_factory.mktemp("goldens") / "chosen.json"
     path.write_text(json.dumps(chosen), encoding="utf-8")
     if ENGINE == "sail":
-        return run_on_engine([path], EngineChoice("sail"))
+        return run_on_engine([*cases_of([path])], EngineChoice("sail"))
     return run_conformance(cases_of([path]), SparkEngine(session), at_once=4)
 
 

@@ -73,6 +73,40 @@ def test_a_result_that_nobody_reads_to_its_end_is_no_failure(machine):
     assert (done.returncode, done.stderr) == (3, b"")
 
 
+@pytest.mark.parametrize("step", ["observe", "x" * 100_000])
+def test_progress_and_an_error_that_nobody_reads_stop_no_command(step):
+    script = (
+        "from strandline.cli import show\n"
+        "from strandline.cli.progress import progress\n"
+        "from strandline.errors import InputError\n"
+        "with progress(quiet=False) as begin:\n"
+        f"    [begin(name) for name in ('start', {step!r}, 'end')]\n"
+        "show.failure(InputError('a', 'b'), as_json=False)\n"
+        "print('done')\n"
+        "raise SystemExit(3)"
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=writing, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stdout) == (3, b"done\n")
+
+
+def test_conformance_names_the_engines_that_it_has_and_looks_at_its_files_first(capsys, tmp_path):
+    for option, problem in (
+        ("--engine=foo", "--engine: 'foo' is no engine; give one of reference, spark, connect"),
+        ("--engine=sail", "no scenario in this folder"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["conformance", str(tmp_path), option])
+        said = capsys.readouterr().err
+        assert ended.value.code == 2
+        assert problem in said
+        assert "start" not in said
+
+
 @pytest.mark.parametrize("option", ["--remote=sc://x", "--trust-this-machine"])
 def test_the_reference_takes_no_option_of_an_engine(capsys, tmp_path, option):
     with pytest.raises(SystemExit) as ended:

@@ -34,7 +34,7 @@ VALUES = {
     "read meter windows --since 2013-01-02 --until": ("2013-01-01",),
     "read meter windows --columns": (",", "", "records,", HOSTILE),
     "read meter windows --run": ("../..",),
-    "read meter windows --output": ("", ".csv", "/etc/passwd/x.csv", "/proc/x.parquet"),
+    "read meter windows --output": ("", ".", ".csv", "/etc/passwd/x.csv", "/proc/x.parquet"),
     "report meter --output": ("", "r.html", "/etc/passwd", "/etc/passwd/x", "/proc/x"),
     "status": ("a/b", "..", "", HOSTILE, "x" * 5000),
     "status meter --until": ("0000-01-01", "99999-12-31"),
@@ -56,6 +56,11 @@ VALUES = {
     "erase meter --reason x --where": ("1", "CAST(reason AS INT) = 1", HOSTILE),
     "erase meter --where a=1 --reason": ("", " "),
     "erase meter --reason x --where a=1 --wait": ("-1", "nan"),
+    f"backfill meter {RANGE} --run-key": ("",),
+    f"backfill meter {RANGE} --requested-by": ("",),
+    "runs cancel meter r-1 --requested-by": ("",),
+    "acknowledge meter --reason x": ("", HOSTILE),
+    "status --since": ("2013-01-01",),
     "validate": ("../x", "/etc/passwd", HOSTILE),
 }
 CALLS = [(call.split(), value) for call, values in VALUES.items() for value in values]
@@ -105,6 +110,24 @@ def test_more_rows_than_there_are_may_be_asked_for(command):
     for limit in HUGE:
         code, said = command("read", "meter", "windows", "--limit", limit)
         assert (code, "4 rows" in said) == (0, True)
+
+
+def test_the_error_of_an_odd_value_shows_it(command):
+    assert "--output: . names no format" in command("read", "meter", "windows", "--output", ".")[1]
+    empty = command("acknowledge", "meter", "", "--reason", "x")
+    assert "FINDING: empty" in empty[1]
+
+
+def test_with_something_to_compute_repeat_only_says_so(command):
+    code, said = command("backfill", "meter", *RANGE.split(), "--repeat-only")
+    assert (code, "note: there is something to compute" in said) == (5, True)
+
+
+def test_a_status_of_a_lake_that_does_not_exist_says_so(command, tmp_path):
+    nowhere = tmp_path / "nowhere"
+    code, said = command("status", "--lake", nowhere)
+    assert (code, f"note: there is no folder {nowhere}" in said) == (0, True)
+    assert "there is no folder" not in command("status")[1]
 
 
 def test_a_panic_of_rust_is_one_line(command, monkeypatch):

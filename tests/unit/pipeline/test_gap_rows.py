@@ -121,6 +121,35 @@ def test_a_row_of_two_thousand_years_costs_as_much_as_another(tmp_path):
     assert page["newer"] == str(UNTIL + timedelta(28))
 
 
+def test_totals_are_of_the_days_that_a_row_of_gaps_stands_for(lake, tmp_path):
+    """They went by the days of rows: a silence at the end ended on its first day."""
+    end = (END - timedelta(1)).date()
+    of_all = status_of(SPEC, lake)["totals"]
+    assert (of_all["last_day"], of_all["days"]) == (str(END.date()), 602)
+    silent = a_lake_of(3, SPEC, tmp_path)
+    write_calendar(silent.pipeline("meter"), [a_slot(0), a_slot(1), many_gaps(2, GAPS)])
+    of_all = status_of(SPEC, silent)["totals"]
+    assert (of_all["first_day"], of_all["last_day"]) == ("2013-01-01", str(end))
+    assert (of_all["days"], of_all["slots"]) == (601, GAPS + 2)
+    assert calendar_page(Shown.of(SPEC, silent))["last_day"] == str(end)
+
+
+def test_each_step_of_cumulative_windows_has_its_colour(tmp_path):
+    """All windows of a day start together: the gaps of a day were one cell, at its end."""
+    window = {"cumulative": "24h", "step": "1h"}
+    daily = a_meter(window, channel="source", channels=["a"])
+    lake = a_lake_of(3, SPEC, tmp_path)
+    row = many_gaps(1, 60, hours=24) | {"slots": 60 * 24}
+    write_calendar(lake.pipeline("meter"), [a_slot(0, hours=24), row])
+    shown = Shown.of(daily, lake)
+    page = calendar_page(shown, date(2013, 1, 20))
+    for day in page["days"][:19]:
+        assert [cell["slots"] for cell in day["cells"]] == [1] * 24
+        assert {cell["state"] for cell in day["cells"]} == {"gap"}
+    cell = page["days"][3]["cells"][5]
+    assert slot_at(shown, cell["start_ms"], cell["end_ms"]).slots == 1
+
+
 def test_a_page_leads_to_the_last_day_of_all(tmp_path):
     lake, days = a_lake_of(3, SPEC, tmp_path), (date.max - NEW_YEAR.date()).days
     write_calendar(lake.pipeline("meter"), [a_slot(0), many_gaps(1, 3), a_slot(2 * days)])

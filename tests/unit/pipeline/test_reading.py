@@ -246,8 +246,8 @@ def test_bytes_are_printed_in_hexadecimal_digits_and_times_in_values_as_all_othe
     code, printed = command("windows", "--limit", 1, "--json")
     (row,) = json.loads(printed)["rows"]
     assert (code, row["tag"]) == (0, "0400FB")
-    assert row["seen"] == {"at": "2013-01-01T12:00:00+00:00", "tags": ["04FB"]}
-    assert row["by_tag"] == [["04", "2013-01-01T12:00:00+00:00"]]
+    assert row["seen"] == {"at": "2013-01-01T12:00:00Z", "tags": ["04FB"]}
+    assert row["by_tag"] == [["04", "2013-01-01T12:00:00Z"]]
     assert "0400FB" in command("windows", "--limit", 1)[1]
 
 
@@ -263,7 +263,7 @@ def test_a_row_is_a_line_or_where_a_terminal_is_too_narrow_a_block_of_lines(monk
     console = Console(file=printed, width=40, force_terminal=terminal, color_system=None)
     monkeypatch.setattr(show, "out", console)
     names = [f"column_{number}" for number in range(9)]
-    row = dict.fromkeys(names, "2024-03-01T00:00:00+00:00") | {"column_8": None}
+    row = dict.fromkeys(names, "2024-03-01T00:00:00Z") | {"column_8": None}
     print_rows(names, [row, row])
     lines = [line.split() for line in printed.getvalue().splitlines()]
     told = "2024-03-01T00:00:00Z"

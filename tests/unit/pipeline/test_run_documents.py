@@ -20,6 +20,7 @@ from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.request.driver import INTERRUPTED
+from strandline.pipeline.views.changes import changes_of
 from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.runs import run_line, run_of, runs_for_report, runs_of
 from strandline.pipeline.views.status import status_of
@@ -229,3 +230,12 @@ def test_closed_up_to_is_no_slot_where_nothing_is_published(tmp_path, shown, lak
     lines = shown("status", "meter", "--lake", empty.root).splitlines()
     (line,) = [one for one in lines if one.startswith("closed up to")]
     assert line.removeprefix("closed up to").strip() == "no slot yet"
+
+
+def test_a_step_says_when_it_was_written_in_the_form_of_all_instants(lake):
+    at = datetime(2020, 1, 2, 3, 4, 5, 999_999, tzinfo=UTC)
+    Ledger(lake.pipeline("meter")).append(Entry("r-2", 1, "published", "backfill"), at)
+    newest = runs_of(SPEC, lake)[0]
+    assert (newest["started"], newest["ended"]) == ("2020-01-02T03:04:05Z",) * 2
+    (*_, change) = changes_of(SPEC, lake, 0)["runs"]
+    assert change["at"] == "2020-01-02T03:04:05Z"

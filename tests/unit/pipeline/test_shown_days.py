@@ -20,14 +20,14 @@ from strandline.engine.idleness.state import Channel, SourceState
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.store.days import Days, rows_by_day, totals
+from strandline.lake.store.days import Days, rows_by_day
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import SCHEMA
 from strandline.model.intervals import HOUR_MS, midnight_of
 from strandline.pipeline.views import shown
 from strandline.pipeline.views.report import report_tables, write_report
 from strandline.pipeline.views.shown import Shown
-from strandline.pipeline.views.shown_days import shown_days
+from strandline.pipeline.views.shown_days import shown_days, totals
 from strandline.pipeline.views.status import status_of
 from strandline.pipeline.views.watermark import evaluated_watermark
 
@@ -124,7 +124,7 @@ def test_a_first_day_near_the_beginning_of_time_is_no_error(few):
 def test_without_tables_there_is_nothing_to_count_back_from(tmp_path):
     store = Lake.at(str(tmp_path)).pipeline("meter")
     assert shown_days(SPEC, store) == Days()
-    assert totals(store, "windows")["slots"] == 0
+    assert totals(SPEC, store)["slots"] == 0
 
 
 def test_days_the_wrong_way_round_are_refused(few):
@@ -238,4 +238,14 @@ def test_a_row_of_many_gaps_counts_as_many_slots_of_its_rules(tmp_path):
 def test_totals_are_those_of_the_log(few):
     store = few.pipeline("meter")
     assert rows_by_day(store, "windows") == dict.fromkeys(map(day, range(100)), SLOTS)
-    assert totals(store, "windows")["days"] == 100
+    assert totals(SPEC, store)["days"] == 100
+
+
+def test_the_reasons_of_quarantine_are_in_one_order_whatever_that_of_the_files(tmp_path):
+    lake = a_lake_of(2, SPEC, tmp_path)
+    store = lake.pipeline("meter")
+    for reason in ("b", "c", "a"):
+        row = {"quarantine_date": FIRST, "reason": reason}
+        late = store.table("quarantine").to_pyarrow_table().schema
+        write_deltalake(store.uri("quarantine"), pa.Table.from_pylist([row], late), mode="append")
+    assert [*status_of(SPEC, lake)["quarantine"]] == ["a", "b", "c", "late"]

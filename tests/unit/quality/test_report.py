@@ -163,6 +163,20 @@ def test_the_command_for_other_days_is_one_that_can_be_typed():
     assert "strandline report flights --since 2023-12-05 ; where" in text
 
 
+def test_the_command_for_other_days_names_the_days_that_there_are():
+    """It repeated the days shown, and of days that no slot has it was one that is refused."""
+    found, after_all = tables(rows=False), ShownDays(date(2015, 1, 1), None, OF_ONE_DAY)
+    text = Page(build_report(found, spec=a_spec(), made_from="", shown=after_all).html).text
+    assert "strandline report flights --since 2013-01-05 --until 2013-01-05 ; where" in text
+    for of_these_days in (
+        "No slot on these days.",
+        "Nothing of these days is in quarantine.",
+        "No record of these days is late.",
+    ):
+        assert of_these_days in text
+    assert "No slot yet" not in text
+
+
 def test_what_is_usual_is_spoken_of_once_it_is_known():
     mondays = [date(2013, 1, 7) + timedelta(weeks=week) for week in range(5)]
     for days, is_known in ((mondays[:4], False), (mondays, True)):
@@ -327,7 +341,8 @@ def test_the_page_has_every_plot():
 
 
 def test_a_first_run_has_an_empty_but_whole_page():
-    page = page_of(tables(rows=False))
+    nothing = ShownDays(None, None, dict.fromkeys(OF_ONE_DAY, 0))
+    page = Page(build_report(tables(rows=False), spec=a_spec(), made_from="", shown=nothing).html)
     assert page.figures == []
     for text in (
         "WARNING: nothing has been rebuilt yet",

@@ -182,7 +182,7 @@ def test_revisions_are_what_published_runs_have_updated_or_removed():
     def diff(**windows):
         return {"windows": {"insert": 5, "update": 0, "delete": 0} | windows}
 
-    later = "2013-02-03T06:00:00+00:00"
+    later = "2013-02-03T06:00:00Z"
     drawn = revisions_plot(
         [
             a_run("e"),

@@ -1,4 +1,4 @@
-"""The days of a pipeline's tables: the selection of days to read, and totals from the logs."""
+"""The days of a pipeline's tables: the selection of days to read, and rows by day from the logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from strandline.lake.store.reads import columns_of, dataset_by_day, dataset_of
+from strandline.lake.store.reads import columns_of, dataset_by_day
 from strandline.lake.store.store import PUBLISHED, Store
 from strandline.model.intervals import (
     DAY_MS,
@@ -85,36 +85,6 @@ def read_days(
 def days_of(table: DeltaTable, name: str, days: Days) -> tuple[ds.Dataset, ds.Expression]:
     """A dataset of an open table in the order of its days, and a condition for some days."""
     return dataset_by_day(table, PARTITIONS[name], columns_of(table)), days.rows_of(name)
-
-
-def totals(store: Store, result: str) -> dict[str, Any]:
-    """The numbers of slots, results and quarantined rows, and the first and last day of slots.
-
-    `result` is the table of results, `windows` or `pairs`.
-    """
-    slots = rows_by_day(store, "completeness")
-    days = sorted(day for day in slots if day is not None)
-    return {
-        "first_day": days[0].isoformat() if days else None,
-        "last_day": days[-1].isoformat() if days else None,
-        "days": len(days),
-        "slots": sum(slots.values()) + slots_beside_rows(store),
-        result: sum(rows_by_day(store, result).values()),
-        "quarantine": sum(rows_by_day(store, "quarantine").values()),
-    }
-
-
-def slots_beside_rows(store: Store) -> int:
-    """The number of slots of all days without a row of their own in `completeness`.
-
-    A row may stand for many gaps; then its `slots` has their number. Only files with such rows are
-    opened, by the statistics in the table's log.
-    """
-    table = store.table("completeness")
-    if table is None or "slots" not in columns_of(table).names:
-        return 0
-    rows = dataset_of(table, "slots > 1").to_table(["slots"], filter=ds.field("slots") > 1)
-    return slots_beyond_rows(rows["slots"])
 
 
 def slots_beyond_rows(slots: pa.ChunkedArray) -> int:

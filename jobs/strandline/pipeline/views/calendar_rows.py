@@ -67,7 +67,8 @@ def gaps_on(
         store: its tables.
         columns: the columns to read beside the edges of slots, and `slots`: the number of gaps.
         within: the range of the gaps' starts.
-        part_ms: the length of the stretches of time into which rows are divided; None: not divided.
+        part_ms: the length of the stretches of time into which rows are divided, by the starts of
+            their gaps, or of the last steps of cumulative windows; None: not divided.
 
     Example: of a row for all hours of March, the days of 30 and 31 March have a part of 48 gaps.
     """
@@ -124,12 +125,14 @@ def parts_of(
         yield from _whole(row, within)
         return
     starts = TimeRange(grid.starts_of(ids[0]), grid.starts_of(ids[-1]) + 1).shared_with(within)
-    for stretch in () if starts is None else _stretches(starts, part_ms):
-        found = grid.ids_within(stretch)
-        part = range(max(ids.start, found.start), min(ids.stop, found.stop), grid.step_ms)
-        if part:
-            edges = grid.starts_of(part[0]), grid.starts_of(part[-1]), grid.ends_of(part[-1])
-            yield GapsInARow(*edges, len(part))
+    if starts is None:
+        return
+    found = grid.ids_within(starts)
+    shared = range(max(ids.start, found.start), min(ids.stop, found.stop), grid.step_ms)
+    ahead_ms = grid.step_ms if grid.cumulative else 0  # their ids are ends
+    for part in _divided(shared, part_ms, ahead_ms):
+        edges = grid.starts_of(part[0]), grid.starts_of(part[-1]), grid.ends_of(part[-1])
+        yield GapsInARow(*edges, len(part))
 
 
 def _ids(grid: Grid, row: Mapping[str, Any]) -> range | None:
@@ -148,10 +151,11 @@ def _whole(row: Mapping[str, Any], within: TimeRange) -> Iterator[GapsInARow]:
         yield GapsInARow(start_ms, start_ms, instant_of(row["slot_end"]), row["slots"])
 
 
-def _stretches(within: TimeRange, part_ms: int | None) -> Iterator[TimeRange]:
-    """A range, divided at the multiples of a length."""
-    edge_ms = within.start_ms
-    while edge_ms < within.end_ms:
-        next_ms = within.end_ms if part_ms is None else (edge_ms // part_ms + 1) * part_ms
-        yield TimeRange(edge_ms, min(next_ms, within.end_ms))
-        edge_ms = next_ms
+def _divided(ids: range, part_ms: int | None, ahead_ms: int) -> Iterator[range]:
+    """Ids of windows, divided where an id less `ahead_ms` passes a multiple of a length."""
+    while ids:
+        first_ms = ids[0] - ahead_ms
+        next_ms = ids.stop - ahead_ms if part_ms is None else (first_ms // part_ms + 1) * part_ms
+        count = -(-(next_ms - first_ms) // ids.step)
+        yield ids[:count]
+        ids = ids[count:]

@@ -18,6 +18,7 @@ from strandline.lake.store.days import dates_between
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, day_of, midnight_of, text_or_none
+from strandline.pipeline.views.runs import written_at
 from strandline.quality.findings.check import findings_in, state_line
 from strandline.spec import PipelineSpec
 
@@ -129,7 +130,7 @@ def _line(
         "position": step.position,
         "run_id": step.run_id,
         "kind": step.kind,
-        "at": step.written_at and step.written_at.isoformat(timespec="seconds"),
+        "at": written_at(step),
         "range": step.range and step.range.to_json(),
         "horizon": text_or_none(step.horizon_ms),
         "reverts": step.reverts,

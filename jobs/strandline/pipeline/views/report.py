@@ -20,7 +20,6 @@ from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import (
     Days,
     read_days,
-    totals,
 )
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
@@ -33,7 +32,7 @@ from strandline.pipeline.views.kept_advice import document_in, kept_advice
 from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.runs import runs_for_report
 from strandline.pipeline.views.shown import Shown
-from strandline.pipeline.views.shown_days import shown_days
+from strandline.pipeline.views.shown_days import shown_days, totals
 from strandline.pipeline.views.slots import COUNTS
 from strandline.pipeline.views.values import frequent_values
 from strandline.quality.completeness import in_ms
@@ -84,7 +83,7 @@ def write_report(
     shown = Shown.of(spec, lake)
     store, days = shown.store, shown_days(shown.spec, shown.store, since, until)
     folder = _writable(folder, lake, spec)
-    found, of_all_days = shown.findings(now_ms), totals(store, spec.result)
+    found, of_all_days = shown.findings(now_ms), totals(spec, store)
     report = build_report(
         replace(
             report_tables(shown, days),

@@ -8,7 +8,7 @@ from typing import Any
 from strandline.lake.ledger.ledger import OF_RUNS, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
-from strandline.model.intervals import text_of, text_or_none
+from strandline.model.intervals import instant_of, text_of, text_or_none
 from strandline.pipeline.request.driver import is_of_later_version, state_of
 from strandline.quality.report.runs import listed_runs
 from strandline.spec import PipelineSpec
@@ -67,8 +67,8 @@ def run_line(state: PipelineState, steps: Sequence[Entry]) -> dict[str, Any]:
         "step": last.step,
         "step_of_later_version": is_of_later_version(last),
         "reverted_by": state.reverted_by.get(last.run_id),
-        "started": _written_at(steps[0]),
-        "ended": _written_at(last),
+        "started": written_at(steps[0]),
+        "ended": written_at(last),
         "start": text_of(within.start_ms) if within else None,
         "end": text_of(within.end_ms) if within else None,
         "horizon": text_or_none(_last(one.horizon_ms for one in steps)),
@@ -90,7 +90,7 @@ def _details(steps: Sequence[Entry]) -> dict[str, Any]:
     last = steps[-1]
     return {
         "steps": [
-            {"step": one.step, "at": _written_at(one), "message": one.message} for one in steps
+            {"step": one.step, "at": written_at(one), "message": one.message} for one in steps
         ],
         "closed": any(one.closed for one in steps),
         "books": _books(steps),
@@ -121,5 +121,7 @@ def _last(values: Iterable[Any]) -> Any:
     return found[-1] if found else None
 
 
-def _written_at(entry: Entry) -> str | None:
-    return None if entry.written_at is None else entry.written_at.isoformat(timespec="seconds")
+def written_at(entry: Entry) -> str | None:
+    """When a step was written, to the second, as people read it; None: not recorded."""
+    at = entry.written_at
+    return None if at is None else text_of(instant_of(at.replace(microsecond=0)))

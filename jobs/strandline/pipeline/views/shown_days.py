@@ -1,4 +1,4 @@
-"""The days with slots of a pipeline, and the days that are shown."""
+"""The days with slots of a pipeline, the totals of all days, and the days that are shown."""
 
 from __future__ import annotations
 
@@ -10,9 +10,16 @@ from typing import Any
 
 from strandline.engine.position.grid import Grid
 from strandline.errors import InputError
-from strandline.lake.store.days import Days, facts_of_files, rows_by_date
+from strandline.lake.store.days import Days, facts_of_files, rows_by_date, rows_by_day
 from strandline.lake.store.store import Store
-from strandline.model.intervals import EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.model.intervals import (
+    DAY_MS,
+    EVERYTHING,
+    TimeRange,
+    day_of,
+    merged,
+    midnight_of,
+)
 from strandline.pipeline.views.calendar_rows import GapsInARow, gaps_on, parts_of
 from strandline.spec.pipeline import PipelineSpec
 
@@ -50,6 +57,17 @@ class SlotsByDay:
         """The number of all slots."""
         return sum(self.single.values()) + sum(int(row["slots"]) for row in self.gaps)
 
+    @property
+    def days(self) -> int:
+        """The number of days with slots; a row for many gaps has all from its first to its last."""
+        single = ((day, day) for day in self.single)
+        gaps = ((day_of(p.start_ms), day_of(p.last_start_ms)) for p in self._parts(EVERYTHING))
+        days = merged(
+            TimeRange(midnight_of(first), midnight_of(last) + DAY_MS)
+            for first, last in (*single, *gaps)
+        )
+        return sum(one.end_ms - one.start_ms for one in days) // DAY_MS
+
     def on_day(self, day: date) -> int:
         """The number of slots that start on a day."""
         return self.single.get(day, 0) + self._gaps_on(Days(day, day))
@@ -78,6 +96,23 @@ class SlotsByDay:
 
     def _single_in(self, within: TimeRange) -> Iterator[date]:
         return (day for day in self.single if midnight_of(day) in within)
+
+
+def totals(spec: PipelineSpec, store: Store) -> dict[str, Any]:
+    """The numbers of slots, results and quarantined rows, and the first and last day of slots.
+
+    A row for many gaps counts as the slots that it stands for.
+    """
+    slots = SlotsByDay.of(spec, store)
+    first, last = slots.first_in(), slots.last_in()
+    return {
+        "first_day": None if first is None else first.isoformat(),
+        "last_day": None if last is None else last.isoformat(),
+        "days": slots.days,
+        "slots": slots.all,
+        spec.result: sum(rows_by_day(store, spec.result).values()),
+        "quarantine": sum(rows_by_day(store, "quarantine").values()),
+    }
 
 
 def shown_days(

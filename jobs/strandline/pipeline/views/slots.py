@@ -151,11 +151,16 @@ def slots_of(
 
 
 def gaps_in_a_row(read: ReadPipeline, within: TimeRange) -> Iterator[Slot]:
-    """The parts of rows for many gaps whose slots lie in a range."""
+    """The parts of rows for many gaps whose slots lie in a range.
+
+    If the range is a cumulative window, the windows that start with it are parts of their own.
+    """
     names, grid = [*_BASE, *COUNTS, *_LATER], Grid.of(read.spec)
     last_ms = grid.starts_of(within.end_ms) if grid.cumulative else within.end_ms - grid.size_ms
     starts = TimeRange(within.start_ms, last_ms + 1)
-    yield from map(_slot, gaps_on(read.spec, read.store, names, starts).to_pylist())
+    is_window = grid.cumulative and last_ms == within.start_ms
+    part_ms = grid.step_ms if is_window else None
+    yield from map(_slot, gaps_on(read.spec, read.store, names, starts, part_ms).to_pylist())
 
 
 def _read(rows: ds.Scanner) -> Iterator[list[Slot]]:

@@ -15,7 +15,6 @@ from strandline.lake.store.days import (
     Days,
     read_days,
     slots_beyond_rows,
-    totals,
 )
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import counts_of
@@ -26,7 +25,7 @@ from strandline.pipeline.views.deep import books_of_all, findings_of_books
 from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.pipeline.views.runs import run_line
 from strandline.pipeline.views.shown import Shown
-from strandline.pipeline.views.shown_days import shown_days
+from strandline.pipeline.views.shown_days import shown_days, totals
 from strandline.pipeline.views.slots import COUNTS
 from strandline.quality.findings.check import in_order, state_line
 from strandline.quality.report.held_back_by import HeldBack
@@ -80,7 +79,7 @@ def status_of(
         "two_sources": spec.has_two_sources,
         "days": days.named,
         **_of_days(spec, store, days, may_lack=state.may_lack_quarantine(spec.quarantine_days)),
-        "totals": totals(store, spec.result),
+        "totals": totals(spec, store),
         "versions": store.versions(),
         "watermark": None if watermark is None else _watermark(watermark),
         "lacking": _lacking(spec, store),
@@ -177,4 +176,4 @@ def _watermark(found: HeldBack) -> dict[str, Any]:
 
 def _quarantine(store: Store, days: Days) -> dict[str, int]:
     rows = read_days(store, "quarantine", ["reason"], days)
-    return {} if rows is None else counts_of(rows["reason"])
+    return {} if rows is None else dict(sorted(counts_of(rows["reason"]).items()))
