@@ -62,7 +62,7 @@ def of_run(ctx: Context, arrivals: RunArrivals, rebuilt: RebuiltRange) -> dict[s
         "malformed": arrivals.malformed_by_reason,
         "read": planned.read(ctx),
         "slots": {str(state): count for state, count in states.most_common()},
-        "gaps_around": rebuilt.staged.gaps.around,
+        "gaps_around": rebuilt.staged.gaps.again,
         "preview": rebuilt.preview,
     }
 
