@@ -119,25 +119,26 @@ def parts_of(
 
     Example: a row of half days is whole under a file of days, and counts on its first day.
     """
-    ids = _ids(grid, row)
+    edges = (instant_of(row[name]) for name in _EDGES[:2])
+    ids = ids_of(grid, *edges, row["slots"])
     if ids is None:
         yield from _whole(row, within)
         return
-    starts = TimeRange(grid.starts_of(ids[0]), grid.starts_of(ids[-1]) + 1).shared_with(within)
-    for stretch in () if starts is None else _stretches(starts, part_ms):
+    inside = TimeRange(grid.starts_of(ids[0]), grid.starts_of(ids[-1]) + 1).shared_with(within)
+    for stretch in () if inside is None else _stretches(inside, part_ms):
         found = grid.ids_within(stretch)
         part = range(max(ids.start, found.start), min(ids.stop, found.stop), grid.step_ms)
         if part:
-            edges = grid.starts_of(part[0]), grid.starts_of(part[-1]), grid.ends_of(part[-1])
-            yield GapsInARow(*edges, len(part))
+            starts = grid.starts_of(part[0]), grid.starts_of(part[-1])
+            yield GapsInARow(*starts, grid.ends_of(part[-1]), len(part))
 
 
-def _ids(grid: Grid, row: Mapping[str, Any]) -> range | None:
-    """The ids of a row's gaps; None: they are no windows of the grid."""
-    last = grid.last_id_by(instant_of(row["slot_end"]))
-    first = last - (row["slots"] - 1) * grid.step_ms
+def ids_of(grid: Grid, start_ms: int, end_ms: int, slots: int) -> range | None:
+    """The ids of neighbouring slots by their edges; None: they are no windows of the grid."""
+    last = grid.last_id_by(end_ms)
+    first = last - (slots - 1) * grid.step_ms
     on_grid = (last - grid.offset_ms) % grid.step_ms == 0
-    if not on_grid or grid.starts_of(first) != instant_of(row["slot_start"]):
+    if not on_grid or grid.starts_of(first) != start_ms:
         return None
     return range(first, last + 1, grid.step_ms)
 
