@@ -119,8 +119,7 @@ def parts_of(
 
     Example: a row of half days is whole under a file of days, and counts on its first day.
     """
-    edges = (instant_of(row[name]) for name in _EDGES[:2])
-    ids = ids_of(grid, *edges, row["slots"])
+    ids = ids_of(grid, instant_of(row["slot_start"]), instant_of(row["slot_end"]), row["slots"])
     if ids is None:
         yield from _whole(row, within)
         return
