@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice, takewhile
 
 from strandline.visible import number_of
 
@@ -44,6 +46,11 @@ class TimeRange:
             return None
         return TimeRange(max(self.start_ms, other.start_ms), min(self.end_ms, other.end_ms))
 
+    def parts_in(self, others: Iterable[TimeRange]) -> Iterator[TimeRange]:
+        """The instants shared with each of some ranges, where there are any."""
+        shared = map(self.shared_with, others)
+        return (part for part in shared if part is not None)
+
     def outside(self, other: TimeRange) -> list[TimeRange]:
         """The parts of the range before and after another one; at most two."""
         before = TimeRange(self.start_ms, min(self.end_ms, other.start_ms))
@@ -62,10 +69,20 @@ class TimeRange:
 
 def parts_outside(ranges: Sequence[TimeRange], others: Iterable[TimeRange]) -> list[TimeRange]:
     """The parts of some ranges that lie in none of some others."""
-    parts = [*ranges]
-    for other in others:
-        parts = [part for one in parts for part in one.outside(other)]
-    return parts
+    apart = merged(others)
+    return [part for one in ranges for part in parts_between(one, apart)]
+
+
+def parts_between(one: TimeRange, apart: Sequence[TimeRange]) -> Iterator[TimeRange]:
+    """The parts of a range between some others, which are in order and apart (`merged`)."""
+    first = bisect_right(apart, one.start_ms, key=lambda other: other.end_ms)
+    start_ms = one.start_ms
+    for other in takewhile(lambda other: other.start_ms < one.end_ms, islice(apart, first, None)):
+        if start_ms < other.start_ms:
+            yield TimeRange(start_ms, other.start_ms)
+        start_ms = other.end_ms
+    if start_ms < one.end_ms:
+        yield TimeRange(start_ms, one.end_ms)
 
 
 def merged(ranges: Iterable[TimeRange], apart_ms: int = 0) -> list[TimeRange]:

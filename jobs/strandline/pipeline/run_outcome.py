@@ -51,6 +51,7 @@ def of_run(ctx: Context, arrivals: RunArrivals, rebuilt: RebuiltRange) -> dict[s
     """
     planned = arrivals.planned
     observation, plan, calendar = planned.observation, planned.plan, rebuilt.staged.calendar
+    gaps = rebuilt.staged.gaps
     states = Counter(calendar["state"][~calendar["gap"].astype(bool)].tolist())
     return {
         "to_recompute": [str(day) for day in plan.to_recompute],
@@ -62,7 +63,7 @@ def of_run(ctx: Context, arrivals: RunArrivals, rebuilt: RebuiltRange) -> dict[s
         "malformed": arrivals.malformed_by_reason,
         "read": planned.read(ctx),
         "slots": {str(state): count for state, count in states.most_common()},
-        "gaps_around": rebuilt.staged.gaps.around,
+        "gaps_around": gaps.again if len(gaps.edges) else None,
         "preview": rebuilt.preview,
     }
 

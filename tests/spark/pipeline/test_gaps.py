@@ -176,6 +176,47 @@ def test_a_row_for_many_gaps_goes_once_its_first_slot_has_a_late_record(spark, t
     assert gaps(line)[:2] == [("03-01 09:00", 1), ("03-01 11:00", 1439)]
 
 
+def test_beside_other_rules_and_with_gaps_allowed_a_row_for_many_gaps_counts_each_slot_once(
+    spark, tmp_path
+):
+    """Records come late for slots in the row, one of which begins a range that stays."""
+    rows = [a_record("1 06:00", "1 06:00"), a_record("1 12:00", "1 12:00")]
+    rows[1]["happened_at"] += timedelta(days=60)
+    hours = [f"{at('1 06:00') + timedelta(hours=n):%m-%d %H}" for n in range(60 * 24 + 7)]
+    line = Line(spark, tmp_path, a_spec(**ONE))
+    land(tmp_path, rows)
+    line.advance("2")
+    assert slots(line) == hours
+    slow = {"allowed_lateness": "2h"}
+    line.of(a_spec(**ONE | slow)).backfill("1 00:00", "1 12:00", overrides=slow, reason="slow")
+    assert slots(line) == hours
+    by_their_rules = line.rows("completeness")
+    land(tmp_path, [a_record(f"2 {h:02}:00", f"1 {h:02}:00") for h in (7, 8, 10)], mode="append")
+    line.advance("3")
+    assert slots(line) == hours
+    kept = {row["slot_start"]: row for row in line.rows("completeness") if row["gap"]}
+    of_range = [row for row in by_their_rules if row["slot_start"] == at("1 07:00")]
+    assert {row["spec_fingerprint"] for row in of_range} == {
+        kept[at(f"1 {h:02}:00")]["spec_fingerprint"] for h in (9, 11)
+    }
+    allowed = line.of(a_spec(**ONE, quality={"gaps": "allow"}))
+    land(tmp_path, [a_record("3 10:00", f"1 {h}:00") for h in (14, 15)], mode="append")
+    allowed.advance("4")
+    first_open = slots(line)[-2]
+    assert slots(line) == [hour for hour in hours if hour <= first_open or hour == hours[-1]]
+    line.advance("5")
+    assert slots(line) == hours
+
+
+def slots(line: Line) -> list[str]:
+    """The hour of each slot of the calendar; of a row for many gaps, all of its hours."""
+    return sorted(
+        f"{row['slot_start'] + timedelta(hours=n):%m-%d %H}"
+        for row in line.rows("completeness")
+        for n in range(row["slots"] or 1)
+    )
+
+
 def test_gaps_of_cumulative_windows_stay_beside_a_late_record_however_runs_are_cut(spark, tmp_path):
     """All windows of a day share one start; a day of minutes has several rows for many gaps.
 

@@ -26,8 +26,9 @@ from strandline.lake.publish.staging import Staging
 from strandline.lake.store.commits import commits
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import path_of
+from strandline.lake.store.reads import started_at
 from strandline.lake.upkeep import upkeep
-from strandline.model.intervals import TimeRange
+from strandline.model.intervals import TimeRange, instant_of
 from strandline.pipeline.diff.diff import outside
 from strandline.pipeline.request.outcome import Outcome
 from strandline.tables import COMPLETENESS, PublishedTable
@@ -208,11 +209,10 @@ def test_staged_rows_that_are_lost_publish_nothing(store, ops):
 
 def rebuilt(at: datetime, gaps_around: datetime | None = None) -> Outcome:
     """The outcome of a run over one instant, which has listed the gap at another one again."""
-    one, *around = [
-        TimeRange(ms, ms + 1)
-        for ms in (int(time.timestamp() * 1000) for time in (at, gaps_around) if time)
-    ]
-    return Outcome("meter", "backfill", range=one, gaps_around=around)
+    one = TimeRange(instant_of(at), instant_of(at) + 1)
+    around = [instant_of(gaps_around)] if gaps_around else []
+    again = ds.field("gap") & started_at("slot_start", around)
+    return Outcome("meter", "backfill", range=one, gaps_around=again)
 
 
 @pytest.mark.parametrize("ops", [[INSERT, INSERT], [UPDATE, INSERT], [UPDATE, DELETE]])

@@ -181,6 +181,18 @@ def test_a_row_published_with_other_windows_is_whole_on_the_day_of_its_start(lak
     assert slot_at(shown, cell["start_ms"], cell["end_ms"]).slots == GAPS
 
 
+def test_a_row_of_less_than_a_day_published_with_other_windows_stands_where_it_starts(tmp_path):
+    lake = a_lake_of(3, SPEC, tmp_path)
+    minutes = many_gaps(60, 1_200, hours=1 / 60)
+    write_calendar(lake.pipeline("meter"), [a_slot(0, hours=1), minutes])
+    edited = a_meter({"cumulative": "1d", "step": "1h"}, channel="source", channels=["a"])
+    (day,) = calendar_page(Shown.of(edited, lake), date(2013, 1, 1))["days"]
+    assert [(n, cell["slots"]) for n, cell in enumerate(day["cells"]) if cell] == [
+        (0, 1),
+        (1, 1_200),
+    ]
+
+
 @pytest.mark.parametrize(
     ("window", "hours", "size"),
     [

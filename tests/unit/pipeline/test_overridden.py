@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 from meter import HALF_DAYS, a_meter
 from worlds import Life
 
-from strandline.engine.calendar.gaps import MOST_LISTED, parts_to_list
+from strandline.engine.calendar.gaps import ids_outside
 from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
@@ -441,10 +441,6 @@ def test_every_plan_names_the_ranges_whose_gaps_stay():
 
 def test_of_a_run_of_gaps_only_the_parts_that_do_not_stay_are_listed():
     gaps = range(10, 20)
-    assert parts_to_list(gaps, []) == [gaps]
-    assert parts_to_list(gaps, [range(0, 12), range(15, 17)]) == [range(12, 15), range(17, 20)]
-    assert parts_to_list(gaps, [range(20)]) == []
-    # one row for all of them belongs where it starts
-    one_row = range(MOST_LISTED + 1)
-    assert parts_to_list(one_row, [range(5, 9)]) == [one_row]
-    assert parts_to_list(one_row, [range(5)]) == []
+    assert ids_outside(gaps, []) == [gaps]
+    assert ids_outside(gaps, [range(0, 12), range(15, 17)]) == [range(12, 15), range(17, 20)]
+    assert ids_outside(gaps, [range(20)]) == []

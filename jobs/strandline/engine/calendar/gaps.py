@@ -35,6 +35,7 @@ from strandline.model.intervals import (
     day_of,
     midnight_before,
     midnight_of,
+    parts_outside,
 )
 
 MOST_LISTED = 1_000
@@ -257,26 +258,8 @@ class Gaps:
         return self._times[event_date]
 
 
-def parts_to_list(row: range, stays: Sequence[range]) -> list[range]:
-    """The parts of a run of gaps without the gaps that stay as they are published.
-
-    A run that is too long to be listed gap by gap is one row: it stays, or not, with its first gap.
-
-    Args:
-        row: the run of gaps, as ids of windows.
-        stays: the windows whose gaps stay.
-    """
-    if len(row) > MOST_LISTED:
-        return [] if any(row.start in ids for ids in stays) else [row]
-    parts = [row]
-    for ids in stays:
-        edges = [
-            edge
-            for part in parts
-            for edge in (
-                range(part.start, min(part.stop, ids.start), part.step),
-                range(max(part.start, ids.stop), part.stop, part.step),
-            )
-        ]
-        parts = [part for part in edges if part]
-    return parts
+def ids_outside(row: range, others: Iterable[range]) -> list[range]:
+    """The parts of consecutive windows that lie in none of some others, all as ids."""
+    apart = [TimeRange(ids.start, ids.stop) for ids in others]
+    parts = parts_outside([TimeRange(row.start, row.stop)], apart)
+    return [range(part.start_ms, part.end_ms, row.step) for part in parts]

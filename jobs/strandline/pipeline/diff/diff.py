@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain
+from operator import or_
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -82,13 +84,13 @@ def outside(changes: Sequence[Change], runs: Sequence[Outcome]) -> Sequence[Chan
     if not runs:
         return changes
     ranges = [run.range for run in runs if run.range]
-    around = [one for run in runs for one in run.gaps_around]
+    around = [run.gaps_around for run in runs if run.gaps_around is not None]
     found = []
     for change in changes:
         start = change.target.start
         changed = started_in_any(start, ranges)
         if change.target.name == COMPLETENESS.name:
-            changed |= ds.field("gap") & started_in_any(start, around)
+            changed = reduce(or_, around, changed)
         wanted = ~changed | ds.field(start).is_null()
         rows = replace(change.rows, wanted=wanted)
         found.append(replace(change, rows=rows, counts=counts_of(rows)))
@@ -122,13 +124,8 @@ class _Covered:
         """The range of starts of the published rows to compare."""
         windows = self.plan.scope.windows
         oldest_ms = self.oldest_ms if self.target.has_older_slots else windows.start_ms
-        if self.gaps is None:
-            return TimeRange(oldest_ms, windows.end_ms)
-        around, begun_in = self.gaps.around, self.gaps.begun_in
-        return TimeRange(
-            min([oldest_ms, *begun_in, *(one.start_ms for one in around)]),
-            max([windows.end_ms, *(ms + 1 for ms in begun_in), *(one.end_ms for one in around)]),
-        )
+        starts = TimeRange(oldest_ms, windows.end_ms)
+        return starts if self.gaps is None else self.gaps.around(starts)
 
     def change(self, *, replaces_all: bool) -> Change:
         """The changes of the table; all its rows are deleted if the staged ones replace them."""
@@ -140,10 +137,6 @@ class _Covered:
             return _replacing_all(self.ctx, self.target, self.staged)
         if table is None:
             return whole_part(self.target, self.staged)
-        if self.gaps is not None and "slots" not in columns_of(table).names:
-            # of an earlier version of the program: it has no row for many gaps
-            one_by_one = replace(self.gaps, begun_in=())
-            return replace(self, gaps=one_by_one)._change_of(table)
         return self._change_of(table)
 
     def _change_of(self, table: DeltaTable) -> Change:
@@ -213,18 +206,12 @@ class _Covered:
         """
         start, scope = self.target.start, self.plan.scope
         may_go = started_in(start, scope.windows) | started_at(start, scope.older_too)
-        return (may_go | self._listed_again) & ~started_in_any(start, scope.kept)
+        return (may_go & ~started_in_any(start, scope.kept)) | self._listed_again
 
     @property
     def _listed_again(self) -> ds.Expression:
         """The rows of gaps outside the range that the run lists again."""
-        gaps, start = self.gaps, self.target.start
-        if gaps is None:
-            return ds.scalar(False)
-        listed = started_in_any(start, gaps.around)
-        if gaps.begun_in:
-            listed |= started_at(start, gaps.begun_in) & (ds.field("slots") > 1)
-        return ds.field("gap") & listed
+        return ds.scalar(False) if self.gaps is None else self.gaps.again
 
 
 def _ambiguous(place: str) -> InputError:

@@ -123,12 +123,17 @@ def slots_of(rebuild: Rebuild) -> tuple[frozenset[int], frozenset[int]]:
     return frozenset(filled), frozenset(touched)
 
 
-def stage_calendar(ctx: Context, calendar: pd.DataFrame, number: int) -> Part:
-    """Stage the calendar of a piece."""
+def calendar_schema(ctx: Context) -> pa.Schema:
+    """The columns of a run's calendar."""
     unfired = UNFIRED_COLUMN if ctx.spec.may_go_unfired else {}
-    schema = arrow_schema({**COMPLETENESS.columns, **unfired})
-    table = pa.Table.from_pandas(calendar, schema=schema, preserve_index=False)
-    return ctx.staging.put("completeness", [table], piece=number)
+    return arrow_schema({**COMPLETENESS.columns, **unfired})
+
+
+def stage_calendar(ctx: Context, calendar: pd.DataFrame | pa.Table, number: int) -> Part:
+    """Stage the calendar of a piece."""
+    if isinstance(calendar, pd.DataFrame):
+        calendar = pa.Table.from_pandas(calendar, calendar_schema(ctx), preserve_index=False)
+    return ctx.staging.put("completeness", [calendar], piece=number)
 
 
 def calendar_of(

@@ -53,9 +53,8 @@ class Staged:
     @property
     def touched(self) -> TimeRange:
         """The starts of slots from the oldest one with staged rows to the last gap listed again."""
-        starts_ms = [self.oldest_ms, *(one.start_ms for one in self.gaps.around)]
-        ends_ms = [self.end_ms, *(one.end_ms for one in self.gaps.around)]
-        return TimeRange(min(starts_ms), min(max(ends_ms), END_OF_INSTANTS_MS - 1))
+        starts = self.gaps.around(TimeRange(self.oldest_ms, self.end_ms))
+        return TimeRange(starts.start_ms, min(starts.end_ms, END_OF_INSTANTS_MS - 1))
 
     @property
     def accepted(self) -> int:

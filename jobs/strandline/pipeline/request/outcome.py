@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from strandline.lake.ledger.entry import Entry
 from strandline.model.books import Book
 from strandline.model.intervals import TimeRange, text_or_none
 from strandline.quality.findings.check import Finding, findings_in
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 
 @dataclass
@@ -34,7 +37,7 @@ class Outcome:
     violations: int | None = None
     slots: Mapping[str, int] = field(default_factory=dict)
     gaps: int = 0
-    gaps_around: Sequence[TimeRange] = ()
+    gaps_around: ds.Expression | None = None
     diff: dict[str, dict[str, int]] = field(default_factory=dict)
     preview: Mapping[str, Any] | None = None
     took_before: Mapping[str, Any] | None = None

@@ -10,6 +10,7 @@ from typing import Any
 from strandline.engine.position.grid import Grid
 from strandline.lake.store.days import Days
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
+from strandline.pipeline.views.calendar_rows import ids_of
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.shown_days import SlotsByDay, last_shown_day
 from strandline.pipeline.views.slots import Slot, accepted_share, slots_of
@@ -172,24 +173,24 @@ class _Place:
     """
 
     column_ms: int
-    last_step_ms: int | None
+    grid: Grid
 
     @classmethod
     def of(cls, spec: PipelineSpec) -> _Place:
-        grid = Grid.of(spec)
-        grows = grid.cumulative and grid.size_ms <= DAY_MS
-        return cls(column_minutes(spec) * 60_000, grid.step_ms if grows else None)
+        return cls(column_minutes(spec) * 60_000, Grid.of(spec))
+
+    @property
+    def _grows(self) -> bool:
+        return self.grid.cumulative and self.grid.size_ms <= DAY_MS
 
     @property
     def reach(self) -> timedelta:
         """The longest time from the start of a slot to the day that shows it."""
-        return timedelta(0 if self.last_step_ms is None else 1)
+        return timedelta(1 if self._grows else 0)
 
     def of_slot(self, slot: Slot) -> tuple[date, int]:
-        """The day and the column of a slot."""
-        step_ms = self.last_step_ms
-        if step_ms is None or slot.end_ms - slot.start_ms > DAY_MS:  # gaps by other windows
-            at_ms = slot.start_ms
-        else:
-            at_ms = slot.end_ms - step_ms
+        """The day and the column of a slot; one of other windows, before an edit, by its start."""
+        at_ms = slot.start_ms
+        if self._grows and ids_of(self.grid, slot.start_ms, slot.end_ms, slot.slots) is not None:
+            at_ms = slot.end_ms - self.grid.step_ms
         return day_of(at_ms), (at_ms - midnight_of(day_of(at_ms))) // self.column_ms

@@ -120,7 +120,7 @@ def parts_of(
 
     Example: a row of half days is whole under a file of days, and counts on its first day.
     """
-    ids = _ids(grid, row)
+    ids = ids_of(grid, instant_of(row["slot_start"]), instant_of(row["slot_end"]), row["slots"])
     if ids is None:
         yield from _whole(row, within)
         return
@@ -135,12 +135,12 @@ def parts_of(
         yield GapsInARow(*edges, len(part))
 
 
-def _ids(grid: Grid, row: Mapping[str, Any]) -> range | None:
-    """The ids of a row's gaps; None: they are no windows of the grid."""
-    last = grid.last_id_by(instant_of(row["slot_end"]))
-    first = last - (row["slots"] - 1) * grid.step_ms
+def ids_of(grid: Grid, start_ms: int, end_ms: int, slots: int) -> range | None:
+    """The ids of neighbouring slots by their edges; None: they are no windows of the grid."""
+    last = grid.last_id_by(end_ms)
+    first = last - (slots - 1) * grid.step_ms
     on_grid = (last - grid.offset_ms) % grid.step_ms == 0
-    if not on_grid or grid.starts_of(first) != instant_of(row["slot_start"]):
+    if not on_grid or grid.starts_of(first) != start_ms:
         return None
     return range(first, last + 1, grid.step_ms)
 
