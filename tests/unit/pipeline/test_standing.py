@@ -18,7 +18,7 @@ from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.rows import SCHEMA
-from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, instant_of
+from strandline.model.intervals import DAY_MS, EVERYTHING, HOUR_MS, TimeRange, instant_of
 from strandline.pipeline.manage.acknowledge import step_about
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.audited_data import AuditedData
@@ -102,6 +102,17 @@ def test_windows_before_the_first_record_need_not_be_evaluated_again(standing):
     assert standing(first, sooner, spec=growing) == [("b", "r2")]
     shortest = replace(all_time, first_accepted_ms=hour)  # the end of the first of that start
     assert standing(shortest, sooner, spec=growing) == [("b", "r2")]
+
+
+@pytest.mark.parametrize(("start_h", "end_h", "first_h"), [(5, 5, None), (0, 2, 5)])
+def test_a_finding_of_a_run_without_a_window_stands_until_a_later_run_evaluates_its_rule(
+    standing, start_h, end_h, first_h
+):
+    first_ms = None if first_h is None else first_h * HOUR_MS
+    of_no_window = {"range": TimeRange(start_h * HOUR_MS, end_h * HOUR_MS)}
+    found = audited(1, "backfill", "a", first_accepted_ms=first_ms, **of_no_window)
+    assert standing(found) == [("a", "r1")]
+    assert standing(found, audited(2, "backfill", "b")) == [("b", "r2")]
 
 
 def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_has_the_rule(

@@ -183,7 +183,8 @@ class _InForce(AuditedData):
             is_about_rows = one.name not in _OF_A_RUN and one.severity != "info"
             if is_published and is_about_rows:
                 by_later = evaluated.get(one.name, ())
-                stands = bool(parts_outside([self._windows_of(audit)], by_later))
+                # late records of older slots alone leave a run without a window of its own
+                stands = not by_later or bool(parts_outside([self._windows_of(audit)], by_later))
             else:
                 stands = audit.run_id in self.latest_by_rule.get(one.name, self.latest)
             if stands:
