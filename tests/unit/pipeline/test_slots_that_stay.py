@@ -10,8 +10,11 @@ import pytest
 from calendars import a_slot, write_calendar
 from meter import HALF_DAYS as SPEC
 
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
-from strandline.model.intervals import HOUR_MS, instant_of
+from strandline.model.intervals import HOUR_MS, TimeRange, instant_of
+from strandline.pipeline.rebuild.gaps import _by_their_rules
 from strandline.pipeline.rebuild.slots_that_stay import with_published_values
 from strandline.quality.completeness import completeness
 
@@ -23,7 +26,9 @@ CLOSED_LATER = timedelta(hours=3)
 def now(tmp_path):
     """Gives the rows of slots, each with a late record or a gap, in a run after published rows."""
 
-    def rows(*numbers: int, published: list[dict], gap: bool = False) -> pd.DataFrame:
+    def rows(
+        *numbers: int, published: list[dict], gap: bool = False, take=with_published_values
+    ) -> pd.DataFrame:
         store = Lake.at(str(tmp_path)).pipeline("meter")
         if published:
             write_calendar(store, published)
@@ -34,7 +39,9 @@ def now(tmp_path):
         slots["channels_heard"] = [["a", "b"] for _ in numbers]
         refused = {} if gap else {(start, "late"): 1 for start in starts}
         computed = completeness(slots, SPEC, run_id="now", accepted={}, refused=refused, gap=gap)
-        return with_published_values(SimpleNamespace(store=store), computed)
+        state = PipelineState.of([Entry("r-0", 0, "published", "backfill")])
+        ledger = SimpleNamespace(state=lambda: state)
+        return take(SimpleNamespace(store=store, spec=SPEC, ledger=ledger), computed)
 
     return rows
 
@@ -75,3 +82,20 @@ def test_a_former_gap_and_a_new_one_keep_only_how_they_were_closed(now):
         assert (slot["gap"], slot["late"], slot["on_time"]) == (is_gap, late, 0)
         assert slot["closed_at"] - slot["slot_end"] == CLOSED_LATER
         assert slot["spec_fingerprint"] == "then"
+
+
+def test_only_a_gap_that_other_rules_have_closed_is_listed_again_as_they_closed_it(now):
+    """The first part of a row for many gaps has the times of the row's last gap until then."""
+    present = {"spec_fingerprint": SPEC.spec_fingerprint}
+    rows = [published(n, gap=True, slots=1) | (present if n < 4 else {}) for n in (3, 4)]
+    listed = now(
+        3,
+        4,
+        5,
+        published=rows,
+        gap=True,
+        take=lambda ctx, gaps: _by_their_rules(gaps, ctx, TimeRange(0, 0)),
+    )
+    closing = listed["closed_at"] - listed["slot_end"]
+    assert closing.tolist() == [timedelta(hours=1), CLOSED_LATER, timedelta(hours=1)]
+    assert [*listed["spec_fingerprint"]] == [SPEC.spec_fingerprint, "then", SPEC.spec_fingerprint]

@@ -106,12 +106,17 @@ def _stage_rows(
 
 
 def _by_their_rules(rows: pd.DataFrame, ctx: Context, within: TimeRange) -> pd.DataFrame:
-    """Gaps as the rules of their time have closed them; in the range, as the present rules do."""
-    present, outside = ctx.spec.spec_fingerprint, ~_are_in(rows, within)
+    """Gaps as other rules have closed them; in the range, as the present rules do.
+
+    A part of a row for many gaps that has stayed has the times of its row's last gap: listed again,
+    it has its own.
+    """
+    present = ctx.spec.spec_fingerprint
     if all(run.spec_fingerprint == present for run in ctx.ledger.state().published):
         return rows
-    parts = [rows[~outside], with_published_values(ctx, rows[outside])]
-    return pd.concat([part for part in parts if len(part)]).sort_index()
+    kept = with_published_values(ctx, rows[~_are_in(rows, within)])
+    kept = kept[kept["spec_fingerprint"] != present]
+    return pd.concat(some for some in (rows.drop(kept.index), kept) if len(some)).sort_index()
 
 
 def _are_in(rows: pd.DataFrame, within: TimeRange) -> pd.Series[bool]:
