@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections import Counter
 from datetime import date, timedelta
 
 import pytest
@@ -16,7 +17,7 @@ from strandline.errors import InputError
 from strandline.lake.store.days import Days
 from strandline.model.intervals import EVERYTHING, HOUR_MS, TimeRange, datetime_of, instant_of
 from strandline.pipeline.views.calendar import calendar_page
-from strandline.pipeline.views.calendar_rows import gaps_on
+from strandline.pipeline.views.calendar_rows import gaps_on, parts_of
 from strandline.pipeline.views.incomplete import incomplete_in
 from strandline.pipeline.views.report import report_tables
 from strandline.pipeline.views.shown import Shown
@@ -148,6 +149,22 @@ def test_each_step_of_cumulative_windows_has_its_colour(tmp_path):
         assert {cell["state"] for cell in day["cells"]} == {"gap"}
     cell = page["days"][3]["cells"][5]
     assert slot_at(shown, cell["start_ms"], cell["end_ms"]).slots == 1
+
+
+@pytest.mark.parametrize(("size", "step", "part"), [(60, 10, 15), (2_880, 480, 720)])
+def test_a_part_has_cumulative_windows_of_one_start_where_no_multiple_is_a_start(size, step, part):
+    """The last part of a start had the first window of the next one too, and counted it there."""
+    window = {"cumulative": f"{size}m", "step": f"{step}m", "offset": f"{step}m"}
+    spec = a_meter(window, channel="source", channels=["a"])
+    span, step = timedelta(minutes=size), timedelta(minutes=step)
+    start, each = NEW_YEAR + step, span // step
+    row = {"slot_start": start, "slot_end": start + 9 * span, "slots": 9 * each}
+    parts = [*parts_of(Grid.of(spec), row, EVERYTHING, part * 60_000)]
+    assert all(part.start_ms == part.last_start_ms for part in parts)
+    of_start = Counter[int]()
+    for part in parts:
+        of_start[part.start_ms] += part.slots
+    assert of_start == {instant_of(start + n * span): each for n in range(9)}
 
 
 def test_a_page_leads_to_the_last_day_of_all(tmp_path):

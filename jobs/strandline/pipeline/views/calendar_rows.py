@@ -129,8 +129,7 @@ def parts_of(
         return
     found = grid.ids_within(starts)
     shared = range(max(ids.start, found.start), min(ids.stop, found.stop), grid.step_ms)
-    ahead_ms = grid.step_ms if grid.cumulative else 0  # their ids are ends
-    for part in _divided(shared, part_ms, ahead_ms):
+    for part in _divided(grid, shared, part_ms):
         edges = grid.starts_of(part[0]), grid.starts_of(part[-1]), grid.ends_of(part[-1])
         yield GapsInARow(*edges, len(part))
 
@@ -151,11 +150,18 @@ def _whole(row: Mapping[str, Any], within: TimeRange) -> Iterator[GapsInARow]:
         yield GapsInARow(start_ms, start_ms, instant_of(row["slot_end"]), row["slots"])
 
 
-def _divided(ids: range, part_ms: int | None, ahead_ms: int) -> Iterator[range]:
-    """Ids of windows, divided where an id less `ahead_ms` passes a multiple of a length."""
+def _divided(grid: Grid, ids: range, part_ms: int | None) -> Iterator[range]:
+    """Ids of windows, divided where one passes a multiple of a length; None: not divided.
+
+    Cumulative windows, whose ids are ends, go by their last steps, and are divided by their starts.
+    """
+    ahead_ms = grid.step_ms if grid.cumulative else 0
     while ids:
-        first_ms = ids[0] - ahead_ms
-        next_ms = ids.stop - ahead_ms if part_ms is None else (first_ms // part_ms + 1) * part_ms
+        first_ms, next_ms = ids[0] - ahead_ms, ids.stop - ahead_ms
+        if part_ms is not None:
+            next_ms = (first_ms // part_ms + 1) * part_ms
+            if grid.cumulative:
+                next_ms = min(next_ms, grid.starts_of(ids[0]) + grid.span_ms)
         count = -(-(next_ms - first_ms) // ids.step)
         yield ids[:count]
         ids = ids[count:]
