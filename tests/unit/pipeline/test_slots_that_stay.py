@@ -15,7 +15,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import HOUR_MS, TimeRange, instant_of
 from strandline.pipeline.rebuild.gaps import _by_their_rules
-from strandline.pipeline.rebuild.slots_that_stay import with_published_values
+from strandline.pipeline.rebuild.slots_that_stay import published_slots, with_published_values
 from strandline.quality.completeness import completeness
 
 HALF_DAY_MS = 12 * HOUR_MS
@@ -99,3 +99,12 @@ def test_only_a_gap_that_other_rules_have_closed_is_listed_again_as_they_closed_
     closing = listed["closed_at"] - listed["slot_end"]
     assert closing.tolist() == [timedelta(hours=1), CLOSED_LATER, timedelta(hours=1)]
     assert [*listed["spec_fingerprint"]] == [SPEC.spec_fingerprint, "then", SPEC.spec_fingerprint]
+
+
+def test_slots_on_the_days_of_eighty_years_are_read_from_their_own_days(tmp_path):
+    """Each day was one term of a condition, of which the process died without a word."""
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    write_calendar(store, [published(n) for n in (-2, 0, 6, 60_000)])
+    starts = [instant_of(a_slot(n)["slot_start"]) for n in range(0, 60_000, 2)]
+    found = published_slots(SimpleNamespace(store=store), starts)
+    assert sorted(start for start, _ in found) == [starts[0], starts[3]]

@@ -128,13 +128,6 @@ def scanned(
     )
 
 
-def rows_in_days(
-    table: DeltaTable, partition: str, days: Collection[date | None]
-) -> Iterator[pa.Table]:
-    """The rows of some partitions of a table in batches, after a first table without rows."""
-    return rows_of(dataset_of(table, in_days(partition, days)), rows_on_days(partition, days))
-
-
 def rows_on_days(partition: str, days: Collection[date | None]) -> pc.Expression:
     """A condition for the rows of some days; None: the rows without a day."""
     day = pc.field(partition)

@@ -13,7 +13,8 @@ import pyarrow as pa
 from strandline.engine.position.grid import Grid
 from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.staging import Part
-from strandline.lake.store.reads import dataset_of, in_days, rows_on_days, started_at
+from strandline.lake.store.days import dataset_on
+from strandline.lake.store.reads import rows_on_days, started_at
 from strandline.lake.store.schema import arrow_schema
 from strandline.model.intervals import TimeRange, day_of, instant_of
 from strandline.pipeline.plan.counts import refused_by_newest
@@ -105,7 +106,7 @@ def published_slots(
     if table is None:
         return {}
     days = {day_of(start_ms) for start_ms in starts_ms}
-    slots = dataset_of(table, in_days(day, days)).to_table(
+    slots = dataset_on(table, day, days).to_table(
         filter=rows_on_days(day, days) & started_at(COMPLETENESS.start, starts_ms)
     )
     return {
