@@ -199,6 +199,7 @@ def test_a_range_without_records_succeeds_and_publishes_nothing(line):
     assert not line.backfill("20", "21").changed
     assert line.published() == before
     others = line.of(a_spec(**ONE, source__where="amount > 1"))
+    assert others.backfill("1", "2", dry_run=True).status == "would be rejected"
     emptied = others.backfill("1", "2", allow_removals=True)
     assert emptied.diff["windows"]["delete"] == len(before["windows"]) > 0
     assert line.rows("windows") == line.rows("completeness") == line.rows("quarantine") == []
