@@ -15,7 +15,7 @@ from staged import staged
 from strandline.errors import InputError
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import below, of_hadoop, path_of, place_of, uri_of
-from strandline.lake.store.reads import dataset_of, paths_below, paths_of
+from strandline.lake.store.reads import dataset_of, paths_below
 
 A_NAME = st.text(
     st.characters(exclude_characters="/\x00", exclude_categories=["Cs"]), min_size=1
@@ -41,7 +41,8 @@ def test_a_lake_lies_in_the_folder_that_is_named_and_nothing_beside_it(tmp_path,
     store.append("windows", rows, to=store.table("windows"))
     table = store.table("windows")
     assert dataset_of(table).to_table().num_rows == 2
-    assert paths_below(table, table.file_uris()) == {*map(unquote, paths_of(table))}
+    paths = pa.table(table.get_add_actions())["path"].to_pylist()
+    assert paths_below(table, table.file_uris()) == {*map(unquote, paths)}
     assert staged(store, rows, "a-1").count() == 2
     there = folder / "meter/_staging/a-1"
     assert [path.name for path in there.rglob("*.parquet")] == ["part-0.parquet"]

@@ -16,11 +16,10 @@ from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE, with_
 from strandline.lake.publish.change_feed import has_change_feed, merge_with_feed
 from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.staged_diff import Change
-from strandline.lake.store.days import rows_in_days
 from strandline.lake.store.identities import marked
 from strandline.lake.store.lock import commit
 from strandline.lake.store.places import path_of
-from strandline.lake.store.reads import dataset_of, rows_of
+from strandline.lake.store.reads import dataset_of, rows_in_days, rows_of
 from strandline.lake.store.schema import (
     Fit,
     arrow_of,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -12,14 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from strandline.lake.store.reads import (
-    columns_of,
-    dataset_by_day,
-    dataset_of,
-    in_days,
-    rows_of,
-    rows_on_days,
-)
+from strandline.lake.store.reads import columns_of, dataset_by_day
 from strandline.lake.store.store import PUBLISHED, Store
 from strandline.model.intervals import (
     DAY_MS,
@@ -36,8 +29,6 @@ PARTITIONS = {
     **{name: tables_of(())[name].partition for name in PUBLISHED},
 }
 """The partition column of each table, a date."""
-_MOST_DAYS = 10_000
-"""The largest number of days whose files are asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -159,18 +150,3 @@ def dates_between(
 def in_ranges(days: Iterable[date]) -> list[list[str]]:
     """Days as inclusive ranges of consecutive days: `[["2024-03-01", "2024-03-04"]]`."""
     return [[one[0].isoformat(), one[-1].isoformat()] for one in consecutive(days)]
-
-
-def rows_in_days(
-    table: DeltaTable, partition: str, days: Collection[date | None]
-) -> Iterator[pa.Table]:
-    """The rows of some partitions of a table in batches, after a first table without rows."""
-    return rows_of(dataset_on(table, partition, days), rows_on_days(partition, days))
-
-
-def dataset_on(table: DeltaTable, partition: str, days: Collection[date | None]) -> ds.Dataset:
-    """The files of some partitions of a table; of very many, for a read of `rows_on_days`, all.
-
-    delta-rs ends the process, without a word, at a condition of some 20,000 days.
-    """
-    return dataset_of(table, in_days(partition, days) if len(days) <= _MOST_DAYS else None)

@@ -27,6 +27,8 @@ LOG = "_delta_log"
 """The folder of a Delta table with its commits and checkpoints."""
 _COMMIT = re.compile(r"(\d{20})\.(?:json|checkpoint.*\.(?:parquet|json))")
 """Matches the names of commits and checkpoints in a log, with their version."""
+_MOST_DAYS = 10_000
+"""The largest number of days whose files are asked for by name; of more days all are."""
 
 
 def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
@@ -128,6 +130,17 @@ def scanned(
     )
 
 
+def rows_in_days(
+    table: DeltaTable, partition: str, days: Collection[date | None]
+) -> Iterator[pa.Table]:
+    """The rows of some partitions of a table in batches, after a first table without rows.
+
+    delta-rs ends the process, without a word, at a condition of some 20,000 days.
+    """
+    files = in_days(partition, days) if len(days) <= _MOST_DAYS else None
+    return rows_of(dataset_of(table, files), rows_on_days(partition, days))
+
+
 def rows_on_days(partition: str, days: Collection[date | None]) -> pc.Expression:
     """A condition for the rows of some days; None: the rows without a day."""
     day = pc.field(partition)
@@ -183,11 +196,6 @@ def files_started_in(name: str, within: TimeRange) -> str:
     first_ms = max(within.start_ms, EVERYTHING.start_ms)
     last_ms = min(within.end_ms, EVERYTHING.end_ms) - 1
     return f"\"{name}\" BETWEEN '{text_of(first_ms)}' AND '{text_of(max(first_ms, last_ms))}'"
-
-
-def paths_of(table: DeltaTable) -> list[str]:
-    """The paths of a table's files, below its root."""
-    return list(pa.table(table.get_add_actions())["path"].to_pylist())
 
 
 def dataset_of_files(table: DeltaTable, paths: Sequence[str], schema: pa.Schema) -> ds.Dataset:
@@ -259,7 +267,8 @@ def is_whole(then: DeltaTable, now: DeltaTable) -> bool:
         then: the earlier version.
         now: the newest version, whose files exist.
     """
-    others = sorted({unquote(path) for path in {*paths_of(then)} - {*paths_of(now)}})
+    before, after = (paths_below(table, table.file_uris()) for table in (then, now))
+    others = sorted(before - after)
     found = files_of(then).get_file_info(others) if others else []
     return all(info.type != fs.FileType.NotFound for info in found)
 

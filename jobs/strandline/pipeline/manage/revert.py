@@ -17,9 +17,9 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.publish.staged_diff import Change, Compared, stage_diff, to_publish
 from strandline.lake.sessions.exceptions import FAILURES, refused_after
-from strandline.lake.store.days import days_of_other_files, rows_in_days
+from strandline.lake.store.days import days_of_other_files
 from strandline.lake.store.lake import Lake
-from strandline.lake.store.reads import columns_of
+from strandline.lake.store.reads import columns_of, rows_in_days
 from strandline.lake.store.schema import fit, schema_of
 from strandline.lake.store.store import Store
 from strandline.model.intervals import EVERYTHING

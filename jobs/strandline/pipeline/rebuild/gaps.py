@@ -106,16 +106,12 @@ def _stage_rows(
 
 
 def _by_their_rules(rows: pd.DataFrame, ctx: Context, within: TimeRange) -> pd.DataFrame:
-    """Gaps as other rules have closed them; in the range, as the present rules do.
-
-    A part of a row for many gaps that has stayed has the times of its row's last gap: listed again,
-    it has its own.
-    """
+    """Gaps as other rules have closed them; in the range, as the present rules do."""
     present = ctx.spec.spec_fingerprint
     if all(run.spec_fingerprint == present for run in ctx.ledger.state().published):
         return rows
     kept = with_published_values(ctx, rows[~_are_in(rows, within)])
-    kept = kept[kept["spec_fingerprint"] != present]
+    kept = kept[kept["spec_fingerprint"] != present]  # a part that stayed has its row's times
     return pd.concat(some for some in (rows.drop(kept.index), kept) if len(some)).sort_index()
 
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 from strandline.engine.position.grid import Grid
 from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.staging import Part
-from strandline.lake.store.days import dataset_on
-from strandline.lake.store.reads import rows_on_days, started_at
+from strandline.lake.store.reads import rows_in_days, started_at
 from strandline.lake.store.schema import arrow_schema
 from strandline.model.intervals import TimeRange, day_of, instant_of
 from strandline.pipeline.plan.counts import refused_by_newest
@@ -102,16 +101,15 @@ def published_slots(
     ctx: Context, starts_ms: Collection[int]
 ) -> dict[tuple[int, int], dict[str, Any]]:
     """The published rows of slots that start at some instants, by start and end in ms."""
-    table, day = ctx.store.table(COMPLETENESS.name), COMPLETENESS.partition
+    table = ctx.store.table(COMPLETENESS.name)
     if table is None:
         return {}
-    days = {day_of(start_ms) for start_ms in starts_ms}
-    slots = dataset_on(table, day, days).to_table(
-        filter=rows_on_days(day, days) & started_at(COMPLETENESS.start, starts_ms)
-    )
+    on_days = rows_in_days(table, COMPLETENESS.partition, {*map(day_of, starts_ms)})
+    wanted = started_at(COMPLETENESS.start, starts_ms)
     return {
         (instant_of(slot["slot_start"]), instant_of(slot["slot_end"])): slot
-        for slot in slots.to_pylist()
+        for rows in on_days
+        for slot in rows.filter(wanted).to_pylist()
     }
 
 
