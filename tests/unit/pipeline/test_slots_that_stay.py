@@ -10,16 +10,27 @@ import pytest
 from calendars import a_slot, write_calendar
 from meter import HALF_DAYS as SPEC
 
+from strandline.engine.position.grid import Grid
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import HOUR_MS, TimeRange, instant_of
 from strandline.pipeline.rebuild.gaps import _by_their_rules
+from strandline.pipeline.rebuild.piece import calendar_of
 from strandline.pipeline.rebuild.slots_that_stay import published_slots, with_published_values
 from strandline.quality.completeness import completeness
 
 HALF_DAY_MS = 12 * HOUR_MS
 CLOSED_LATER = timedelta(hours=3)
+
+
+def slots_of(*numbers: int) -> pd.DataFrame:
+    """Closed slots that two channels have records for."""
+    starts = [instant_of(a_slot(number)["slot_start"]) for number in numbers]
+    slots = pd.DataFrame({"slot_ms": starts, "window_id": starts, "state": "closed"})
+    slots["slot_end_ms"] = slots["fire_at_ms"] = slots["slot_ms"] + HALF_DAY_MS
+    slots["close_at_ms"] = slots["slot_end_ms"] + HOUR_MS
+    return slots.assign(channels_heard=[["a", "b"] for _ in numbers])
 
 
 @pytest.fixture
@@ -32,12 +43,8 @@ def now(tmp_path):
         store = Lake.at(str(tmp_path)).pipeline("meter")
         if published:
             write_calendar(store, published)
-        starts = [instant_of(a_slot(number)["slot_start"]) for number in numbers]
-        slots = pd.DataFrame({"slot_ms": starts, "window_id": starts, "state": "closed"})
-        slots["slot_end_ms"] = slots["fire_at_ms"] = slots["slot_ms"] + HALF_DAY_MS
-        slots["close_at_ms"] = slots["slot_end_ms"] + HOUR_MS
-        slots["channels_heard"] = [["a", "b"] for _ in numbers]
-        refused = {} if gap else {(start, "late"): 1 for start in starts}
+        slots = slots_of(*numbers)
+        refused = {} if gap else {(start, "late"): 1 for start in slots["window_id"]}
         computed = completeness(slots, SPEC, run_id="now", accepted={}, refused=refused, gap=gap)
         state = PipelineState.of([Entry("r-0", 0, "published", "backfill")])
         ledger = SimpleNamespace(state=lambda: state)
@@ -57,6 +64,20 @@ def test_a_slot_keeps_all_but_its_refused_records(now):
     assert (slot["on_time"], slot["late_accepted"], slot["missed_pairs"]) == (10, 2, 4)
     assert slot["closed_at"] - slot["slot_end"] == CLOSED_LATER
     assert (slot["spec_fingerprint"], slot["channels_heard"]) == ("then", ["a"])
+
+
+def test_an_older_slot_takes_only_the_channels_of_a_run_with_late_records_for_it(tmp_path):
+    """A late record may be the first one of its channel."""
+    store, older = Lake.at(str(tmp_path)).pipeline("meter"), slots_of(3)
+    write_calendar(store, [published(3)])
+    history = SimpleNamespace(grid=Grid.of(SPEC))
+    rebuild = SimpleNamespace(slots=older[:0], older=older, history=history)
+    clock = SimpleNamespace(horizon_ms=int(older["slot_end_ms"].max()))
+    plan = SimpleNamespace(scope=SimpleNamespace(older_since_ms=0), clock=clock)
+    ctx = SimpleNamespace(store=store, spec=SPEC, run_id="now")
+    (slot,) = calendar_of(ctx, plan, rebuild, {}, {}, None).to_dict("records")
+    assert (slot["channels_heard"], slot["run_id"]) == (["a", "b"], "now")
+    assert (slot["on_time"], slot["late_accepted"], slot["spec_fingerprint"]) == (10, 2, "then")
 
 
 @pytest.mark.parametrize("rows", [[], [published(9)]], ids=["no table", "another slot"])
