@@ -167,6 +167,19 @@ def test_a_part_has_cumulative_windows_of_one_start_where_no_multiple_is_a_start
     assert of_start == {instant_of(start + n * span): each for n in range(9)}
 
 
+def test_a_cell_of_many_gaps_says_that_they_are_gaps(tmp_path):
+    """Cumulative windows of more than a day are drawn where they start, a step of them each."""
+    window = {"cumulative": "2d", "step": "12h"}
+    spec = a_meter(window, channel="source", channels=["a"])
+    lake = a_lake_of(3, SPEC, tmp_path)
+    row = many_gaps(4, 4, hours=12) | {"slot_end": NEW_YEAR + timedelta(days=4)}
+    write_calendar(lake.pipeline("meter"), [a_slot(0), row])
+    page = calendar_page(Shown.of(spec, lake), date(2013, 1, 3))
+    cell = page["days"][0]["cells"][0]
+    assert (cell["slots"], cell["incomplete"]) == (4, 4)
+    assert cell["why"] != []
+
+
 def test_a_page_leads_to_the_last_day_of_all(tmp_path):
     lake, days = a_lake_of(3, SPEC, tmp_path), (date.max - NEW_YEAR.date()).days
     write_calendar(lake.pipeline("meter"), [a_slot(0), many_gaps(1, 3), a_slot(2 * days)])

@@ -37,7 +37,7 @@ class Cell:
         accepted: the number of accepted records.
         refused: the number of refused records.
         incomplete: the number of slots that are not complete.
-        why: the reasons of a single slot; empty if there are several slots.
+        why: the reasons of a single slot, or of gaps alone; empty if there are several others.
     """
 
     start_ms: int
@@ -65,7 +65,8 @@ class Cell:
 
     def add(self, slot: Slot, why: list[str]) -> None:
         """Count a slot."""
-        self.why = [] if self.states else why
+        of_gaps = slot.state == "gap" and why == self.why
+        self.why = why if not self.states or of_gaps else []
         self.start_ms = min(self.start_ms, slot.start_ms)
         self.end_ms = max(self.end_ms, slot.end_ms)
         self.states[slot.state] = self.states.get(slot.state, 0) + slot.slots
