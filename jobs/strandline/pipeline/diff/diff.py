@@ -79,7 +79,9 @@ def tallies(changes: Sequence[Change], emptied: Mapping[str, int]) -> dict[str, 
 def outside(changes: Sequence[Change], runs: Sequence[Outcome]) -> Sequence[Change]:
     """The changes without the rows that some runs by hand have changed before.
 
-    These are the windows and slots that start in their ranges, and the gaps around the ranges.
+    These are the windows and slots that start in their ranges, and the gaps around the ranges. The
+    part of a row for many gaps that such a run leaves does not exist yet: that the next one deletes
+    it is not shown.
     """
     if not runs:
         return changes
