@@ -233,12 +233,20 @@ def test_a_late_record_whose_older_windows_begin_before_the_range_has_slots_for_
 def test_whatever_is_edited_all_from_the_rebuilds_start_on_goes_by_the_new_rules(
     content, records, story, changes, data
 ):
-    """And no slot is missing, nor open behind the watermark."""
+    """And no slot is missing, nor open behind the watermark.
+
+    The file is edited before the runs of a day, or after them: another one to the same midnight
+    follows.
+    """
     life = Life(parsed(content))
-    nights = data.draw(st.sets(st.integers(1, DAYS), max_size=3))
+    nights = data.draw(st.dictionaries(st.integers(1, DAYS), st.booleans(), max_size=3))
     for now in range(1, DAYS + 1):
         part = [step for step in story if _day_of(step, story) == now]
-        if now in nights:
+        is_after = nights.get(now)
+        if is_after:
+            live(life, part, records, assert_by_the_rules_of_today)
+            part = [("advance", now, 0, 0)]
+        if is_after is not None:
             content = edited(content, changes[now - 1])
             life.spec = parsed(content)
         live(life, part, records, assert_by_the_rules_of_today)
