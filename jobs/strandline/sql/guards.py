@@ -30,7 +30,7 @@ _COMPARING = {*COMPARISONS, "equal_null", "nullif"}
 _NEVER_FAIL = {
     *(*_CHOICES, *_COMPARING, "nvl2", "isnull", "isnotnull"),
     *("like", "ilike", "rlike", "startswith", "endswith", "contains"),
-    *("lower", "upper", "ltrim", "rtrim", "btrim", "length", "char_length", "try_cast"),
+    *("lower", "upper", "ltrim", "rtrim", "btrim", "trim", "length", "char_length", "try_cast"),
     *("try_add", "try_subtract", "try_multiply", "try_divide"),
 }
 """Operations that have a result for each value of their operands, if they cast no text."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from strandline.pipeline.request import thrown
 from strandline.pipeline.request.try_forms import failing_part, try_form
 
 BY_ZERO = "[DIVIDE_BY_ZERO] Division by zero."
@@ -98,3 +99,33 @@ def test_where_no_part_fails_alone_the_message_tells_which_function_of_the_whole
     problem = "invalid input for `make_timestamp_ntz`: month=13"
     assert failing_part(text, problem, lambda _: False) == text
     assert try_form(text, problem) == "try_make_timestamp()"
+
+
+@pytest.mark.parametrize(
+    ("problem", "wanted", "way_out"),
+    [
+        (
+            "Sail has no from_json() of a JSON object that is malformed or has text behind it",
+            "any",
+            "give --engine spark",
+        ),
+        (
+            "Sail has no from_json() of a JSON object that is malformed or has text behind it",
+            "aggregate",
+            "give --engine spark",
+        ),
+        (
+            "Sail has no max() of NaN",
+            "aggregate",
+            "leave such values out, as by FILTER (WHERE abs(x) < double('Infinity')), or give "
+            "--engine spark",
+        ),
+        (
+            "Sail has no DECIMAL of it",
+            "any",
+            "give CASE WHEN abs(x) < 1e16D THEN … END, or give --engine spark",
+        ),
+    ],
+)
+def test_a_value_that_sail_has_not_has_a_way_out_of_its_kind(problem, wanted, way_out):
+    assert thrown.way_out_of("f(x)", problem, engine="sail", wanted=wanted) == way_out

@@ -89,6 +89,7 @@ def written(text: str) -> str:
         ),
         ("i > 2 AND nullif(s, 'a') > 'a'", "i > 2 AND nullif(s, 'a') > 'a'"),
         ("i > 2 AND d > '2024-01-01'", "i > 2 AND d > '2024-01-01'"),
+        ("i > 2 AND trim(s) = 'a'", "i > 2 AND trim(s) = 'a'"),
         (
             "IF(i = 0, false, s IN (1, 2))",
             "CAST(IF(i = 0, CAST(false AS INT), CAST(s IN (1, 2) AS INT)) AS BOOLEAN)",
@@ -155,7 +156,8 @@ def written(text: str) -> str:
             "from_json(s, 'p STRING').p",
             r"from_json(CASE WHEN btrim(s, ' \t\r\n') LIKE '{%' AND NOT coalesce(get_json_object"
             r"(s, '$') = btrim(s, ' \t\r\n'), false) THEN raise_error('Sail has no from_json() of "
-            r"it') WHEN btrim(s, ' \t\r\n') <> '' THEN s END, 'p STRING').p",
+            r"a JSON object that is malformed or has text behind it') WHEN btrim(s, ' \t\r\n') <> "
+            r"'' THEN s END, 'p STRING').p",
         ),
         ("NOT x IN (2, x)", f"NOT {ONE_NAN} IN (2, {ONE_NAN})"),
         ("CAST(t AS INT)", f"cast({SECONDS} AS INT)"),
