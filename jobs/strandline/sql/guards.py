@@ -89,6 +89,12 @@ def terms_of(node: exp.Expr, type_of: TypeOf) -> Sequence[exp.Expr]:
     return terms if known and any(may_fail(term, type_of) for term in terms[1:]) else ()
 
 
+def repeated_terms(node: exp.Expr, type_of: TypeOf) -> Sequence[exp.Expr]:
+    """The terms of an AND or OR before the last one that may fail, which its guards repeat."""
+    terms = terms_of(node, type_of)
+    return terms[: max((n for n, term in enumerate(terms) if may_fail(term, type_of)), default=0)]
+
+
 def next_to_guard(terms: Sequence[exp.Expr], type_of: TypeOf) -> int:
     """The number of terms before the first one, behind another, that may fail."""
     return next((n for n, term in enumerate(terms) if n and may_fail(term, type_of)), len(terms))

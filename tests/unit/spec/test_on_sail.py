@@ -314,6 +314,27 @@ def test_and_inside_of_case_inside_of_and_is_refused_where_each_guard_repeats_th
     assert found == [0] * 4 + [1] * 2
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "o AND (s IS NULL OR (year(t) > 2000 AND (i IS NULL OR year(t) < coalesce(i, 3000))))",
+        "x > 0 AND (x > 1 OR (x > 2 AND (x > 3 OR coalesce(i, 0) / l > 1)))",
+        "o AND (i = 0 OR (x > 0 AND (s = 'a' OR x / i > CASE WHEN o THEN 1 ELSE 2 END)))",
+    ],
+)
+def test_and_and_or_inside_of_their_last_terms_repeat_no_case(text):
+    types = TYPES | {"year(t)": "int", "coalesce(i, 0)": "int"}
+    assert [*types_not_on_sail(text, types.get)] == []
+
+
+def test_each_type_is_asked_for_once():
+    asked = []
+    text = "sum(CASE WHEN i > 0 AND l % i > 2 AND nullif(s, 'x') = 'x' THEN x ELSE x END)"
+    assert list(types_not_on_sail(text, lambda part: asked.append(part) or TYPES.get(part))) == []
+    assert asked
+    assert len(asked) == len({*asked})
+
+
 @pytest.mark.parametrize("text", ["i::STRING", "x::DOUBLE", "round(x * round(x, 2), 2)"])
 def test_a_form_that_is_not_needed_is_not_refused(text):
     assert [*types_not_on_sail(text, TYPES.get)] == []
