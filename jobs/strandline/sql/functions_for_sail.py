@@ -213,6 +213,12 @@ def _of_one_object(operation: Operation, types: Types) -> Form:
     return Form(operands=(text, *("{0}" for _ in types[1:])))
 
 
+def _truncated(operation: Operation, types: Types) -> Form:
+    """`date_trunc` of a DATE, of which Sail gives a TIMESTAMP without a zone."""
+    is_of_date = [*types[1:]] == ["date"]
+    return Form(operands=("{0}", "CAST({0} AS TIMESTAMP)")) if is_of_date else AS_IT_IS
+
+
 def _is_plain(kind: str | None) -> bool:
     return kind in {*WHOLE, "boolean", "date"} or is_decimal(kind)
 
@@ -239,6 +245,7 @@ FORMS: dict[str, Callable[[Operation, Types], Form]] = {
     "base64": _in_lines,
     "get": _from_start,
     "from_json": _of_one_object,
+    "date_trunc": _truncated,
     "~": _of_small_numbers,
 }
 """The rules by the names of functions."""

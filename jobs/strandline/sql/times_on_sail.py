@@ -17,7 +17,8 @@ OF_ANOTHER_TYPE = {
     "regexp_count": "INT",
 }
 """Functions with another type of whole number than on Spark."""
-_OF_DAYS = re.compile(r"INTERVAL\b(?!.*(?:HOUR|MINUTE|SECOND)).*", re.IGNORECASE | re.DOTALL)
+_OF_DAYS = re.compile(r"\(*INTERVAL\b(?!.*(?:HOUR|MINUTE|SECOND)).*", re.IGNORECASE | re.DOTALL)
+_TYPES_OF_DAYS = {"interval day", "interval month", "interval year", "interval year to month"}
 _UNITS = {
     *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
     *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
@@ -43,19 +44,28 @@ def units(operation: Operation, types: Sequence[str | None]) -> Problem | None:
 
 def of_intervals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     """Arithmetic of intervals: hours added to a date give a TIMESTAMP on Spark."""
-    spans = [(kind or "").startswith("interval") for kind in types]
-    if operation.name == "/" and any(spans):
+    spans = {
+        one.text or "": kind
+        for one, kind in zip(operation.operands, types, strict=True)
+        if (kind or "").startswith("interval")
+    }
+    if operation.name == "/" and spans:
         return "cuts off the microseconds", "(unix_micros(b) - unix_micros(a)) / 2"
-    texts = [one.text or "" for one, span in zip(operation.operands, spans, strict=True) if span]
-    if "date" in types and not all(map(_OF_DAYS.fullmatch, texts)):
+    if "date" in types and not all(
+        kind in _TYPES_OF_DAYS or _OF_DAYS.fullmatch(text) for text, kind in spans.items()
+    ):
         return "gives a DATE", "CAST(d AS TIMESTAMP) + INTERVAL 1 HOUR"
     return None
 
 
 def truncated(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`date_trunc` of texts, dates and times without a zone, and to milliseconds."""
-    if types[1:] and types[1] in {"string", "date", "timestamp_ntz"}:
-        return "gives TIMESTAMP_NTZ", "CAST(x AS TIMESTAMP)"
+    """`date_trunc` of texts, times without a zone and dates, and to milliseconds.
+
+    Of a date it is written otherwise where its type does not matter.
+    """
+    is_written = types[1:] == ["date"] and operation.type_is_given
+    if types[1:] and types[1] in {"string", "date", "timestamp_ntz"} and not is_written:
+        return "gives TIMESTAMP_NTZ", "date_trunc('month', CAST(x AS TIMESTAMP))"
     if (operation.operands[0].literal or "").lower()[1:-1] == "millisecond":
         return "rounds up before 1970", "timestamp_millis(unix_millis(t))"
     return None

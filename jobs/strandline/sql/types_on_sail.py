@@ -165,7 +165,13 @@ def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
         return OF_TIMES_OF_DAY
     is_time = to == "boolean" and (types[0] or "").startswith(("date", "timestamp"))
     if is_time or (to == "binary" and types[0] in WHOLE):
-        return f"makes {to.upper()} of it, which Spark refuses", "CAST(x AS STRING)"
+        other = "x IS NOT NULL" if is_time else "unhex(hex(x))"
+        return f"makes {to.upper()} of it, which Spark refuses", other
+    if types == ["timestamp_ntz"] and to in {*WHOLE, *FLOATS}:
+        return (
+            f"makes {to.upper()} of it, which Spark refuses",
+            "unix_seconds(CAST(x AS TIMESTAMP))",
+        )
     if to == "boolean":
         return to_boolean(operation, types)
     if to.startswith("decimal") and types in (["timestamp"], ["timestamp_ntz"]):

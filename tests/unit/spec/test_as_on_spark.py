@@ -106,6 +106,10 @@ def written(text: str) -> str:
         ("coalesce(l % i, l)", "coalesce(l % i, l)"),
         ("CASE WHEN i = 0 THEN l ELSE l / i END", "CASE WHEN i = 0 THEN l ELSE l / i END"),
         ("log(l)", "ln(l)"),
+        (
+            "CAST(date_trunc('month', d) AS DATE)",
+            "CAST(date_trunc('month', CAST(d AS TIMESTAMP)) AS DATE)",
+        ),
         ("left(t, 10)", "left(CAST(t AS STRING), 10)"),
         ("substr(t, 1, 10)", "substr(CAST(t AS STRING), 1, 10)"),
         (

@@ -13,10 +13,12 @@ from strandline.sql.times_on_sail import OF_ANOTHER_TYPE
 TYPES = {
     **{"i": "int", "j": "int", "b": "tinyint", "l": "bigint", "x": "double", "f": "float"},
     **{"n": "decimal(10,2)", "w": "decimal(38,0)", "s": "string", "t": "timestamp", "d": "date"},
-    **{"a": "array<int>", "r": "struct<p:bigint>", "y": "binary", "v": "interval day"},
+    **{"a": "array<int>", "r": "struct<p:bigint>", "y": "binary", "v": "interval day to second"},
     **{"xs": "array<double>", "'on'": "string", "' Yes'": "string", "'Yes'": "string"},
     **{"1": "int", "2": "int", "1.5": "decimal(2,1)", "NULL": "void", "'x'": "string"},
     "o": "boolean",
+    **{"(INTERVAL 1 DAY)": "interval", "CAST(1 AS INTERVAL DAY)": "interval day"},
+    **{"date_trunc('DAY', d)": "timestamp_ntz", "make_interval(i)": "interval"},
     **dict.fromkeys(("INTERVAL 1 HOUR", "INTERVAL '1' DAY", "INTERVAL 1 MONTH"), "interval"),
     "1.5D": "double",
     "CAST(i AS BIGINT)": "bigint",
@@ -137,6 +139,12 @@ TYPES = {
         ("date_part('MINUTE', v)", "date_part(): Sail counts the whole interval"),
         ("date_trunc('DAY', s)", "date_trunc(): Sail gives TIMESTAMP_NTZ"),
         ("date_trunc('DAY', d)", "date_trunc(): Sail gives TIMESTAMP_NTZ"),
+        ("CAST(date_trunc('DAY', d) AS BIGINT)", "CAST: Sail makes BIGINT of it"),
+        ("d + make_interval(i)", "+: Sail gives a DATE"),
+        (r"split(s, '\\R')", "split(): Sail does not read some signs"),
+        ("regexp_replace(s, '(?<=a)b', '')", "regexp_replace(): Sail does not read some signs"),
+        ("split(s, '^0*')", "split(): Sail finds other empty matches"),
+        ("regexp_replace(s, '^0*|a*', '')", "regexp_replace(): Sail finds other empty matches"),
         ("date_trunc('MILLISECOND', t)", "date_trunc(): Sail rounds up before 1970"),
         ("date_format(t, 'HH zzzz')", "date_format(): Sail writes the names of zones otherwise"),
         ("date_part('EPOCH', t)", "date_part(): Sail takes units that Spark refuses"),
@@ -208,6 +216,14 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "encode(s, 'utf-8')",
         "d + INTERVAL '1' DAY",
         "d - INTERVAL 1 MONTH",
+        "d + (INTERVAL 1 DAY)",
+        "d + CAST(1 AS INTERVAL DAY)",
+        "CAST(date_trunc('DAY', d) AS DATE)",
+        "d = date_trunc('DAY', d)",
+        r"regexp_replace(s, '\\x{e9}[\\x{61}-c]', 'e')",
+        r"regexp_replace(s, 'a\\z', '')",
+        "regexp_replace(s, '^0*', '')",
+        r"regexp_replace(s, '^\\p{Z}*', '')",
         "position('a', s, 2)",
         "trim(BOTH 'a' FROM s)",
         "regexp_replace(s, '^', '-')",
@@ -363,3 +379,19 @@ def test_a_chain_that_is_too_long_is_refused_with_the_way_to_write_it():
 def test_what_nobody_knows_is_refused(text):
     (problem, _), *_ = names_not_on_sail(text)
     assert "on Sail is not known" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("CAST(t AS BOOLEAN)", "x IS NOT NULL"),
+        ("CAST(i AS BINARY)", "unhex(hex(x))"),
+        ("date_trunc('HOUR', s)", "date_trunc('month', CAST(x AS TIMESTAMP))"),
+    ],
+)
+def test_a_way_out_has_the_type_of_the_expression_and_is_taken(text, other):
+    assert [way_out for _, way_out in types_not_on_sail(text, TYPES.get)] == [
+        f"for example {other}, or give --engine spark"
+    ]
+    types = TYPES | {"x": "timestamp", "CAST(x AS TIMESTAMP)": "timestamp"}
+    assert [*types_not_on_sail(other, types.get)] == []
