@@ -78,6 +78,19 @@ TYPES = {
         ("from_json(s, 'a TIMESTAMP')", "from_json(): Sail takes other values"),
         ("from_json(s, 'a BIGINT NOT NULL')", "from_json(): Sail takes other values"),
         ("from_json(s, 'map<string, bigint>')", "from_json(): Sail takes other values"),
+        *(
+            (f"from_json(s, 'a BIGINT, b {kind}')", "from_json(): Sail takes other values")
+            for kind in (
+                *("FLOAT", "BINARY", "CHAR(2)", "VARCHAR(2)", "VARIANT", "INTERVAL DAY"),
+                *("STRUCT<c: DATE>", "MAP<STRING, BIGINT>", "ARRAY<MAP<BIGINT, STRING>>"),
+                *("STRING, _corrupt_record STRING", "STRUCT<c: BIGINT NOT NULL>"),
+                *("GEOMETRY(4326)", "STRING DEFAULT 1"),
+            )
+        ),
+        (
+            """from_json(s, '{"type":"struct","fields":[{"name":"a","type":"integer"}]}')""",
+            "from_json(): Sail takes other values",
+        ),
         ("array_join(a, ',', NULL)", "array_join(): Sail joins where Spark gives null"),
         ("pmod(n, n)", "pmod(): Sail gives another DECIMAL"),
         ("format_string('%s', o)", "format_string(): Sail writes null as false"),
@@ -183,6 +196,18 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "sum(CASE WHEN i > 0 THEN x ELSE 1 END)",
         "CASE WHEN i > 0 THEN NULL ELSE i END",
         "from_json(s, 'a STRUCT<decimal: STRING>')",
+        *(
+            f"from_json(s, '{schema}')"
+            for schema in (
+                "STRUCT<int STRING, date STRING>",
+                "int STRING, date STRING",
+                "a STRUCT<date STRING, time BIGINT>",
+                "a DOUBLE, `my int` STRING",
+                r"a STRING COMMENT \'the date\'",
+                "a: BOOLEAN, b ARRAY<STRUCT<c: BIGINT>>, m MAP<STRING,STRING>",
+                "map<string, string>",
+            )
+        ),
         "IF(i > 0, CAST(0 AS DOUBLE), x)",
         "transform(a, v -> CASE WHEN v > 1 THEN 1 ELSE 2 END)",
         "nvl(i, 1)",
