@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -11,8 +12,8 @@ from strandline.sql.column_types import Problem
 from strandline.sql.operations import Operation, shallow_tree_of
 
 _Type = exp.DataType.Type
-_NESTED = {_Type.ARRAY, _Type.STRUCT}
-_PLAIN = {_Type.TEXT, _Type.BIGINT, _Type.DOUBLE, _Type.BOOLEAN}
+_ALIKE = {_Type.TEXT, _Type.BIGINT, _Type.DOUBLE, _Type.BOOLEAN, _Type.ARRAY, _Type.STRUCT}
+_OF_SPARK = re.compile(r"\bnot\s+null|\bdefault\b|_corrupt_record|\(", re.IGNORECASE)
 _OTHERWISE = (
     "takes other values for types such as DECIMAL, INT and times, and for NOT NULL",
     "a schema with STRING, BIGINT, DOUBLE and BOOLEAN, and a cast of the field",
@@ -36,15 +37,9 @@ def read_json(operation: Operation, types: Sequence[str | None]) -> Problem | No
 def _is_read_alike(schema: str) -> bool:
     """Whether each type of a schema, such as `a STRING, m MAP<STRING, STRING>`, is known."""
     tree = shallow_tree_of(f"CAST(x AS STRUCT<{schema}>)")
-    if isinstance(tree, NotUnderstood) or "_corrupt_record" in schema.lower():  # or it is in JSON
+    if isinstance(tree, NotUnderstood) or _OF_SPARK.search(schema):  # a schema in JSON is neither
         return False
-    constraints = (one.kind for one in tree.find_all(exp.ColumnConstraint))
-    if not all(isinstance(one, exp.CommentColumnConstraint) for one in constraints):
-        return False
-    return all(map(_is_alike, tree.find_all(exp.DataType)))
-
-
-def _is_alike(kind: exp.DataType) -> bool:
-    if kind.this is _Type.MAP:
-        return [inner.this for inner in kind.expressions] == [_Type.TEXT, _Type.TEXT]
-    return kind.this in _NESTED or (kind.this in _PLAIN and not kind.expressions)
+    return all(
+        kind.this in _ALIKE or [inner.this for inner in kind.expressions] == [_Type.TEXT] * 2
+        for kind in tree.find_all(exp.DataType)
+    )

@@ -190,15 +190,10 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
         if (kind := type_of(subject)) in FLOATS:
             way_out = "CASE WHEN x = 1D" if name == "CASE" else "CAST(x AS DECIMAL(38, 6))"
             yield f"{name}: Sail takes other {kind.upper()} as equal", f"{way_out}, or {ON_SPARK}"
-    if _repeats_choices(text, type_of):
-        yield (
-            "its AND and OR repeat so many CASE and coalesce that Sail takes long to plan them",
-            f"put CASE and coalesce into the last terms, or {ON_SPARK}",
-        )
-    elif _takes_long(text, type_of):
+    if _repeats_choices(text, type_of) or _takes_long(text, type_of):
         yield (
             "it nests so many operations that Sail takes long to plan them",
-            f"round once, put brackets, as in (a + b) + (c + d), or {ON_SPARK}",
+            f"round once, put brackets, (a + b) + (c + d), CASE last in AND and OR, or {ON_SPARK}",
         )
 
 
@@ -226,15 +221,10 @@ def _subjects(text: str) -> Iterator[tuple[str, str]]:
 def _repeats_choices(text: str, type_of: TypeOf) -> bool:
     """Whether guards inside of each other repeat a CASE or a coalesce."""
     tree = shallow_tree_of(text)
-    if isinstance(tree, NotUnderstood):
-        return False
-    repeated = {
-        id(term)
-        for node in tree.find_all(exp.And, exp.Or)
-        for term in repeated_terms(node, type_of)
-        if any(map(is_choice, term.walk()))
-    }
-    return _levels(text, lambda node: id(node) in repeated) > _MOST_CHOICES
+    nodes = () if isinstance(tree, NotUnderstood) else tree.find_all(exp.And, exp.Or)
+    repeated = (term for node in nodes for term in repeated_terms(node, type_of))
+    counted = {id(term) for term in repeated if any(map(is_choice, term.walk()))}
+    return _levels(text, lambda node: id(node) in counted) > _MOST_CHOICES
 
 
 def _takes_long(text: str, type_of: TypeOf) -> bool:

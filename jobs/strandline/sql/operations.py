@@ -224,7 +224,7 @@ def _arrays_of(function: exp.Lambda) -> list[str]:
             return [first, first]
         case "aggregate" | "reduce":
             return [f"array({second})", first]
-        case "map_filter" | "transform_keys" | "transform_values":
+        case "map_filter":
             return [f"map_keys({first})", f"map_values({first})"]
     return []
 

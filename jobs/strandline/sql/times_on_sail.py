@@ -18,7 +18,6 @@ OF_ANOTHER_TYPE = {
 }
 """Functions with another type of whole number than on Spark."""
 _OF_DAYS = re.compile(r"\(*INTERVAL\b(?!.*(?:HOUR|MINUTE|SECOND)).*", re.IGNORECASE | re.DOTALL)
-_TYPES_OF_DAYS = {"interval day", "interval month", "interval year", "interval year to month"}
 _UNITS = {
     *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
     *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
@@ -44,25 +43,17 @@ def units(operation: Operation, types: Sequence[str | None]) -> Problem | None:
 
 def of_intervals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     """Arithmetic of intervals: hours added to a date give a TIMESTAMP on Spark."""
-    spans = {
-        one.text or "": kind
-        for one, kind in zip(operation.operands, types, strict=True)
-        if (kind or "").startswith("interval")
-    }
-    if operation.name == "/" and spans:
+    spans = [(kind or "").startswith("interval") for kind in types]
+    if operation.name == "/" and any(spans):
         return "cuts off the microseconds", "(unix_micros(b) - unix_micros(a)) / 2"
-    if "date" in types and not all(
-        kind in _TYPES_OF_DAYS or _OF_DAYS.fullmatch(text) for text, kind in spans.items()
-    ):
+    texts = [one.text or "" for one, span in zip(operation.operands, spans, strict=True) if span]
+    if "date" in types and not all(map(_OF_DAYS.fullmatch, texts)):
         return "gives a DATE", "CAST(d AS TIMESTAMP) + INTERVAL 1 HOUR"
     return None
 
 
 def truncated(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`date_trunc` of texts, times without a zone and dates, and to milliseconds.
-
-    Of a date it is written otherwise where its type does not matter.
-    """
+    """`date_trunc` to milliseconds, and of what is no TIMESTAMP; a DATE may be written as one."""
     is_written = types[1:] == ["date"] and operation.type_is_given
     if types[1:] and types[1] in {"string", "date", "timestamp_ntz"} and not is_written:
         return "gives TIMESTAMP_NTZ", "date_trunc('month', CAST(x AS TIMESTAMP))"

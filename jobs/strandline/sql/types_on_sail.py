@@ -164,14 +164,11 @@ def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     if to.startswith("time") and not to.startswith("timestamp"):
         return OF_TIMES_OF_DAY
     is_time = to == "boolean" and (types[0] or "").startswith(("date", "timestamp"))
-    if is_time or (to == "binary" and types[0] in WHOLE):
-        other = "x IS NOT NULL" if is_time else "unhex(hex(x))"
+    is_number = to in {*WHOLE, *FLOATS} and types[0] == "timestamp_ntz"
+    if is_time or is_number or (to == "binary" and types[0] in WHOLE):
+        others = {"boolean": "x IS NOT NULL", "binary": "unhex(hex(x))"}
+        other = others.get(to, "unix_seconds(CAST(x AS TIMESTAMP))")
         return f"makes {to.upper()} of it, which Spark refuses", other
-    if types == ["timestamp_ntz"] and to in {*WHOLE, *FLOATS}:
-        return (
-            f"makes {to.upper()} of it, which Spark refuses",
-            "unix_seconds(CAST(x AS TIMESTAMP))",
-        )
     if to == "boolean":
         return to_boolean(operation, types)
     if to.startswith("decimal") and types in (["timestamp"], ["timestamp_ntz"]):
@@ -271,7 +268,7 @@ RULES: dict[str, tuple[_Rule, ...]] = {
         ("array_max", "array_min", "array_sort", "max", "max_by", "min", "min_by", "sort_array"),
         (_ordered,),
     ),
-    **dict.fromkeys(BYTES_AS_TEXT, (binary, to_text)),
+    **dict.fromkeys((*BYTES_AS_TEXT, "left", "right"), (binary, to_text)),
     "to_char": (binary,),
     **dict.fromkeys(("locate", "position"), (to_text, found_from)),
     "encode": (to_text, encoded),
@@ -281,7 +278,6 @@ RULES: dict[str, tuple[_Rule, ...]] = {
     "nvl2": (unless_null,),
     "zeroifnull": (zero_for_null,),
     **dict.fromkeys(("try_divide", "try_mod"), (not_for_these_types,)),
-    **dict.fromkeys(("left", "right"), (binary, to_text)),
     **dict.fromkeys(("substr", "substring"), (binary, to_text, part_of_text)),
     **dict.fromkeys(("extract", "date_part", "datepart"), (units,)),
     "date_format": (formatted,),

@@ -105,12 +105,12 @@ def test_where_no_part_fails_alone_the_message_tells_which_function_of_the_whole
     ("problem", "wanted", "way_out"),
     [
         (
-            "Sail has no from_json() of a JSON object that is malformed or has text behind it",
+            "Sail has no from_json() of JSON that is malformed or has text behind it",
             "any",
             "give --engine spark",
         ),
         (
-            "Sail has no from_json() of a JSON object that is malformed or has text behind it",
+            "Sail has no from_json() of JSON that is malformed or has text behind it",
             "aggregate",
             "give --engine spark",
         ),

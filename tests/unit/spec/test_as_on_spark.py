@@ -160,7 +160,7 @@ def written(text: str) -> str:
             "from_json(s, 'p STRING').p",
             r"from_json(CASE WHEN btrim(s, ' \t\r\n') LIKE '{%' AND NOT coalesce(get_json_object"
             r"(s, '$') = btrim(s, ' \t\r\n'), false) THEN raise_error('Sail has no from_json() of "
-            r"a JSON object that is malformed or has text behind it') WHEN btrim(s, ' \t\r\n') <> "
+            r"JSON that is malformed or has text behind it') WHEN btrim(s, ' \t\r\n') <> "
             r"'' THEN s END, 'p STRING').p",
         ),
         ("NOT x IN (2, x)", f"NOT {ONE_NAN} IN (2, {ONE_NAN})"),
