@@ -188,7 +188,7 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
             yield from (_with_operation(operation, problem) for problem in found if problem)
     for name, subject in _subjects(text):
         if (kind := type_of(subject)) in FLOATS:
-            way_out = "CASE WHEN x = 1D" if name == "CASE" else "CAST(x AS DECIMAL(38, 6))"
+            way_out = "CASE WHEN x = 1D" if name == "CASE" else "mode(x, true)"
             yield f"{name}: Sail takes other {kind.upper()} as equal", f"{way_out}, or {ON_SPARK}"
     if _repeats_choices(text, type_of) or _takes_long(text, type_of):
         yield (

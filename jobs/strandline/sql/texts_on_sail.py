@@ -144,7 +144,7 @@ def encoded(operation: Operation, types: Sequence[str | None]) -> Problem | None
     charset = operation.operands[1].literal if len(types) == 2 else None
     if charset is not None and charset[1:-1].lower() in _OF_ALL_SIGNS:
         return None
-    return "writes ? for a sign that the charset lacks", "encode(s, 'UTF-8')"
+    return "writes ? for a sign that the charset lacks, or takes others", "encode(s, 'UTF-8')"
 
 
 def takes_the_match(operation: Operation) -> bool:

@@ -187,8 +187,8 @@ def _of_decimals(operation: Operation, types: Sequence[str | None]) -> Problem |
 
 def _of_intervals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     if types and (types[0] or "").startswith("interval"):
-        micros = "unix_micros(b) - unix_micros(a)"
-        return "gives another type or microsecond of intervals", f"{operation.name}({micros})"
+        micros = f"{operation.name}(unix_micros(b) - unix_micros(a)) for {operation.name}(b - a)"
+        return "gives another type or microsecond of intervals", micros
     return None
 
 

@@ -51,6 +51,8 @@ def test_of_several_functions_the_one_that_the_engine_names_is_replaced(text, pr
         ("sum(a)", "none of them", "sum()", "try_sum()"),
         ("sum(a * b) FILTER (WHERE k)", "CASE WHEN k THEN a * b END", "x * y", "try_multiply()"),
         ("sum(a) FILTER (WHERE b * c > 1)", "b * c", "x * y", "try_multiply()"),
+        ("max(coalesce(l, 10 / i) * 3)", "coalesce(l, 10 / i) * 3", "x * y", "try_multiply()"),
+        ("max(coalesce(a * b, c))", "a * b", "x * y", "try_multiply()"),
         ("a - b + CASE WHEN c > 0 THEN a / c END", "a - b", "x - y", "try_subtract()"),
     ],
 )

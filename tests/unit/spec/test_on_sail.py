@@ -411,6 +411,7 @@ def test_what_nobody_knows_is_refused(text):
         ("CAST(t AS BOOLEAN)", "x IS NOT NULL"),
         ("CAST(i AS BINARY)", "unhex(hex(x))"),
         ("date_trunc('HOUR', s)", "date_trunc('month', CAST(x AS TIMESTAMP))"),
+        ("avg(v)", "avg(unix_micros(b) - unix_micros(a)) for avg(b - a)"),
     ],
 )
 def test_a_way_out_has_the_type_of_the_expression_and_is_taken(text, other):
@@ -419,3 +420,14 @@ def test_a_way_out_has_the_type_of_the_expression_and_is_taken(text, other):
     ]
     types = TYPES | {"x": "timestamp", "CAST(x AS TIMESTAMP)": "timestamp"}
     assert [*types_not_on_sail(other, types.get)] == []
+
+
+def test_the_most_frequent_number_is_written_with_the_function_that_takes_the_least_of_several():
+    ((_, way_out),) = types_not_on_sail("mode() WITHIN GROUP (ORDER BY x)", TYPES.get)
+    assert way_out == "mode(x, true), or give --engine spark"
+    assert [*types_not_on_sail("mode(x, true)", TYPES.get)] == []
+
+
+def test_a_function_of_two_names_is_refused_with_the_other_name():
+    ((_, way_out),) = names_not_on_sail("to_varchar(x, '99')")
+    assert way_out == "for example to_char(x, '999'), or give --engine spark"
