@@ -45,6 +45,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Overlay: "overlay",
     exp.StrPosition: "position",
     exp.Trim: "trim",
+    exp.Collate: "collate",
 }
 """The names of operations that are not function calls."""
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in")

@@ -164,10 +164,8 @@ def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     if to.startswith("time") and not to.startswith("timestamp"):
         return OF_TIMES_OF_DAY
     is_time = to == "boolean" and (types[0] or "").startswith(("date", "timestamp"))
-    is_number = to in {*WHOLE, *FLOATS} and types[0] == "timestamp_ntz"
-    if is_time or is_number or (to == "binary" and types[0] in WHOLE):
-        others = {"boolean": "x IS NOT NULL", "binary": "unhex(hex(x))"}
-        other = others.get(to, "unix_seconds(CAST(x AS TIMESTAMP))")
+    if is_time or (to == "binary" and types[0] in WHOLE):
+        other = "x IS NOT NULL" if is_time else "unhex(hex(x))"
         return f"makes {to.upper()} of it, which Spark refuses", other
     if to == "boolean":
         return to_boolean(operation, types)
