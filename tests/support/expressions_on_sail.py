@@ -94,6 +94,7 @@ _WIDELY = {
         "to_binary()",
         "to_char()",
         "to_json()",
+        "to_varchar()",
         "to_variant_object()",
         "try_parse_json()",
         "try_parse_url()",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, WHOLE, is_decimal
+from strandline.sql.column_types import FLOATS, NO_JSON_ON_SAIL, WHOLE, is_decimal
 from strandline.sql.form import AS_IT_IS, Form, Types
 from strandline.sql.operations import Operation
 
@@ -207,10 +207,16 @@ def _of_one_object(operation: Operation, types: Types) -> Form:
     """
     trimmed = r"btrim({0}, ' \t\r\n')"
     is_one = f"coalesce(get_json_object({{0}}, '$') = {trimmed}, false)"
-    fails = f"raise_error('{NOT_ON_SAIL}from_json() of it')"
+    fails = f"raise_error('{NO_JSON_ON_SAIL}')"
     cases = f"WHEN {trimmed} LIKE '{{{{%' AND NOT {is_one} THEN {fails}"
     text = f"CASE {cases} WHEN {trimmed} <> '' THEN {{0}} END"
     return Form(operands=(text, *("{0}" for _ in types[1:])))
+
+
+def _truncated(operation: Operation, types: Types) -> Form:
+    """`date_trunc` of a DATE, of which Sail gives a TIMESTAMP without a zone."""
+    is_of_date = [*types[1:]] == ["date"]
+    return Form(operands=("{0}", "CAST({0} AS TIMESTAMP)")) if is_of_date else AS_IT_IS
 
 
 def _is_plain(kind: str | None) -> bool:
@@ -239,6 +245,7 @@ FORMS: dict[str, Callable[[Operation, Types], Form]] = {
     "base64": _in_lines,
     "get": _from_start,
     "from_json": _of_one_object,
+    "date_trunc": _truncated,
     "~": _of_small_numbers,
 }
 """The rules by the names of functions."""

@@ -30,7 +30,7 @@ _COMPARING = {*COMPARISONS, "equal_null", "nullif"}
 _NEVER_FAIL = {
     *(*_CHOICES, *_COMPARING, "nvl2", "isnull", "isnotnull"),
     *("like", "ilike", "rlike", "startswith", "endswith", "contains"),
-    *("lower", "upper", "ltrim", "rtrim", "btrim", "length", "char_length", "try_cast"),
+    *("lower", "upper", "ltrim", "rtrim", "btrim", "trim", "length", "char_length", "try_cast"),
     *("try_add", "try_subtract", "try_multiply", "try_divide"),
 }
 """Operations that have a result for each value of their operands, if they cast no text."""
@@ -87,6 +87,12 @@ def terms_of(node: exp.Expr, type_of: TypeOf) -> Sequence[exp.Expr]:
     terms = [*node.flatten(unnest=False)]
     known = all(span_of(term) is not None for term in terms)
     return terms if known and any(may_fail(term, type_of) for term in terms[1:]) else ()
+
+
+def repeated_terms(node: exp.Expr, type_of: TypeOf) -> Sequence[exp.Expr]:
+    """The terms of an AND or OR before the last one that may fail, which its guards repeat."""
+    terms = terms_of(node, type_of)
+    return terms[: max((n for n, term in enumerate(terms) if may_fail(term, type_of)), default=0)]
 
 
 def next_to_guard(terms: Sequence[exp.Expr], type_of: TypeOf) -> int:

@@ -12,8 +12,7 @@ from strandline.sql.operations import Operation
 _LACKS = "does not have it"
 
 MISSING: dict[str, Problem] = {
-    "collation": (_LACKS, "leave it out"),
-    "is_valid_variant": (_LACKS, "leave it out"),
+    **dict.fromkeys(("collation", "is_valid_variant"), (_LACKS, "leave it out")),
     "map_zip_with": (
         _LACKS,
         "map_from_arrays(map_keys(m), transform(map_keys(m), k -> m[k] + n[k]))",
@@ -28,6 +27,7 @@ MISSING: dict[str, Problem] = {
         _LACKS,
         "map_from_arrays(map_keys(m), transform(map_values(m), v -> v + 1))",
     ),
+    "to_varchar": ("is not compared by this name", "to_char(x, '999')"),
     "try_to_date": (_LACKS, "CAST(try_to_timestamp(s) AS DATE)"),
     "vector_norm": (_LACKS, "sqrt(aggregate(a, 0D, (s, v) -> s + v * v))"),
     "vector_normalize": (_LACKS, "transform(a, v -> v / 5D)"),
@@ -42,7 +42,7 @@ _FAMILIES = (
 _ALONE = {
     *("collate", "from_avro", "from_protobuf", "from_xml", "is_variant_null", "make_valid_utf8"),
     *("make_ym_interval", "schema_of_avro", "schema_of_csv", "to_avro", "to_csv", "to_protobuf"),
-    *("to_varchar", "to_xml", "try_make_interval", "window_time"),
+    *("to_xml", "try_make_interval", "window_time"),
 }
 
 

@@ -18,7 +18,7 @@ from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
 from strandline.sql.form import AS_IT_IS
-from strandline.sql.guards import TypeOf, is_choice, terms_of, type_alone
+from strandline.sql.guards import TypeOf, is_choice, repeated_terms, terms_of, type_alone
 from strandline.sql.missing_on_sail import MISSING, is_compared
 from strandline.sql.operations import (
     Operation,
@@ -179,6 +179,7 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
     operations = operations_of(text)
     if isinstance(operations, NotUnderstood):
         return
+    type_of = cache(type_of)
     for operation in operations:
         rules = RULES.get(operation.name, ())
         if rules or not operation.has_places:
@@ -187,12 +188,12 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
             yield from (_with_operation(operation, problem) for problem in found if problem)
     for name, subject in _subjects(text):
         if (kind := type_of(subject)) in FLOATS:
-            way_out = "CASE WHEN x = 1D" if name == "CASE" else "CAST(x AS DECIMAL(38, 6))"
+            way_out = "CASE WHEN x = 1D" if name == "CASE" else "mode(x, true)"
             yield f"{name}: Sail takes other {kind.upper()} as equal", f"{way_out}, or {ON_SPARK}"
-    if _takes_long(text, type_of):
+    if _repeats_choices(text, type_of) or _takes_long(text, type_of):
         yield (
             "it nests so many operations that Sail takes long to plan them",
-            f"round once, put brackets, as in (a + b) + (c + d), or {ON_SPARK}",
+            f"round once, put brackets, (a + b) + (c + d), CASE last in AND and OR, or {ON_SPARK}",
         )
 
 
@@ -217,6 +218,15 @@ def _subjects(text: str) -> Iterator[tuple[str, str]]:
         yield from ((name, found) for found in map(typed_alone, parts) if found is not None)
 
 
+def _repeats_choices(text: str, type_of: TypeOf) -> bool:
+    """Whether guards inside of each other repeat a CASE or a coalesce."""
+    tree = shallow_tree_of(text)
+    nodes = () if isinstance(tree, NotUnderstood) else tree.find_all(exp.And, exp.Or)
+    repeated = (term for node in nodes for term in repeated_terms(node, type_of))
+    counted = {id(term) for term in repeated if any(map(is_choice, term.walk()))}
+    return _levels(text, lambda node: id(node) in counted) > _MOST_CHOICES
+
+
 def _takes_long(text: str, type_of: TypeOf) -> bool:
     """Whether Sail takes long to plan an expression; the types are asked of few."""
 
@@ -228,12 +238,9 @@ def _takes_long(text: str, type_of: TypeOf) -> bool:
             type_alone(one, type_of) in WHOLE for one in operands_of(node)
         )
 
-    known = cache(type_of)
-    if _levels(text, partial(_repeats_a_choice, known)) > _MOST_CHOICES:
-        return True
     if _levels(text, is_whole) > _MOST_LEVELS and _levels(text, is_checked) > _MOST_LEVELS:
         return True
-    if _levels(text, partial(_may_repeat, known)) <= 2:
+    if _levels(text, partial(_may_repeat, type_of)) <= 2:
         return False
     written = as_on_spark(text, lambda parts: [*map(type_of, parts)])
     return len(written) > max(_LONGEST, _MOST_GROWTH * len(text))
@@ -253,10 +260,6 @@ def _levels(text: str, counts: Callable[[exp.Expr], bool]) -> int:
 def _may_repeat(type_of: TypeOf, node: exp.Expr) -> bool:
     """Whether a part may be written with its operands twice, as AND and OR with a guard."""
     return may_differ(operation_of(node)) if is_operation(node) else bool(terms_of(node, type_of))
-
-
-def _repeats_a_choice(type_of: TypeOf, node: exp.Expr) -> bool:
-    return bool(terms_of(node, type_of)) and any(map(is_choice, node.walk()))
 
 
 def _with_operation(operation: Operation, found: Problem) -> Problem:

@@ -45,6 +45,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.Overlay: "overlay",
     exp.StrPosition: "position",
     exp.Trim: "trim",
+    exp.Collate: "collate",
 }
 """The names of operations that are not function calls."""
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>", "between", "in")
@@ -224,7 +225,7 @@ def _arrays_of(function: exp.Lambda) -> list[str]:
             return [first, first]
         case "aggregate" | "reduce":
             return [f"array({second})", first]
-        case "map_filter" | "transform_keys" | "transform_values":
+        case "map_filter":
             return [f"map_keys({first})", f"map_values({first})"]
     return []
 

@@ -29,7 +29,7 @@ JOINS = ("||", "concat", "concat_ws", "format_string", "listagg", "printf", "str
 """Operations that convert operands of any type to text."""
 OF_TEXTS = (
     *("array_join", "ascii", "base64", "bit_length", "btrim", "char_length", "character_length"),
-    *("contains", "crc32", "elt", "encode", "endswith", "find_in_set", "instr", "len", "length"),
+    *("contains", "crc32", "encode", "endswith", "find_in_set", "instr", "len", "length"),
     *("levenshtein", "locate", "lower", "lpad", "ltrim", "md5", "octet_length", "position"),
     *("repeat", "replace", "reverse", "rpad", "rtrim", "sha", "sha1", "sha2", "split_part"),
     *("startswith", "substring_index", "translate", "trim", "upper"),
@@ -53,11 +53,13 @@ _ESCAPED_SIGN = re.compile(r"\\.", re.DOTALL)
 _OF_CLASSES = re.compile(r"\[|&&|--|~~")
 _REPEATED = re.compile(r"(?:[*+?]|\{\d*,?\d*\})(?:[*+{]|\?[*+?{])")
 """Matches what repeats a repetition, such as `a++`, which gives nothing back in Java."""
-_NAMED = re.compile(r"\\[pP](?:[A-Z]|\{(?:[A-Z][a-z]?|Is[A-Z][a-z]+)\})")
-"""Matches the classes of signs by category and script, such as `\\p{Lu}`, which are alike."""
+_NAMED = re.compile(r"\\(?:[pP](?:[A-Z]|\{(?:[A-Z][a-z]?|Is[A-Z][a-z]+)\})|x\{[0-9A-Fa-f]+\})")
+"""Matches signs by number, category and script, such as `\\p{Lu}`, which are alike."""
 _OF_RUST = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[pPU]|u\{)")
 _OF_EACH_MATCH = {"regexp_count", "regexp_extract_all", "regexp_replace", "split"}
 """Functions of each match of a regular expression, and not of the first one."""
+_AT_THE_START = re.compile(r"\^(?![*+?{])[^|]*", re.DOTALL)
+"""Matches patterns that match once, at the start of a text."""
 _LAST_LINE_BREAK = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"
 
 
@@ -118,7 +120,10 @@ def regular_expression(operation: Operation, types: Sequence[str | None]) -> Pro
         return "reads flags otherwise", "lower(s), and the pattern without (?i)"
     if _REPEATED.search(_PART.sub("_", value)) or _OF_RUST.search(_NAMED.sub("", value)):
         return "reads a++, a{2}{3} and some names of signs otherwise", r"(?:a{2}){3}, \p{L}"
-    if operation.name in _OF_EACH_MATCH and may_be_empty(value):
+    is_empty = operation.name in _OF_EACH_MATCH and may_be_empty(value)
+    if is_empty is None:
+        return "does not know all signs and groups of Java", r"[\r\n] for \R, (a) for (?<=a)"
+    if is_empty and (operation.name == "split" or not _AT_THE_START.fullmatch(value)):
         return "finds other empty matches", "a+ for a*"
     if takes_the_match(operation) and has_end(value):
         return "finds the ends of lines elsewhere", "the pattern without $"
@@ -139,7 +144,7 @@ def encoded(operation: Operation, types: Sequence[str | None]) -> Problem | None
     charset = operation.operands[1].literal if len(types) == 2 else None
     if charset is not None and charset[1:-1].lower() in _OF_ALL_SIGNS:
         return None
-    return "writes ? for a sign that the charset lacks", "encode(s, 'UTF-8')"
+    return "writes ? for a sign that the charset lacks, or takes others", "encode(s, 'UTF-8')"
 
 
 def takes_the_match(operation: Operation) -> bool:
@@ -193,13 +198,13 @@ def has_flags(pattern: str) -> bool:
     return _FLAGS.search(_PART.sub("_", pattern)) is not None
 
 
-def may_be_empty(pattern: str) -> bool:
-    """Whether a pattern may match no sign, as `a*`; `^` alone does so once, in both engines."""
-    plain = _NAMED.sub("x", pattern).replace("(?<", "(?P<")
+def may_be_empty(pattern: str) -> bool | None:
+    """Whether a pattern may match no sign, as `a*`; None: Rust does not read it, as `(?<=a)`."""
     try:
-        return pattern != "^" and re.match(plain, "") is not None
-    except re.error:  # of what Python does not know
-        return True
+        plain = _NAMED.sub("x", pattern).replace("(?<", "(?P<").replace("\\z", "\\Z")
+        return re.match(plain, "") is not None
+    except re.error:
+        return None
 
 
 def has_class_in_class(pattern: str) -> bool:

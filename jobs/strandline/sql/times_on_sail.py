@@ -17,7 +17,7 @@ OF_ANOTHER_TYPE = {
     "regexp_count": "INT",
 }
 """Functions with another type of whole number than on Spark."""
-_OF_DAYS = re.compile(r"INTERVAL\b(?!.*(?:HOUR|MINUTE|SECOND)).*", re.IGNORECASE | re.DOTALL)
+_OF_DAYS = re.compile(r"\(*INTERVAL\b(?!.*(?:HOUR|MINUTE|SECOND)).*", re.IGNORECASE | re.DOTALL)
 _UNITS = {
     *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
     *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
@@ -53,9 +53,10 @@ def of_intervals(operation: Operation, types: Sequence[str | None]) -> Problem |
 
 
 def truncated(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`date_trunc` of texts, dates and times without a zone, and to milliseconds."""
-    if types[1:] and types[1] in {"string", "date", "timestamp_ntz"}:
-        return "gives TIMESTAMP_NTZ", "CAST(x AS TIMESTAMP)"
+    """`date_trunc` to milliseconds, and of what is no TIMESTAMP; a DATE may be written as one."""
+    is_written = types[1:] == ["date"] and operation.type_is_given
+    if types[1:] and types[1] in {"string", "date", "timestamp_ntz"} and not is_written:
+        return "gives TIMESTAMP_NTZ", "date_trunc('month', CAST(x AS TIMESTAMP))"
     if (operation.operands[0].literal or "").lower()[1:-1] == "millisecond":
         return "rounds up before 1970", "timestamp_millis(unix_millis(t))"
     return None

@@ -165,7 +165,8 @@ def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
         return OF_TIMES_OF_DAY
     is_time = to == "boolean" and (types[0] or "").startswith(("date", "timestamp"))
     if is_time or (to == "binary" and types[0] in WHOLE):
-        return f"makes {to.upper()} of it, which Spark refuses", "CAST(x AS STRING)"
+        other = "x IS NOT NULL" if is_time else "unhex(hex(x))"
+        return f"makes {to.upper()} of it, which Spark refuses", other
     if to == "boolean":
         return to_boolean(operation, types)
     if to.startswith("decimal") and types in (["timestamp"], ["timestamp_ntz"]):
@@ -184,8 +185,8 @@ def _of_decimals(operation: Operation, types: Sequence[str | None]) -> Problem |
 
 def _of_intervals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
     if types and (types[0] or "").startswith("interval"):
-        micros = "unix_micros(b) - unix_micros(a)"
-        return "gives another type or microsecond of intervals", f"{operation.name}({micros})"
+        micros = f"{operation.name}(unix_micros(b) - unix_micros(a)) for {operation.name}(b - a)"
+        return "gives another type or microsecond of intervals", micros
     return None
 
 
@@ -265,7 +266,7 @@ RULES: dict[str, tuple[_Rule, ...]] = {
         ("array_max", "array_min", "array_sort", "max", "max_by", "min", "min_by", "sort_array"),
         (_ordered,),
     ),
-    **dict.fromkeys(BYTES_AS_TEXT, (binary, to_text)),
+    **dict.fromkeys((*BYTES_AS_TEXT, "left", "right"), (binary, to_text)),
     "to_char": (binary,),
     **dict.fromkeys(("locate", "position"), (to_text, found_from)),
     "encode": (to_text, encoded),
@@ -275,7 +276,6 @@ RULES: dict[str, tuple[_Rule, ...]] = {
     "nvl2": (unless_null,),
     "zeroifnull": (zero_for_null,),
     **dict.fromkeys(("try_divide", "try_mod"), (not_for_these_types,)),
-    **dict.fromkeys(("left", "right"), (binary, to_text)),
     **dict.fromkeys(("substr", "substring"), (binary, to_text, part_of_text)),
     **dict.fromkeys(("extract", "date_part", "datepart"), (units,)),
     "date_format": (formatted,),

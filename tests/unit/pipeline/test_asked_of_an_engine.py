@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from pyspark.errors.exceptions import connect as thrown
+from pyspark.sql import types as T
 
+from strandline.engine.records.expressions import types_or_none
 from strandline.pipeline.request.ask_engine import reason_of_refusal
 
 
@@ -50,3 +52,27 @@ def test_a_lost_connection_is_no_problem_of_an_expression():
     error = thrown.SparkConnectGrpcException(message="UNAVAILABLE: connection refused")
     with pytest.raises(thrown.SparkConnectGrpcException, match="UNAVAILABLE"):
         reason_of_refusal(error, "sum(a)")
+
+
+class Session:
+    """In place of a `SparkSession`."""
+
+
+class Rows:
+    """A table of one column, which counts how often its schema is read, and computes nothing."""
+
+    def __init__(self) -> None:
+        self.times_read, self.sparkSession = 0, Session()
+
+    @property
+    def schema(self) -> T.StructType:
+        self.times_read += 1
+        return T.StructType([T.StructField("x", T.DoubleType()), T.StructField("1", T.LongType())])
+
+
+def test_a_question_for_types_reads_the_columns_once_and_asks_the_engine_for_none_of_them():
+    rows = Rows()
+    assert types_or_none(rows, ["x", "x"]) == ["double", "double"]
+    assert rows.times_read == 1
+    with pytest.raises(AttributeError, match="select"):
+        types_or_none(rows, ["1"])

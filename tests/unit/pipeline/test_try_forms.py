@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from strandline.pipeline.request import thrown
 from strandline.pipeline.request.try_forms import failing_part, try_form
 
 BY_ZERO = "[DIVIDE_BY_ZERO] Division by zero."
@@ -50,6 +51,8 @@ def test_of_several_functions_the_one_that_the_engine_names_is_replaced(text, pr
         ("sum(a)", "none of them", "sum()", "try_sum()"),
         ("sum(a * b) FILTER (WHERE k)", "CASE WHEN k THEN a * b END", "x * y", "try_multiply()"),
         ("sum(a) FILTER (WHERE b * c > 1)", "b * c", "x * y", "try_multiply()"),
+        ("max(coalesce(l, 10 / i) * 3)", "coalesce(l, 10 / i) * 3", "x * y", "try_multiply()"),
+        ("max(coalesce(a * b, c))", "a * b", "x * y", "try_multiply()"),
         ("a - b + CASE WHEN c > 0 THEN a / c END", "a - b", "x - y", "try_subtract()"),
     ],
 )
@@ -98,3 +101,33 @@ def test_where_no_part_fails_alone_the_message_tells_which_function_of_the_whole
     problem = "invalid input for `make_timestamp_ntz`: month=13"
     assert failing_part(text, problem, lambda _: False) == text
     assert try_form(text, problem) == "try_make_timestamp()"
+
+
+@pytest.mark.parametrize(
+    ("problem", "wanted", "way_out"),
+    [
+        (
+            "Sail has no from_json() of JSON that is malformed or has text behind it",
+            "any",
+            "give --engine spark",
+        ),
+        (
+            "Sail has no from_json() of JSON that is malformed or has text behind it",
+            "aggregate",
+            "give --engine spark",
+        ),
+        (
+            "Sail has no max() of NaN",
+            "aggregate",
+            "leave such values out, as by FILTER (WHERE abs(x) < double('Infinity')), or give "
+            "--engine spark",
+        ),
+        (
+            "Sail has no DECIMAL of it",
+            "any",
+            "give CASE WHEN abs(x) < 1e16D THEN … END, or give --engine spark",
+        ),
+    ],
+)
+def test_a_value_that_sail_has_not_has_a_way_out_of_its_kind(problem, wanted, way_out):
+    assert thrown.way_out_of("f(x)", problem, engine="sail", wanted=wanted) == way_out

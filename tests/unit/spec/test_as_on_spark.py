@@ -89,6 +89,7 @@ def written(text: str) -> str:
         ),
         ("i > 2 AND nullif(s, 'a') > 'a'", "i > 2 AND nullif(s, 'a') > 'a'"),
         ("i > 2 AND d > '2024-01-01'", "i > 2 AND d > '2024-01-01'"),
+        ("i > 2 AND trim(s) = 'a'", "i > 2 AND trim(s) = 'a'"),
         (
             "IF(i = 0, false, s IN (1, 2))",
             "CAST(IF(i = 0, CAST(false AS INT), CAST(s IN (1, 2) AS INT)) AS BOOLEAN)",
@@ -105,6 +106,10 @@ def written(text: str) -> str:
         ("coalesce(l % i, l)", "coalesce(l % i, l)"),
         ("CASE WHEN i = 0 THEN l ELSE l / i END", "CASE WHEN i = 0 THEN l ELSE l / i END"),
         ("log(l)", "ln(l)"),
+        (
+            "CAST(date_trunc('month', d) AS DATE)",
+            "CAST(date_trunc('month', CAST(d AS TIMESTAMP)) AS DATE)",
+        ),
         ("left(t, 10)", "left(CAST(t AS STRING), 10)"),
         ("substr(t, 1, 10)", "substr(CAST(t AS STRING), 1, 10)"),
         (
@@ -155,7 +160,8 @@ def written(text: str) -> str:
             "from_json(s, 'p STRING').p",
             r"from_json(CASE WHEN btrim(s, ' \t\r\n') LIKE '{%' AND NOT coalesce(get_json_object"
             r"(s, '$') = btrim(s, ' \t\r\n'), false) THEN raise_error('Sail has no from_json() of "
-            r"it') WHEN btrim(s, ' \t\r\n') <> '' THEN s END, 'p STRING').p",
+            r"JSON that is malformed or has text behind it') WHEN btrim(s, ' \t\r\n') <> "
+            r"'' THEN s END, 'p STRING').p",
         ),
         ("NOT x IN (2, x)", f"NOT {ONE_NAN} IN (2, {ONE_NAN})"),
         ("CAST(t AS INT)", f"cast({SECONDS} AS INT)"),

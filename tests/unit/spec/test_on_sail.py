@@ -13,10 +13,12 @@ from strandline.sql.times_on_sail import OF_ANOTHER_TYPE
 TYPES = {
     **{"i": "int", "j": "int", "b": "tinyint", "l": "bigint", "x": "double", "f": "float"},
     **{"n": "decimal(10,2)", "w": "decimal(38,0)", "s": "string", "t": "timestamp", "d": "date"},
-    **{"a": "array<int>", "r": "struct<p:bigint>", "y": "binary", "v": "interval day"},
+    **{"a": "array<int>", "r": "struct<p:bigint>", "y": "binary", "v": "interval day to second"},
     **{"xs": "array<double>", "'on'": "string", "' Yes'": "string", "'Yes'": "string"},
     **{"1": "int", "2": "int", "1.5": "decimal(2,1)", "NULL": "void", "'x'": "string"},
     "o": "boolean",
+    **{"(INTERVAL 1 DAY)": "interval"},
+    **{"date_trunc('DAY', d)": "timestamp_ntz", "make_interval(i)": "interval"},
     **dict.fromkeys(("INTERVAL 1 HOUR", "INTERVAL '1' DAY", "INTERVAL 1 MONTH"), "interval"),
     "1.5D": "double",
     "CAST(i AS BIGINT)": "bigint",
@@ -76,6 +78,19 @@ TYPES = {
         ("from_json(s, 'a TIMESTAMP')", "from_json(): Sail takes other values"),
         ("from_json(s, 'a BIGINT NOT NULL')", "from_json(): Sail takes other values"),
         ("from_json(s, 'map<string, bigint>')", "from_json(): Sail takes other values"),
+        *(
+            (f"from_json(s, 'a BIGINT, b {kind}')", "from_json(): Sail takes other values")
+            for kind in (
+                *("FLOAT", "BINARY", "CHAR(2)", "VARCHAR(2)", "VARIANT", "INTERVAL DAY"),
+                *("STRUCT<c: DATE>", "MAP<STRING, BIGINT>", "ARRAY<MAP<BIGINT, STRING>>"),
+                *("STRING, _corrupt_record STRING", "STRUCT<c: BIGINT NOT NULL>"),
+                *("GEOMETRY(4326)", "STRING DEFAULT 1"),
+            )
+        ),
+        (
+            """from_json(s, '{"type":"struct","fields":[{"name":"a","type":"integer"}]}')""",
+            "from_json(): Sail takes other values",
+        ),
         ("array_join(a, ',', NULL)", "array_join(): Sail joins where Spark gives null"),
         ("pmod(n, n)", "pmod(): Sail gives another DECIMAL"),
         ("format_string('%s', o)", "format_string(): Sail writes null as false"),
@@ -137,6 +152,12 @@ TYPES = {
         ("date_part('MINUTE', v)", "date_part(): Sail counts the whole interval"),
         ("date_trunc('DAY', s)", "date_trunc(): Sail gives TIMESTAMP_NTZ"),
         ("date_trunc('DAY', d)", "date_trunc(): Sail gives TIMESTAMP_NTZ"),
+        ("d + make_interval(i)", "+: Sail gives a DATE"),
+        (r"split(s, '\\R')", "split(): Sail does not know all signs"),
+        ("regexp_replace(s, '(?<=a)b', '')", "regexp_replace(): Sail does not know all signs"),
+        ("split(s, '^')", "split(): Sail finds other empty matches"),
+        ("split(s, '^0*')", "split(): Sail finds other empty matches"),
+        ("regexp_replace(s, '^0*|a*', '')", "regexp_replace(): Sail finds other empty matches"),
         ("date_trunc('MILLISECOND', t)", "date_trunc(): Sail rounds up before 1970"),
         ("date_format(t, 'HH zzzz')", "date_format(): Sail writes the names of zones otherwise"),
         ("date_part('EPOCH', t)", "date_part(): Sail takes units that Spark refuses"),
@@ -175,6 +196,18 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "sum(CASE WHEN i > 0 THEN x ELSE 1 END)",
         "CASE WHEN i > 0 THEN NULL ELSE i END",
         "from_json(s, 'a STRUCT<decimal: STRING>')",
+        *(
+            f"from_json(s, '{schema}')"
+            for schema in (
+                "STRUCT<int STRING, date STRING>",
+                "int STRING, date STRING",
+                "a STRUCT<date STRING, time BIGINT>",
+                "a DOUBLE, `my int` STRING",
+                r"a STRING COMMENT \'the date\'",
+                "a: BOOLEAN, b ARRAY<STRUCT<c: BIGINT>>, m MAP<STRING,STRING>",
+                "map<string, string>",
+            )
+        ),
         "IF(i > 0, CAST(0 AS DOUBLE), x)",
         "transform(a, v -> CASE WHEN v > 1 THEN 1 ELSE 2 END)",
         "nvl(i, 1)",
@@ -208,6 +241,14 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "encode(s, 'utf-8')",
         "d + INTERVAL '1' DAY",
         "d - INTERVAL 1 MONTH",
+        "d + (INTERVAL 1 DAY)",
+        "CAST(date_trunc('DAY', d) AS DATE)",
+        "CAST(date_trunc('DAY', d) AS BIGINT)",
+        "d = date_trunc('DAY', d)",
+        r"regexp_replace(s, '\\x{e9}[\\x{61}]', 'e')",
+        r"regexp_replace(s, 'a\\z', '')",
+        "regexp_replace(s, '^0*', '')",
+        r"regexp_replace(s, '^\\p{Z}*', '')",
         "position('a', s, 2)",
         "trim(BOTH 'a' FROM s)",
         "regexp_replace(s, '^', '-')",
@@ -314,6 +355,27 @@ def test_and_inside_of_case_inside_of_and_is_refused_where_each_guard_repeats_th
     assert found == [0] * 4 + [1] * 2
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "o AND (s IS NULL OR (year(t) > 2000 AND (i IS NULL OR year(t) < coalesce(i, 3000))))",
+        "x > 0 AND (x > 1 OR (x > 2 AND (x > 3 OR coalesce(i, 0) / l > 1)))",
+        "o AND (i = 0 OR (x > 0 AND (s = 'a' OR x / i > CASE WHEN o THEN 1 ELSE 2 END)))",
+    ],
+)
+def test_and_and_or_inside_of_their_last_terms_repeat_no_case(text):
+    types = TYPES | {"year(t)": "int", "coalesce(i, 0)": "int"}
+    assert [*types_not_on_sail(text, types.get)] == []
+
+
+def test_each_type_is_asked_for_once():
+    asked = []
+    text = "sum(CASE WHEN i > 0 AND l % i > 2 AND nullif(s, 'x') = 'x' THEN x ELSE x END)"
+    assert list(types_not_on_sail(text, lambda part: asked.append(part) or TYPES.get(part))) == []
+    assert asked
+    assert len(asked) == len({*asked})
+
+
 @pytest.mark.parametrize("text", ["i::STRING", "x::DOUBLE", "round(x * round(x, 2), 2)"])
 def test_a_form_that_is_not_needed_is_not_refused(text):
     assert [*types_not_on_sail(text, TYPES.get)] == []
@@ -342,3 +404,36 @@ def test_a_chain_that_is_too_long_is_refused_with_the_way_to_write_it():
 def test_what_nobody_knows_is_refused(text):
     (problem, _), *_ = names_not_on_sail(text)
     assert "on Sail is not known" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("CAST(t AS BOOLEAN)", "x IS NOT NULL"),
+        ("CAST(i AS BINARY)", "unhex(hex(x))"),
+        ("date_trunc('HOUR', s)", "date_trunc('month', CAST(x AS TIMESTAMP))"),
+        ("avg(v)", "avg(unix_micros(b) - unix_micros(a)) for avg(b - a)"),
+    ],
+)
+def test_a_way_out_has_the_type_of_the_expression_and_is_taken(text, other):
+    assert [way_out for _, way_out in types_not_on_sail(text, TYPES.get)] == [
+        f"for example {other}, or give --engine spark"
+    ]
+    types = TYPES | {"x": "timestamp", "CAST(x AS TIMESTAMP)": "timestamp"}
+    assert [*types_not_on_sail(other, types.get)] == []
+
+
+def test_the_most_frequent_number_is_written_with_the_function_that_takes_the_least_of_several():
+    ((_, way_out),) = types_not_on_sail("mode() WITHIN GROUP (ORDER BY x)", TYPES.get)
+    assert way_out == "mode(x, true), or give --engine spark"
+    assert [*types_not_on_sail("mode(x, true)", TYPES.get)] == []
+
+
+def test_a_function_of_two_names_is_refused_with_the_other_name():
+    ((_, way_out),) = names_not_on_sail("to_varchar(x, '99')")
+    assert way_out == "for example to_char(x, '999'), or give --engine spark"
+
+
+def test_collate_is_refused_as_the_function_of_the_same_result_is():
+    ((problem, _),) = names_not_on_sail("s COLLATE UTF8_LCASE = 'a'")
+    assert problem == "the result of collate() on Sail is not known"

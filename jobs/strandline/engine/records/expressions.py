@@ -50,7 +50,7 @@ class _Known:
     """What an engine has answered of expressions over columns.
 
     Attributes:
-        types: the types of expressions, as far as Sail has been asked.
+        types: the types of the columns, and of expressions as far as Sail has been asked.
         of_records: the types of expressions over one record.
     """
 
@@ -63,7 +63,11 @@ _KNOWN: WeakKeyDictionary[SparkSession, dict[T.StructType, _Known]] = WeakKeyDic
 
 
 def _known_over(rows: DataFrame) -> _Known:
-    return _KNOWN.setdefault(rows.sparkSession, {}).setdefault(rows.schema, _Known())
+    over, columns = _KNOWN.setdefault(rows.sparkSession, {}), rows.schema
+    if columns not in over:
+        fields = (one for one in columns.fields if one.name.isidentifier())
+        over[columns] = _Known({one.name: one.dataType.simpleString() for one in fields})
+    return over[columns]
 
 
 def column_and_type(
@@ -142,13 +146,10 @@ def types_or_none(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:
     Only types that are not known are asked of the engine, all at once.
     """
     types = _known_over(rows).types
-    columns = {one.name: one.dataType.simpleString() for one in rows.schema.fields}
-    known = {text: columns[text] for text in texts if text.isidentifier() and text in columns}
-    known |= {text: types[text] for text in texts if text in types}
-    asked = [text for text in texts if text not in known]
-    found = dict(zip(asked, _types_of(rows, asked), strict=True)) if asked else {}
-    types.update((text, kind) for text, kind in found.items() if kind)
-    return [known.get(text) or found.get(text) for text in texts]
+    asked = [text for text in texts if text not in types]
+    found = zip(asked, _types_of(rows, asked), strict=True) if asked else ()
+    types.update((text, kind) for text, kind in found if kind)
+    return [types.get(text) for text in texts]
 
 
 def _types_of(rows: DataFrame, texts: Sequence[str]) -> list[str | None]:

@@ -30,7 +30,7 @@ from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.column_types import NOT_ON_SAIL, ON_SPARK
+from strandline.sql.column_types import NO_JSON_ON_SAIL, NOT_ON_SAIL, ON_SPARK
 from strandline.sql.read import read_sql
 
 _SECONDS = 60
@@ -82,19 +82,27 @@ def thrown_by(landing: Landing) -> InputError | None:
 def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputError:
     text, (value, problem_of_it) = asked.use.text, _value(asked, until)
     on_value, problem = f" on {value}" if value else "", problem_of_it or problem
-    of_aggregate = asked.use.wanted == "aggregate"
     part = failing_part(text, problem, partial(_fails, asked, until))
-    way_out = f"use {try_form(part, problem)}, which gives null in place of failing"
-    if NOT_ON_SAIL in problem:
-        most = "1e16D" if "DECIMAL" in problem else "double('Infinity')"
-        leave_out = f"leave such values out, as by FILTER (WHERE abs(x) < {most})"
-        way_out = leave_out if of_aggregate else f"give CASE WHEN abs(x) < {most} THEN … END"
-    if session_of(asked.rows.sparkSession).engine == "sail":
-        # where a condition excludes a row, Sail computes the rest of an expression for it, too
-        way_out += f", or {ON_SPARK}"
+    engine = session_of(asked.rows.sparkSession).engine
+    way_out = way_out_of(part, problem, engine=engine, wanted=asked.use.wanted)
     return InputError(
         f"{pipeline}: {asked.use.place}", f"{text!r} fails{on_value} ({problem})", way_out
     )
+
+
+def way_out_of(part: str, problem: str, *, engine: str, wanted: str) -> str:
+    """The expression to write in place of a part that fails, by the engine's message."""
+    most = "1e16D" if "DECIMAL" in problem else "double('Infinity')"
+    if NO_JSON_ON_SAIL in problem:
+        return ON_SPARK
+    if NOT_ON_SAIL not in problem:
+        way_out = f"use {try_form(part, problem)}, which gives null in place of failing"
+    elif wanted == "aggregate":
+        way_out = f"leave such values out, as by FILTER (WHERE abs(x) < {most})"
+    else:
+        way_out = f"give CASE WHEN abs(x) < {most} THEN … END"
+    # where a condition excludes a row, Sail computes the rest of an expression for it, too
+    return f"{way_out}, or {ON_SPARK}" if engine == "sail" else way_out
 
 
 def _fails(asked: _Asked, until: float, part: str) -> bool:

@@ -9,8 +9,15 @@ from sqlglot import exp
 
 from strandline.sql.as_written import text_of
 from strandline.sql.calls import NotUnderstood
+from strandline.sql.guards import is_choice
 from strandline.sql.known_functions import AGGREGATES
-from strandline.sql.operations import is_operation, name_of, places_of, shallow_tree_of
+from strandline.sql.operations import (
+    is_operation,
+    name_of,
+    operands_of,
+    places_of,
+    shallow_tree_of,
+)
 from strandline.sql.parsing import sql_of
 
 _SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")
@@ -73,7 +80,16 @@ def _is_asked(part: exp.Expr) -> bool:
     if not (is_operation(part) or isinstance(part, exp.Bracket | exp.And | exp.Or)):
         return False
     of_aggregate = any(is_operation(one) and name_of(one) in AGGREGATES for one in part.walk())
-    return not of_aggregate and part.find_ancestor(*_LAZY) is None
+    return not of_aggregate and not _is_lazy(part)
+
+
+def _is_lazy(part: exp.Expr) -> bool:
+    """Whether it stands where a CASE, or a later operand of coalesce, is computed for some rows."""
+    above = part.parent
+    if above is None:
+        return False
+    is_later = is_operation(above) and is_choice(above) and part is not operands_of(above)[0]
+    return is_later or isinstance(above, _LAZY) or _is_lazy(above)
 
 
 def _for_its_rows(part: exp.Expr, written: str) -> str:
