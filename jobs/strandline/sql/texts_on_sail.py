@@ -45,7 +45,7 @@ BYTES_AS_TEXT = (
 BOOLEANS = {"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"}
 """The texts that both engines read as BOOLEAN; Sail also reads `on` and `tru`."""
 _OF_ALL_SIGNS = {"utf-8", "utf-16be", "utf-16le"}
-"""The charsets that both engines write alike."""
+"""The charsets in which both engines write the same bytes."""
 _PART = re.compile(r"(?P<copied>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<dot>\.)|(?P<end>\$)", re.DOTALL)
 _FLAGS = re.compile(r"\(\?[a-zA-Z-]")
 _NO_LINE_BREAK = r"[^\n\r\x{85}\x{2028}\x{2029}]"
@@ -54,7 +54,7 @@ _OF_CLASSES = re.compile(r"\[|&&|--|~~")
 _REPEATED = re.compile(r"(?:[*+?]|\{\d*,?\d*\})(?:[*+{]|\?[*+?{])")
 """Matches what repeats a repetition, such as `a++`, which gives nothing back in Java."""
 _NAMED = re.compile(r"\\(?:[pP](?:[A-Z]|\{(?:[A-Z][a-z]?|Is[A-Z][a-z]+)\})|x\{[0-9A-Fa-f]+\})")
-"""Matches signs by number, category and script, such as `\\p{Lu}`, which are alike."""
+"""Matches signs by number, category and script, such as `\\p{Lu}`: the same ones for both."""
 _OF_RUST = re.compile(r"(?<!\\)(?:\\\\)*\\(?:[pPU]|u\{)")
 _OF_EACH_MATCH = {"regexp_count", "regexp_extract_all", "regexp_replace", "split"}
 """Functions of each match of a regular expression, and not of the first one."""

@@ -14,13 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from strandline.lake.store.reads import (
-    dataset_of,
-    files_started_in,
-    holds,
-    rows_of,
-    started_in,
-)
+from strandline.lake.store.reads import dataset_of, files_started_in, holds, rows_of, started_in
 from strandline.model.intervals import END_OF_INSTANTS_MS, EVERYTHING, TimeRange, instant_of
 from strandline.pipeline.plan.published_rows import arrival_column, arrived, arrived_in
 from strandline.pipeline.request.context import Context

@@ -87,9 +87,9 @@ class ListedGaps:
 
     @property
     def _moved(self) -> Iterator[range]:
-        """The slots that have become gaps, or are gaps no longer, as the calendar begins elsewhere.
+        """The slots between the calendar's former first slot and the present one, both included.
 
-        That is with another slot that has accepted a record.
+        It begins with the first slot that has accepted a record, which another run may change.
         """
         known, first, step = self.known, self.gaps.first, self.gaps.history.grid.step_ms
         if self.lists and known is not None and first is not None and known != first:
