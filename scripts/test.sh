@@ -28,7 +28,7 @@ run_piece() {
     # shellcheck disable=SC2086 # several paths, some of many files
     ENGINE=$engine timeout --foreground "$LIMIT_S" \
         pytest -m "$marks and not deep and not adopt" --durations=10 \
-        --timeout=1200 -o faulthandler_timeout=1300 $paths >"$said" 2>&1 ||
+        --timeout="$TEST_LIMIT_S" -o faulthandler_timeout=$((TEST_LIMIT_S + 100)) $paths >"$said" 2>&1 ||
         echo "$1" >>"$FAILED"
     cat "$said"
 }
@@ -44,11 +44,13 @@ FAILED=$(mktemp)
 # A test that hangs fails by its name. If no signal reaches it, its stack is written, and its piece
 # is ended and shown long before CI ends all.
 LIMIT_S=3600
+TEST_LIMIT_S=1200
 if [[ ${ENGINE:-} == spark ]]; then
     export ALL_GOLDENS=1
     LIMIT_S=0 # no limit: one piece is all of them
+    TEST_LIMIT_S=12000 # all goldens are one test's
 fi
-export FAILED LIMIT_S
+export FAILED LIMIT_S TEST_LIMIT_S
 export -f run_piece
 
 begun=$SECONDS
