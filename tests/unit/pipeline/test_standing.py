@@ -113,6 +113,10 @@ def test_a_finding_of_a_run_without_a_window_stands_until_a_later_run_evaluates_
     found = audited(1, "backfill", "a", first_accepted_ms=first_ms, **of_no_window)
     assert standing(found) == [("a", "r1")]
     assert standing(found, audited(2, "backfill", "b")) == [("b", "r2")]
+    again = audited(2, "backfill", "a", first_accepted_ms=first_ms, **of_no_window)
+    assert standing(found, again) == [("a", "r2")]
+    passed = audited(2, "backfill", "b", first_accepted_ms=first_ms, **of_no_window)
+    assert standing(found, passed) == [("b", "r2")]
 
 
 def test_an_earlier_runs_finding_stands_if_it_is_about_rows_and_the_file_still_has_the_rule(

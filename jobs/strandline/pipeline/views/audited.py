@@ -182,9 +182,10 @@ class _InForce(AuditedData):
         for one in found:
             is_about_rows = one.name not in _OF_A_RUN and one.severity != "info"
             if is_published and is_about_rows:
-                by_later = evaluated.get(one.name, ())
-                # late records of older slots alone leave a run without a window of its own
-                stands = not by_later or bool(parts_outside([self._windows_of(audit)], by_later))
+                # a run with nothing but late records of older slots has no window of its own
+                by_later = evaluated.get(one.name)
+                outside = parts_outside([self._windows_of(audit)], by_later or ())
+                stands = by_later is None or bool(outside)
             else:
                 stands = audit.run_id in self.latest_by_rule.get(one.name, self.latest)
             if stands:
