@@ -36,11 +36,11 @@ from strandline.lake.sessions.start import start
 from strandline.lake.store.lake import Lake
 from strandline.lake.timeline.staged_cells import CELLS
 from strandline.model.intervals import EVERYTHING
-from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import landing_status_of
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.plan.backfill import plan_backfill
+from strandline.pipeline.plan.earlier_runs import EarlierRuns
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import rebuild_into_staging
 from strandline.pipeline.request.context import Context
@@ -101,9 +101,8 @@ class Bench:
     def _rebuild(self, context: Context, seen: Observation) -> None:
         began = time.perf_counter()
         asked = Request("backfill", range=EVERYTHING)
-        plan = plan_backfill(
-            asked, seen.history, self._horizon_ms, EarlierRuns(PipelineState()), seen.status
-        )
+        earlier = EarlierRuns(context, asked, PipelineState(), seen)
+        plan = plan_backfill(asked, seen.history, self._horizon_ms, earlier, seen.status)
         rebuild_into_staging(context, PlannedRun(PipelineState(), seen, plan))
         self._part("rebuild", began)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from activity import activity_of, step_days
 from cells import cell_of, observed
+from remembered import remembered_by
 from strategies import Stream
 
 from strandline.engine.history.history import History, history_of
@@ -37,10 +38,10 @@ from strandline.model.intervals import (
 )
 from strandline.model.lateness import is_window_late
 from strandline.model.windows import TimeWindow
-from strandline.pipeline.observe.earlier_runs import EarlierRuns, FirstOpen
 from strandline.pipeline.observe.landing_status import LandingStatus, times_of_missing
 from strandline.pipeline.plan.advance import plan_advance
 from strandline.pipeline.plan.backfill import plan_backfill
+from strandline.pipeline.plan.open_slots import FirstOpen
 from strandline.pipeline.plan.plan import Plan, require_rows
 from strandline.pipeline.request.request import Request
 from strandline.reference import Record, Tables, replay
@@ -288,10 +289,11 @@ class Life:
         history = self._history(status, new, axis, horizon_ms)
         found = status.to_recompute_among(new)
         owed = tuple(sorted({*self.state.days_to_recompute, *found}))
-        remembered = EarlierRuns(self.state, owed, self._first_open())
+        known = {"to_recompute": owed, "first_open": self._first_open()}
         if owed or self.state.timeline_rules - {self.spec.timeline_fingerprint}:
             last = max((start for start, _ in self.published.slots), default=None)
-            remembered = replace(remembered, last_slot_ms=last, late_slots=self._late_slots)
+            known |= {"last_slot_ms": last, "late_slots": self._late_slots}
+        remembered = remembered_by(self.state, request.kind, **known)
         if request.kind == "backfill":
             return new, history, plan_backfill(request, history, horizon_ms, remembered, status)
 

@@ -64,29 +64,43 @@ def run_pipeline(
     repetition.require_one()
     spec = at.spec(pipeline, asked.get("overrides"))
     choice = on.choice(spec)
-    from strandline.lake.landing.known_columns import require_expressions  # noqa: PLC0415
-    from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415
-    from strandline.pipeline.plan.earlier_durations import seconds_by_part  # noqa: PLC0415
     from strandline.pipeline.request.layout import require_same_layout  # noqa: PLC0415
     from strandline.pipeline.request.opened import OpenedLog  # noqa: PLC0415
     from strandline.pipeline.request.request import Request  # noqa: PLC0415
 
     request = Request(**asked, now_ms=int(time.time() * 1000))
     opened = OpenedLog.newest(at.root, spec)
-    state = opened.ledger.state()
-    require_same_layout(spec, state, recreate=request.recreate)
-    known = None if repetition.force else _known_outcome(spec, opened, request)
-    if known is not None:
-        show.document(known.to_json(), as_json=as_json, human=show.outcome)
-        return
-    if repetition.repeat_only:
-        show.note("there is something to compute; without --repeat-only this run does it")
-        raise typer.Exit(_NO_REPETITION)
+    require_same_layout(spec, opened.ledger.state(), recreate=request.recreate)
+    outcome = None if repetition.force else _known_outcome(spec, opened, request)
+    if outcome is None:
+        if repetition.repeat_only:
+            show.note("there is something to compute; without --repeat-only this run does it")
+            raise typer.Exit(_NO_REPETITION)
+        outcome = _computed(spec, opened, request, choice, as_json=as_json)
+    show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
+    if outcome.status == "would be rejected":
+        raise typer.Exit(3)
+
+
+def _computed(
+    spec: PipelineSpec,
+    opened: OpenedLog,
+    request: Request,
+    choice: EngineChoice,
+    *,
+    as_json: bool,
+) -> Outcome:
+    """The outcome of a run in an engine's session of its own."""
+    from strandline.lake.landing.known_columns import require_expressions  # noqa: PLC0415
+    from strandline.lake.landing.small_runs import is_small  # noqa: PLC0415
+    from strandline.pipeline.plan.earlier_durations import seconds_by_part  # noqa: PLC0415
+
+    lake, state = opened.ledger.store.lake, opened.ledger.state()
     require_expressions(spec, opened.log)
     _import_ahead(choice)
     with application(
         spec,
-        opened.ledger.store.lake,
+        lake,
         choice,
         as_json=as_json,
         log=opened.log,
@@ -95,10 +109,7 @@ def run_pipeline(
     ) as (spark, step):
         from strandline.pipeline.run import run  # noqa: PLC0415
 
-        outcome = run(spec, opened.ledger.store.lake, request, spark, step, opened)
-    show.document(outcome.to_json(), as_json=as_json, human=show.outcome)
-    if outcome.status == "would be rejected":
-        raise typer.Exit(3)
+        return run(spec, lake, request, spark, step, opened)
 
 
 def _known_outcome(spec: PipelineSpec, opened: OpenedLog, request: Request) -> Outcome | None:

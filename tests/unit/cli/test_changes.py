@@ -15,7 +15,7 @@ from strandline.cli.main import main
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
-from strandline.pipeline.plan.published_rows import complete_until
+from strandline.pipeline.plan.open_slots import complete_until
 
 WARNING = {
     "expectation": "expect_volume_to_be_usual",

@@ -10,6 +10,7 @@ import pytest
 from cells import a_cell, cell_of, history_from, history_of
 from edge_streams import a_stream
 from meter import a_meter
+from remembered import remembered_by
 
 from strandline.engine.history.history import History
 from strandline.engine.idleness.steps import STEP_COLUMNS
@@ -31,7 +32,6 @@ from strandline.model.intervals import (
     TimeRange,
     day_of,
 )
-from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.plan.backfill import plan_backfill
 from strandline.pipeline.request.request import Request
@@ -100,7 +100,7 @@ SCHEDULED = Request("advance", to_ms=DAY_MS)
 
 def planned(start, end, horizon, entries=(), history=None, **asked):
     request = Request("backfill", range=TimeRange(start, end), **asked)
-    remembered = EarlierRuns(PipelineState.of(entries))
+    remembered = remembered_by(PipelineState.of(entries))
     return plan_backfill(request, history or sliding_history(), horizon, remembered, UNCHANGED)
 
 

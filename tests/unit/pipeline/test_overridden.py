@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from meter import HALF_DAYS, a_meter
+from remembered import remembered_by
 from worlds import Life
 
 from strandline.engine.calendar.gaps import ids_outside
@@ -26,8 +27,8 @@ from strandline.model.intervals import DAY_MS, EVERYTHING, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.pipeline.notes.notes import of_edited_file
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
-from strandline.pipeline.observe.earlier_runs import EarlierRuns, EdgeSlots
-from strandline.pipeline.plan.kept import closed_part, reached_by
+from strandline.pipeline.plan.kept import reached_by
+from strandline.pipeline.plan.open_slots import EdgeSlots, closed_part
 from strandline.pipeline.plan.plan import outside_by_other_rules
 from strandline.pipeline.request.request import Request, of_overrides
 from strandline.pipeline.views.findings import findings_of
@@ -102,7 +103,7 @@ def said_of(
     history = SimpleNamespace(spec=spec, grid=Grid.of(spec), crossings=crossings)
     *earlier, last = published(*before, by_hand)
     begun = replace(last, step="publishing", publish=ToPublish.from_json(noted or {}))
-    remembered = EarlierRuns(PipelineState.of([*earlier, begun, last]), **known)
+    remembered = remembered_by(PipelineState.of([*earlier, begun, last]), **known)
     reached = reached_by(rebuilt, 10 * DAY_MS, history, remembered)
     kept = [one.kept for one in reached if one.kept is not None]
     return kept, [note for one in reached for note in one.notes("meter", rebuilt)]

@@ -377,10 +377,23 @@ def test_without_ticks_there_is_no_watermark_whatever_waits_for_one():
     known = ChannelWatermarks(rows, None)
     assert shown(pipeline, known, processed_ms=DAY + DAY_MS).watermark_ms is None
     for spec, reached_ms in ((pipeline, None), (a_meter({"tumbling": "1h"}), DAY)):  # the audit's
-        history = SimpleNamespace(spec=spec, timeline=SimpleNamespace(channel_days=rows))
+        history = history_of_channels(spec, rows)
         assert _watermark_at(history, DAY - 1) == reached_ms
         ahead = _offers_ahead(history.timeline, spec, DAY - 1)
         assert [*ahead["offered"]] == [one for one in [reached_ms] if one is not None]
+
+
+def history_of_channels(pipeline, rows: pd.DataFrame) -> SimpleNamespace:
+    """All that the audit's watermark goes by."""
+    axis, timeline = SimpleNamespace(start_ms=DAY), SimpleNamespace(channel_days=rows)
+    return SimpleNamespace(spec=pipeline, axis=axis, timeline=timeline)
+
+
+def test_the_audit_too_counts_what_was_reached_before_a_channel_joined_behind():
+    """It called the watermark not ahead of the cut-off where status showed that it was."""
+    pipeline = spec(channels="discovered")
+    rows = days(("a", 4, DAY + HOUR_MS, None), ("b", 5, DAY - 11 * HOUR_MS, None))
+    assert _watermark_at(history_of_channels(pipeline, rows), DAY) == DAY + HOUR_MS
 
 
 def test_a_tick_at_midnight_comes_before_the_channels_that_join_on_the_day():

@@ -190,9 +190,16 @@ class Grid:
         ids, last = self.ids_within(within), self.last_id_by(within.end_ms)
         return range(ids.start, min(ids.stop, last + 1), ids.step)
 
-    def last_id_by(self, end_ms: int) -> int:
+    def last_id_by(self, end_ms: _Ms) -> _Ms:
         """The largest number that can be the id of a window which ends by an instant."""
         return self.ids_of(end_ms - self.size_ms, end_ms)
+
+    def run_of(self, starts: _Ms, ends: _Ms, windows: _Ms) -> tuple[_Ms, _Ms, Any]:
+        """The first and last id of some windows in a row; whether they are windows of the grid."""
+        last = self.last_id_by(ends)
+        first = last - (windows - 1) * self.step_ms
+        on_grid = (last - self.offset_ms) % self.step_ms == 0
+        return first, last, on_grid & (self.starts_of(first) == starts)
 
     def sharing(self, within: TimeRange) -> TimeRange:
         """The starts of all windows that can share records with windows that start in a range."""

@@ -20,6 +20,7 @@ from strandline.pipeline.observe.observe_input import known_rows
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
+from strandline.pipeline.views.channels import with_emissions
 from strandline.quality.findings.ahead import (
     CHANNEL_AHEAD_MS,
     Raised,
@@ -35,7 +36,7 @@ from strandline.quality.findings.silence import (
     check_of_silence,
     longest_pauses,
 )
-from strandline.quality.report.held_back_by import silent_channels, waits_for_all
+from strandline.quality.report.held_back_by import held_back_by, waits_for_all
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE
 
@@ -85,18 +86,13 @@ def _of_the_watermark(history: History) -> History:
 
 def _watermark_at(history: History, horizon_ms: int) -> int | None:
     """The combined watermark at a horizon, including the next tick's; None: none yet."""
-    spec, days = history.spec, history.timeline.channel_days
+    spec = history.spec
     if not all(map(waits_for_all, spec.sides.values())):
         reached_ms = history.crossings.watermark_reached(horizon_ms)
         return None if reached_ms == MIN_WATERMARK else reached_ms
-    if any(side.watermark.emission_interval_ms == 0 for side in spec.sides.values()):
-        return None  # there is no tick
-    offered = days[_OFFERS].max(axis=1).groupby(days["channel"]).max().dropna()
-    retired = spec.retired_by(horizon_ms)
-    taking_part = {*offered.index} - retired
-    if not taking_part or silent_channels(spec, taking_part | retired):
-        return None
-    return int(min(offered[name] for name in taking_part))
+    channels = with_emissions(history.timeline.channel_days, spec, history.axis.start_ms)
+    found = held_back_by(channels, spec, retired=spec.retired_by(horizon_ms))
+    return None if found is None else found.watermark_ms
 
 
 def _waits_for_a_tick(history: History, watermark_ms: int, horizon_ms: int) -> bool:

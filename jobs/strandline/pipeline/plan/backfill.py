@@ -21,9 +21,9 @@ from strandline.model.intervals import (
     start_text_of,
     text_of,
 )
-from strandline.pipeline.observe.earlier_runs import EarlierRuns
 from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.plan.closures import closed_in_order, closures_around, stay_closed
+from strandline.pipeline.plan.earlier_runs import EarlierRuns
 from strandline.pipeline.plan.plan import Plan, asked_of, outside_by_other_rules
 from strandline.pipeline.request.request import Request
 

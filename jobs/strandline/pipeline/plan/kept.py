@@ -18,7 +18,8 @@ from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.overrides import as_options, in_words
-from strandline.pipeline.observe.earlier_runs import EarlierRuns, EdgeSlots
+from strandline.pipeline.plan.earlier_runs import EarlierRuns
+from strandline.pipeline.plan.open_slots import closed_part, part_before
 from strandline.spec.pipeline import PipelineSpec
 
 KEPT = "windows kept from"
@@ -188,7 +189,7 @@ def _final(one: OverriddenRange, history: History, earlier: EarlierRuns) -> Time
     watermark_ms = _watermark_at(horizon_ms, one, rules, history)
     if watermark_ms != MIN_WATERMARK:
         ends.append(grid.first_not_final(watermark_ms))
-    final = _before(max(ends), first_open_ms, one.windows)
+    final = part_before(max(ends), first_open_ms, one.windows)
     if final is not None and rules.window.merging:
         return earlier.whole_within(rules, final, horizon_ms, watermark_ms)
     return final
@@ -206,27 +207,6 @@ def _watermark_at(
     if reached_ms != MIN_WATERMARK:
         reached_ms += (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
     return reached_ms if one.watermark_ms is None else max(reached_ms, one.watermark_ms)
-
-
-def closed_part(windows: TimeRange, states: EdgeSlots, span_ms: int) -> TimeRange | None:
-    """The part of a range up to its last closed slot, before any open one; None: none is closed.
-
-    Args:
-        windows: the range of window starts.
-        states: its closed and open published slots.
-        span_ms: the distance of neighbouring starts.
-    """
-    last_closed_ms, first_open_ms = states
-    if last_closed_ms is None:
-        return None
-    return _before(last_closed_ms + span_ms, first_open_ms, windows)
-
-
-def _before(end_ms: int, first_open_ms: int | None, windows: TimeRange) -> TimeRange | None:
-    """The part of a range before an instant and before its first open slot; None: it is empty."""
-    limits = [windows.end_ms] if first_open_ms is None else [first_open_ms, windows.end_ms]
-    part = TimeRange(windows.start_ms, min(end_ms, *limits))
-    return part if part.start_ms < part.end_ms else None
 
 
 def _older_had_closed(

@@ -19,7 +19,7 @@ from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.plan.advance import plan_advance
 from strandline.pipeline.plan.backfill import plan_backfill
-from strandline.pipeline.plan.earlier_runs_of import earlier_runs_of
+from strandline.pipeline.plan.earlier_runs import EarlierRuns
 from strandline.pipeline.plan.plan import (
     Plan,
     horizon_of,
@@ -217,7 +217,7 @@ def _planned(
     scanned = ctx.landing.weight([*to_observe, day_of(horizon_ms)])["bytes"]
     with for_input_of(ctx.spark, scanned, ctx.spec.spark, two_sources=ctx.spec.has_two_sources):
         observation = observe_landing(ctx.landing, ctx.staging, axis, horizon_ms, status)
-    earlier = earlier_runs_of(ctx, request, state, observation)
+    earlier = EarlierRuns(ctx, request, state, observation)
     if request.kind == "backfill":
         return observation, plan_backfill(request, observation.history, horizon_ms, earlier, status)
     first = partial(_first_not_final, ctx, request, state, observation)

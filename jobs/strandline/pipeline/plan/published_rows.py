@@ -24,8 +24,6 @@ from strandline.engine.records.quarantine import (
     result_names,
 )
 from strandline.engine.records.read import read_records
-from strandline.lake.ledger.entry import Entry
-from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.days import Days, read_days, rows_by_date
 from strandline.lake.store.reads import (
@@ -40,70 +38,16 @@ from strandline.lake.store.schema import arrow_schema
 from strandline.lake.store.second_columns import second_columns
 from strandline.lake.store.store import Store
 from strandline.model.intervals import (
-    DAY_MS,
-    EVERYTHING,
     TimeRange,
     datetime_of,
     instant_of,
-    midnight_before,
-    text_of,
 )
-from strandline.pipeline.observe.earlier_runs import EdgeSlots, FirstOpen
 from strandline.pipeline.request.context import Context
 from strandline.tables import COMPLETENESS, INPUT, QUARANTINE
 
 _ALL = pc.scalar(True)
 _LEAVING = f"{QUARANTINE.name}_leaving"
 """The name of the staged part with quarantine rows to delete."""
-
-
-def first_open(store: Store, *, closed_before: bool) -> FirstOpen | None:
-    """The first published slot that was not closed when it was published; None: all were.
-
-    Args:
-        store: the pipeline's tables.
-        closed_before: whether to find the end of the last closed slot before it.
-    """
-    table = store.table("completeness")
-    if table is None:
-        return None
-    not_closed = dataset_of(table, "state <> 'closed'").to_table(
-        columns=["slot_start", "slot_end"], filter=ds.field("state") != "closed"
-    )
-    if not not_closed.num_rows:
-        return None
-    first = min(not_closed.to_pylist(), key=lambda slot: (slot["slot_start"], slot["slot_end"]))
-    start_ms = instant_of(first["slot_start"])
-    closed_until_ms = _closed_until(table, start_ms) if closed_before else None
-    return FirstOpen(start_ms, instant_of(first["slot_end"]), closed_until_ms)
-
-
-def _closed_until(table: DeltaTable, before_ms: int) -> int | None:
-    """The latest end of the closed slots that start before an instant; None: there is none."""
-    day_before = TimeRange(before_ms - DAY_MS, before_ms)
-    latest_ms = _last_end(table, day_before, files_started_in("slot_start", day_before))
-    # an earlier one can end later, where windows of another size have left such slots
-    ending_later = None if latest_ms is None else f"slot_end > '{text_of(latest_ms)}'"
-    earlier = TimeRange(EVERYTHING.start_ms, day_before.start_ms)
-    of_earlier_ms = _last_end(table, earlier, ending_later)
-    return max((ms for ms in (latest_ms, of_earlier_ms) if ms is not None), default=None)
-
-
-def _last_end(table: DeltaTable, within: TimeRange, files: str | None) -> int | None:
-    """The latest end of a range's closed slots, in some of the files; None: there is none."""
-    closed = (ds.field("state") == "closed") & started_in("slot_start", within)
-    ends = dataset_of(table, files).to_table(columns=["slot_end"], filter=closed)["slot_end"]
-    last = pc.max(ends).as_py()
-    return None if last is None else instant_of(last)
-
-
-def states_in(store: Store, within: TimeRange) -> EdgeSlots:
-    """The last closed and the first open published slot of a range."""
-    rows = slots_in(store, within, ["slot_start", "state"])
-    is_closed = pc.equal(rows["state"], "closed")
-    closed = pc.max(rows.filter(is_closed)["slot_start"]).as_py()
-    not_closed = pc.min(rows.filter(pc.invert(is_closed))["slot_start"]).as_py()
-    return EdgeSlots(*(None if at is None else instant_of(at) for at in (closed, not_closed)))
 
 
 def slots_in(
@@ -147,38 +91,6 @@ def has_slots_outside(store: Store, within: TimeRange) -> bool:
         return False
     outside = ~started_in("slot_start", within) & ~ds.field("gap")
     return bool(dataset_of(table).count_rows(filter=outside))
-
-
-def complete_until(
-    store: Store, state: PipelineState, run: Entry, first_open_ms: int | None
-) -> int | None:
-    """The midnight before which all slots are closed and none will be added; None: there is none.
-
-    The watermark that has closed a slot has passed all earlier slots, with or without records. Only
-    up to the frontier are these published. `--close` means that no more records come into its
-    range.
-
-    Args:
-        store: the pipeline's tables, once the run has published.
-        state: the pipeline's state before that.
-        run: the run, with the frontier after it.
-        first_open_ms: the start of the first slot that is not closed; None: all are.
-    """
-    before_ms = None if run.recreated else state.complete_ms
-    open_ms = EVERYTHING.end_ms if first_open_ms is None else first_open_ms
-    if before_ms is not None and open_ms <= before_ms:
-        return midnight_before(open_ms)
-    if (reached_ms := run.frontier_ms) is None:
-        return before_ms
-    start_ms = EVERYTHING.start_ms if before_ms is None else before_ms
-    last_closed_ms = states_in(store, TimeRange(start_ms, open_ms)).last_closed_ms
-    if last_closed_ms is None:
-        return before_ms
-    found = [start_ms, min(midnight_before(last_closed_ms), reached_ms)]
-    of_run = run.range if run.closed else None
-    if of_run is not None and last_closed_ms in of_run and of_run.start_ms <= max(found):
-        found.append(midnight_before(min(of_run.end_ms, open_ms)))
-    return max(found)
 
 
 def last_slot(store: Store) -> int | None:

@@ -34,8 +34,7 @@ from strandline.model.intervals import (
     END_OF_INSTANTS_MS,
     parts_outside,
 )
-from strandline.pipeline.plan.kept import closed_part
-from strandline.pipeline.plan.published_rows import states_in
+from strandline.pipeline.plan.open_slots import closed_part, states_in
 from strandline.pipeline.request.request import Request
 from strandline.spec.pipeline import PipelineSpec
 

@@ -24,7 +24,7 @@ from strandline.lake.store.days import dates_between
 from strandline.lake.store.store import PUBLISHED
 from strandline.lake.timeline.timeline import read_facts
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.plan.published_rows import complete_until, first_open
+from strandline.pipeline.plan.open_slots import complete_until, first_open
 from strandline.pipeline.publish.abandon import take_back
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context

@@ -125,12 +125,9 @@ def _ids_of(grid: Grid, rows: pa.Table) -> tuple[Longs, Longs]:
     A row of another grid, published before an edit of the file, is one window, where it starts.
     """
     starts, ends = (rows[name].cast(pa.int64()).to_numpy() // 1000 for name in EDGES.names)
-    slots = 1
+    slots = np.ones_like(starts)
     if "slots" in rows.column_names:
         slots = pc.fill_null(rows["slots"], 1).to_numpy()
-    last = grid.ids_of(ends - grid.size_ms, ends)
-    first = last - (slots - 1) * grid.step_ms
-    on_grid = (last - grid.offset_ms) % grid.step_ms == 0
-    on_grid &= grid.starts_of(first) == starts
+    first, last, on_grid = grid.run_of(starts, ends, slots)
     alone = grid.newest_ids(grid.newest_starts(starts))
     return np.where(on_grid, first, alone), np.where(on_grid, last, alone)

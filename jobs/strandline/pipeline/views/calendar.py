@@ -10,7 +10,6 @@ from typing import Any
 from strandline.engine.position.grid import Grid
 from strandline.lake.store.days import Days
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
-from strandline.pipeline.views.calendar_rows import ids_of
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.shown_days import SlotsByDay, last_shown_day
 from strandline.pipeline.views.slots import Slot, accepted_share, slots_of
@@ -192,6 +191,6 @@ class _Place:
     def of_slot(self, slot: Slot) -> tuple[date, int]:
         """The day and the column of a slot; one of other windows, before an edit, by its start."""
         at_ms = slot.start_ms
-        if self._grows and ids_of(self.grid, slot.start_ms, slot.end_ms, slot.slots) is not None:
+        if self._grows and self.grid.run_of(slot.start_ms, slot.end_ms, slot.slots)[-1]:
             at_ms = slot.end_ms - self.grid.step_ms
         return day_of(at_ms), (at_ms - midnight_of(day_of(at_ms))) // self.column_ms

@@ -120,28 +120,19 @@ def parts_of(
 
     Example: a row of half days is whole under a file of days, and counts on its first day.
     """
-    ids = ids_of(grid, instant_of(row["slot_start"]), instant_of(row["slot_end"]), row["slots"])
-    if ids is None:
+    edges_ms = instant_of(row["slot_start"]), instant_of(row["slot_end"])
+    first, last, on_grid = grid.run_of(*edges_ms, row["slots"])
+    if not on_grid:
         yield from _whole(row, within)
         return
-    starts = TimeRange(grid.starts_of(ids[0]), grid.starts_of(ids[-1]) + 1).shared_with(within)
+    starts = TimeRange(grid.starts_of(first), grid.starts_of(last) + 1).shared_with(within)
     if starts is None:
         return
     found = grid.ids_within(starts)
-    shared = range(max(ids.start, found.start), min(ids.stop, found.stop), grid.step_ms)
+    shared = range(max(first, found.start), min(last + 1, found.stop), grid.step_ms)
     for part in _divided(grid, shared, part_ms):
         edges = grid.starts_of(part[0]), grid.starts_of(part[-1]), grid.ends_of(part[-1])
         yield GapsInARow(*edges, len(part))
-
-
-def ids_of(grid: Grid, start_ms: int, end_ms: int, slots: int) -> range | None:
-    """The ids of neighbouring slots by their edges; None: they are no windows of the grid."""
-    last = grid.last_id_by(end_ms)
-    first = last - (slots - 1) * grid.step_ms
-    on_grid = (last - grid.offset_ms) % grid.step_ms == 0
-    if not on_grid or grid.starts_of(first) != start_ms:
-        return None
-    return range(first, last + 1, grid.step_ms)
 
 
 def _whole(row: Mapping[str, Any], within: TimeRange) -> Iterator[GapsInARow]:

@@ -67,14 +67,12 @@ def with_emissions(channels: pd.DataFrame, spec: PipelineSpec, start_ms: int) ->
         spec: the pipeline.
         start_ms: when the job's clock started.
     """
-    axes = {channel_of(name, ""): Axis.of(side, start_ms) for name, side in spec.sides.items()}
-    ticks = [
-        _first_tick(midnight_of(day) + DAY_MS, axis)
-        for day, channel in zip(channels["arrival_date"], channels["channel"], strict=True)
-        for prefix, axis in axes.items()
-        if str(channel).startswith(prefix)
-    ]
-    emitted = pd.Series(ticks, channels.index, dtype="Int64")
+    emitted = pd.Series(index=channels.index, dtype="Int64")
+    for name, side in spec.sides.items():
+        axis, of_side = Axis.of(side, start_ms), channel_of(name, "")
+        days = channels["arrival_date"][channels["channel"].astype(str).str.startswith(of_side)]
+        ticks = {day: _first_tick(midnight_of(day) + DAY_MS, axis) for day in days.unique()}
+        emitted = emitted.fillna(days.map(ticks).astype("Int64"))
     pending = channels["pending_ms"].astype("Int64").where(emitted.notna())
     return channels.assign(pending_ms=pending, emitted_ms=emitted)
 

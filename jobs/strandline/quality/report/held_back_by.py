@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 
 import pandas as pd
 
@@ -123,8 +125,7 @@ def held_back_by(
         carried = None  # it is that of one side, or of a valve over both
     if carried is not None:
         return _of_source(carried)
-    own = [_by_days(str(name), rows) for name, rows in channels.groupby("channel")]
-    own = [channel for channel in own if channel.name not in retired]
+    own = [channel for channel in _by_days(channels) if channel.name not in retired]
     known = {channel.name for channel in own} | {*retired}
     silent = silent_channels(spec, known)
     own += [_ChannelWatermark(name, MIN_WATERMARK, None) for name in silent]
@@ -140,7 +141,7 @@ def name_of(channel: str, spec: PipelineSpec) -> str:
 
 def _of_one_channel(rows: pd.DataFrame) -> HeldBack:
     """The watermark of a pipeline with one nameless channel, and the time of its last advance."""
-    only = _by_days("", rows)
+    (only,) = _by_days(rows.assign(channel=""))
     watermark_ms = None if only.watermark_ms == MIN_WATERMARK else only.watermark_ms
     return HeldBack(watermark_ms, None, only.since, None)
 
@@ -200,10 +201,11 @@ def _before_joining(channels: pd.DataFrame, spec: PipelineSpec) -> _BeforeJoinin
     """
     known = dict.fromkeys(spec.waited_for(LEAST_INSTANT_MS), MIN_WATERMARK)
     found = _BeforeJoining()
-    offers = offers_of(channels).fillna({"watermark_ms": MIN_WATERMARK})
-    for _, of_instant in offers.groupby("at_ms"):
+    offers = offers_of(channels).fillna({"watermark_ms": MIN_WATERMARK}).sort_values("at_ms")
+    rows = zip(*(offers[name].tolist() for name in offers), strict=True)
+    for _, of_instant in groupby(rows, key=itemgetter(0)):
         earlier = dict(known)
-        for name, offer_ms in of_instant[["channel", "watermark_ms"]].to_numpy().tolist():
+        for _, name, offer_ms in of_instant:
             known[name] = max(known.get(name, MIN_WATERMARK), offer_ms)
         if len(known) > max(len(earlier), 1):
             least_ms = min(earlier.values(), default=MIN_WATERMARK)
@@ -251,16 +253,18 @@ def _of_source(carried: SourceState) -> HeldBack | None:
     return HeldBack(combined_ms, least.held_by, least.since, least.ahead_ms, idle)
 
 
-def _by_days(name: str, rows: pd.DataFrame) -> _ChannelWatermark:
-    """The last day on which a channel raised its watermark."""
-    by_day = rows.sort_values("arrival_date")
+def _by_days(channels: pd.DataFrame) -> list[_ChannelWatermark]:
+    """The largest watermark of each channel, and the first day that offered it."""
+    by_day = channels.sort_values("arrival_date", ignore_index=True)
     offers = by_day.reindex(columns=["settled_ms", "pending_ms"]).astype("Int64")
-    offered = offers.fillna(MIN_WATERMARK).max(axis=1)
-    raised = by_day[offered > offered.cummax().shift(1, fill_value=MIN_WATERMARK)]
-    if raised.empty:
-        return _ChannelWatermark(name, MIN_WATERMARK, None)
-    day = raised["arrival_date"].iloc[-1]
-    return _ChannelWatermark(name, int(offered.max()), day.isoformat())
+    by_day["offered"] = offers.fillna(MIN_WATERMARK).max(axis=1)
+    raised = by_day.loc[by_day.groupby("channel")["offered"].idxmax()]
+    return [
+        _ChannelWatermark(str(name), ms, day.isoformat() if ms > MIN_WATERMARK else None)
+        for name, ms, day in zip(
+            raised["channel"], raised["offered"].tolist(), raised["arrival_date"], strict=True
+        )
+    ]
 
 
 def _least(channels: list[_ChannelWatermark]) -> HeldBack | None:
