@@ -15,7 +15,6 @@ BY_NAME: dict[str, Problem] = {
     "array_contains": ("gives false where Spark gives null", "exists(a, v -> v = x)"),
     "assert_true": ("lets null pass", "CASE WHEN NOT coalesce(x, false) THEN raise_error('…') END"),
     "bround": ("rounds half up", "round(x, n)"),
-    "collation": (_LACKS, "leave it out"),
     "conv": ("has no negative bases", "hex(x), or CAST"),
     "corr": (
         "loses the digits of large numbers",
@@ -27,7 +26,6 @@ BY_NAME: dict[str, Problem] = {
     "get_json_object": ("copies numbers and signs unchanged", "from_json(x, 'field STRING')"),
     "initcap": ("starts words after other characters", "upper and substring"),
     "is_valid_utf8": ("gives false where Spark gives null", "leave it out"),
-    "is_valid_variant": (_LACKS, "leave it out"),
     "isnan": ("gives null where Spark gives false", "x <=> double('NaN')"),
     "json_array_length": ("counts where Spark gives null", "land it as an array"),
     "map_zip_with": (
@@ -44,7 +42,6 @@ BY_NAME: dict[str, Problem] = {
         "power(regr_sxy(y, x), 2) / nullif(regr_sxx(y, x) * regr_syy(y, x), 0) END",
     ),
     "rint": ("rounds half up", "round(x)"),
-    "schema_of_xml": (_LACKS, "the schema itself"),
     "sentences": ("knows other words", "split(x, ' ')"),
     "slice": ("takes what there is where Spark takes nothing", "filter(a, (v, i) -> i < n)"),
     "time_bucket": (_LACKS, "date_trunc('hour', t)"),
@@ -66,7 +63,6 @@ BY_NAME: dict[str, Problem] = {
     "vector_normalize": (_LACKS, "transform(a, v -> v / 5D)"),
     "weekday": ("is -1 on some days before 1970", "dayofweek(t)"),
     "zip_with": (_LACKS, "transform(arrays_zip(a, b), v -> v.a + v.b)"),
-    **dict.fromkeys(("st_setsrid", "st_srid"), (_LACKS, "numbers of their own")),
     **dict.fromkeys(("to_binary", "try_to_binary"), (_LENIENT, "encode(s, 'UTF-8'), or unhex(s)")),
     **dict.fromkeys(
         (
@@ -90,9 +86,10 @@ _FAMILIES = (
     *("theta_", "try_aes_", "tuple_", "vector_", "xpath"),
 )
 _ALONE = {
-    *("collate", "from_avro", "from_protobuf", "from_xml", "is_variant_null", "make_valid_utf8"),
-    *("make_ym_interval", "schema_of_avro", "schema_of_csv", "to_avro", "to_csv", "to_protobuf"),
-    *("to_xml", "try_make_interval", "window_time"),
+    *("collate", "collation", "from_avro", "from_protobuf", "from_xml", "is_valid_variant"),
+    *("is_variant_null", "make_valid_utf8", "make_ym_interval", "schema_of_avro", "schema_of_csv"),
+    *("schema_of_xml", "to_avro", "to_csv", "to_protobuf", "to_xml", "try_make_interval"),
+    "window_time",
 }
 
 

@@ -30,8 +30,8 @@ from strandline.sql.operations import (
     shallow_tree_of,
     typed_alone,
 )
-from strandline.sql.refusals import Refusals
-from strandline.sql.types_on_sail import may_differ_by_types, problems_of_types
+from strandline.sql.table import Table, problem_in
+from strandline.sql.types_on_sail import OF_TYPES, problems_of_types
 from strandline.sql.written_for_sail import OF_WHOLE_NUMBERS, form_of, may_differ
 
 _WORDS = {
@@ -47,7 +47,7 @@ and a second for three."""
 _LONGEST, _MOST_GROWTH = 10_000, 40
 """A form that is longer, and so many times longer than the expression, repeats its operands in
 each other: Sail takes a second and more for it."""
-_BY_FORM = Refusals((
+_BY_FORM = Table[str](
     ("covar_pop covar_samp kurtosis median percentile skewness try_sum regr_avgx regr_avgy "
         "regr_count regr_intercept regr_slope regr_sxx regr_sxy regr_syy",
         lambda one, _: one.is_distinct, "ignores DISTINCT", "{name}() without it"),
@@ -65,7 +65,7 @@ _BY_FORM = Refusals((
         "gives another type of that number", "CAST(-2147483648 AS INT)"),
     ("percentile", lambda one, _: len(one.operands) == 3,
         "ignores the third argument", "percentile(x, 0.5) of rows that are not weighted"),
-))  # fmt: skip
+)  # fmt: skip
 """Calls of which Sail ignores a part, or does not know it."""
 
 
@@ -81,7 +81,7 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
     if _has_doubled_quotes(text):
         yield "Sail reads a doubled quote in a text as none", rf"write '\'', or {ON_SPARK}"
     for operation in operations:
-        if found := BY_NAME.get(operation.name) or _BY_FORM.problem(operation):
+        if found := BY_NAME.get(operation.name) or problem_in(_BY_FORM, operation):
             yield _with_operation(operation, found)
         elif operation.name.isidentifier() and not (
             operation.name in _WORDS or is_compared(operation.name)
@@ -109,7 +109,7 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
         return
     type_of = cache(type_of)
     for operation in operations:
-        if may_differ_by_types(operation.name) or not operation.has_places:
+        if operation.name in OF_TYPES or not operation.has_places:
             types = [None if one.text is None else type_of(one.text) for one in operation.operands]
             problems = (*problems_of_types(operation, types), *_without_place(operation, types))
             yield from (_with_operation(operation, problem) for problem in problems)

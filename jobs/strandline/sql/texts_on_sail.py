@@ -6,10 +6,10 @@ Spark reads regular expressions as Java does, and Sail, which is written in Rust
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from strandline.sql.column_types import Problem
-from strandline.sql.operations import Operand, Operation
+from strandline.sql.operations import Operation
 
 _POSIX = "Alnum|Alpha|ASCII|Blank|Cntrl|Digit|Graph|Lower|Print|Punct|Space|Upper|XDigit"
 _OWN_WORDS = re.compile(rf"\\[bdhqsvw<>]|\\p\{{\^?(?:{_POSIX})\}}", re.IGNORECASE)
@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"(?:[^\\$]|\$[0-9](?![0-9A-Za-z_]))*", re.DOTALL)
 """Matches replacements that Java and Rust read in the same way."""
 _TESTS = ("regexp", "regexp_like", "rlike")
 """Functions that only say whether a regular expression matches."""
-MATCHING = (
+_MATCHING = (
     *(*_TESTS, "regexp_count", "regexp_extract", "regexp_extract_all", "regexp_replace"),
     *("regexp_substr", "split"),
 )
@@ -68,47 +68,39 @@ def _regular_expression(operation: Operation) -> Problem | None:
     if _OWN_WORDS.search(pattern) or pattern in {"''", '""'}:
         return "matches other digits, words and blanks", "[0-9], [A-Za-z0-9_], [ ]"
     value = unescaped(pattern)
-    if has_class_in_class(value):
+    if _has_class_in_class(value):
         return "reads [, &&, -- and ~~ inside of […] otherwise", r"[A-Za-z] for [[:alpha:]], \["
-    if has_flags(value):
+    plain = _PART.sub("_", value)
+    if _FLAGS.search(plain):
         return "reads flags otherwise", "lower(s), and the pattern without (?i)"
-    if _REPEATED.search(_PART.sub("_", value)) or _OF_RUST.search(_NAMED.sub("", value)):
+    if _REPEATED.search(plain) or _OF_RUST.search(_NAMED.sub("", value)):
         return "reads a++, a{2}{3} and some names of signs otherwise", r"(?:a{2}){3}, \p{L}"
-    is_empty = operation.name in _OF_EACH_MATCH and may_be_empty(value)
+    is_empty = operation.name in _OF_EACH_MATCH and _may_be_empty(value)
     if is_empty is None:
         return "does not know all signs and groups of Java", r"[\r\n] for \R, (a) for (?<=a)"
-    if is_empty and (operation.name == "split" or not _is_at_the_start(value)):
+    if is_empty and (operation.name == "split" or not _is_at_the_start(plain)):
         return "finds other empty matches", "a+ for a*"
-    if takes_the_match(operation) and has_end(value):
+    if _takes_the_match(operation) and any(one["end"] for one in _PART.finditer(value)):
         return "finds the ends of lines elsewhere", "the pattern without $"
-    if operation.name == "regexp_replace" and not _put_plainly(operation.operands[2:3]):
+    put = operation.written(2)
+    if operation.name == "regexp_replace" and (put is None or not _PLAIN.fullmatch(put)):
         return "reads the replacement otherwise", "text and $1 before other signs"
     return None
 
 
-def _is_at_the_start(pattern: str) -> bool:
+def _is_at_the_start(plain: str) -> bool:
     """Whether a pattern matches once, at the start of a text, as `^(a|b)?` does and `^a?|b` not."""
-    plain, before = _PART.sub("_", pattern), ""
+    before = ""
     while plain != before:
         plain, before = _GROUP.sub("_", plain), plain
     return _AT_THE_START.fullmatch(plain) is not None
 
 
-def takes_the_match(operation: Operation) -> bool:
+def _takes_the_match(operation: Operation) -> bool:
     """Whether the end of a match matters: not where one is only looked for, or gives a group."""
-    return operation.name not in _TESTS and not _is_group(operation)
-
-
-def _is_group(operation: Operation) -> bool:
-    """Whether it takes a group of a match, in which nothing behind the group matters."""
     group = operation.operands[2].literal if len(operation.operands) == 3 else "1"
-    return operation.name == "regexp_extract" and group not in {"0", None}
-
-
-def _put_plainly(replacements: Sequence[Operand]) -> bool:
-    """Whether a replacement is a literal that Java and Rust read in the same way."""
-    texts = (one.literal for one in replacements)
-    return all(text is not None and _PLAIN.fullmatch(text[1:-1]) for text in texts)
+    is_group = operation.name == "regexp_extract" and group not in {"0", None}
+    return operation.name not in _TESTS and not is_group
 
 
 def as_rust(pattern: str) -> str:
@@ -130,17 +122,7 @@ def unescaped(literal: str) -> str:
     return literal[1:-1].replace("\\\\", "\\")
 
 
-def has_end(pattern: str) -> bool:
-    """Whether a pattern contains `$`, before which Java leaves a line break out of the match."""
-    return any(found["end"] for found in _PART.finditer(pattern))
-
-
-def has_flags(pattern: str) -> bool:
-    """Whether a pattern sets flags, as `(?s)`: Java and Rust read `(?U)` and others otherwise."""
-    return _FLAGS.search(_PART.sub("_", pattern)) is not None
-
-
-def may_be_empty(pattern: str) -> bool | None:
+def _may_be_empty(pattern: str) -> bool | None:
     """Whether a pattern may match no sign, as `a*`; None: Rust does not read it, as `(?<=a)`."""
     try:
         plain = _NAMED.sub("x", pattern).replace("(?<", "(?P<").replace("\\z", "\\Z")
@@ -149,14 +131,14 @@ def may_be_empty(pattern: str) -> bool | None:
         return None
 
 
-def has_class_in_class(pattern: str) -> bool:
+def _has_class_in_class(pattern: str) -> bool:
     """Whether a class contains another one, as in `[[:alpha:]]`, or an operation on classes."""
     classes = (found[0] for found in _PART.finditer(pattern) if found[0].startswith("["))
     return any(_OF_CLASSES.search(_ESCAPED_SIGN.sub("", one[1:])) for one in classes)
 
 
-PATTERNS: dict[str, Callable[[Operation], Problem | None]] = {
-    **dict.fromkeys(MATCHING, _regular_expression),
-    **dict.fromkeys(("ilike", "like"), _like),
-}
-"""The rules for patterns: regular expressions, and those of LIKE."""
+_Rules = dict[str, Callable[[Operation], Problem | None]]
+REGULAR: _Rules = dict.fromkeys(_MATCHING, _regular_expression)
+"""The rules for regular expressions."""
+PATTERNS: _Rules = {**REGULAR, "ilike": _like, "like": _like}
+"""The rules for regular expressions, and for the patterns of LIKE."""

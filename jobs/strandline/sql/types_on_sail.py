@@ -14,26 +14,17 @@ from strandline.sql.form import Types
 from strandline.sql.functions_for_sail import are_tried, is_decoded, widest
 from strandline.sql.json_on_sail import is_read_alike
 from strandline.sql.operations import COMPARISONS, Operation
-from strandline.sql.refusals import Refusals, Row
+from strandline.sql.table import Table, problem_in
 from strandline.sql.texts_on_sail import PATTERNS
+from strandline.sql.times_on_sail import OF_TIMES, has_intervals, has_times
 
 _NUMBER = re.compile(r"-?\s*\d+")
 _FLOATING = re.compile("double|float")
 _COMPARED = " ".join(COMPARISONS)
-_OF_DAYS = re.compile(r"\(*INTERVAL\b(?!.*(?:HOUR|MINUTE|SECOND)).*", re.IGNORECASE | re.DOTALL)
 _BOOLEANS = {"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"}
 """The texts that both engines read as BOOLEAN; Sail also reads `on` and `tru`."""
 _OF_ALL_SIGNS = {"utf-8", "utf-16be", "utf-16le"}
 """The charsets in which both engines write the same bytes."""
-_UNITS = {
-    *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
-    *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
-    *("minute", "m", "min", "mins", "minutes", "second", "s", "sec", "seconds", "secs"),
-}
-_WEEKS = {"dow", "dayofweek", "dow_iso", "dayofweek_iso"}
-_UNITS_OF_TRUNC = {"year", "yyyy", "yy", "quarter", "month", "mon", "mm", "week"}
-_WITHOUT_HISTORY = {"est", "hst", "mst"}
-"""Zones of three letters that have no history in Java."""
 _OF_BYTES = (
     "btrim contains endswith lower lpad ltrim overlay reverse rpad rtrim startswith trim upper"
 )
@@ -83,24 +74,6 @@ def _writes_floats(operation: Operation, types: Types) -> bool:
     return any((kind or "").removeprefix("array<").rstrip(">") in FLOATS for kind in types)
 
 
-def _has_times(operation: Operation, types: Types) -> bool:
-    return any((kind or "").startswith("timestamp") for kind in types)
-
-
-def _has_intervals(operation: Operation, types: Types) -> bool:
-    return any((kind or "").startswith("interval") for kind in types)
-
-
-def _adds_hours_to_date(operation: Operation, types: Types) -> bool:
-    """Whether an interval is added to a DATE that may have hours, which give a TIMESTAMP."""
-    texts = [
-        one.text or ""
-        for one, kind in zip(operation.operands, types, strict=True)
-        if (kind or "").startswith("interval")
-    ]
-    return "date" in types and not all(map(_OF_DAYS.fullmatch, texts))
-
-
 def _orders_nested(operation: Operation, types: Types) -> bool:
     """Whether values are ordered that hold others, and so nulls, which Sail puts last."""
     by = types[1:] if operation.name in {"max_by", "min_by"} else types[:1]
@@ -111,18 +84,15 @@ def _orders_nested(operation: Operation, types: Types) -> bool:
     return any(map(is_nested, by))
 
 
-def _is_written_part(operation: Operation, types: Types) -> bool:
-    """Whether a part of a text begins at a written position from the left, of a written length."""
-    literals = [one.literal for one in operation.operands[1:]]
-    return all(one is not None and not one.startswith("-") for one in literals)
-
-
-_TABLE: tuple[Row, ...] = (
+_TABLE = Table[str](
+    *OF_TIMES,
     ("case if", _takes_first, "takes the type of the first branch", "CAST in each branch"),
     ("nvl ifnull", lambda o, t: len({*t}) > 1 and not {*t} <= {*WHOLE, *FLOATS, "void"},
         "gives another type", "coalesce(x, y) of one type"),
-    ("nullif", lambda o, t: len({*t}) > 1 and is_decimal(t[0]),
-        "gives another DECIMAL", "CASE WHEN x <> y THEN x END"),
+    ("nullif",
+        lambda o, t: not {*t[1:]} <= {t[0], "void", None}
+        and (is_decimal(t[0]) or t[0] == "string"),
+        "gives another type", "CASE WHEN x <> y THEN x END"),
     ("greatest least", lambda o, t: any(map(is_nested, t)),
         "orders nulls in structs and arrays otherwise", "values of plain types"),
     ("greatest least array coalesce",
@@ -147,7 +117,7 @@ _TABLE: tuple[Row, ...] = (
         "keeps other digits of a number with more than 38", "CAST(x AS DECIMAL(18, 4))"),
     ("+ - *", lambda o, t: len(t) == 2 and None in t and {*t} <= {None, *WHOLE},
         "may let whole numbers overflow in silence", "CAST(x AS DOUBLE)"),
-    ("try_add try_multiply try_subtract", _has_times,
+    ("try_add try_multiply try_subtract", has_times,
         "gives TIMESTAMP_NTZ", "t + INTERVAL '1' DAY"),
     ("try_add try_multiply try_subtract", lambda o, t: all(one.literal for one in o.operands),
         "gives BIGINT of two numbers", "the result itself"),
@@ -158,7 +128,7 @@ _TABLE: tuple[Row, ...] = (
         "gives another last digit or type of DECIMAL", "{name}(CAST(x AS DOUBLE))"),
     ("sum", lambda o, t: any(is_decimal(kind) and digits_of(kind)[0] > 28 for kind in t),
         "lets DECIMAL overflow in silence", "sum(CAST(x AS DECIMAL(28, s)))"),
-    ("avg mean sum", _has_intervals, "gives another type or microsecond of intervals",
+    ("avg mean sum", has_intervals, "gives another type or microsecond of intervals",
         "{name}(unix_micros(b) - unix_micros(a)) for {name}(b - a)"),
     ("round", lambda o, t: len(t) == 2 and t[0] in FLOATS and o.operands[1].literal is None,
         "rounds by binary digits to a computed place", "round(x, 2)"),
@@ -197,7 +167,7 @@ _TABLE: tuple[Row, ...] = (
         "makes text of BINARY", "hex(x)"),
     (f"{_OF_TEXTS} left right substring", _writes_floats,
         "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"),
-    (_OF_TEXTS, _has_times, "writes times otherwise", "CAST(t AS STRING)"),
+    (_OF_TEXTS, has_times, "writes times otherwise", "CAST(t AS STRING)"),
     ("format_string printf", lambda o, t: any(map(is_decimal, t)),
         "rounds halves otherwise", "CAST(x AS STRING)"),
     ("format_string printf", lambda o, t: "boolean" in t,
@@ -206,14 +176,15 @@ _TABLE: tuple[Row, ...] = (
         "gives null where the position is null", "instr(s, text), or a written position"),
     ("encode", lambda o, t: (o.written(1) or "").lower() not in _OF_ALL_SIGNS,
         "writes ? for a sign that the charset lacks, or takes others", "encode(s, 'UTF-8')"),
-    ("substring", lambda o, t: len(t) == 3 and not _is_written_part(o, t),
+    ("substring",
+        lambda o, t: len(t) == 3 and any((o.written(n) or "-")[0] == "-" for n in (1, 2)),
         "takes other parts at a computed position or from the right",
         "left(substr(s, n), m) for n > 0"),
     ("decode", lambda o, t: len(t) > 2 and not is_decoded(t),
         "decodes BINARY only", "CASE WHEN x = 1 THEN … END"),
     ("nvl2", lambda o, t: len(t) == 3 and widest(t[1:]) is None,
         "takes the type of the first result", "CAST for both results"),
-    ("listagg make_date string_agg", lambda o, t: "void" in t,
+    ("array_except listagg make_date reverse string_agg", lambda o, t: "void" in t,
         "gives a null without a type", "CAST(NULL AS …)"),
     ("regexp_count", lambda o, t: not o.type_is_given,
         "gives another type", "CAST(regexp_count(…) AS INT)"),
@@ -234,54 +205,14 @@ _TABLE: tuple[Row, ...] = (
         "a schema with STRING, BIGINT, DOUBLE and BOOLEAN, and a cast of the field"),
     ("from_json", lambda o, t: len(t) > 2,
         "leaves out most options", "from_json(x, 'field STRING'), and casts of the fields"),
-    # times
-    ("-", lambda o, t: [*t] == ["date", "date"],
-        "gives a whole number", "CAST(datediff(a, b) AS INT)"),
-    ("/", _has_intervals,
-        "cuts off the microseconds", "(unix_micros(b) - unix_micros(a)) / 2"),
-    ("+ -", _adds_hours_to_date, "gives a DATE", "CAST(d AS TIMESTAMP) + INTERVAL 1 HOUR"),
-    ("extract date_part datepart", lambda o, t: o.word(0) in _WEEKS,
-        "begins the week elsewhere", "dayofweek(t)"),
-    ("extract date_part datepart", lambda o, t: o.word(0) == "yearofweek",
-        "has no such unit", "year(date_add(d, 3 - (dayofweek(d) + 5) % 7))"),
-    ("extract date_part datepart", _has_intervals,
-        "counts the whole interval", "CAST(x AS BIGINT)"),
-    ("extract date_part datepart", lambda o, t: o.word(0) not in _UNITS,
-        "takes units that Spark refuses", "EXTRACT(YEAR FROM t)"),
-    ("date_trunc",
-        lambda o, t: not (o.type_is_given and t[1:] == ["date"])
-        and not {*t[1:]}.isdisjoint({"string", "date", "timestamp_ntz"}),
-        "gives TIMESTAMP_NTZ", "date_trunc('month', CAST(x AS TIMESTAMP))"),
-    ("date_trunc", lambda o, t: (o.written(0) or "").lower() == "millisecond",
-        "rounds up before 1970", "timestamp_millis(unix_millis(t))"),
-    ("date_format", lambda o, t: o.written(1) is None or "zzzz" in str(o.written(1)),
-        "writes the names of zones otherwise", "date_format(t, 'yyyy-MM-dd HH:mm:ss')"),
-    ("from_utc_timestamp to_utc_timestamp",
-        lambda o, t: (o.written(1) or "").lower() in _WITHOUT_HISTORY,
-        "reads this zone otherwise before 1911", "'America/New_York', or '-05:00'"),
-    ("trunc", lambda o, t: (o.written(1) or "").lower() not in _UNITS_OF_TRUNC,
-        "takes other units", "trunc(d, 'MONTH'), or date_trunc"),
-    ("timestamp_seconds", lambda o, t: not {*t} <= {*WHOLE},
-        "leaves out the fraction", "timestamp_millis(CAST(x * 1000 AS BIGINT))"),
-    ("date_diff datediff", lambda o, t: len(t) == 2 and not o.type_is_given,
-        "gives another type", "CAST({name}(…) AS INT)"),
-    ("date_diff datediff timestampdiff",
-        lambda o, t: len(t) == 3 and o.word(0) in {"month", "quarter", "year"},
-        "counts another month backwards", "CAST(months_between(b, a) AS BIGINT)"),
-    ("date_diff datediff timestampdiff",
-        lambda o, t: len(t) == 3 and o.word(0) in {"day", "week"} and {*t[1:]} != {"date"},
-        "counts midnights", "timestampdiff(HOUR, a, b) DIV 24, of weeks DIV 168"),
 )  # fmt: skip
-_REFUSALS = Refusals(_TABLE)
+
+OF_TYPES = _TABLE.names | PATTERNS.keys()
+"""The operations of which some calls differ."""
 
 
 def problems_of_types(operation: Operation, types: Types) -> Iterator[Problem]:
     """How Sail differs for the types and arguments of an operation, and for its pattern."""
     of_pattern = PATTERNS.get(operation.name)
-    problems = (_REFUSALS.problem(operation, types), of_pattern and of_pattern(operation))
+    problems = (problem_in(_TABLE, operation, types), of_pattern and of_pattern(operation))
     yield from (problem for problem in problems if problem)
-
-
-def may_differ_by_types(name: str) -> bool:
-    """Whether some calls of an operation differ."""
-    return name in _REFUSALS or name in PATTERNS

@@ -1,0 +1,126 @@
+"""Operations on times with another result on Sail than on Spark; see `types_on_sail`."""
+
+from __future__ import annotations
+
+import re
+
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.column_types import FLOATS, WHOLE, is_decimal
+from strandline.sql.form import Types
+from strandline.sql.operations import COMPARISONS, Operation, operations_of
+from strandline.sql.table import Row
+
+_OF_DAYS = re.compile(r"\(*INTERVAL\b(?!.*(?:HOUR|MINUTE|SECOND)).*", re.IGNORECASE | re.DOTALL)
+_MIXED = re.compile(
+    r"\(*INTERVAL\b(?=.*(?:YEAR|MONTH))(?=.*(?:WEEK|DAY|HOUR|MIN|SEC))", re.I | re.S
+)
+_UNITS = {
+    *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
+    *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
+    *("minute", "m", "min", "mins", "minutes", "second", "s", "sec", "seconds", "secs"),
+}
+_WEEKS = {"dow", "dayofweek", "dow_iso", "dayofweek_iso"}
+_UNITS_OF_TRUNC = {"year", "yyyy", "yy", "quarter", "month", "mon", "mm", "week"}
+
+
+def has_times(operation: Operation, types: Types) -> bool:
+    """Whether an operand is a TIMESTAMP, with a zone or without one."""
+    return any((kind or "").startswith("timestamp") for kind in types)
+
+
+def has_intervals(operation: Operation, types: Types) -> bool:
+    """Whether an operand is an interval."""
+    return any((kind or "").startswith("interval") for kind in types)
+
+
+def _adds_hours_to_date(operation: Operation, types: Types) -> bool:
+    """Whether an interval is added to a DATE that may have hours, which give a TIMESTAMP."""
+    spans = [
+        one.text or ""
+        for one, kind in zip(operation.operands, types, strict=True)
+        if (kind or "").startswith("interval")
+    ]
+    return "date" in types and not all(map(_is_of_days, spans))
+
+
+def _is_of_days(interval: str) -> bool:
+    """Whether an interval has days and longer units alone, as make_interval(y, m, w, d)."""
+    made = operations_of(interval)
+    if isinstance(made, NotUnderstood) or not made or made[0].name != "make_interval":
+        return _OF_DAYS.fullmatch(interval) is not None
+    return len(made[0].operands) <= 4
+
+
+def _mixes_units(operation: Operation, types: Types) -> bool:
+    """Whether an operand is an interval of months and days, which Spark has not."""
+    return any(_MIXED.match(one.text or "") for one in operation.operands)
+
+
+def _is_number(kind: str | None) -> bool:
+    return kind in {*WHOLE, *FLOATS} or is_decimal(kind)
+
+
+def _is_read(operation: Operation, types: Types) -> bool:
+    """Whether the first operand is a text of a record, of which a time is read."""
+    return types[0] == "string" and operation.operands[0].literal is None
+
+
+OF_TIMES: tuple[Row[str], ...] = (
+    ("to_date to_timestamp_ntz", lambda o, t: _is_number(t[0]),
+        "counts days or microseconds", "timestamp_seconds(x)"),
+    ("cast try_cast", lambda o, t: o.to in {"date", "timestamp_ntz"} and _is_number(t[0]),
+        "makes a time of it, which Spark refuses", "CAST(timestamp_seconds(x) AS {to})"),
+    ("add_months date_add date_sub last_day next_day year",
+        lambda o, t: _is_number(t[0]) or _is_read(o, t),
+        "makes dates of numbers and other texts", "{name}(CAST(x AS DATE))"),
+    ("unix_date unix_micros unix_millis unix_seconds",
+        lambda o, t: t[0] not in {"date" if o.name == "unix_date" else "timestamp", "void", None},
+        "takes types that Spark refuses", "CAST(x AS TIMESTAMP) first"),
+    ("+ - date_add date_sub", lambda o, t: "date" in t and "bigint" in t,
+        "adds BIGINT days, which Spark refuses", "date_add(d, CAST(x AS INT))"),
+    ("date_format", _is_read,
+        "gives null for a text that is no time", "date_format(CAST(x AS TIMESTAMP), 'yyyy')"),
+    ("from_unixtime", _is_read, "reads times", "from_unixtime(CAST(x AS BIGINT))"),
+    (" ".join(COMPARISONS),
+        lambda o, t: "date" in t and any(map(_is_number, t)),
+        "compares dates with numbers, which Spark refuses", "unix_date(d)"),
+    ("-", lambda o, t: [*t] == ["date", "date"],
+        "gives a whole number", "CAST(datediff(a, b) AS INT)"),
+    ("/", has_intervals,
+        "cuts off the microseconds", "(unix_micros(b) - unix_micros(a)) / 2"),
+    ("+ -", _adds_hours_to_date, "gives a DATE", "CAST(d AS TIMESTAMP) + INTERVAL 1 HOUR"),
+    ("+ -", _mixes_units, "adds months and days at once, which Spark refuses",
+        "t + INTERVAL 1 MONTH + INTERVAL 2 DAY"),
+    ("dateadd date_add timestampadd",
+        lambda o, t: "timestamp_ntz" in t and not o.type_is_given,
+        "gives a TIMESTAMP", "CAST({name}(…) AS TIMESTAMP_NTZ)"),
+    ("extract date_part datepart", lambda o, t: o.word(0) in _WEEKS,
+        "begins the week elsewhere", "dayofweek(t)"),
+    ("extract date_part datepart", lambda o, t: o.word(0) == "yearofweek",
+        "has no such unit", "year(date_add(d, 3 - (dayofweek(d) + 5) % 7))"),
+    ("extract date_part datepart", has_intervals,
+        "counts the whole interval", "CAST(x AS BIGINT)"),
+    ("extract date_part datepart", lambda o, t: o.word(0) not in _UNITS,
+        "takes units that Spark refuses", "EXTRACT(YEAR FROM t)"),
+    ("date_trunc",
+        lambda o, t: not (o.type_is_given and t[1:] == ["date"])
+        and not {*t[1:]}.isdisjoint({"string", "date", "timestamp_ntz"}),
+        "gives TIMESTAMP_NTZ", "date_trunc('month', CAST(x AS TIMESTAMP))"),
+    ("date_trunc", lambda o, t: (o.written(0) or "").lower() == "millisecond",
+        "rounds up before 1970", "timestamp_millis(unix_millis(t))"),
+    ("date_format", lambda o, t: o.written(1) is None or "zzzz" in str(o.written(1)),
+        "writes the names of zones otherwise", "date_format(t, 'yyyy-MM-dd HH:mm:ss')"),
+    ("trunc", lambda o, t: (o.written(1) or "").lower() not in _UNITS_OF_TRUNC,
+        "takes other units", "trunc(d, 'MONTH'), or date_trunc"),
+    ("timestamp_seconds", lambda o, t: not {*t} <= {*WHOLE},
+        "leaves out the fraction", "timestamp_millis(CAST(x * 1000 AS BIGINT))"),
+    ("date_diff datediff", lambda o, t: len(t) == 2 and not o.type_is_given,
+        "gives another type", "CAST({name}(…) AS INT)"),
+    ("date_diff datediff timestampdiff",
+        lambda o, t: len(t) == 3 and o.word(0) in {"month", "quarter", "year"},
+        "counts another month backwards", "CAST(months_between(b, a) AS BIGINT)"),
+    ("date_diff datediff timestampdiff",
+        lambda o, t: len(t) == 3 and o.word(0) in {"day", "week"} and {*t[1:]} != {"date"},
+        "counts midnights", "timestampdiff(HOUR, a, b) DIV 24, of weeks DIV 168"),
+)  # fmt: skip
+"""The operations, which of their calls, how Sail differs, and what to write instead."""
