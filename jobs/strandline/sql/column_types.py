@@ -20,9 +20,8 @@ Problem = tuple[str, str]
 ON_SPARK = "give --engine spark"
 """The way out of an expression that Sail cannot compute."""
 NOT_ON_SAIL = "Sail has no "
-"""In the message for a value of which Sail would compute something else than Spark."""
-NO_JSON_ON_SAIL = f"{NOT_ON_SAIL}from_json() of JSON that is malformed or has text behind it"
-"""The message for a text that no expression can repair."""
+"""In the message for a value of which Sail would compute something else than Spark; `of it` behind
+it for a number that is too large, or none."""
 
 _OF_SPARK = {
     "byte": "tinyint",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strandline.sql.column_types import FLOATS, NO_JSON_ON_SAIL, WHOLE, is_decimal
+from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, WHOLE, is_decimal
 from strandline.sql.form import AS_IT_IS, Form, Types, checked, first_as
 from strandline.sql.operations import Operation
 from strandline.sql.table import Table
@@ -129,7 +129,8 @@ def _of_one_object(operation: Operation, types: Types) -> Form:
     """
     trimmed = r"btrim({0}, ' \t\r\n')"
     is_one = f"coalesce(get_json_object({{0}}, '$') = {trimmed}, false)"
-    fails = f"raise_error('{NO_JSON_ON_SAIL}')"
+    problem = f"{NOT_ON_SAIL}from_json() of JSON that is malformed or has text behind it"
+    fails = f"raise_error('{problem}')"
     cases = f"WHEN {trimmed} LIKE '{{{{%' AND NOT {is_one} THEN {fails}"
     text = f"CASE {cases} WHEN {trimmed} <> '' THEN {{0}} END"
     return first_as(text, types)

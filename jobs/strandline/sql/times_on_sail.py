@@ -75,7 +75,7 @@ OF_TIMES: tuple[Row[str], ...] = (
         "makes dates of numbers and other texts", "{name}(CAST(x AS DATE))"),
     ("unix_date unix_micros unix_millis unix_seconds",
         lambda o, t: t[0] not in {"date" if o.name == "unix_date" else "timestamp", "void", None},
-        "takes types that Spark refuses", "CAST(x AS TIMESTAMP) first"),
+        "takes types that Spark refuses", "x cast to DATE or TIMESTAMP"),
     ("+ - date_add date_sub", lambda o, t: "date" in t and "bigint" in t,
         "adds BIGINT days, which Spark refuses", "date_add(d, CAST(x AS INT))"),
     ("date_format", _is_read,

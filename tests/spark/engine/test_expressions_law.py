@@ -56,6 +56,8 @@ ALL_OF_THEM = bool(os.environ.get("ALL_GOLDENS") or os.environ.get("KEEP"))
 """They change with a version of Spark and with what is kept: `make test-spark` asks all."""
 FAILS_BEFORE_THE_FILTER = "SELECT sum(l * 2) FILTER (WHERE l + 1 > 0) FROM numbers WHERE id > 3"
 """Written for Sail, Spark computes what is summed of records that do not pass the filter, too."""
+OF_AN_OFFSET = "SELECT id, to_utc_timestamp(t,z) FROM times"
+"""One of its zones is +02:00, and Sail knows none by its offset."""
 NOT_KEPT = (
     known.CHANCE, known.CLOCKS, known.OF_NEIGHBOURS, known.OF_THE_SESSION, known.OTHER_ROWS,
 )  # fmt: skip
@@ -173,6 +175,8 @@ def test_what_is_written_for_sail_filters_a_delta_table_by_the_answers_of_spark(
         written = for_sail(tables, query)
         over = ROWS_OF_A_TABLE.fullmatch(query.rest)
         if written == query or not over or len(of_spark.rows or ()) <= 1:  # one row: of aggregates
+            continue
+        if query.text == OF_AN_OFFSET:
             continue
         if any("->" in text for text in written.selected) or refused_on_sail(tables, query):
             continue

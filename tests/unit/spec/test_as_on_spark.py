@@ -159,8 +159,8 @@ def written(text: str) -> str:
             "from_utc_timestamp(t, 'MST')",
             "from_utc_timestamp(CASE WHEN (t) < timestamp'2100-01-01 00:00:00' OR month(t) IN (12, "
             "1, 2) THEN t WHEN t IS NOT NULL THEN raise_error('Sail has no from_utc_timestamp() in "
-            "summers after 2099') END, CASE 'MST' WHEN 'EST' THEN 'Etc/GMT+5' WHEN 'HST' THEN 'Etc/GMT+10' WHEN 'MST' "
-            "THEN 'Etc/GMT+7' ELSE 'MST' END)",
+            "summers after 2099') END, CASE 'MST' WHEN 'EST' THEN 'Etc/GMT+5' WHEN 'HST' THEN "
+            "'Etc/GMT+10' WHEN 'MST' THEN 'Etc/GMT+7' ELSE 'MST' END)",
         ),
         (
             "date_format(t, 'yyyy')",
