@@ -130,10 +130,8 @@ def _of_one_object(operation: Operation, types: Types) -> Form:
     trimmed = r"btrim({0}, ' \t\r\n')"
     is_one = f"coalesce(get_json_object({{0}}, '$') = {trimmed}, false)"
     problem = f"{NOT_ON_SAIL}from_json() of JSON that is malformed or has text behind it"
-    fails = f"raise_error('{problem}')"
-    cases = f"WHEN {trimmed} LIKE '{{{{%' AND NOT {is_one} THEN {fails}"
-    text = f"CASE {cases} WHEN {trimmed} <> '' THEN {{0}} END"
-    return first_as(text, types)
+    fails = f"WHEN {trimmed} LIKE '{{{{%' AND NOT {is_one} THEN raise_error('{problem}')"
+    return first_as(f"CASE {fails} WHEN {trimmed} <> '' THEN {{0}} END", types)
 
 
 def _is_plain(kind: str | None) -> bool:
@@ -148,12 +146,13 @@ _TABLE = Table[Form](
     ("log", lambda o, t: len(t) == 1, Form("ln({0})")),
     ("log", lambda o, t: len(t) == 2, Form("CASE WHEN ({0}) > 0 THEN log({0}, {1}) END")),
     # a number without a sign, as Sail counts
-    ("regr_count", lambda o, t: len(t) == 2,
+    ("regr_count", lambda o, t: len(t) == 2 and not o.is_distinct,
         Form("CAST(regr_count({0}, {1}){filtered} AS BIGINT)")),
     # null where it is none or no BIGINT; there Sail fails
     ("factorial", lambda o, t: True,
         Form("CASE WHEN ({0}) BETWEEN 0 AND 20 THEN factorial(CAST({0} AS INT)) END")),
-    ("ifnull nvl", lambda o, t: len({*t}) == 1 and None not in t, Form("coalesce({0}, {1})")),
+    ("ifnull nvl", lambda o, t: len(t) == 2 and t[0] == t[1] is not None,
+        Form("coalesce({0}, {1})")),
     # at least an INT
     ("zeroifnull", lambda o, t: "bigint" in t,
         Form("coalesce(CAST({0} AS BIGINT), CAST(0 AS BIGINT))")),
@@ -163,7 +162,8 @@ _TABLE = Table[Form](
     ("nullifzero", lambda o, t: {*t} <= FLOATS,
         Form("CASE WHEN ({0}) + CAST(0 AS DOUBLE) = 0D THEN NULL ELSE {0} END")),
     # null where y is 0 or -0.0
-    ("try_divide", lambda o, t: are_tried(o.name, t) and not {*t} <= {"int", "bigint"},
+    ("try_divide",
+        lambda o, t: len(t) == 2 and are_tried(o.name, t) and not {*t} <= {"int", "bigint"},
         Form(f"({_double(0)} / nullif({_double(1)} + 0D, 0D))")),
     ("try_mod", lambda o, t: are_tried(o.name, t) and bool({*t} & FLOATS),
         Form(f"({_double(0)} % nullif({_double(1)} + 0D, 0D))")),

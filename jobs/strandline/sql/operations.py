@@ -99,7 +99,8 @@ class Operation:
 
     def word(self, place: int) -> str:
         """The SQL of an operand in lower case without quotes, such as the unit of EXTRACT."""
-        return (self.operands[place].text or "").strip("'\"").lower()
+        text = self.operands[place].text if place < len(self.operands) else None
+        return (text or "").strip("'\"").lower()
 
 
 def operations_of(text: str) -> tuple[Operation, ...] | NotUnderstood:

@@ -29,7 +29,7 @@ class Table(Generic[Cell]):
 
     def row(self, operation: Operation, types: Types = ()) -> tuple[Cell, ...] | None:
         """The cells of the first row that a call is in; None: it is in none."""
-        rows = self._rows.get(operation.name, ())
+        rows = self._rows.get(operation.name, ()) if operation.operands else ()
         return next(((*cells,) for _, when, *cells in rows if when(operation, types)), None)
 
 

@@ -45,8 +45,8 @@ _LAST_LINE_BREAK = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"
 
 def _like(operation: Operation) -> Problem | None:
     """LIKE with a pattern that is no literal, or that Spark refuses for what it escapes."""
-    pattern, *signs = (one.literal for one in operation.operands[1:])
-    sign = signs[0] if signs else r"'\\'"
+    literals = [one.literal for one in operation.operands]
+    pattern, sign = (*literals[1:], r"'\\'")[:2] if literals[1:] else (None, None)
     if pattern is None or sign is None:
         return "may read the pattern otherwise", "it as a literal"
     escaped = _ESCAPED.format(re.escape(unescaped(sign)))

@@ -97,7 +97,7 @@ def _with(operation: Operation, types: Types, zero: Callable[[str, str], str]) -
 
 def _unless_equal(operation: Operation, types: Types) -> Form:
     """nullif, whose first operand is compared, and is the result as it is, of its own type."""
-    forms = _compared(operation, types).operands
+    forms = _compared(operation, types).operands if len(types) == 2 else ()
     if not forms and len({*types}) == 2 and {*types} <= {*WHOLE}:
         forms = ("{0}", "{0}")
     if not forms:
@@ -286,4 +286,4 @@ def may_differ(operation: Operation) -> bool:
 
 def form_of(operation: Operation, types: Types) -> Form:
     """The form in which Sail gives Spark's result of an operation."""
-    return RULES.get(operation.name, _compared)(operation, types)
+    return RULES.get(operation.name, _compared)(operation, types) if types else AS_IT_IS

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.by_name_on_sail import BY_NAME
+from strandline.sql.known_functions import KNOWN
 from strandline.sql.on_sail import names_not_on_sail, types_not_on_sail
 from strandline.sql.types_on_sail import OF_TYPES
 
@@ -465,6 +467,12 @@ def test_the_most_frequent_number_is_written_with_the_function_that_takes_the_le
 def test_a_function_of_two_names_is_refused_with_the_other_name():
     ((_, way_out),) = names_not_on_sail("to_varchar(x, '99')")
     assert way_out == "for example to_char(x, '999'), or give --engine spark"
+
+
+def test_a_call_with_too_few_operands_is_left_to_the_engine():
+    for text in (f"{name}({operand})" for name in KNOWN for operand in ("", "x")):
+        [*types_not_on_sail(text, TYPES.get)]
+        as_on_spark(text, lambda parts: [TYPES.get(part) for part in parts])
 
 
 def test_collate_is_refused_as_the_function_of_the_same_result_is():
