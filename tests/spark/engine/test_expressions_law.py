@@ -56,6 +56,11 @@ ALL_OF_THEM = bool(os.environ.get("ALL_GOLDENS") or os.environ.get("KEEP"))
 """They change with a version of Spark and with what is kept: `make test-spark` asks all."""
 FAILS_BEFORE_THE_FILTER = "SELECT sum(l * 2) FILTER (WHERE l + 1 > 0) FROM numbers WHERE id > 3"
 """Written for Sail, Spark computes what is summed of records that do not pass the filter, too."""
+BY_CHANCE = {
+    "SELECT percentile(d, 0.5), median(d) FROM numbers",
+    "SELECT percentile(f, 0.5), median(f) FROM numbers",
+}
+"""What Sail by itself answers at random, one time in fifteen as Spark does: numbers beside a NaN."""
 OF_AN_OFFSET = "SELECT id, to_utc_timestamp(t,z) FROM times"
 """One of its zones is +02:00, and Sail knows none by its offset."""
 NOT_KEPT = (
@@ -157,6 +162,7 @@ def test_what_is_written_for_sail_fails_where_sail_had_the_answer_for_named_quer
         query.text
         for query, of_spark in kept()
         if of_spark.error is None
+        and query.text not in BY_CHANCE
         and (written := for_sail(tables, query)) != query
         and answer_of(tables, written.text).error is not None
         and answer(tables, query.text).is_that_of(of_spark)
