@@ -20,8 +20,7 @@ Problem = tuple[str, str]
 ON_SPARK = "give --engine spark"
 """The way out of an expression that Sail cannot compute."""
 NOT_ON_SAIL = "Sail has no "
-"""In the message for a value of which Sail would compute something else than Spark; `of it` behind
-it for a number that is too large, or none."""
+"""In the message for a value of which Sail has another result: `of it` for a number too large."""
 
 _OF_SPARK = {
     "byte": "tinyint",

@@ -51,10 +51,8 @@ def _like(operation: Operation) -> Problem | None:
         return "may read the pattern otherwise", "it as a literal"
     escaped = _ESCAPED.format(re.escape(unescaped(sign)))
     if not re.fullmatch(escaped, unescaped(pattern), re.DOTALL):
-        return (
-            "takes an escape that Spark refuses",
-            f"{unescaped(sign)} before %, _ and itself only",
-        )
+        instead = f"{unescaped(sign)} before %, _ and itself only"
+        return "takes an escape that Spark refuses", instead
     return None
 
 

@@ -60,7 +60,7 @@ BY_CHANCE = {
     "SELECT percentile(d, 0.5), median(d) FROM numbers",
     "SELECT percentile(f, 0.5), median(f) FROM numbers",
 }
-"""What Sail by itself answers at random, one time in fifteen as Spark does: numbers beside a NaN."""
+"""What Sail by itself answers at random, at times as Spark does: of numbers beside a NaN."""
 OF_AN_OFFSET = "SELECT id, to_utc_timestamp(t,z) FROM times"
 """One of its zones is +02:00, and Sail knows none by its offset."""
 NOT_KEPT = (
