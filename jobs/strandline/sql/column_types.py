@@ -20,9 +20,7 @@ Problem = tuple[str, str]
 ON_SPARK = "give --engine spark"
 """The way out of an expression that Sail cannot compute."""
 NOT_ON_SAIL = "Sail has no "
-"""In the message for a value of which Sail would compute something else than Spark."""
-NO_JSON_ON_SAIL = f"{NOT_ON_SAIL}from_json() of JSON that is malformed or has text behind it"
-"""The message for a text that no expression can repair."""
+"""In the message for a value of which Sail has another result: `of it` for a number too large."""
 
 _OF_SPARK = {
     "byte": "tinyint",

@@ -7,30 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strandline.sql.column_types import FLOATS, NO_JSON_ON_SAIL, WHOLE, is_decimal
-from strandline.sql.form import AS_IT_IS, Form, Types
+from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, WHOLE, is_decimal
+from strandline.sql.form import AS_IT_IS, Form, Types, checked, first_as
 from strandline.sql.operations import Operation
+from strandline.sql.table import Table
 
 _SIGNS = {"try_add": "+", "try_subtract": "-", "try_multiply": "*"}
-_MOST_OF_FACTORIAL = 20
-
-
-def _logarithm(operation: Operation, types: Types) -> Form:
-    """log(x), and log(base, x), which is null where the base is not positive."""
-    if len(types) == 1:
-        return Form("ln({0})")
-    return Form("CASE WHEN ({0}) > 0 THEN log({0}, {1}) END")
-
-
-def _count_of_pairs(operation: Operation, types: Types) -> Form:
-    """regr_count, of which Sail gives a number without a sign."""
-    return Form("CAST(regr_count({0}, {1}){filtered} AS BIGINT)") if len(types) == 2 else AS_IT_IS
-
-
-def _factorial(operation: Operation, types: Types) -> Form:
-    """The factorial, which is null where it is none or no BIGINT; there Sail fails."""
-    inside = f"({{0}}) BETWEEN 0 AND {_MOST_OF_FACTORIAL}"
-    return Form(f"CASE WHEN {inside} THEN factorial(CAST({{0}} AS INT)) END")
+_REST = "({0}) % ({1})"
 
 
 def widest(types: Types) -> str | None:
@@ -71,26 +54,6 @@ def _decoded(operation: Operation, types: Types) -> Form:
     return Form(f"CASE {' '.join(cases)} {otherwise}END")
 
 
-def _coalesced(operation: Operation, types: Types) -> Form:
-    """`nvl` and `ifnull`, which on Sail give other types of two values of one type."""
-    return Form("coalesce({0}, {1})") if len({*types}) == 1 and None not in types else AS_IT_IS
-
-
-def _zero_for_null(operation: Operation, types: Types) -> Form:
-    """`zeroifnull` of a whole number, which is at least an INT."""
-    if not types or types[0] not in WHOLE:
-        return AS_IT_IS
-    kind = "BIGINT" if types[0] == "bigint" else "INT"
-    return Form(f"coalesce(CAST({{0}} AS {kind}), CAST(0 AS {kind}))")
-
-
-def _null_for_zero(operation: Operation, types: Types) -> Form:
-    """`nullifzero` of floating point, also of -0.0, which Sail takes for another number."""
-    if not types or types[0] not in FLOATS:
-        return AS_IT_IS
-    return Form("CASE WHEN ({0}) + CAST(0 AS DOUBLE) = 0D THEN NULL ELSE {0} END")
-
-
 def _as(kind: str, place: int, types: Types) -> str:
     return f"{{{place}}}" if types[place] == kind else f"CAST({{{place}}} AS {kind.upper()})"
 
@@ -122,25 +85,6 @@ def _tried(operation: Operation, types: Types) -> Form:
     return Form(f"TRY_CAST({f' {sign} '.join(both)} AS {kind.upper()})")
 
 
-def _divided(operation: Operation, types: Types) -> Form:
-    """`try_divide(x, y)` and `try_mod(x, y)` of floating point; null where y is 0 or -0.0."""
-    if len(types) != 2 or not are_tried(operation.name, types):
-        return AS_IT_IS
-    is_quotient = operation.name == "try_divide"
-    if not ({*types} & FLOATS or (is_quotient and {*types} - {"int", "bigint"})):
-        return AS_IT_IS
-    sign = "/" if is_quotient else "%"
-    return Form(f"({_double(0)} {sign} nullif({_double(1)} + 0D, 0D))")
-
-
-def _least_positive(operation: Operation, types: Types) -> Form:
-    """`pmod(x, y)` of floating point, of which Sail gives NaN where y is 0; `%` fails there."""
-    if len(types) != 2 or not {*types} & FLOATS:
-        return AS_IT_IS
-    rest = "({0}) % ({1})"
-    return Form(f"CASE WHEN {rest} < 0 THEN ({rest} + ({{1}})) % ({{1}}) ELSE {rest} END")
-
-
 def _part_of_text(operation: Operation, types: Types) -> Form:
     """`substr(s, n)`, which is null where n is; Sail begins at the first character."""
     text = _text_of(types[0])
@@ -166,7 +110,7 @@ def _text_of(kind: str | None) -> str:
 
 def _of_text(text: str, types: Types) -> Form:
     """A function whose first operand has another form."""
-    return AS_IT_IS if text == "{0}" else Form(operands=(text, *("{0}" for _ in types[1:])))
+    return AS_IT_IS if text == "{0}" else first_as(text, types)
 
 
 def _of_texts(operation: Operation, types: Types) -> Form:
@@ -178,28 +122,6 @@ def _of_texts(operation: Operation, types: Types) -> Form:
     return Form(operands=(*forms, *("{0}" for _ in types[len(forms) :])))
 
 
-def _from_start(operation: Operation, types: Types) -> Form:
-    """`get(a, i)`, which is null where i is negative; Sail counts from the end."""
-    literal = operation.operands[1].literal
-    if literal is not None and not literal.startswith("-"):
-        return AS_IT_IS
-    return Form(operands=("{0}", "CASE WHEN ({0}) >= 0 THEN {0} END"))
-
-
-def _in_lines(operation: Operation, types: Types) -> Form:
-    """`base64(x)`, which Spark breaks into lines of 76 signs."""
-    lines = r"regexp_replace({0}, '(.{{76}})(\r\n)?', '$1\r\n')"
-    return Form(around=rf"btrim({lines}, '\r\n')")
-
-
-def _of_small_numbers(operation: Operation, types: Types) -> Form:
-    """`~x` of a TINYINT or SMALLINT, of which Sail gives an INT."""
-    kind = types[0]
-    if kind not in {"tinyint", "smallint"}:
-        return AS_IT_IS
-    return Form(f"CAST(-1 - CAST({{0}} AS INT) AS {kind.upper()})")
-
-
 def _of_one_object(operation: Operation, types: Types) -> Form:
     """`from_json(s, …)` that fails at an object that is malformed, or has text behind it.
 
@@ -207,16 +129,9 @@ def _of_one_object(operation: Operation, types: Types) -> Form:
     """
     trimmed = r"btrim({0}, ' \t\r\n')"
     is_one = f"coalesce(get_json_object({{0}}, '$') = {trimmed}, false)"
-    fails = f"raise_error('{NO_JSON_ON_SAIL}')"
-    cases = f"WHEN {trimmed} LIKE '{{{{%' AND NOT {is_one} THEN {fails}"
-    text = f"CASE {cases} WHEN {trimmed} <> '' THEN {{0}} END"
-    return Form(operands=(text, *("{0}" for _ in types[1:])))
-
-
-def _truncated(operation: Operation, types: Types) -> Form:
-    """`date_trunc` of a DATE, of which Sail gives a TIMESTAMP without a zone."""
-    is_of_date = [*types[1:]] == ["date"]
-    return Form(operands=("{0}", "CAST({0} AS TIMESTAMP)")) if is_of_date else AS_IT_IS
+    problem = f"{NOT_ON_SAIL}from_json() of JSON that is malformed or has text behind it"
+    fails = f"WHEN {trimmed} LIKE '{{{{%' AND NOT {is_one} THEN raise_error('{problem}')"
+    return first_as(f"CASE {fails} WHEN {trimmed} <> '' THEN {{0}} END", types)
 
 
 def _is_plain(kind: str | None) -> bool:
@@ -227,25 +142,67 @@ def _double(place: int) -> str:
     return f"CAST({{{place}}} AS DOUBLE)"
 
 
+_TABLE = Table[Form](
+    ("log", lambda o, t: len(t) == 1, Form("ln({0})")),
+    ("log", lambda o, t: len(t) == 2, Form("CASE WHEN ({0}) > 0 THEN log({0}, {1}) END")),
+    # a number without a sign, as Sail counts
+    ("regr_count", lambda o, t: len(t) == 2 and not o.is_distinct,
+        Form("CAST(regr_count({0}, {1}){filtered} AS BIGINT)")),
+    # null where it is none or no BIGINT; there Sail fails
+    ("factorial", lambda o, t: True,
+        Form("CASE WHEN ({0}) BETWEEN 0 AND 20 THEN factorial(CAST({0} AS INT)) END")),
+    ("ifnull nvl", lambda o, t: len(t) == 2 and t[0] == t[1] is not None,
+        Form("coalesce({0}, {1})")),
+    # at least an INT
+    ("zeroifnull", lambda o, t: "bigint" in t,
+        Form("coalesce(CAST({0} AS BIGINT), CAST(0 AS BIGINT))")),
+    ("zeroifnull", lambda o, t: {*t} <= {*WHOLE},
+        Form("coalesce(CAST({0} AS INT), CAST(0 AS INT))")),
+    # -0.0 is another number for Sail
+    ("nullifzero", lambda o, t: {*t} <= FLOATS,
+        Form("CASE WHEN ({0}) + CAST(0 AS DOUBLE) = 0D THEN NULL ELSE {0} END")),
+    # null where y is 0 or -0.0
+    ("try_divide",
+        lambda o, t: len(t) == 2 and are_tried(o.name, t) and not {*t} <= {"int", "bigint"},
+        Form(f"({_double(0)} / nullif({_double(1)} + 0D, 0D))")),
+    ("try_mod", lambda o, t: are_tried(o.name, t) and bool({*t} & FLOATS),
+        Form(f"({_double(0)} % nullif({_double(1)} + 0D, 0D))")),
+    # NaN on Sail where y is 0; % fails there
+    ("pmod", lambda o, t: len(t) == 2 and bool({*t} & FLOATS),
+        Form(f"CASE WHEN {_REST} < 0 THEN ({_REST} + ({{1}})) % ({{1}}) ELSE {_REST} END")),
+    # from the end on Sail
+    ("get", lambda o, t: not (o.written(1) or "-").isdecimal(),
+        Form(operands=("{0}", "CASE WHEN ({0}) >= 0 THEN {0} END"))),
+    # in lines of 76 signs
+    ("base64", lambda o, t: True, Form(
+        around=r"btrim(regexp_replace({0}, '(.{{76}})(\r\n)?', '$1\r\n'), '\r\n')")),
+    ("~", lambda o, t: t[0] == "tinyint", Form("CAST(-1 - CAST({0} AS INT) AS TINYINT)")),
+    ("~", lambda o, t: t[0] == "smallint", Form("CAST(-1 - CAST({0} AS INT) AS SMALLINT)")),
+    ("date_trunc", lambda o, t: [*t[1:]] == ["date"],
+        Form(operands=("{0}", "CAST({0} AS TIMESTAMP)"))),
+    # from 0 again after 255
+    ("char chr", lambda o, t: not (o.written(0) or "-").isdecimal() or len(str(o.written(0))) > 2,
+        Form(operands=("CASE WHEN ({0}) > 255 THEN ({0}) % 256 ELSE {0} END",))),
+    # digits of other scripts, which Spark reads
+    ("try_to_number", lambda o, t: True, Form(operands=(
+        checked(r"NOT {0} RLIKE '[\\p{{Nd}}&&[^0-9]]'", "try_to_number() of such digits"), "{0}"))),
+)  # fmt: skip
+"""The operations, which of their calls, and their forms."""
+
+
+def _by_table(operation: Operation, types: Types) -> Form:
+    row = _TABLE.row(operation, types)
+    return AS_IT_IS if row is None else row[0]
+
+
 FORMS: dict[str, Callable[[Operation, Types], Form]] = {
-    "log": _logarithm,
-    "regr_count": _count_of_pairs,
-    "factorial": _factorial,
+    **dict.fromkeys(_TABLE.names, _by_table),
     "nvl2": _unless_null,
     "decode": _decoded,
-    **dict.fromkeys(("ifnull", "nvl"), _coalesced),
-    "zeroifnull": _zero_for_null,
-    "nullifzero": _null_for_zero,
     **dict.fromkeys(_SIGNS, _tried),
-    **dict.fromkeys(("try_divide", "try_mod"), _divided),
-    "pmod": _least_positive,
     "substring": _part_of_text,
     **dict.fromkeys(("left", "lpad", "right", "rpad"), _of_length),
     **dict.fromkeys(("btrim", "ltrim", "repeat", "replace", "reverse", "rtrim", "trim"), _of_texts),
-    "base64": _in_lines,
-    "get": _from_start,
     "from_json": _of_one_object,
-    "date_trunc": _truncated,
-    "~": _of_small_numbers,
 }
 """The rules by the names of functions."""

@@ -8,18 +8,18 @@ left.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import pairwise
 
 from sqlglot import TokenType, exp, tokenize
 
 from strandline.sql.as_on_spark import as_on_spark
+from strandline.sql.by_name_on_sail import BY_NAME, is_compared
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
-from strandline.sql.form import AS_IT_IS
+from strandline.sql.form import AS_IT_IS, Types
 from strandline.sql.guards import TypeOf, is_choice, repeated_terms, terms_of, type_alone
-from strandline.sql.missing_on_sail import MISSING, is_compared
 from strandline.sql.operations import (
     Operation,
     is_operation,
@@ -30,81 +30,15 @@ from strandline.sql.operations import (
     shallow_tree_of,
     typed_alone,
 )
-from strandline.sql.times_on_sail import OF_TIMES_OF_DAY
-from strandline.sql.types_on_sail import RULES
+from strandline.sql.table import Table, problem_in
+from strandline.sql.types_on_sail import OF_TYPES, problems_of_types
 from strandline.sql.written_for_sail import OF_WHOLE_NUMBERS, form_of, may_differ
 
-_LENIENT = "reads other texts"
-_OF_VARIANTS = ("keeps numbers of VARIANT otherwise", "read it with from_json(x, 'field STRING')")
-
-BY_NAME: dict[str, Problem] = {
-    **MISSING,
-    "assert_true": ("lets null pass", "CASE WHEN NOT coalesce(x, false) THEN raise_error('…') END"),
-    "approx_count_distinct": ("estimates otherwise", "count(DISTINCT x)"),
-    "array_contains": ("gives false where Spark gives null", "exists(a, v -> v = x)"),
-    "bround": ("rounds half up", "round(x, n)"),
-    "corr": (
-        "loses the digits of large numbers",
-        "regr_sxy(y, x) / nullif(sqrt(regr_sxx(y, x) * regr_syy(y, x)), 0)",
-    ),
-    "conv": ("has no negative bases", "hex(x), or CAST"),
-    "elt": ("gives null where Spark fails", "CASE i WHEN 1 THEN 'a' … END"),
-    "format_number": ("rounds halves otherwise", "CAST(x AS DECIMAL(38, 2))"),
-    "from_csv": ("strips blanks", "split(x, ',')"),
-    "get_json_object": ("copies numbers and signs unchanged", "from_json(x, 'field STRING')"),
-    "initcap": ("starts words after other characters", "upper and substring"),
-    "is_valid_utf8": ("gives false where Spark gives null", "leave it out"),
-    "isnan": ("gives null where Spark gives false", "x <=> double('NaN')"),
-    "json_array_length": ("counts where Spark gives null", "land it as an array"),
-    "parse_url": ("takes wrong addresses", "regexp_extract"),
-    "percentile_cont": ("interpolates with six digits", "percentile(x, 0.5)"),
-    "quote": ("writes signs otherwise", "concat"),
-    "regexp_instr": ("counts signs otherwise", "instr(x, text)"),
-    "regr_r2": (
-        "gives null where all y are equal",
-        "CASE WHEN regr_syy(y, x) = 0 AND regr_sxx(y, x) > 0 THEN 1D ELSE "
-        "power(regr_sxy(y, x), 2) / nullif(regr_sxx(y, x) * regr_syy(y, x), 0) END",
-    ),
-    "rint": ("rounds half up", "round(x)"),
-    "sentences": ("knows other words", "split(x, ' ')"),
-    "slice": ("takes what there is where Spark takes nothing", "filter(a, (v, i) -> i < n)"),
-    "to_json": ("writes numbers and times otherwise", "concat_ws, or keep the struct"),
-    "try_avg": ("gives another type", "avg(x)"),
-    "try_parse_url": ("takes wrong addresses", "regexp_extract"),
-    "unbase64": (_LENIENT, "land it as BINARY"),
-    "weekday": ("is -1 on some days before 1970", "dayofweek(t)"),
-    **dict.fromkeys(("to_binary", "try_to_binary"), (_LENIENT, "encode(s, 'UTF-8'), or unhex(s)")),
-    **dict.fromkeys(
-        (
-            "parse_json", "schema_of_variant", "schema_of_variant_agg", "to_variant_object",
-            "try_parse_json", "try_variant_get", "variant_get",
-        ),
-        _OF_VARIANTS,
-    ),
-    **dict.fromkeys(
-        (
-            "make_time", "time_diff", "time_from_micros", "time_from_millis",
-            "time_from_seconds", "time_to_micros", "time_to_millis", "time_to_seconds",
-            "time_trunc", "to_time", "try_to_time",
-        ),
-        OF_TIMES_OF_DAY,
-    ),
-}  # fmt: skip
-"""Functions with a different result: the difference, and what to write instead."""
-
-_NEVER_DISTINCT = {
-    *("covar_pop", "covar_samp", "kurtosis", "median", "percentile", "skewness", "try_sum"),
-    *("regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_slope"),
-    *("regr_sxx", "regr_sxy", "regr_syy"),
-}
-"""Aggregates that ignore DISTINCT."""
 _WORDS = {
     *("between", "case", "cast", "div", "extract", "if", "ilike", "in", "like", "rlike"),
     "try_cast",
 }
 """Words for operations that are not function calls."""
-_ENDS = {"2147483648", "9223372036854775808"}
-"""The numbers behind the minus of the least INT and BIGINT, which are no INT and no BIGINT."""
 _MOST_LEVELS = 9
 """Sail takes three times as long for each level of casts, and 50 ms for nine."""
 _MOST_CHOICES = 3
@@ -113,8 +47,26 @@ and a second for three."""
 _LONGEST, _MOST_GROWTH = 10_000, 40
 """A form that is longer, and so many times longer than the expression, repeats its operands in
 each other: Sail takes a second and more for it."""
-_SEVERAL = re.compile(r"(ALL|ANY|SOME)\b")
-"""Matches the operand of LIKE ANY ('a%', 'b%')."""
+_BY_FORM = Table[str](
+    ("covar_pop covar_samp kurtosis median percentile skewness try_sum regr_avgx regr_avgy "
+        "regr_count regr_intercept regr_slope regr_sxx regr_sxy regr_syy",
+        lambda one, _: one.is_distinct, "ignores DISTINCT", "{name}() without it"),
+    ("listagg string_agg", lambda one, _: one.is_distinct,
+        "orders otherwise with DISTINCT", "array_join(array_sort(collect_set(x)), ',')"),
+    ("ilike like", lambda one, _: bool(re.match(r"(all|any|some)\b", one.word(1))),
+        "refuses several patterns", "s LIKE 'a%' OR s LIKE 'b%'"),
+    ("mask", lambda one, _: len(one.operands) == 5,
+        "masks a sign beyond U+FFFF once", "mask(x) with fewer arguments"),
+    ("count_if", lambda one, _: one.is_filtered, "ignores FILTER", "count_if(x AND y)"),
+    # 2^31 and 2^63, of which the opposites are an INT and a BIGINT, are none themselves
+    ("negative",
+        lambda one, _: not one.type_is_given
+        and one.written(0) in {"2147483648", "9223372036854775808"},
+        "gives another type of that number", "CAST(-2147483648 AS INT)"),
+    ("percentile", lambda one, _: len(one.operands) == 3,
+        "ignores the third argument", "percentile(x, 0.5) of rows that are not weighted"),
+)  # fmt: skip
+"""Calls of which Sail ignores a part, or does not know it."""
 
 
 def names_not_on_sail(text: str) -> Iterator[Problem]:
@@ -129,7 +81,7 @@ def names_not_on_sail(text: str) -> Iterator[Problem]:
     if _has_doubled_quotes(text):
         yield "Sail reads a doubled quote in a text as none", rf"write '\'', or {ON_SPARK}"
     for operation in operations:
-        if found := BY_NAME.get(operation.name) or _by_form(operation):
+        if found := BY_NAME.get(operation.name) or problem_in(_BY_FORM, operation):
             yield _with_operation(operation, found)
         elif operation.name.isidentifier() and not (
             operation.name in _WORDS or is_compared(operation.name)
@@ -145,30 +97,6 @@ def _has_doubled_quotes(text: str) -> bool:
     )
 
 
-def _by_form(operation: Operation) -> Problem | None:
-    """Parts of a call that Sail ignores, or does not know."""
-    name = operation.name
-    if operation.is_distinct and name in _NEVER_DISTINCT:
-        return "ignores DISTINCT", f"{name}() without it"
-    if operation.is_distinct and name in {"listagg", "string_agg"}:
-        return "orders otherwise with DISTINCT", "array_join(array_sort(collect_set(x)), ',')"
-    if name in {"like", "ilike"} and _SEVERAL.match(operation.operands[1].text or ""):
-        return "refuses several patterns", "s LIKE 'a%' OR s LIKE 'b%'"
-    if name == "mask" and len(operation.operands) == 5:
-        return "masks a sign beyond U+FFFF once", "mask(x) with fewer arguments"
-    if operation.is_filtered and name == "count_if":
-        return "ignores FILTER", "count_if(x AND y)"
-    if (
-        name == "negative"
-        and not operation.type_is_given
-        and operation.operands[0].literal in _ENDS
-    ):
-        return "gives another type of that number", "CAST(-2147483648 AS INT)"
-    if name == "percentile" and len(operation.operands) == 3:
-        return "ignores the third argument", "percentile(x, 0.5) of rows that are not weighted"
-    return None
-
-
 def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
     """The problems of an expression on Sail that depend on the types of its parts.
 
@@ -181,11 +109,10 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
         return
     type_of = cache(type_of)
     for operation in operations:
-        rules = RULES.get(operation.name, ())
-        if rules or not operation.has_places:
+        if operation.name in OF_TYPES or not operation.has_places:
             types = [None if one.text is None else type_of(one.text) for one in operation.operands]
-            found = (rule(operation, types) for rule in (*rules, _without_place))
-            yield from (_with_operation(operation, problem) for problem in found if problem)
+            problems = (*problems_of_types(operation, types), *_without_place(operation, types))
+            yield from (_with_operation(operation, problem) for problem in problems)
     for name, subject in _subjects(text):
         if (kind := type_of(subject)) in FLOATS:
             way_out = "CASE WHEN x = 1D" if name == "CASE" else "mode(x, true)"
@@ -197,11 +124,12 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
         )
 
 
-def _without_place(operation: Operation, types: Sequence[str | None]) -> Problem | None:
+def _without_place(operation: Operation, types: Types) -> Iterator[Problem]:
     """An operation with another form, of which no place in the text is known to write it at."""
-    if operation.has_places or not may_differ(operation) or form_of(operation, types) == AS_IT_IS:
-        return None
-    return "computes x::… otherwise", f"CAST(x AS {(operation.to or 'type').upper()})"
+    if operation.has_places or not may_differ(operation):
+        return
+    if form_of(operation, types) != AS_IT_IS:
+        yield "computes x::… otherwise", f"CAST(x AS {(operation.to or 'type').upper()})"
 
 
 def _subjects(text: str) -> Iterator[tuple[str, str]]:

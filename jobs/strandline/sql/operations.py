@@ -92,6 +92,16 @@ class Operation:
     is_filtered: bool = False
     has_places: bool = True
 
+    def written(self, place: int) -> str | None:
+        """The literal of an operand, a text without its quotes; None: it is none, or missing."""
+        literal = self.operands[place].literal if place < len(self.operands) else None
+        return literal if literal is None else literal.removeprefix("'").removesuffix("'")
+
+    def word(self, place: int) -> str:
+        """The SQL of an operand in lower case without quotes, such as the unit of EXTRACT."""
+        text = self.operands[place].text if place < len(self.operands) else None
+        return (text or "").strip("'\"").lower()
+
 
 def operations_of(text: str) -> tuple[Operation, ...] | NotUnderstood:
     """The operations of an expression, the outer ones first."""

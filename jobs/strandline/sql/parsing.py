@@ -47,6 +47,8 @@ def tree_of(text: str) -> exp.Expr | NotUnderstood:
         if len(selected) != 1 or not _selects_one(selected[0]):
             return NotUnderstood("it is not one expression", is_wrong=False)
         tree: exp.Expr = selected[0].expressions[0]
+        if tree.find(exp.Placeholder):
+            return NotUnderstood("it has the path of a VARIANT, or a parameter", is_wrong=False)
     except ParseError as error:
         return NotUnderstood(_where(error), is_wrong=False)
     except Exception:  # noqa: BLE001 - on odd texts, or deep ones, it throws what Python throws

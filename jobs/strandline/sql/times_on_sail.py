@@ -3,111 +3,124 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from strandline.sql.column_types import WHOLE, Problem
-from strandline.sql.operations import Operation
+from strandline.sql.calls import NotUnderstood
+from strandline.sql.column_types import FLOATS, WHOLE, is_decimal
+from strandline.sql.form import Types
+from strandline.sql.operations import COMPARISONS, Operation, operations_of
+from strandline.sql.table import Row
 
-OF_TIMES_OF_DAY = ("has a type TIME, which Spark has not", "use the TIMESTAMP itself")
-OF_ANOTHER_TYPE = {
-    "bitmap_bit_position": "BIGINT",
-    "bitmap_bucket_number": "BIGINT",
-    "date_diff": "INT",
-    "datediff": "INT",
-    "regexp_count": "INT",
-}
-"""Functions with another type of whole number than on Spark."""
 _OF_DAYS = re.compile(r"\(*INTERVAL\b(?!.*(?:HOUR|MINUTE|SECOND)).*", re.IGNORECASE | re.DOTALL)
+_MIXED = re.compile(
+    r"\(*INTERVAL\b(?=.*(?:YEAR|MONTH))(?=.*(?:WEEK|DAY|HOUR|MIN|SEC))", re.I | re.S
+)
 _UNITS = {
     *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
     *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
     *("minute", "m", "min", "mins", "minutes", "second", "s", "sec", "seconds", "secs"),
 }
+_WEEKS = {"dow", "dayofweek", "dow_iso", "dayofweek_iso"}
 _UNITS_OF_TRUNC = {"year", "yyyy", "yy", "quarter", "month", "mon", "mm", "week"}
-_UNITS_OF_DAYS = {"day": 1, "week": 7}
 
 
-def units(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """Units of EXTRACT and `date_part`."""
-    unit = operation.operands[0].text or ""
-    if unit.strip("'\"").lower() in {"dow", "dayofweek", "dow_iso", "dayofweek_iso"}:
-        return "begins the week elsewhere", "dayofweek(t)"
-    if unit.strip("'\"").lower() == "yearofweek":
-        return "has no such unit", "year(date_add(d, 3 - (dayofweek(d) + 5) % 7))"
-    if any((kind or "").startswith("interval") for kind in types):
-        return "counts the whole interval", "CAST(x AS BIGINT)"
-    if unit.strip("'\"").lower() not in _UNITS:
-        return "takes units that Spark refuses", "EXTRACT(YEAR FROM t)"
-    return None
+def has_times(operation: Operation, types: Types) -> bool:
+    """Whether an operand is a TIMESTAMP, with a zone or without one."""
+    return any((kind or "").startswith("timestamp") for kind in types)
 
 
-def of_intervals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """Arithmetic of intervals: hours added to a date give a TIMESTAMP on Spark."""
-    spans = [(kind or "").startswith("interval") for kind in types]
-    if operation.name == "/" and any(spans):
-        return "cuts off the microseconds", "(unix_micros(b) - unix_micros(a)) / 2"
-    texts = [one.text or "" for one, span in zip(operation.operands, spans, strict=True) if span]
-    if "date" in types and not all(map(_OF_DAYS.fullmatch, texts)):
-        return "gives a DATE", "CAST(d AS TIMESTAMP) + INTERVAL 1 HOUR"
-    return None
+def has_intervals(operation: Operation, types: Types) -> bool:
+    """Whether an operand is an interval."""
+    return any((kind or "").startswith("interval") for kind in types)
 
 
-def truncated(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`date_trunc` to milliseconds, and of what is no TIMESTAMP; a DATE may be written as one."""
-    is_written = types[1:] == ["date"] and operation.type_is_given
-    if types[1:] and types[1] in {"string", "date", "timestamp_ntz"} and not is_written:
-        return "gives TIMESTAMP_NTZ", "date_trunc('month', CAST(x AS TIMESTAMP))"
-    if (operation.operands[0].literal or "").lower()[1:-1] == "millisecond":
-        return "rounds up before 1970", "timestamp_millis(unix_millis(t))"
-    return None
+def _adds_hours_to_date(operation: Operation, types: Types) -> bool:
+    """Whether an interval is added to a DATE that may have hours, which give a TIMESTAMP."""
+    spans = [
+        one.text or ""
+        for one, kind in zip(operation.operands, types, strict=True)
+        if (kind or "").startswith("interval")
+    ]
+    return "date" in types and not all(map(_is_of_days, spans))
 
 
-def formatted(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`date_format` with a computed pattern, or with the names of zones."""
-    pattern = operation.operands[1].literal if len(types) == 2 else None
-    if pattern is None or "zzzz" in pattern:
-        return "writes the names of zones otherwise", "date_format(t, 'yyyy-MM-dd HH:mm:ss')"
-    return None
+def _is_of_days(interval: str) -> bool:
+    """Whether an interval has days and longer units alone, as make_interval(y, m, w, d)."""
+    made = operations_of(interval)
+    if isinstance(made, NotUnderstood) or not made or made[0].name != "make_interval":
+        return _OF_DAYS.fullmatch(interval) is not None
+    return len(made[0].operands) <= 4
 
 
-def in_zone(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`from_utc_timestamp` with a zone of three letters, which has no history in Java."""
-    zone = operation.operands[1].literal if len(types) == 2 else None
-    if zone is not None and zone[1:-1].upper() in {"EST", "HST", "MST"}:
-        return "reads this zone otherwise before 1911", "'America/New_York', or '-05:00'"
-    return None
+def _mixes_units(operation: Operation, types: Types) -> bool:
+    """Whether an operand is an interval of months and days, which Spark has not."""
+    return any(_MIXED.match(one.text or "") for one in operation.operands)
 
 
-def truncated_days(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`trunc`, which gives null for units of less than a week."""
-    unit = operation.operands[1].literal if len(types) == 2 else None
-    if unit is not None and unit.lower()[1:-1] in _UNITS_OF_TRUNC:
-        return None
-    return "takes other units", "trunc(d, 'MONTH'), or date_trunc"
+def _is_number(kind: str | None) -> bool:
+    return kind in {*WHOLE, *FLOATS} or is_decimal(kind)
 
 
-def of_seconds(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`timestamp_seconds` of fractions."""
-    if types and types[0] not in WHOLE:
-        return "leaves out the fraction", "timestamp_millis(CAST(x * 1000 AS BIGINT))"
-    return None
+def _is_read(operation: Operation, types: Types) -> bool:
+    """Whether the first operand is a text of a record, of which a time is read."""
+    return types[0] == "string" and operation.operands[0].literal is None
 
 
-def of_another_type(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """Whole numbers of another type."""
-    if len(types) == 3:
-        return whole_units_between(operation, types)
-    if operation.type_is_given:
-        return None
-    kind = OF_ANOTHER_TYPE[operation.name]
-    return "gives another type", f"CAST({operation.name}(…) AS {kind})"
-
-
-def whole_units_between(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """Whole days and months from one time to another; hours and less are as on Spark."""
-    unit = (operation.operands[0].text or "").lower()
-    if unit in {"month", "quarter", "year"}:
-        return "counts another month backwards", "CAST(months_between(b, a) AS BIGINT)"
-    if (days := _UNITS_OF_DAYS.get(unit)) and {*types[1:]} != {"date"}:
-        return "counts midnights", f"timestampdiff(HOUR, a, b) DIV {24 * days}"
-    return None
+OF_TIMES: tuple[Row[str], ...] = (
+    ("to_date to_timestamp_ntz", lambda o, t: _is_number(t[0]),
+        "counts days or microseconds", "timestamp_seconds(x)"),
+    ("cast try_cast", lambda o, t: o.to in {"date", "timestamp_ntz"} and _is_number(t[0]),
+        "makes a time of it, which Spark refuses", "CAST(timestamp_seconds(x) AS {to})"),
+    ("add_months date_add date_sub last_day next_day year",
+        lambda o, t: _is_number(t[0]) or _is_read(o, t),
+        "makes dates of numbers and other texts", "{name}(CAST(x AS DATE))"),
+    ("unix_date unix_micros unix_millis unix_seconds",
+        lambda o, t: t[0] not in {"date" if o.name == "unix_date" else "timestamp", "void", None},
+        "takes types that Spark refuses", "x cast to DATE or TIMESTAMP"),
+    ("+ - date_add date_sub", lambda o, t: "date" in t and "bigint" in t,
+        "adds BIGINT days, which Spark refuses", "date_add(d, CAST(x AS INT))"),
+    ("date_format", _is_read,
+        "gives null for a text that is no time", "date_format(CAST(x AS TIMESTAMP), 'yyyy')"),
+    ("from_unixtime", _is_read, "reads times", "from_unixtime(CAST(x AS BIGINT))"),
+    (" ".join(COMPARISONS),
+        lambda o, t: "date" in t and any(map(_is_number, t)),
+        "compares dates with numbers, which Spark refuses", "unix_date(d)"),
+    ("-", lambda o, t: [*t] == ["date", "date"],
+        "gives a whole number", "CAST(datediff(a, b) AS INT)"),
+    ("/", has_intervals,
+        "cuts off the microseconds", "(unix_micros(b) - unix_micros(a)) / 2"),
+    ("+ -", _adds_hours_to_date, "gives a DATE", "CAST(d AS TIMESTAMP) + INTERVAL 1 HOUR"),
+    ("+ -", _mixes_units, "adds months and days at once, which Spark refuses",
+        "t + INTERVAL 1 MONTH + INTERVAL 2 DAY"),
+    ("dateadd date_add timestampadd",
+        lambda o, t: "timestamp_ntz" in t and not o.type_is_given,
+        "gives a TIMESTAMP", "CAST({name}(…) AS TIMESTAMP_NTZ)"),
+    ("extract date_part datepart", lambda o, t: o.word(0) in _WEEKS,
+        "begins the week elsewhere", "dayofweek(t)"),
+    ("extract date_part datepart", lambda o, t: o.word(0) == "yearofweek",
+        "has no such unit", "year(date_add(d, 3 - (dayofweek(d) + 5) % 7))"),
+    ("extract date_part datepart", has_intervals,
+        "counts the whole interval", "CAST(x AS BIGINT)"),
+    ("extract date_part datepart", lambda o, t: o.word(0) not in _UNITS,
+        "takes units that Spark refuses", "EXTRACT(YEAR FROM t)"),
+    ("date_trunc",
+        lambda o, t: not (o.type_is_given and t[1:] == ["date"])
+        and not {*t[1:]}.isdisjoint({"string", "date", "timestamp_ntz"}),
+        "gives TIMESTAMP_NTZ", "date_trunc('month', CAST(x AS TIMESTAMP))"),
+    ("date_trunc", lambda o, t: (o.written(0) or "").lower() == "millisecond",
+        "rounds up before 1970", "timestamp_millis(unix_millis(t))"),
+    ("date_format", lambda o, t: o.written(1) is None or "zzzz" in str(o.written(1)),
+        "writes the names of zones otherwise", "date_format(t, 'yyyy-MM-dd HH:mm:ss')"),
+    ("trunc", lambda o, t: (o.written(1) or "").lower() not in _UNITS_OF_TRUNC,
+        "takes other units", "trunc(d, 'MONTH'), or date_trunc"),
+    ("timestamp_seconds", lambda o, t: not {*t} <= {*WHOLE},
+        "leaves out the fraction", "timestamp_millis(CAST(x * 1000 AS BIGINT))"),
+    ("date_diff datediff", lambda o, t: len(t) == 2 and not o.type_is_given,
+        "gives another type", "CAST({name}(…) AS INT)"),
+    ("date_diff datediff timestampdiff",
+        lambda o, t: len(t) == 3 and o.word(0) in {"month", "quarter", "year"},
+        "counts another month backwards", "CAST(months_between(b, a) AS BIGINT)"),
+    ("date_diff datediff timestampdiff",
+        lambda o, t: len(t) == 3 and o.word(0) in {"day", "week"} and {*t[1:]} != {"date"},
+        "counts midnights", "timestampdiff(HOUR, a, b) DIV 24, of weeks DIV 168"),
+)  # fmt: skip
+"""The operations, which of their calls, how Sail differs, and what to write instead."""

@@ -1,79 +1,53 @@
-"""Operations with another result on Sail than on Spark for certain types; see `on_sail`.
+"""Operations with another result on Sail than on Spark for certain types and arguments.
 
-Each rule takes an operation with the types of its operands, as far as the engine knows them, and
-returns what Sail does and what to write instead; None if Sail does what Spark does.
+Regular expressions and patterns are in `texts_on_sail`; see `on_sail`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 
+from strandline.sql.by_name_on_sail import TIME_OF_DAY
 from strandline.sql.column_types import FLOATS, WHOLE, Problem, digits_of, is_decimal, is_nested
-from strandline.sql.json_on_sail import read_json
-from strandline.sql.missing_on_sail import (
-    decoded,
-    joined,
-    not_for_these_types,
-    part_of_text,
-    unless_null,
-    without_nulls,
-    zero_for_null,
-)
-from strandline.sql.operations import COMPARISONS, Operand, Operation
-from strandline.sql.texts_on_sail import (
-    BYTES_AS_TEXT,
-    JOINS,
-    MATCHING,
-    OF_TEXTS,
-    binary,
-    encoded,
-    found_from,
-    like,
-    regular_expression,
-    to_boolean,
-    to_text,
-)
-from strandline.sql.times_on_sail import (
-    OF_ANOTHER_TYPE,
-    OF_TIMES_OF_DAY,
-    formatted,
-    in_zone,
-    of_another_type,
-    of_intervals,
-    of_seconds,
-    truncated,
-    truncated_days,
-    units,
-    whole_units_between,
-)
-
-_Rule = Callable[[Operation, Sequence[str | None]], Problem | None]
+from strandline.sql.form import Types
+from strandline.sql.functions_for_sail import are_tried, is_decoded, widest
+from strandline.sql.json_on_sail import is_read_alike
+from strandline.sql.operations import COMPARISONS, Operation
+from strandline.sql.table import Table, problem_in
+from strandline.sql.texts_on_sail import PATTERNS
+from strandline.sql.times_on_sail import OF_TIMES, has_intervals, has_times
 
 _NUMBER = re.compile(r"-?\s*\d+")
 _FLOATING = re.compile("double|float")
+_COMPARED = " ".join(COMPARISONS)
+_BOOLEANS = {"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"}
+"""The texts that both engines read as BOOLEAN; Sail also reads `on` and `tru`."""
+_OF_ALL_SIGNS = {"utf-8", "utf-16be", "utf-16le"}
+"""The charsets in which both engines write the same bytes."""
+_OF_BYTES = (
+    "btrim contains endswith lower lpad ltrim overlay reverse rpad rtrim startswith trim upper"
+)
+"""Functions that Sail computes for BINARY as if it were text."""
+_OF_TEXTS = (
+    "|| array_join ascii base64 bit_length btrim char_length character_length concat concat_ws "
+    "contains crc32 encode endswith find_in_set format_string instr len length levenshtein listagg "
+    "locate lower lpad ltrim md5 octet_length overlay position printf repeat replace reverse rpad "
+    "rtrim sha sha1 sha2 split_part startswith string_agg substring_index translate trim upper"
+)
+"""Operations that convert operands of other types to text."""
 
 
-def _choice(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """CASE and IF: Sail has the type of the first branch, Spark the widest type."""
+def _takes_first(operation: Operation, types: Types) -> bool:
+    """Whether Spark may give CASE another type, the widest one, than that of its first branch."""
     known = [kind for kind in types if kind != "void"]
     if None in known:
-        is_right = _of_one_kind(operation.operands)
-    else:
-        is_right = len({*known}) <= 1 or _first_is_widest(known)
-    return None if is_right else ("takes the type of the first branch", "CAST in each branch")
-
-
-def _first_is_widest(types: Sequence[str | None]) -> bool:
+        kinds = {_kind_of_literal(one.literal) for one in operation.operands}
+        return len(kinds) > 1 or None in kinds
     order = [*WHOLE, "double"]
-    return {*types} <= {*order} and all(
-        order.index(str(types[0])) >= order.index(str(other)) for other in types
-    )
-
-
-def _of_one_kind(operands: Sequence[Operand]) -> bool:
-    kinds = {_kind_of_literal(one.literal) for one in operands}
-    return len(kinds) == 1 and None not in kinds
+    if {*known} <= {*order}:
+        return any(order.index(str(kind)) > order.index(str(known[0])) for kind in known)
+    return len({*known}) > 1
 
 
 def _kind_of_literal(literal: str | None) -> str | None:
@@ -82,213 +56,163 @@ def _kind_of_literal(literal: str | None) -> str | None:
     return "whole" if _NUMBER.fullmatch(literal) else literal if "." in literal else literal[0]
 
 
-def _coalesced(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`nvl` of values of two types; of one type it is written as `coalesce`."""
-    if len({*types}) > 1 and not {*types} <= {*WHOLE, *FLOATS, "void"}:
-        return "gives another type", "coalesce(x, y) of one type"
-    return None
+def _are_exact(operation: Operation, types: Types) -> bool:
+    """Whether two numbers are exact, and one of them is a DECIMAL."""
+    return len(types) == 2 and any(map(is_decimal, types)) and not {*types} & FLOATS
 
 
-def _nullif(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if len({*types}) > 1 and types and is_decimal(types[0]):
-        return "gives another DECIMAL", "CASE WHEN x <> y THEN x END"
-    return _mixed(operation, types)
-
-
-def _greatest(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if any(map(is_nested, types)):
-        return "orders nulls in structs and arrays otherwise", "values of plain types"
-    return _together(operation, types)
-
-
-def _together(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """Texts beside other values, of which Spark makes numbers or times."""
-    if "string" in types and {*types} - {"string", "void", None}:
-        return "makes texts of all values", "CAST(x AS STRING) for the others"
-    return _mixed(operation, types)
-
-
-def _mixed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """DOUBLE with DECIMAL: Sail converts both to DECIMAL, and so rounds to 15 digits."""
-    if any(map(is_decimal, types)) and any(kind in FLOATS for kind in types):
-        return "makes DECIMAL of DOUBLE beside DECIMAL", "a number as 1.5D, a column cast to DOUBLE"
-    return None
-
-
-def _arithmetic(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if len(types) != 2:
-        return None
-    one, other = types
-    name = operation.name
-    if "float" in types and one != other and "double" not in types:
-        return "gives FLOAT where Spark gives DOUBLE", "CAST(x AS DOUBLE)"
-    if {*types} & FLOATS:
-        return None
-    if name == "-" and types == ["date", "date"]:
-        return "gives a whole number", "CAST(datediff(a, b) AS INT)"
-    if any(map(is_decimal, types)):
-        return _decimals(operation, types)
-    if name in {"+", "-", "*"} and None in types and {*types} <= {None, *WHOLE}:
-        return "may let whole numbers overflow in silence", "CAST(x AS DOUBLE)"
-    return None
-
-
-def _decimals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if operation.name == "pmod":
-        return "gives another DECIMAL", "CAST(x AS DOUBLE) for both"
-    if operation.name in {"/", "div"}:
-        return "cuts off DECIMAL where Spark rounds", "CAST(x AS DOUBLE) / y"
-    if any(one.literal and _NUMBER.fullmatch(one.literal) for one in operation.operands):
-        return "gives another DECIMAL beside a whole number", "the number with a point, as 2.0"
+def _has_too_many_digits(operation: Operation, types: Types) -> bool:
+    if not _are_exact(operation, types):
+        return False
     (p1, s1), (p2, s2) = (digits_of(kind) for kind in types)
-    scale = s1 + s2 if operation.name == "*" else max(s1, s2)
-    digits = p1 + p2 + 1 if operation.name == "*" else max(p1 - s1, p2 - s2) + scale + 1
-    if digits > 38:
-        return "keeps other digits of a number with more than 38", "CAST(x AS DECIMAL(18, 4))"
-    return None
+    if operation.name == "*":
+        return p1 + p2 + 1 > 38
+    return max(p1 - s1, p2 - s2) + max(s1, s2) + 1 > 38
 
 
-def _compared(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """Comparisons, also of arrays and structs."""
-    if any(is_nested(kind) and _FLOATING.search(kind or "") for kind in types):
-        return "takes -0.0 and 0.0 inside of values for two", "their parts one by one"
-    return _mixed(operation, types)
+def _writes_floats(operation: Operation, types: Types) -> bool:
+    return any((kind or "").removeprefix("array<").rstrip(">") in FLOATS for kind in types)
 
 
-def _cast(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    to = operation.to or ""
-    if to == "string":
-        if operation.name == "cast":
-            return to_text(operation, types)
-        return to_text(Operation("cast", operation.operands), types)
-    if to.startswith("time") and not to.startswith("timestamp"):
-        return OF_TIMES_OF_DAY
-    is_time = to == "boolean" and (types[0] or "").startswith(("date", "timestamp"))
-    if is_time or (to == "binary" and types[0] in WHOLE):
-        other = "x IS NOT NULL" if is_time else "unhex(hex(x))"
-        return f"makes {to.upper()} of it, which Spark refuses", other
-    if to == "boolean":
-        return to_boolean(operation, types)
-    if to.startswith("decimal") and types in (["timestamp"], ["timestamp_ntz"]):
-        return "rounds the microseconds", "unix_micros(t)"
-    is_read = to in {"date", *FLOATS} or to.startswith("decimal")
-    if operation.name == "try_cast" and types == ["string"] and is_read:
-        return "gives null for some texts", f"CAST(x AS {to.upper()})"
-    return None
-
-
-def _of_decimals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if types and is_decimal(types[0]):
-        return "gives another last digit or type of DECIMAL", f"{operation.name}(CAST(x AS DOUBLE))"
-    return None
-
-
-def _of_intervals(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if types and (types[0] or "").startswith("interval"):
-        micros = f"{operation.name}(unix_micros(b) - unix_micros(a)) for {operation.name}(b - a)"
-        return "gives another type or microsecond of intervals", micros
-    return None
-
-
-def _summed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """A sum of DECIMALs: up to 28 digits it has ten more, which practically never overflow."""
-    if types and is_decimal(types[0]) and digits_of(types[0])[0] > 28:
-        return "lets DECIMAL overflow in silence", "sum(CAST(x AS DECIMAL(28, s)))"
-    return None
-
-
-def _rounded(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if len(types) == 2 and types[0] in FLOATS and operation.operands[1].literal is None:
-        return "rounds by binary digits to a computed place", "round(x, 2)"
-    if operation.type_is_given or not (types and is_decimal(types[0])):
-        return None
-    return "gives another DECIMAL", "CAST(round(x, n) AS DECIMAL(p, n))"
-
-
-def _to_places(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """`ceil` and `floor` of floating point to some places."""
-    if len(types) != 2 or types[0] not in FLOATS:
-        return None
-    return "rounds to fewer digits first", f"{operation.name}(CAST(x AS DECIMAL(30, 15)), 2)"
-
-
-def _hashed(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if any(is_decimal(kind) or is_nested(kind) for kind in types):
-        return "hashes DECIMAL and structs otherwise", "CAST(x AS STRING) for it"
-    return None
-
-
-def _ordered(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    """Functions that order values: Sail puts nested nulls last."""
+def _orders_nested(operation: Operation, types: Types) -> bool:
+    """Whether values are ordered that hold others, and so nulls, which Sail puts last."""
     by = types[1:] if operation.name in {"max_by", "min_by"} else types[:1]
-    if len(types) == 3:
-        return "gives one value", "array_sort(collect_list(x))"
     if operation.name in {"array_sort", "sort_array", "array_max", "array_min"}:
         if operation.name == "array_sort" and len(types) == 2:
-            return None
+            return False
         by = [(kind or "").removeprefix("array<") for kind in by]
-    if any(map(is_nested, by)):
-        return "orders nulls in structs and arrays otherwise", "by values of plain types"
-    return None
+    return any(map(is_nested, by))
 
 
-def _tried(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    if any((kind or "").startswith("timestamp") for kind in types):
-        return "gives TIMESTAMP_NTZ", "t + INTERVAL '1' DAY"
-    if all(one.literal for one in operation.operands):
-        return "gives BIGINT of two numbers", "the result itself"
-    return not_for_these_types(operation, types)
+_TABLE = Table[str](
+    *OF_TIMES,
+    ("case if", _takes_first, "takes the type of the first branch", "CAST in each branch"),
+    ("nvl ifnull", lambda o, t: len({*t}) > 1 and not {*t} <= {*WHOLE, *FLOATS, "void"},
+        "gives another type", "coalesce(x, y) of one type"),
+    ("nullif",
+        lambda o, t: not {*t[1:]} <= {t[0], "void", None}
+        and (is_decimal(t[0]) or t[0] == "string"),
+        "gives another type", "CASE WHEN x <> y THEN x END"),
+    ("greatest least", lambda o, t: any(map(is_nested, t)),
+        "orders nulls in structs and arrays otherwise", "values of plain types"),
+    ("greatest least array coalesce",
+        lambda o, t: "string" in t and not {*t} <= {"string", "void", None},
+        "makes texts of all values", "CAST(x AS STRING) for the others"),
+    (_COMPARED, lambda o, t: any(is_nested(kind) and _FLOATING.search(str(kind)) for kind in t),
+        "takes -0.0 and 0.0 inside of values for two", "their parts one by one"),
+    (f"{_COMPARED} nullif greatest least array coalesce",
+        lambda o, t: any(map(is_decimal, t)) and bool({*t} & FLOATS),
+        "makes DECIMAL of DOUBLE beside DECIMAL", "a number as 1.5D, a column cast to DOUBLE"),
+    # numbers
+    ("+ - * / % div mod pmod",
+        lambda o, t: len(t) == 2 and "float" in t and t[0] != t[1] and "double" not in t,
+        "gives FLOAT where Spark gives DOUBLE", "CAST(x AS DOUBLE)"),
+    ("pmod", _are_exact, "gives another DECIMAL", "CAST(x AS DOUBLE) for both"),
+    ("/ div", _are_exact, "cuts off DECIMAL where Spark rounds", "CAST(x AS DOUBLE) / y"),
+    ("+ - * % mod",
+        lambda o, t: _are_exact(o, t)
+        and any(_NUMBER.fullmatch(one.literal or "") for one in o.operands),
+        "gives another DECIMAL beside a whole number", "the number with a point, as 2.0"),
+    ("+ - * % mod", _has_too_many_digits,
+        "keeps other digits of a number with more than 38", "CAST(x AS DECIMAL(18, 4))"),
+    ("+ - *", lambda o, t: len(t) == 2 and None in t and {*t} <= {None, *WHOLE},
+        "may let whole numbers overflow in silence", "CAST(x AS DOUBLE)"),
+    ("try_add try_multiply try_subtract", has_times,
+        "gives TIMESTAMP_NTZ", "t + INTERVAL '1' DAY"),
+    ("try_add try_multiply try_subtract", lambda o, t: all(one.literal for one in o.operands),
+        "gives BIGINT of two numbers", "the result itself"),
+    ("try_add try_divide try_mod try_multiply try_subtract",
+        lambda o, t: len(t) == 2 and not are_tried(o.name, t),
+        "does not have it for these types", "CAST(x AS DOUBLE) for both"),
+    ("avg mean", lambda o, t: any(map(is_decimal, t[:1])),
+        "gives another last digit or type of DECIMAL", "{name}(CAST(x AS DOUBLE))"),
+    ("sum", lambda o, t: any(is_decimal(kind) and digits_of(kind)[0] > 28 for kind in t),
+        "lets DECIMAL overflow in silence", "sum(CAST(x AS DECIMAL(28, s)))"),
+    ("avg mean sum", has_intervals, "gives another type or microsecond of intervals",
+        "{name}(unix_micros(b) - unix_micros(a)) for {name}(b - a)"),
+    ("round", lambda o, t: len(t) == 2 and t[0] in FLOATS and o.operands[1].literal is None,
+        "rounds by binary digits to a computed place", "round(x, 2)"),
+    ("round", lambda o, t: not o.type_is_given and any(map(is_decimal, t[:1])),
+        "gives another DECIMAL", "CAST(round(x, n) AS DECIMAL(p, n))"),
+    ("ceil ceiling floor", lambda o, t: len(t) == 2 and t[0] in FLOATS,
+        "rounds to fewer digits first", "{name}(CAST(x AS DECIMAL(30, 15)), 2)"),
+    ("hash xxhash64", lambda o, t: any(is_decimal(kind) or is_nested(kind) for kind in t),
+        "hashes DECIMAL and structs otherwise", "CAST(x AS STRING) for it"),
+    ("zeroifnull", lambda o, t: not {*t} <= {*WHOLE, *FLOATS},
+        "gives another type", "coalesce(x, y) of one type"),
+    ("bitmap_bit_position bitmap_bucket_number", lambda o, t: not o.type_is_given,
+        "gives another type", "CAST({name}(…) AS BIGINT)"),
+    # casts and texts
+    ("cast try_cast", lambda o, t: o.to == "string" and _writes_floats(o, t),
+        "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"),
+    ("cast try_cast", lambda o, t: o.to == "string" and any(map(is_nested, t)),
+        "writes nulls otherwise", "array_join(a, ',')"),
+    ("cast try_cast", lambda o, t: bool(re.match(r"time\b", o.to or "")), *TIME_OF_DAY),
+    ("cast try_cast",
+        lambda o, t: o.to == "boolean" and (t[0] or "").startswith(("date", "timestamp")),
+        "makes BOOLEAN of it, which Spark refuses", "x IS NOT NULL"),
+    ("cast try_cast", lambda o, t: o.to == "binary" and t[0] in WHOLE,
+        "makes BINARY of it, which Spark refuses", "unhex(hex(x))"),
+    ("cast try_cast",
+        lambda o, t: o.to == "boolean" and [*t] == ["string"]
+        and (o.written(0) or "").lower() not in _BOOLEANS,
+        "reads some texts that Spark does not", "lower(s) = 'true'"),
+    ("cast try_cast",
+        lambda o, t: (o.to or "").startswith("decimal") and t[0] in {"timestamp", "timestamp_ntz"},
+        "rounds the microseconds", "unix_micros(t)"),
+    ("try_cast",
+        lambda o, t: [*t] == ["string"] and bool(re.match("date|double|float|decimal", o.to or "")),
+        "gives null for some texts", "CAST(x AS {to})"),
+    (f"{_OF_BYTES} left right substring to_char", lambda o, t: "binary" in t,
+        "makes text of BINARY", "hex(x)"),
+    (f"{_OF_TEXTS} left right substring", _writes_floats,
+        "writes floating point otherwise", "CAST(CAST(x AS DECIMAL(38, 6)) AS STRING)"),
+    (_OF_TEXTS, has_times, "writes times otherwise", "CAST(t AS STRING)"),
+    ("format_string printf", lambda o, t: any(map(is_decimal, t)),
+        "rounds halves otherwise", "CAST(x AS STRING)"),
+    ("format_string printf", lambda o, t: "boolean" in t,
+        "writes null as false", "CAST(x AS STRING)"),
+    ("locate position", lambda o, t: len(t) == 3 and o.operands[2].literal is None,
+        "gives null where the position is null", "instr(s, text), or a written position"),
+    ("encode", lambda o, t: (o.written(1) or "").lower() not in _OF_ALL_SIGNS,
+        "writes ? for a sign that the charset lacks, or takes others", "encode(s, 'UTF-8')"),
+    ("substring",
+        lambda o, t: len(t) == 3 and any((o.written(n) or "-")[0] == "-" for n in (1, 2)),
+        "takes other parts at a computed position or from the right",
+        "left(substr(s, n), m) for n > 0"),
+    ("decode", lambda o, t: len(t) > 2 and not is_decoded(t),
+        "decodes BINARY only", "CASE WHEN x = 1 THEN … END"),
+    ("nvl2", lambda o, t: len(t) == 3 and widest(t[1:]) is None,
+        "takes the type of the first result", "CAST for both results"),
+    ("array_except listagg make_date reverse string_agg", lambda o, t: "void" in t,
+        "gives a null without a type", "CAST(NULL AS …)"),
+    ("regexp_count", lambda o, t: not o.type_is_given,
+        "gives another type", "CAST(regexp_count(…) AS INT)"),
+    # arrays and JSON
+    ("max_by min_by", lambda o, t: len(t) == 3, "gives one value", "array_sort(collect_list(x))"),
+    ("array_max array_min array_sort max max_by min min_by sort_array", _orders_nested,
+        "orders nulls in structs and arrays otherwise", "by values of plain types"),
+    ("array_except",
+        lambda o, t: len({(one.text or "").lower().startswith("array(") for one in o.operands}) > 1,
+        "refuses an array that is written out",
+        "array_distinct(filter(a, v -> v IS NULL OR v NOT IN (1, 2)))"),
+    ("array_join", lambda o, t: len(t) == 3 and (o.operands[2].literal or "NULL") == "NULL",
+        "joins where Spark gives null", "array_join(a, ',', 'text')"),
+    ("from_json", lambda o, t: (o.written(1) or "").strip().lower().startswith("array"),
+        "gives an array where Spark gives null", "a schema with fields"),
+    ("from_json", lambda o, t: not is_read_alike(o.written(1)),
+        "takes other values for types such as DECIMAL, INT and times, and for NOT NULL",
+        "a schema with STRING, BIGINT, DOUBLE and BOOLEAN, and a cast of the field"),
+    ("from_json", lambda o, t: len(t) > 2,
+        "leaves out most options", "from_json(x, 'field STRING'), and casts of the fields"),
+)  # fmt: skip
+
+OF_TYPES = _TABLE.names | PATTERNS.keys()
+"""The operations of which some calls differ."""
 
 
-def _untyped(operation: Operation, types: Sequence[str | None]) -> Problem | None:
-    return ("gives a null without a type", "CAST(NULL AS …)") if "void" in types else None
-
-
-RULES: dict[str, tuple[_Rule, ...]] = {
-    **dict.fromkeys(("case", "if"), (_choice,)),
-    **dict.fromkeys(("nvl", "ifnull"), (_coalesced,)),
-    **dict.fromkeys(("greatest", "least"), (_greatest,)),
-    **dict.fromkeys(COMPARISONS, (_compared,)),
-    **dict.fromkeys(("array", "coalesce"), (_together,)),
-    **dict.fromkeys(("ilike", "like"), (like,)),
-    **dict.fromkeys(("+", "-", "/"), (_arithmetic, of_intervals)),
-    **dict.fromkeys(("*", "%", "div", "mod", "pmod"), (_arithmetic,)),
-    **dict.fromkeys((*JOINS, *OF_TEXTS), (to_text,)),
-    **dict.fromkeys(("cast", "try_cast"), (_cast,)),
-    **dict.fromkeys(("avg", "mean"), (_of_decimals, _of_intervals)),
-    "round": (_rounded,),
-    **dict.fromkeys(("ceil", "ceiling", "floor"), (_to_places,)),
-    "sum": (_summed, _of_intervals),
-    "nullif": (_nullif,),
-    "from_json": (read_json,),
-    **dict.fromkeys(("hash", "xxhash64"), (_hashed,)),
-    **dict.fromkeys(
-        ("array_max", "array_min", "array_sort", "max", "max_by", "min", "min_by", "sort_array"),
-        (_ordered,),
-    ),
-    **dict.fromkeys((*BYTES_AS_TEXT, "left", "right"), (binary, to_text)),
-    "to_char": (binary,),
-    **dict.fromkeys(("locate", "position"), (to_text, found_from)),
-    "encode": (to_text, encoded),
-    "array_except": (without_nulls,),
-    "array_join": (to_text, joined),
-    "decode": (decoded,),
-    "nvl2": (unless_null,),
-    "zeroifnull": (zero_for_null,),
-    **dict.fromkeys(("try_divide", "try_mod"), (not_for_these_types,)),
-    **dict.fromkeys(("substr", "substring"), (binary, to_text, part_of_text)),
-    **dict.fromkeys(("extract", "date_part", "datepart"), (units,)),
-    "date_format": (formatted,),
-    **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp"), (in_zone,)),
-    "date_trunc": (truncated,),
-    "trunc": (truncated_days,),
-    **dict.fromkeys(("try_add", "try_multiply", "try_subtract"), (_tried,)),
-    "timestamp_seconds": (of_seconds,),
-    **dict.fromkeys(MATCHING, (regular_expression,)),
-    **dict.fromkeys(OF_ANOTHER_TYPE, (of_another_type,)),
-    "regexp_count": (regular_expression, of_another_type),
-    **dict.fromkeys(("listagg", "string_agg"), (to_text, _untyped)),
-    "make_date": (_untyped,),
-    "timestampdiff": (whole_units_between,),
-}  # fmt: skip
-"""The rules for each operation."""
+def problems_of_types(operation: Operation, types: Types) -> Iterator[Problem]:
+    """How Sail differs for the types and arguments of an operation, and for its pattern."""
+    of_pattern = PATTERNS.get(operation.name)
+    problems = (problem_in(_TABLE, operation, types), of_pattern and of_pattern(operation))
+    yield from (problem for problem in problems if problem)

@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
-from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, NUMBER, WHOLE
-from strandline.sql.form import AS_IT_IS, Form, Types
+from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, NUMBER, WHOLE, is_decimal
+from strandline.sql.form import AS_IT_IS, Form, Types, checked, first_as
 from strandline.sql.functions_for_sail import FORMS
 from strandline.sql.operations import COMPARISONS, Operation
-from strandline.sql.texts_on_sail import (
-    MATCHING,
-    as_rust,
-    has_end,
-    has_flags,
-    takes_the_match,
-    unescaped,
-)
+from strandline.sql.texts_on_sail import REGULAR, as_rust, unescaped
+from strandline.sql.times_for_sail import FORMS_OF_TIMES
 
 _MOST = "1.7976931348623157E308D"
 _DIGITS = re.compile(r"[0-9]{1,2}")
@@ -102,7 +97,7 @@ def _with(operation: Operation, types: Types, zero: Callable[[str, str], str]) -
 
 def _unless_equal(operation: Operation, types: Types) -> Form:
     """nullif, whose first operand is compared, and is the result as it is, of its own type."""
-    forms = _compared(operation, types).operands
+    forms = _compared(operation, types).operands if len(types) == 2 else ()
     if not forms and len({*types}) == 2 and {*types} <= {*WHOLE}:
         forms = ("{0}", "{0}")
     if not forms:
@@ -124,14 +119,13 @@ def _finite(operation: Operation, types: Types) -> Form:
     """
     if not types or types[0] not in FLOATS:
         return AS_IT_IS
-    fails = f"raise_error('{NOT_ON_SAIL}{operation.name}() of it')"
-    number = f"CASE WHEN abs({{0}}) <= {_MOST} THEN {{0}} WHEN {{0}} IS NOT NULL THEN {fails} END"
-    return Form(operands=(number, *("{0}" for _ in types[1:])))
+    return first_as(checked(f"abs({{0}}) <= {_MOST}", f"{operation.name}() of it"), types)
 
 
 def _rounded(operation: Operation, types: Types) -> Form:
     """A number rounded by its decimal digits: 1.005 is half of two hundredths, and -0.4 gives 0."""
     kind = types[0] if types else None
+    kind = "double" if kind == "string" else kind
     if kind not in FLOATS:
         return AS_IT_IS
     digits = operation.operands[1].literal or "" if len(types) == 2 else "0"
@@ -159,11 +153,18 @@ def _cast(operation: Operation, types: Types) -> Form:
         return Form(f"{operation.name}({_SECONDS} AS {to.upper()})")
     if kind == "bigint" and to == "timestamp":
         return Form(f"CASE {_OUT_OF_RANGE} ELSE {operation.name}({{0}} AS TIMESTAMP) END")
-    if kind in {*WHOLE, *FLOATS, "date"} and to == "timestamp":  # timestamp(x) is another one
+    if (
+        kind in {*WHOLE, *FLOATS, "date"} or is_decimal(kind)
+    ) and to == "timestamp":  # timestamp(x) is another one
         return Form(f"{operation.name}({{0}} AS TIMESTAMP)")
     if kind in FLOATS and (found := _DECIMAL.fullmatch(to)):
         return Form(_decimal(operation.name, to, int(found[1] or 10), int(found[2] or 0)))
     return AS_IT_IS
+
+
+def _of_seconds(operation: Operation, types: Types) -> Form:
+    """`to_timestamp(x)` of a number of seconds, of which Sail makes microseconds."""
+    return _cast(replace(operation, name="cast", to="timestamp"), types[:1])
 
 
 def _decimal(cast: str, to: str, precision: int, digits: int) -> str:
@@ -238,10 +239,8 @@ def _matched(operation: Operation, types: Types) -> Form:
     """A regular expression in the dialect of Rust."""
     literal = operation.operands[1].literal if len(types) > 1 else None
     pattern = None if literal is None else unescaped(literal)
-    if pattern is None or as_rust(pattern) == pattern:
-        return AS_IT_IS
-    if has_flags(pattern) or (has_end(pattern) and takes_the_match(operation)):
-        return AS_IT_IS  # it is refused
+    if pattern is None or as_rust(pattern) == pattern or REGULAR[operation.name](operation):
+        return AS_IT_IS  # the last ones are refused
     written = as_rust(pattern).replace("\\", "\\\\").replace("'", "\\'")
     in_a_form = written.replace("{", "{{").replace("}", "}}")
     return Form(operands=("{0}", f"'{in_a_form}'", *("{0}" for _ in types[2:])))
@@ -254,9 +253,10 @@ RULES: dict[str, Callable[[Operation, Types], Form]] = {
     **dict.fromkeys(("max", "median", "min", "percentile"), _finite),
     **dict.fromkeys(("cast", "try_cast"), _cast),
     "round": _rounded,
+    **dict.fromkeys(("to_timestamp", "to_timestamp_ltz", "try_to_timestamp"), _of_seconds),
     **dict.fromkeys(("unix_millis", "unix_seconds"), _since_1970),
     **dict.fromkeys(("timestamp_millis", "timestamp_seconds"), _of_units),
-    **dict.fromkeys(MATCHING, _matched),
+    **dict.fromkeys(REGULAR, _matched),
     **dict.fromkeys(
         (
             *COMPARISONS,
@@ -272,6 +272,7 @@ RULES: dict[str, Callable[[Operation, Types], Form]] = {
     "nullif": _unless_equal,
     **dict.fromkeys(("max_by", "min_by"), _by),
     **FORMS,
+    **FORMS_OF_TIMES,
 }
 """The rules by the names of operations, as in `Operation`."""
 OF_WHOLE_NUMBERS = {"+", "-", "*", "abs", "negative"}
@@ -285,4 +286,4 @@ def may_differ(operation: Operation) -> bool:
 
 def form_of(operation: Operation, types: Types) -> Form:
     """The form in which Sail gives Spark's result of an operation."""
-    return RULES.get(operation.name, _compared)(operation, types)
+    return RULES.get(operation.name, _compared)(operation, types) if types else AS_IT_IS

@@ -17,7 +17,8 @@ from strandline.engine.results.aggregates import (
 from strandline.errors import InputError
 from strandline.pipeline.request.ask_engine import asked
 from strandline.spec import parse_spec
-from strandline.sql.on_sail import BY_NAME, names_not_on_sail, types_not_on_sail
+from strandline.sql.by_name_on_sail import BY_NAME
+from strandline.sql.on_sail import names_not_on_sail, types_not_on_sail
 
 pytestmark = pytest.mark.spark
 SORTED = "array_sort(collect_list(x)), or array_sort(collect_list(struct(y, x)))"

@@ -34,10 +34,10 @@ from spark_answers import (
 from strandline.pipeline.request.ask_engine import asked
 from strandline.sql import known_functions as known
 from strandline.sql.as_on_spark import as_on_spark
+from strandline.sql.by_name_on_sail import BY_NAME, is_compared
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.form import AS_IT_IS
-from strandline.sql.missing_on_sail import is_compared
-from strandline.sql.on_sail import BY_NAME, names_not_on_sail, types_not_on_sail
+from strandline.sql.on_sail import names_not_on_sail, types_not_on_sail
 from strandline.sql.operations import Operation, operations_of
 from strandline.sql.read import read_sql
 from strandline.sql.written_for_sail import RULES, form_of
@@ -56,6 +56,13 @@ ALL_OF_THEM = bool(os.environ.get("ALL_GOLDENS") or os.environ.get("KEEP"))
 """They change with a version of Spark and with what is kept: `make test-spark` asks all."""
 FAILS_BEFORE_THE_FILTER = "SELECT sum(l * 2) FILTER (WHERE l + 1 > 0) FROM numbers WHERE id > 3"
 """Written for Sail, Spark computes what is summed of records that do not pass the filter, too."""
+BY_CHANCE = {
+    "SELECT percentile(d, 0.5), median(d) FROM numbers",
+    "SELECT percentile(f, 0.5), median(f) FROM numbers",
+}
+"""What Sail by itself answers at random, at times as Spark does: of numbers beside a NaN."""
+OF_AN_OFFSET = "SELECT id, to_utc_timestamp(t,z) FROM times"
+"""One of its zones is +02:00, and Sail knows none by its offset."""
 NOT_KEPT = (
     known.CHANCE, known.CLOCKS, known.OF_NEIGHBOURS, known.OF_THE_SESSION, known.OTHER_ROWS,
 )  # fmt: skip
@@ -155,6 +162,7 @@ def test_what_is_written_for_sail_fails_where_sail_had_the_answer_for_named_quer
         query.text
         for query, of_spark in kept()
         if of_spark.error is None
+        and query.text not in BY_CHANCE
         and (written := for_sail(tables, query)) != query
         and answer_of(tables, written.text).error is not None
         and answer(tables, query.text).is_that_of(of_spark)
@@ -173,6 +181,8 @@ def test_what_is_written_for_sail_filters_a_delta_table_by_the_answers_of_spark(
         written = for_sail(tables, query)
         over = ROWS_OF_A_TABLE.fullmatch(query.rest)
         if written == query or not over or len(of_spark.rows or ()) <= 1:  # one row: of aggregates
+            continue
+        if query.text == OF_AN_OFFSET:
             continue
         if any("->" in text for text in written.selected) or refused_on_sail(tables, query):
             continue

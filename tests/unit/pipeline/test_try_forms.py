@@ -116,8 +116,9 @@ def test_where_no_part_fails_alone_the_message_tells_which_function_of_the_whole
             "aggregate",
             "give --engine spark",
         ),
+        ("Sail has no date_format() beyond the years 1 to 9999", "any", "give --engine spark"),
         (
-            "Sail has no max() of NaN",
+            "Sail has no max() of it",
             "aggregate",
             "leave such values out, as by FILTER (WHERE abs(x) < double('Infinity')), or give "
             "--engine spark",

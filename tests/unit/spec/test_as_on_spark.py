@@ -151,6 +151,27 @@ def written(text: str) -> str:
         ("get(a, i)", "get(a, CASE WHEN (i) >= 0 THEN i END)"),
         ("get(a, 0)", "get(a, 0)"),
         ("timestamp(i)", "cast(i AS TIMESTAMP)"),
+        ("timestamp(n)", "cast(n AS TIMESTAMP)"),
+        ("to_timestamp(i)", "cast(i AS TIMESTAMP)"),
+        ("to_timestamp(s)", "to_timestamp(s)"),
+        ("try_to_timestamp(s, 'yyyy')", "try_to_timestamp(s, 'yyyy')"),
+        (
+            "from_utc_timestamp(t, 'MST')",
+            "from_utc_timestamp(CASE WHEN (t) < timestamp'2100-01-01 00:00:00' OR month(t) IN (12, "
+            "1, 2) THEN t WHEN t IS NOT NULL THEN raise_error('Sail has no from_utc_timestamp() in "
+            "summers after 2099') END, CASE 'MST' WHEN 'EST' THEN 'Etc/GMT+5' WHEN 'HST' THEN "
+            "'Etc/GMT+10' WHEN 'MST' THEN 'Etc/GMT+7' ELSE 'MST' END)",
+        ),
+        (
+            "date_format(t, 'yyyy')",
+            "date_format(CASE WHEN year(t) BETWEEN 1 AND 9999 THEN t WHEN t IS NOT NULL THEN "
+            "raise_error('Sail has no date_format() beyond the years 1 to 9999') END, 'yyyy')",
+        ),
+        ("date_format(t, 'HH')", "date_format(t, 'HH')"),
+        ("make_timestamp(i, 1, 1, 0, 0, 0)", "make_timestamp(i, 1, 1, 0, 0, 0)"),
+        ("chr(i)", "chr(CASE WHEN (i) > 255 THEN (i) % 256 ELSE i END)"),
+        ("chr(65)", "chr(65)"),
+        ("round(s)", "(round(s) + CAST(0 AS DOUBLE))"),
         ("trim(BOTH '0' FROM i)", "trim(BOTH '0' FROM CAST(i AS STRING))"),
         (
             "base64(s)",

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.sql.on_sail import BY_NAME, names_not_on_sail, types_not_on_sail
-from strandline.sql.times_on_sail import OF_ANOTHER_TYPE
+from strandline.sql.as_on_spark import as_on_spark
+from strandline.sql.by_name_on_sail import BY_NAME
+from strandline.sql.known_functions import KNOWN
+from strandline.sql.on_sail import names_not_on_sail, types_not_on_sail
+from strandline.sql.types_on_sail import OF_TYPES
 
 TYPES = {
     **{"i": "int", "j": "int", "b": "tinyint", "l": "bigint", "x": "double", "f": "float"},
@@ -17,8 +20,10 @@ TYPES = {
     **{"xs": "array<double>", "'on'": "string", "' Yes'": "string", "'Yes'": "string"},
     **{"1": "int", "2": "int", "1.5": "decimal(2,1)", "NULL": "void", "'x'": "string"},
     "o": "boolean",
+    **{"date_trunc('DAY', d)": "timestamp_ntz", "u": "timestamp_ntz"},
+    **{"'2013-01-15'": "string", "timestampadd(HOUR, i, u)": "timestamp"},
+    **dict.fromkeys(("make_interval(i, 0, 0, 1)", "make_interval(0, 0, 0, 1, i)"), "interval"),
     **{"(INTERVAL 1 DAY)": "interval"},
-    **{"date_trunc('DAY', d)": "timestamp_ntz", "make_interval(i)": "interval"},
     **dict.fromkeys(("INTERVAL 1 HOUR", "INTERVAL '1' DAY", "INTERVAL 1 MONTH"), "interval"),
     "1.5D": "double",
     "CAST(i AS BIGINT)": "bigint",
@@ -109,7 +114,7 @@ TYPES = {
         (r"s RLIKE '\\U00000061'", "RLIKE: Sail reads a++"),
         ("lpad(y, 4, y)", "lpad(): Sail makes text of BINARY"),
         ("EXTRACT(YEAROFWEEK FROM t)", "EXTRACT: Sail has no such unit"),
-        ("nullif(n, 1)", "nullif(): Sail gives another DECIMAL"),
+        ("nullif(n, 1)", "nullif(): Sail gives another type"),
         ("lpad(x, 9, '0')", "lpad(): Sail writes floating point"),
         ("from_json(s, 'a ARRAY<NUMERIC>')", "from_json(): Sail takes other values"),
         ("from_json(s, 'array<int>')", "from_json(): Sail gives an array"),
@@ -138,7 +143,23 @@ TYPES = {
         ("CAST(t AS DECIMAL(20, 6))", "CAST: Sail rounds the microseconds"),
         ("CAST(i AS BINARY)", "CAST: Sail makes BINARY of it"),
         ("CAST(t AS BOOLEAN)", "CAST: Sail makes BOOLEAN of it"),
-        ("from_utc_timestamp(t, 'EST')", "from_utc_timestamp(): Sail reads this zone"),
+        ("nullif(s, d)", "nullif(): Sail gives another type"),
+        ("to_timestamp_ntz(l)", "to_timestamp_ntz(): Sail counts days or microseconds"),
+        ("to_date(i)", "to_date(): Sail counts days or microseconds"),
+        ("CAST(i AS DATE)", "CAST: Sail makes a time of it, which Spark refuses"),
+        ("date(n)", "CAST: Sail makes a time of it, which Spark refuses"),
+        ("date_add(i, 1)", "date_add(): Sail makes dates of numbers"),
+        ("year(s)", "year(): Sail makes dates of numbers and other texts"),
+        ("unix_micros(s)", "unix_micros(): Sail takes types"),
+        ("date_format(s, 'yyyy')", "date_format(): Sail gives null for a text"),
+        ("from_unixtime(s)", "from_unixtime(): Sail reads times"),
+        ("d > i", ">: Sail compares dates with numbers"),
+        ("unix_date(t)", "unix_date(): Sail takes types that Spark refuses"),
+        ("d + l", "+: Sail adds BIGINT days"),
+        ("t + INTERVAL '1 month 2 days'", "+: Sail adds months and days at once"),
+        ("t - INTERVAL 3 MONTHS 2 DAYS", "-: Sail adds months and days at once"),
+        ("timestampadd(HOUR, i, u)", "timestampadd(): Sail gives a TIMESTAMP"),
+        ("reverse(NULL)", "reverse(): Sail gives a null without a type"),
         ("CAST(s AS BOOLEAN)", "CAST: Sail reads some texts"),
         ("boolean(s)", "CAST: Sail reads some texts"),
         ("TRY_CAST('on' AS BOOLEAN)", "TRY_CAST: Sail reads some texts"),
@@ -152,12 +173,14 @@ TYPES = {
         ("date_part('MINUTE', v)", "date_part(): Sail counts the whole interval"),
         ("date_trunc('DAY', s)", "date_trunc(): Sail gives TIMESTAMP_NTZ"),
         ("date_trunc('DAY', d)", "date_trunc(): Sail gives TIMESTAMP_NTZ"),
-        ("d + make_interval(i)", "+: Sail gives a DATE"),
+        ("d + make_interval(0, 0, 0, 1, i)", "+: Sail gives a DATE"),
         (r"split(s, '\\R')", "split(): Sail does not know all signs"),
         ("regexp_replace(s, '(?<=a)b', '')", "regexp_replace(): Sail does not know all signs"),
         ("split(s, '^')", "split(): Sail finds other empty matches"),
         ("split(s, '^0*')", "split(): Sail finds other empty matches"),
         ("regexp_replace(s, '^0*|a*', '')", "regexp_replace(): Sail finds other empty matches"),
+        ("regexp_replace(s, '^(0|x)?|a*', '')", "regexp_replace(): Sail finds other empty"),
+        ("regexp_replace(s, '(^0|x)?', '')", "regexp_replace(): Sail finds other empty matches"),
         ("date_trunc('MILLISECOND', t)", "date_trunc(): Sail rounds up before 1970"),
         ("date_format(t, 'HH zzzz')", "date_format(): Sail writes the names of zones otherwise"),
         ("date_part('EPOCH', t)", "date_part(): Sail takes units that Spark refuses"),
@@ -240,6 +263,17 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "from_json(s, 'decimals_count BIGINT, dec STRING, m MAP<STRING, STRING>')",
         "encode(s, 'utf-8')",
         "d + INTERVAL '1' DAY",
+        "d + make_interval(i, 0, 0, 1)",
+        "to_timestamp(s)",
+        "to_timestamp(l)",
+        "to_date(t)",
+        "year('2013-01-15')",
+        "CAST(timestampadd(HOUR, i, u) AS STRING)",
+        "CAST(l AS TIMESTAMP)",
+        "from_utc_timestamp(t, 'EST')",
+        "from_utc_timestamp(t, s)",
+        "nullif(s, 'x')",
+        "d > '2013-01-15'",
         "d - INTERVAL 1 MONTH",
         "d + (INTERVAL 1 DAY)",
         "CAST(date_trunc('DAY', d) AS DATE)",
@@ -248,6 +282,7 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         r"regexp_replace(s, '\\x{e9}[\\x{61}]', 'e')",
         r"regexp_replace(s, 'a\\z', '')",
         "regexp_replace(s, '^0*', '')",
+        "regexp_replace(s, '^(0|(x|y))?', '')",
         r"regexp_replace(s, '^\\p{Z}*', '')",
         "position('a', s, 2)",
         "trim(BOTH 'a' FROM s)",
@@ -291,7 +326,7 @@ def test_a_function_that_differs_is_refused_wherever_it_stands(name):
     (problem, way_out), *_ = names_not_on_sail(f"max(coalesce({name}(x), y))")
     assert problem.startswith(f"{name}(): Sail ")
     assert way_out.endswith("or give --engine spark")
-    assert name not in OF_ANOTHER_TYPE
+    assert name not in OF_TYPES
 
 
 @pytest.mark.parametrize(
@@ -400,7 +435,7 @@ def test_a_chain_that_is_too_long_is_refused_with_the_way_to_write_it():
     assert "IN (…)" in way_out
 
 
-@pytest.mark.parametrize("text", ["my_sum(x)", "amount >>> 1"])
+@pytest.mark.parametrize("text", ["my_sum(x)", "amount >>> 1", "v:a", "v:a.b[0]::INT"])
 def test_what_nobody_knows_is_refused(text):
     (problem, _), *_ = names_not_on_sail(text)
     assert "on Sail is not known" in problem
@@ -432,6 +467,12 @@ def test_the_most_frequent_number_is_written_with_the_function_that_takes_the_le
 def test_a_function_of_two_names_is_refused_with_the_other_name():
     ((_, way_out),) = names_not_on_sail("to_varchar(x, '99')")
     assert way_out == "for example to_char(x, '999'), or give --engine spark"
+
+
+def test_a_call_with_too_few_operands_is_left_to_the_engine():
+    for text in (f"{name}({operand})" for name in KNOWN for operand in ("", "x")):
+        [*types_not_on_sail(text, TYPES.get)]
+        as_on_spark(text, lambda parts: [TYPES.get(part) for part in parts])
 
 
 def test_collate_is_refused_as_the_function_of_the_same_result_is():

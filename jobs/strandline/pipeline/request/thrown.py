@@ -30,7 +30,7 @@ from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.column_types import NO_JSON_ON_SAIL, NOT_ON_SAIL, ON_SPARK
+from strandline.sql.column_types import NOT_ON_SAIL, ON_SPARK
 from strandline.sql.read import read_sql
 
 _SECONDS = 60
@@ -93,7 +93,7 @@ def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputErr
 def way_out_of(part: str, problem: str, *, engine: str, wanted: str) -> str:
     """The expression to write in place of a part that fails, by the engine's message."""
     most = "1e16D" if "DECIMAL" in problem else "double('Infinity')"
-    if NO_JSON_ON_SAIL in problem:
+    if NOT_ON_SAIL in problem and " of it" not in problem:  # it is no number, too large or NaN
         return ON_SPARK
     if NOT_ON_SAIL not in problem:
         way_out = f"use {try_form(part, problem)}, which gives null in place of failing"
