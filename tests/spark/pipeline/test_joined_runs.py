@@ -157,18 +157,6 @@ def test_a_column_that_one_table_of_two_retypes_is_kept_in_the_type_of_each(spar
     assert ids == {row["record_id"] for row in found if row["input"] == "left"}
     pairs = join.line.rows("pairs")
     assert {(pair["left_amount"], pair["right_amount__double"]) for pair in pairs} == {(1, 1.5)}
-    # and then the other one
-    left = pa.Table.from_pylist(sides["left"], SCHEMA).set_column(place, "amount", doubles)
-    write_deltalake(
-        str(tmp_path / "landing/left"),
-        left,
-        mode="overwrite",
-        schema_mode="overwrite",
-        partition_by=["arrived_on"],
-    )
-    join.line.advance("4")
-    held = [(row["amount"], row["amount__double"]) for row in join.line.rows("quarantine")]
-    assert sorted(held, key=str) == [(None, 1.5), (None, 1.5), (None, 2.5), (None, 2.5)]
 
 
 def test_pairs_of_records_that_nothing_tells_apart_each_have_a_number(spark, tmp_path):
@@ -242,16 +230,6 @@ def test_windows_of_a_join_come_day_by_day_once_and_older_slots_count_records(sp
     assert_books_balance(join.line)
     for name, rows in join.told_of_windows("5").items():
         assert join.found_of_windows()[name] == rows, name
-    by_days = sorted(
-        (row["slot_start"], row["on_time"], row["late_accepted"], row["late"])
-        for row in join.line.rows("completeness")
-    )
-    whole = Join(spark, tmp_path / "whole", OVERLAPPING)
-    whole.line.advance("5")
-    assert by_days == sorted(
-        (row["slot_start"], row["on_time"], row["late_accepted"], row["late"])
-        for row in whole.line.rows("completeness")
-    )
 
 
 SESSIONS = PAIRED | {"window": {"session": "40m"}, "firings": True}
