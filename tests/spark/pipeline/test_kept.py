@@ -181,9 +181,6 @@ def test_rows_that_were_landed_again_with_others_are_late_beside_the_windows_of_
     line.advance("4")
     assert of_range(line.rows("windows"), *RANGE) == windows
     assert [position for position, _ in late_of(line)] == [other[5]["position"]]
-    line.backfill("1", "7", as_of="4")  # by hand: by the file
-    assert_told_by_replay(line, [*other, *numbered(*hourly(2, 3))], "4")
-    assert not PipelineState.of(line.ledger).overridden
 
 
 def test_where_what_landed_since_cannot_be_told_the_range_is_recomputed_and_named(
