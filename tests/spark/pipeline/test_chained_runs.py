@@ -138,12 +138,6 @@ def test_days_stand_as_what_has_landed_for_the_hours_goes_by_retention(chain, tm
     published = [step for step in chain.days.ledger[before:] if step.step == "published"]
     assert min(step.touched.start_ms for step in published) > instant("3 00:00")
     assert_told(chain, [*ROWS, *day5], "6")
-    # nor do rules of one run alone, of the hours, keep the days from going on
-    wider = chain.hours.of(a_spec(firings=True, allowed_lateness="2h"))
-    more_late = {"overrides": {"allowed_lateness": "2h"}, "reason": "a slow day"}
-    wider.backfill("4", "5", **more_late)
-    assert chain.hours.ledger[-1].overrides
-    assert chain.days.advance("6").status == "published"
 
 
 def test_results_that_change_under_closed_windows_are_rebuilt_as_these_were_closed(chain, tmp_path):
