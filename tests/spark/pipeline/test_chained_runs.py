@@ -138,12 +138,6 @@ def test_days_stand_as_what_has_landed_for_the_hours_goes_by_retention(chain, tm
     published = [step for step in chain.days.ledger[before:] if step.step == "published"]
     assert min(step.touched.start_ms for step in published) > instant("3 00:00")
     assert_told(chain, [*ROWS, *day5], "6")
-    # nor do rules of one run alone, of the hours, keep the days from going on
-    wider = chain.hours.of(a_spec(firings=True, allowed_lateness="2h"))
-    more_late = {"overrides": {"allowed_lateness": "2h"}, "reason": "a slow day"}
-    wider.backfill("4", "5", **more_late)
-    assert chain.hours.ledger[-1].overrides
-    assert chain.days.advance("6").status == "published"
 
 
 def test_results_that_change_under_closed_windows_are_rebuilt_as_these_were_closed(chain, tmp_path):
@@ -268,9 +262,9 @@ def test_hours_that_are_taken_back_take_back_what_the_days_made_of_them(spark, t
     """Days stand for no more than hours do; once these go on, so do the days."""
     chain, rows = Chain(spark, tmp_path), a_week(days=3)
     land(tmp_path, rows)
-    for night in ("3", "4"):
-        hours = chain.hours.advance(night)
-        chain.days.advance(night)
+    chain.hours.advance("3")
+    hours = chain.hours.advance("4")
+    chain.days.advance("4")
     assert state_of_days(chain) == "OK"
     revert_run(chain.hours.spec, chain.hours.lake, hours.run_id, spark, reason="a mistake")
     assert "up to 2024-03-03T00:00:00Z now: a run of meter was reverted" in state_of_days(chain)
@@ -306,7 +300,6 @@ def test_over_hours_without_a_midnight_days_have_no_result_and_run_none_the_less
     assert (done.status, done.frontier_ms, chain.days.rows("windows")) == ("published", None, [])
     assert "so there are no results to count: run strandline advance for that" in done.notes[0]
     assert any("which has them up to no midnight now" in note for note in done.notes)
-    assert not chain.days.advance("3").changed
 
 
 def test_days_fire_early_or_by_the_order_of_hours_run_after_run(spark, tmp_path):

@@ -23,7 +23,6 @@ from lakes import Line, a_record, a_spec, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
 from vacuums import vacuum_all
 
-from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.views.deep import books_of_all
@@ -181,9 +180,6 @@ def test_rows_that_were_landed_again_with_others_are_late_beside_the_windows_of_
     line.advance("4")
     assert of_range(line.rows("windows"), *RANGE) == windows
     assert [position for position, _ in late_of(line)] == [other[5]["position"]]
-    line.backfill("1", "7", as_of="4")  # by hand: by the file
-    assert_told_by_replay(line, [*other, *numbered(*hourly(2, 3))], "4")
-    assert not PipelineState.of(line.ledger).overridden
 
 
 def test_where_what_landed_since_cannot_be_told_the_range_is_recomputed_and_named(
@@ -233,16 +229,3 @@ def test_windows_over_two_sources_are_kept_and_what_has_come_for_them_is_late(
     store = line.lake.pipeline(line.spec.pipeline)
     books = books_of_all(ReadPipeline(line.spec, store, PipelineState.of(line.ledger)))
     assert [book.statement for book in books if not book.balanced] == []
-
-
-def test_where_one_side_as_it_was_is_missing_the_range_is_recomputed_and_named(
-    begun, spark, tmp_path, monkeypatch
-):
-    line = begun(decided_of_two, spark, tmp_path, COGROUP)
-    land(tmp_path, numbered(a_record("2 10:30", "2 10:15")), mode="append", table="landing/left")
-    monkeypatch.setattr(
-        "strandline.lake.landing.log.is_whole", lambda then, now: "right" in then.table_uri
-    )
-    assert JoinedLog.joined(line.lake, line.spec).readable_at(0) is None
-    (said,) = [note for note in line.advance("4").notes if "were published by run" in note]
-    assert "(which of their records have landed since is not known any more)" in said

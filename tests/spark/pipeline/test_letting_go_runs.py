@@ -6,7 +6,8 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from lakes import Line, a_spec, a_week, land
+from lakes import Line, a_spec, a_week, ms
+from replayed import assert_told_by_replay, by_days, published, told_by_replay
 
 pytestmark = pytest.mark.spark
 
@@ -24,32 +25,22 @@ EVICTING = {
 
 
 @pytest.mark.parametrize("rules", [PURGING, EVICTING], ids=["purging", "early, evicting"])
-def test_days_leave_what_one_go_leaves_and_the_calendar_counts_what_windows_let_go(
+def test_days_leave_what_a_replay_leaves_and_the_calendar_counts_what_windows_let_go(
     spark, tmp_path, rules
 ):
-    rows, plain = a_week(days=4), {"window": rules["window"]}
-    by_days, at_once, all_held = (
-        Line(spark, tmp_path / name, a_spec(**asked))
-        for name, asked in (("days", rules), ("once", rules), ("plain", plain))
-    )
-    for line in (by_days, at_once, all_held):
-        land(line.folder, rows)
-        if line is by_days:
-            line.advance("3")
-        line.advance("5")
-
-    assert by_days.published() == at_once.published()
-    assert by_days.rows("firings") == at_once.rows("firings")
-    slots = [without_fingerprint(line.rows("completeness")) for line in (at_once, all_held)]
-    assert slots[0] == slots[1]
+    rows = a_week(days=4)
+    line = by_days(Line(spark, tmp_path, a_spec(**rules)), rows, "3", "5")
+    assert_told_by_replay(line, rows, "5")
+    all_held = told_by_replay(a_spec(window=rules["window"]), rows, "5")
+    assert published(line)["completeness"] == all_held["completeness"]
 
     fired: dict[Any, list[dict[str, Any]]] = defaultdict(list)
-    for firing in sorted(at_once.rows("firings"), key=lambda row: row["firing"]):
+    for firing in sorted(line.rows("firings"), key=lambda row: row["firing"]):
         fired[which(firing)].append(firing)
     assert max(map(len, fired.values())) > 1
     last = {window: content(firings[-1]) for window, firings in fired.items()}
-    assert {which(row): content(row) for row in at_once.rows("windows")} == last
-    held = {which(row): content(row) for row in all_held.rows("windows")}
+    assert {which(row): content(row) for row in line.rows("windows")} == last
+    held = {window: (total, records) for window, (records, total, _), *_ in all_held["windows"]}
     early = last.keys() - held.keys()  # those have fired, and not ended
     assert held.keys() <= last.keys()
     assert held != {window: row for window, row in last.items() if window not in early}
@@ -67,8 +58,4 @@ def content(row: dict[str, Any]) -> tuple[int, int]:
 
 
 def which(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["device"], row["window_start"], row["window_end"]
-
-
-def without_fingerprint(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in row.items() if k != "spec_fingerprint"} for row in rows]
+    return ms(row["window_start"]), ms(row["window_end"]), row["device"]

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from changes import of_days, owed, some_days
+from changes import of_days, owed, some_days, three_days
 from lakes import Line, a_record, a_spec, a_week, instant, land
 from replayed import assert_books_balance, assert_told_by_replay
 
@@ -120,11 +120,9 @@ def test_rows_removed_after_an_upgrade_are_missing_and_rows_of_other_days_by_an_
 
 
 @pytest.fixture(scope="module")
-def owing(spark, tmp_path_factory):
+def owing(begun, spark, tmp_path_factory):
     """Three days are published, and the second has grown since."""
-    line = Line(spark, tmp_path_factory.mktemp("owing"), SPEC)
-    land(line.folder, of_days(DAYS, 1, 2, 3))
-    line.advance("4")
+    line = begun(three_days, spark, tmp_path_factory.mktemp("owing"))
     land(line.folder, [*GROWN, *of_days(DAYS, 4)], mode="append")
     return line
 
@@ -139,7 +137,6 @@ def test_a_dry_run_says_what_is_owed_and_from_where_it_is_judged_again(owing, tm
     assert preview.to_json()["judged_from"] == "2024-03-02T00:00:00Z"
     assert preview.read["bytes"] > 0
     assert any("from 2024-03-02T00:00:00Z on is evaluated again" in note for note in preview.notes)
-    assert line.advance("5").diff == preview.diff
 
 
 @pytest.mark.parametrize("of_the_pipeline", [False, True])

@@ -118,6 +118,7 @@ def test_staged_windows_are_rows_to_publish_and_become_the_tables_also_while_oth
     land(line.folder, [a_record(at, at, source) for at in times for source in "ab"])
     outcome = line.advance("2", prepare=True)
     assert {"open", "closed"} <= {*outcome.slots}
+    assert_not_published_as_staged_by_an_earlier_version(line.copy(tmp_path / "earlier"))
     files = {
         file.stat().st_ino: pq.read_table(file, partitioning=None) for file in staged_windows(line)
     }
@@ -129,9 +130,8 @@ def test_staged_windows_are_rows_to_publish_and_become_the_tables_also_while_oth
     assert there == {*files}
 
 
-def test_a_staging_of_an_earlier_version_is_prepared_again(prepared, tmp_path):
-    line = prepared.copy(tmp_path)
-    line.backfill("1", "3", as_of="3", prepare=True, recreate=True, reason="all of it")
+def assert_not_published_as_staged_by_an_earlier_version(line: Line) -> None:
+    """It is to be prepared again."""
     for file in staged_windows(line):
         rows = pq.read_table(file, partitioning=None)
         counted = pa.array([1] * len(rows), pa.int64())

@@ -82,15 +82,12 @@ def test_the_same_again_leaves_a_step_that_names_the_run(line):
     assert repeats(line) == first  # a repetition is nothing that has happened since
 
 
-@pytest.mark.parametrize(("which", "request_"), [("advanced", TO_THE_5TH), ("rebuilt", BY_HAND)])
-def test_what_is_not_computed_would_have_changed_nothing(which, request_, request, tmp_path):
-    line = request.getfixturevalue(which).copy(tmp_path)
-    assert repeats(line, request_) == published(line).run_id
-    assert not line.run(request_).changed
+def test_the_same_by_hand_again_is_a_repetition(rebuilt):
+    assert repeats(rebuilt, BY_HAND) == published(rebuilt).run_id
 
 
-def test_one_run_repeats_another_at_any_hour_before_the_next_midnight(line):
-    assert repeats(line, replace(TO_THE_5TH, to_ms=instant("5 23:59")))
+def test_one_run_repeats_another_at_any_hour_before_the_next_midnight(advanced):
+    assert repeats(advanced, replace(TO_THE_5TH, to_ms=instant("5 23:59")))
 
 
 @pytest.mark.parametrize(
@@ -103,8 +100,8 @@ def test_one_run_repeats_another_at_any_hour_before_the_next_midnight(line):
     ],
     ids=["another midnight", "a loss accepted", "a dry run", "by hand"],
 )
-def test_another_request_is_no_repetition(line, request_):
-    assert repeats(line, request_) is None
+def test_another_request_is_no_repetition(advanced, request_):
+    assert repeats(advanced, request_) is None
 
 
 @pytest.mark.parametrize(
@@ -121,7 +118,7 @@ def test_another_request_by_hand_is_no_repetition(rebuilt, request_):
     assert repeats(rebuilt, request_) is None
 
 
-def test_a_change_of_the_file_is_computed_but_for_schedule_and_spark(line):
+def test_a_change_of_the_file_is_computed_but_for_schedule_and_spark(advanced):
     changed = {
         "aggregates__most": "max(amount)",
         "allowed_lateness": "2h",
@@ -129,14 +126,14 @@ def test_a_change_of_the_file_is_computed_but_for_schedule_and_spark(line):
         "firings": True,
     }
     for name, value in changed.items():
-        assert repeats(line.of(a_spec(**{name: value}))) is None, name
-    assert repeats(line.of(a_spec(schedule="0 7 * * *")))
-    assert repeats(line.of(a_spec(spark={"spark.sql.shuffle.partitions": "3"})))
+        assert repeats(advanced.of(a_spec(**{name: value}))) is None, name
+    assert repeats(advanced.of(a_spec(schedule="0 7 * * *")))
+    assert repeats(advanced.of(a_spec(spark={"spark.sql.shuffle.partitions": "3"})))
 
 
-def test_another_program_computes(line, monkeypatch):
+def test_another_program_computes(advanced, monkeypatch):
     monkeypatch.setattr(repeated, "program", lambda: "another")
-    assert repeats(line) is None
+    assert repeats(advanced) is None
 
 
 def test_rows_below_the_horizon_are_computed_and_rows_after_it_are_not_asked_for(line):

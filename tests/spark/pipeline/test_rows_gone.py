@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from changes import march, of_days, owed, some_days, take_away
+from changes import march, of_days, owed, some_days, take_away, three_days
 from killed import Killed
 from lakes import Line, a_record, a_spec, at, instant, land, ms
 from replayed import assert_books_balance, assert_told_by_replay, of_range
@@ -23,13 +23,11 @@ DAYS = some_days(5)
 
 
 @pytest.fixture(scope="module")
-def until4(spark, tmp_path_factory):
+def until4(begun, spark, tmp_path_factory):
     """Three days have landed and are published, and a fourth has landed."""
-    line = Line(spark, tmp_path_factory.mktemp("until4"), SPEC)
-    land(line.folder, of_days(DAYS, 1, 2, 3))
-    first = line.advance("4")
+    line = begun(three_days, spark, tmp_path_factory.mktemp("until4"))
     # where nothing was published, nothing can go
-    assert not [one for one in first.audit if "removed" in one["expectation"]]
+    assert not [one for one in line.ledger[-1].audit if "removed" in one["expectation"]]
     land(line.folder, of_days(DAYS, 4), mode="append")
     return line
 
@@ -132,7 +130,7 @@ def assert_loss_accepted(line: Line, outcome: Outcome) -> None:
     assert [named in note for note in outcome.notes].count(True) == 1
     assert_told_by_replay(line, of_days(DAYS, 1, 3, 4), "5")
     assert_books_balance(line)
-    assert line.advance("5").missing == []
+    assert status_of(line.spec, line.lake)["lost"] == []
 
 
 def test_a_loss_is_accepted_neither_by_a_run_that_is_rejected_nor_by_one_that_is_taken_back(

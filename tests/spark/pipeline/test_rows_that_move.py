@@ -19,6 +19,15 @@ def a_line(spark, folder, **rules: Any) -> Line:
 
 
 GO = {"allow_removals": True}
+EVENING = of_one("1 22:30", "1 23:20")
+
+
+def after_an_evening(spark, folder, lateness: str) -> Line:
+    """Two sessions of an evening, published by a scheduled run."""
+    line = a_line(spark, folder, window={"session": "1h"}, allowed_lateness=lateness)
+    land(folder, EVENING)
+    line.advance("2")
+    return line
 
 
 def test_a_late_row_of_a_day_that_was_not_whole_when_a_run_by_hand_read_it(spark, tmp_path):
@@ -36,17 +45,14 @@ def test_a_late_row_of_a_day_that_was_not_whole_when_a_run_by_hand_read_it(spark
     assert_told_by_replay(line, [*first, *moved], "3")
 
 
-def test_a_row_that_had_begun_a_session_earlier(spark, tmp_path):
-    line = a_line(spark, tmp_path, window={"session": "1h"}, allowed_lateness="0s")
-    first, last = of_one("1 22:30", "1 23:20"), of_one("2 10:00", first=3)
-    land(tmp_path, first)
-    line.advance("2")
+def test_a_row_that_had_begun_a_session_earlier(begun, spark, tmp_path):
+    line, last = begun(after_an_evening, spark, tmp_path, "0s"), of_one("2 10:00", first=3)
     land(tmp_path, [*of_one("2 00:05, 1 21:40", first=2), *last], mode="append")
     line.advance("3")
     moved = [*of_one("2 00:05, 2 00:04", first=2), *last]
     land_again(line, 2, moved)
     line.advance("3", **GO)
-    assert_told_by_replay(line, [*first, *moved], "3")
+    assert_told_by_replay(line, [*EVENING, *moved], "3")
 
 
 def test_a_row_published_by_hand_before_any_scheduled_run(spark, tmp_path):
@@ -98,19 +104,16 @@ OPEN = ["2 00:30, 2 00:10"]
     ],
 )
 def test_a_row_of_a_slot_that_the_watermark_had_closed_before(
-    spark, tmp_path, lateness, wrong, further
+    begun, spark, tmp_path, lateness, wrong, further
 ):
-    line = a_line(spark, tmp_path, window={"session": "1h"}, allowed_lateness=lateness)
-    first, others = of_one("1 22:30", "1 23:20"), of_one(*further, first=9)
-    land(tmp_path, first)
-    line.advance("2")
+    line, others = begun(after_an_evening, spark, tmp_path, lateness), of_one(*further, first=9)
     land(tmp_path, [*of_one(*wrong, first=2), *others], mode="append")
     line.advance("3")
     right = (one.replace(one.split(", ")[1], "2 00:04") for one in wrong)
     moved = [*of_one(*right, first=2), *others]
     land_again(line, 2, moved)
     line.advance("3", **GO)
-    assert_told_by_replay(line, [*first, *moved], "3")
+    assert_told_by_replay(line, [*EVENING, *moved], "3")
 
 
 @pytest.mark.parametrize(

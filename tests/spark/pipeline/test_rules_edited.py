@@ -124,11 +124,10 @@ def test_what_an_edit_makes_well_formed_stays_in_quarantine_until_its_range_is_r
     assert_books_balance(line)
 
     before = line.versions()
-    rebuilt = line.backfill("1", "2")
+    rebuilt = line.backfill("1", "2", as_of="4")
     assert rebuilt.diff["quarantine"] == {"insert": 0, "update": 0, "delete": 4}
     assert rebuilt.diff["windows"]["update"]
     after = line.versions()
     assert after["quarantine"] == before["quarantine"] + 1  # one commit, in the publish
-    line.backfill("1", "5", as_of="4")
     assert_told_by_replay(line, rows, "4")
     assert_books_balance(line)

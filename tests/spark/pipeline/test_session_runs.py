@@ -66,14 +66,6 @@ def test_sessions_in_one_go_are_those_day_by_day_and_a_rerun_writes_nothing(day_
     assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
 
 
-def test_they_are_also_where_a_driver_holds_few_of_them_at_once(day_by_day, tmp_path):
-    line = Line(day_by_day.spark, tmp_path, SPEC)
-    land(tmp_path, WEEK)
-    with few_at_once(300):
-        line.backfill("1", "8", as_of="6")
-    assert_same_tables(line, day_by_day)
-
-
 @pytest.mark.story
 def test_a_range_of_sessions_is_widened_to_whole_slots(day_by_day, tmp_path):
     line = Line(day_by_day.spark, tmp_path, SPEC)
@@ -92,12 +84,15 @@ def until4(spark, tmp_path_factory):
     return line
 
 
-def test_gaps_of_their_own_day_by_day(until4, tmp_path):
+def test_gaps_of_their_own_day_by_day_also_where_a_driver_holds_few_sessions_at_once(
+    until4, tmp_path
+):
     line = until4.copy(tmp_path)
     # a later run reads no day from which nothing reaches what is not final
     for file in (tmp_path / "landing" / "meter").glob("arrived_on=2024-03-01/*"):
         file.unlink()
-    line.advance("6")
+    with few_at_once(200):
+        line.advance("6")
     assert_told_by_replay(line, WEEK, "6")
 
 

@@ -48,6 +48,20 @@ def test_the_days_of_both_tables_are_observed_together(folder):
     assert landing.inputs["left"].landed == {FIRST_DAY: 1}
 
 
+def test_an_earlier_version_is_readable_while_both_tables_have_their_files_of_then(folder):
+    """What is decided of rows that have landed since is not known without the rows of one side."""
+    before = opened(folder).log.version
+    of_right = [*(folder / "landing/right").rglob("*.parquet")]
+    for side in ("left", "right"):
+        land(folder, [a_record("2 10:00", "1 09:30")], table=f"landing/{side}")
+    log = opened(folder).log
+    assert log.version != before == log.readable_at(before).version
+    for file in of_right:
+        file.unlink()
+    assert log.readable_at(before) is None
+    assert log.readable_at(log.version) is not None
+
+
 def test_more_rows_of_either_table_are_another_version_and_other_rows(folder):
     before = opened(folder)
     land(folder, [a_record("3 10:00", "1 09:00")], table="landing/right", mode="append")

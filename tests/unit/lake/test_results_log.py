@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 from lakes import a_record, a_spec, at, instant, land
 
 from strandline.cli.days import unfinished
-from strandline.errors import StaleStagingError
+from strandline.errors import RetryableError, StaleStagingError
 from strandline.lake.landing.changed_results import dates_to_use_again, ranges_changed
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.open_landing import open_landing
@@ -216,6 +216,20 @@ def test_upkeep_makes_no_other_input_and_a_publication_does(tmp_path):
     assert (results.tables.step.step, results.input_id) == ("maintained", before)
     publish(lake, HOURS, 3, 0)
     assert ResultsLog.published(lake, spec).input_id != before
+
+
+def test_rules_of_one_run_alone_are_no_edit_of_the_other_pipelines_file(tmp_path):
+    """Its results are read on; they were refused until it had run by its file again."""
+    lake = Lake.at(str(tmp_path))
+    land(tmp_path, [a_record("1 10:00", "1 09:00")])
+    publish(lake, HOURS, 2, 0)
+    wider = a_spec(firings=True, allowed_lateness="2h")
+    asked = {"kind": "backfill", "completes_ms": None}
+    publish(lake, wider, 3, 0, overrides={"allowed_lateness": "2h"}, **asked)
+    assert ResultsLog.published(lake, over("days", HOURS)).state.published[-1].overrides
+    publish(lake, wider, 3, 0, **asked)
+    with pytest.raises(RetryableError, match="has not run yet by the present rules of its file"):
+        ResultsLog.published(lake, over("days", HOURS))
 
 
 @pytest.fixture

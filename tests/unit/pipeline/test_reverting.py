@@ -73,6 +73,13 @@ def test_a_run_under_later_ones_is_refused_with_their_names():
         revertible([*NIGHTS, *later], "second")
 
 
+def test_a_run_is_refused_where_another_has_published_among_the_gaps_that_it_had_listed():
+    listed = published("second", "2", "3", 3, touched_until_ms=instant("5"))
+    among_them = published("elsewhere", "3", "4", 5)
+    with pytest.raises(InputError, match="since then: elsewhere"):
+        revertible([*NIGHTS[:2], *listed, *among_them], "second")
+
+
 def test_a_run_that_has_replaced_all_is_refused_with_where_the_old_rows_are_read():
     anew = published("anew", "1", "4", 5, recreated=True)
     with pytest.raises(InputError, match=r"--recreate\).*--as-of-ledger 4;.*--recreate --reason"):
