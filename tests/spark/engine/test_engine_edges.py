@@ -9,12 +9,17 @@ import pytest
 from answers import Answer, agree, reference
 from edge_streams import EDGES, a_stream, bounded
 from engine_under_test import Engine, each, firings_of, late_of, windows_of
+from pyspark.sql import functions as F
 from strategies import Stream
 
+from strandline.engine import columns as c
+from strandline.engine.frames import small_table
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Scope
-from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.engine.records.arithmetic import floor, tick_after
+from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
+from strandline.model.watermarks import Ticks
 from strandline.spec import parse_spec
 
 pytestmark = pytest.mark.spark
@@ -114,3 +119,19 @@ def test_columns_of_the_source_keep_their_values_whatever_their_names(session):
     assert (late["watermark_ms"], late["reason"], len(late["record_id"])) == (24, "late", 32)
     (fired,) = rebuild.firings().toArrow().to_pylist()
     assert (fired["sum"], fired["last"]) == (1, 0)
+
+
+def test_steps_and_ticks_are_the_models_at_both_ends_of_the_timestamps(session):
+    begin_ms = 1_700_000_000_123
+    ends = (-(2**63) // 1000, LEAST_INSTANT_MS, -700, 0, begin_ms, 2**63 // 1000 - 1)
+    instants = sorted(end + off for end in ends for off in (*range(-3, 4), 700, -700, 7_777_777))
+    steps = [(1, 0), (7, 3), (10_000, -2_500), (86_400_000, 86_399_999), (400_000_000_000_000, 5)]
+    ticks = [Ticks(begin_ms, interval_ms) for interval_ms in (1, 7, 200, 86_400_000)]
+    ts = F.col(c.TS)
+    rows = small_table(session, {c.TS: instants}).select(
+        ts, *(floor(ts, *step) for step in steps), *(tick_after(ts, one) for one in ticks)
+    )
+    assert sorted(tuple(row) for row in rows.collect()) == [
+        (ms, *(ms - (ms - of) % step for step, of in steps), *(one.after(ms) for one in ticks))
+        for ms in instants
+    ]

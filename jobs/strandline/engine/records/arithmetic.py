@@ -17,10 +17,15 @@ from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Candidate, Ticks
 
+_PAST_ALL_MS = 2**54
+"""More ms than lie between 1970 and any timestamp of Spark's, on either side."""
+
 
 def floor(ts: Column, step_ms: int, offset_ms: int) -> Column:
     """The start of the grid step that contains a time, in ms."""
-    return ts - F.pmod(ts - offset_ms, F.lit(step_ms))
+    # of a positive number `%` is what pmod is, and quicker
+    ahead_ms = step_ms * (_PAST_ALL_MS // step_ms + 1) - offset_ms
+    return ts - (ts + ahead_ms) % step_ms
 
 
 def lies_in(ms: Column, within: TimeRange) -> Column:
@@ -120,8 +125,8 @@ def happened_before(
 
 def tick_after(arrival: Column, ticks: Ticks) -> Column:
     """The tick at which a record becomes visible; the column form of `Ticks.after`."""
-    interval = F.lit(ticks.interval_ms)
-    tick = arrival + interval - F.pmod(arrival - ticks.start_ms, interval)
+    # `%` is quicker than pmod, and before the start both give no tick after the first one
+    tick = arrival + ticks.interval_ms - (arrival - ticks.start_ms) % ticks.interval_ms
     return F.greatest(tick, F.lit(ticks.start_ms + ticks.interval_ms))
 
 

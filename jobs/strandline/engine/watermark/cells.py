@@ -90,8 +90,8 @@ def _keys(spec: PipelineSpec, axis: Axis, grid: Grid) -> dict[str, Column]:
 
 
 def _hour_of_arrival() -> Column:
-    """The bit of the hour of the day, UTC, at which a record arrived."""
-    in_day = F.pmod(F.col(c.ARRIVAL), F.lit(DAY_MS))
+    """The bit of the hour of the day, UTC, at which a record arrived; it lies in its day."""
+    in_day = F.col(c.ARRIVAL) - midnight_ms(F.col(c.ARRIVAL_DAY))
     hour = F.call_function("div", in_day, F.lit(HOUR_MS)).cast("int")
     return F.call_function("shiftleft", long(1), hour)
 

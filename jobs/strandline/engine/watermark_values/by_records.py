@@ -201,17 +201,18 @@ def _own_and_carried(
     spark, axis = records.sparkSession, history.axis
     names = (F.lit(channel) for channel in order.channels)
     channels = F.array(*names).cast("array<string>")
+    known = history.known(records, clock.horizon_ms, days)
+    if history.spec.watermark.candidate is None:  # else every record offers one
+        known = known.where(F.col(c.CANDIDATE).isNotNull())
     own = (
-        history.known(records, clock.horizon_ms, days)
+        known.where(_is_seen_before(axis, clock.horizon_ms))
         .select(
             c.ARRIVAL_DAY,
             c.CHANNEL,
             _seen_from(axis).alias(c.SEEN_FROM),
             c.CANDIDATE,
         )
-        .where(F.col(c.CANDIDATE).isNotNull())
-        .unionByName(_ends(spark, history, days))
-        .where(F.col(c.SEEN_FROM) < axis.literal(axis.known_below(clock.horizon_ms)))
+        .unionByName(_ends(spark, history, clock, days))
         .groupBy(c.ARRIVAL_DAY, c.CHANNEL, c.SEEN_FROM)
         .agg(F.max(c.CANDIDATE).alias(c.CANDIDATE))
         .withColumn(c.RANK, F.array_position(channels, F.col(c.CHANNEL)) - 1)
@@ -220,10 +221,15 @@ def _own_and_carried(
     return _Offers(offers, history, order, days)
 
 
-def _ends(spark: SparkSession, history: History, days: Sequence[date]) -> DataFrame:
-    """The offers of channels that are retired on some days."""
+def _ends(spark: SparkSession, history: History, clock: Clock, days: Sequence[date]) -> DataFrame:
+    """The offers of channels that are retired on some days, as far as they are known."""
     axis, asked = history.axis, {*days}
-    ends = [end for end in ends_of(history.spec, axis) if end.day in asked]
+    known_below = axis.known_below(clock.horizon_ms)
+    ends = [
+        end
+        for end in ends_of(history.spec, axis)
+        if end.day in asked and end.seen_from < known_below
+    ]
     columns = {
         c.ARRIVAL_DAY: [end.day for end in ends],
         c.CHANNEL: [end.channel for end in ends],
@@ -241,3 +247,15 @@ def _seen_from(axis: Axis) -> Column:
     if axis.interval_ms == 0:
         return F.lit(axis.literal(axis.never))
     return tick_after(instant, Ticks(axis.start_ms, axis.interval_ms))
+
+
+def _is_seen_before(axis: Axis, horizon_ms: int) -> Column:
+    """Whether a record that arrived before a horizon is seen before it, too; see `_seen_from`.
+
+    It goes by the arrival: engines test it before they compute what it is seen from.
+    """
+    if axis.interval_ms is None:
+        return F.lit(True)
+    if axis.interval_ms == 0:
+        return F.lit(False)
+    return F.col(c.ARRIVAL) < axis.last_tick_before(horizon_ms)
