@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from lakes import ms
 
@@ -15,7 +17,9 @@ def replayed_flights(spec: PipelineSpec, lake: Path, horizon_ms: int) -> Replay:
     """What the reference says of the flights that have landed before a horizon."""
     key = list(spec.source.key)
     columns = [*{"departed_at", "landed_at", "origin", *key}]
-    rows = DeltaTable(str(lake / "landing" / "flights")).to_pyarrow_table(columns=columns)
+    landing = DeltaTable(str(lake / "landing" / "flights")).to_pyarrow_dataset()
+    before = pc.field("landed_at") < datetime.fromtimestamp(horizon_ms / 1000, UTC)
+    rows = landing.to_table(columns, filter=before & pc.field("departed_at").is_valid())
     flights = [
         Record(
             ms(row["landed_at"]),
@@ -25,6 +29,5 @@ def replayed_flights(spec: PipelineSpec, lake: Path, horizon_ms: int) -> Replay:
             tuple(row[name] for name in key),
         )
         for number, row in enumerate(rows.to_pylist())
-        if row["landed_at"] and row["departed_at"] and ms(row["landed_at"]) < horizon_ms
     ]
     return replay(spec, flights, start_ms=spec.source.start, horizon_ms=horizon_ms)
