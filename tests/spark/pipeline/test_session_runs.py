@@ -74,7 +74,6 @@ def test_they_are_also_where_a_driver_holds_few_of_them_at_once(day_by_day, tmp_
     assert_same_tables(line, day_by_day)
 
 
-@pytest.mark.story
 def test_a_range_of_sessions_is_widened_to_whole_slots(day_by_day, tmp_path):
     line = Line(day_by_day.spark, tmp_path, SPEC)
     land(tmp_path, WEEK)
