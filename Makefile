@@ -16,6 +16,10 @@ help: ## list the targets
 setup: ## all that the project needs, into .venv and .airflow; quick when nothing changed (ENGINE=sail: without Java)
 	@bash scripts/setup.sh
 
+.PHONY: project
+project: # without .airflow, which no check and no test reads
+	@bash scripts/setup.sh project
+
 .PHONY: demo
 demo: setup ## the flights of 2013: landing, daily backfill, reprocessing and report through Airflow (ENGINE=sail: without Java)
 	@$(WITH) bash scripts/demo.sh
@@ -38,7 +42,7 @@ test-deep: setup ## the laws, drawn anew (SEED=…, EXAMPLES=5000 of the pure on
 	@$(WITH) EXAMPLES="$(EXAMPLES)" ROUNDS="$(ROUNDS)" SEED="$(SEED)" bash scripts/test_deep.sh
 
 .PHONY: test-fast
-test-fast: setup ## the tests without Spark and Airflow, in under a minute; laws draw few examples
+test-fast: project ## the tests without Spark and Airflow, in under a minute; laws draw few examples
 	@$(WITH) QUICK=1 pytest -n 2 tests/unit tests/figures tests/airflow -m 'not airflow and not slow'
 
 .PHONY: test-kill
@@ -66,7 +70,7 @@ test-stores: setup ## lakes on object stores that run as processes: races, kills
 	    tests/unit/lake/test_terms.py tests/system/test_object_store.py
 
 .PHONY: check
-check: setup ## ruff, mypy strict, import-linter
+check: project ## ruff, mypy strict, import-linter
 	@$(WITH) ruff check .
 	@$(WITH) ruff format --check .
 	@$(WITH) mypy --num-workers auto || { [[ $$? == 2 ]] && mypy; } # 2: a worker came too late on a busy machine

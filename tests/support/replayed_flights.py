@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from lakes import ms
 
@@ -16,9 +17,9 @@ def replayed_flights(spec: PipelineSpec, lake: Path, horizon_ms: int) -> Replay:
     """What the reference says of the flights that have landed before a horizon."""
     key = list(spec.source.key)
     columns = [*{"departed_at", "landed_at", "origin", *key}]
-    landed = DeltaTable(str(lake / "landing" / "flights"))
-    until = ("arrival_date", "<=", datetime_of(horizon_ms).date())
-    rows = landed.to_pyarrow_table(columns=columns, filters=[until])
+    landing = DeltaTable(str(lake / "landing" / "flights")).to_pyarrow_dataset()
+    before = pc.field("landed_at") < datetime_of(horizon_ms)
+    rows = landing.to_table(columns, filter=before & pc.field("departed_at").is_valid())
     flights = [
         Record(
             ms(row["landed_at"]),
@@ -28,6 +29,5 @@ def replayed_flights(spec: PipelineSpec, lake: Path, horizon_ms: int) -> Replay:
             tuple(row[name] for name in key),
         )
         for number, row in enumerate(rows.to_pylist())
-        if row["landed_at"] and row["departed_at"] and ms(row["landed_at"]) < horizon_ms
     ]
     return replay(spec, flights, start_ms=spec.source.start, horizon_ms=horizon_ms)

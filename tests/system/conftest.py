@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kills import Home
+from kills import DAY, Home, Written, run_watched
 
 
 @pytest.fixture(scope="session")
@@ -13,8 +13,18 @@ def five_days(tmp_path_factory) -> Home:
 
 
 @pytest.fixture(scope="session")
-def fourth_day(five_days, tmp_path_factory) -> Home:
-    """The same once an undisturbed run has published the fourth day; not to be changed."""
+def watched_day(five_days, tmp_path_factory) -> tuple[Home, Written]:
+    """The same once an undisturbed run has published the fourth day, and what the run has written.
+
+    Not to be changed.
+    """
     home = five_days.copy(tmp_path_factory.mktemp("fourth-day"))
-    home.run_on_sail(("advance", "--to", "2024-03-05"))
+    home.write_spec(DAY.edits)
+    return home, run_watched(home, DAY)
+
+
+@pytest.fixture(scope="session")
+def fourth_day(watched_day) -> Home:
+    """Its lake; not to be changed."""
+    home, _ = watched_day
     return home

@@ -11,9 +11,18 @@ from clusters import SMALL, cluster_of_plain_spark
 from kills import Content, Home
 from lakes import SPEC, a_week, land
 
+from strandline.lake.local import local_settings
+
 pytestmark = pytest.mark.system
 
 BACKFILL = ("backfill", "--start", "2024-03-01", "--end", "2024-03-05")
+_START = local_settings(short=True)
+SPARK = {
+    **SPEC["spark"],
+    **SMALL,
+    **{name: _START[name] for name in _START if "driver.extra" in name},
+}
+"""Settings of a pipeline here: its driver's JVM starts as one does that is all of Spark."""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +35,7 @@ def cluster(tmp_path_factory):
 def begins(tmp_path_factory):
     """Some days have landed."""
     home = Home(tmp_path_factory.mktemp("begins"))
-    home.write_spec({"spark": {**SPEC["spark"], **SMALL}})
+    home.write_spec({"spark": SPARK})
     land(home.folder / "lake", a_week(days=5))
     return home
 
@@ -42,7 +51,7 @@ def home(begins, tmp_path, monkeypatch):
 @pytest.mark.deep
 def test_workers_without_delta_or_python_publish_what_one_machine_does(cluster, home, tmp_path):
     """Of sessions: of all windows these ask most of Spark."""
-    home.write_spec({"window": {"session": "20m"}, "spark": {**SPEC["spark"], **SMALL}})
+    home.write_spec({"window": {"session": "20m"}, "spark": SPARK})
     right = of_one_machine(home, tmp_path)
     home.run((*BACKFILL, "--master", cluster.master))
     assert home.content() == right
@@ -61,7 +70,7 @@ def test_when_a_worker_dies_the_run_goes_on_and_publishes_the_same(cluster, home
     run = home.start((*BACKFILL, "--master", cluster.master))
     while home.steps() < 2:  # it has started and observed: it is rebuilding
         assert run.poll() is None, home.said
-        time.sleep(0.002)
+        time.sleep(0.05)
     cluster.kill_a_worker()
     assert run.wait(timeout=600) == 0, home.said
     assert home.content() == right
@@ -87,7 +96,7 @@ def test_functions_and_replays_run_on_workers_that_do_not_have_the_library(
             "firings": True,
             "process": "meters:told",
             "returns": {"amounts": "array<bigint>", "at": "bigint"},
-            "spark": {**SPEC["spark"], **SMALL},
+            "spark": SPARK,
         }
     )
     land(home.folder / "lake", a_week(days=5))

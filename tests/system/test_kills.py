@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
 import psutil
 import pytest
-from kills import Kill, KillAtCommit, KillAtFile, Kind, run_watched
+from kills import DAY, Kill, KillAtCommit, KillAtFile, Kind, run_watched
 from lakes import a_record
 
 from strandline.lake.ledger.state import PipelineState
@@ -22,6 +23,8 @@ KILLS = int(os.environ.get("KILLS", "1"))
 RETRYABLE = 4
 MOST_COMMITS = 20
 """Of one run: each of its commits is a place to die at."""
+LAST_COMMITS = 4
+"""Of a run, from its step `publishing` on: up to three tables, and the step `published`."""
 GROWN = [
     a_record("2 07:00", "2 06:40", amount=40, position=901),
     a_record("2 12:30", "2 12:05", "b", amount=41, position=902),
@@ -30,7 +33,7 @@ GROWN = [
 ]
 """Rows of a day that is published: on time, late, malformed."""
 KINDS = [
-    Kind("a scheduled day", ("advance", "--to", "2024-03-05"), edits={"spark": {}}, engine="sail"),
+    DAY,
     Kind(
         "a rebuild with updates and deletes",
         (
@@ -52,14 +55,19 @@ if KILLS > 2:  # `make test-kill`: each of its runs is one more observation of a
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=str)
-def undisturbed(request, five_days, tmp_path_factory):
+def undisturbed(request, five_days, watched_day, tmp_path_factory):
     """A kind of run, where it begins, where it ends undisturbed, and how many files it writes."""
     kind = request.param
     begins = five_days.copy(tmp_path_factory.mktemp("begins"))
     begins.write_spec(kind.edits)
     begins.land(kind.lands)
-    ends = begins.copy(tmp_path_factory.mktemp("ends"))
-    usual = run_watched(ends, kind)
+    ends, usual = watched_day
+    if kind is not DAY:
+        ends = begins.copy(tmp_path_factory.mktemp("ends"))
+        on_sail = replace(kind, engine="sail", edits=kind.edits | {"spark": {}})
+        watched = kind if KILLS > 2 else on_sail  # either engine publishes as many files
+        ends.write_spec(watched.edits)
+        usual = run_watched(ends, watched)
     assert ends.ledger()[-1].step == "published", ends.said
     assert usual.publishing
     last = ends.ledger()[-1].run_id
@@ -84,8 +92,10 @@ def test_each_kind_of_run_changes_what_is_published(undisturbed):
 def test_after_a_kill_the_next_run_leaves_the_tables_of_an_undisturbed_one(
     undisturbed, tmp_path, number
 ):
-    kind, *_ = undisturbed
-    kill_and_run_again(undisturbed, tmp_path, KillAtFile.drawn(kind, number))
+    kind, _, _, usual = undisturbed
+    publishing = KillAtCommit(usual.commits - LAST_COMMITS)  # what a single kill is to hit
+    kill = KillAtFile.drawn(kind, number) if KILLS > 1 else publishing
+    kill_and_run_again(undisturbed, tmp_path, kill)
 
 
 @pytest.mark.skipif(KILLS < 3, reason="of make test-kill")
@@ -103,16 +113,16 @@ def test_where_the_engine_dies_the_run_fails_soon_and_the_next_one_mends_it(
     home = five_days.copy(tmp_path)
     home.write_spec({"spark": {}})
     observed = home.steps() + 2
-    run = home.start((*KINDS[0].command, "--engine", "sail"))
+    run = home.start((*DAY.command, "--engine", "sail"))
     while home.steps() < observed:
         assert run.poll() is None, home.said
-        time.sleep(0.002)
+        time.sleep(0.01)
     (server,) = psutil.Process(run.pid).children()
     server.kill()
     assert run.wait(timeout=120) == RETRYABLE
     assert "the process of sail has ended before the run" in home.said
     assert home.content()["windows"] == five_days.content()["windows"]
-    home.run((*KINDS[0].command, "--engine", "sail"))
+    home.run((*DAY.command, "--engine", "sail"))
     assert home.content() == fourth_day.content()
 
 

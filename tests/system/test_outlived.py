@@ -40,7 +40,7 @@ def jvm(tmp_path_factory) -> Iterator[dict[str, str]]:
     process.communicate()
 
 
-def wait_for(happened, pause_s: float = 0.001):
+def wait_for(happened, pause_s: float = 0.005):
     """What is found once there is something."""
     end = time.monotonic() + _TIMEOUT_S
     while not (found := happened()):
@@ -102,7 +102,7 @@ def test_a_killed_driver_publishes_nothing_however_long_its_jvm_writes_on(
     time.sleep(2)
     assert versions(home) == at_death
 
-    home.run(DAY)
+    home.run_on_sail(DAY)
     assert home.content() == right
     home.run(("maintain", "--keep-days", "1"))
     assert all(map(Path.exists, left))  # who knows whether somebody still writes there

@@ -116,8 +116,13 @@ def _narrow(browser):
 
 def test_from_airflows_navigation_a_person_gets_to_a_slot_on_any_screen(airflow, tmp_path):
     url, token = airflow
-    folder = Path(os.environ.get("PICTURES", tmp_path))
     with a_browser(tmp_path / "profile") as browser:
+
+        def picture(name: str) -> None:
+            """Where pictures are wanted; to draw one takes longer than to open a page."""
+            if folder := os.environ.get("PICTURES"):
+                browser.picture(Path(folder) / f"page-{name}.png")
+
         browser.looks(width=1280)
         browser.open(f"{url}/strandline/")
         assert "Not authenticated" in browser.script("document.body.innerText")
@@ -130,7 +135,7 @@ def test_from_airflows_navigation_a_person_gets_to_a_slot_on_any_screen(airflow,
         browser.until(f"{FRAME}.querySelector('h1').innerText === 'Pipelines'")
         browser.until(f"{FRAME}.readyState === 'complete'")
         time.sleep(0.5)
-        browser.picture(folder / "page-in-airflow.png")
+        picture("in-airflow")
         browser.script(f"{FRAME}.querySelector('a[href$=\"/pipelines/flights\"]').click()")
         browser.until(f"{FRAME}.querySelector('table.calendar .cell')")
         browser.script(f"{FRAME}.querySelector('table.calendar .cell.closed.share-3,"
@@ -146,14 +151,14 @@ def test_from_airflows_navigation_a_person_gets_to_a_slot_on_any_screen(airflow,
                                ("incomplete", "pipelines/flights/incomplete")):  # fmt: skip
                 browser.open(f"{url}/strandline/{path}")
                 assert _narrow(browser)[0], (name, width, _narrow(browser))
-                browser.picture(folder / f"page-{name}-{width}{'-dark' if dark else ''}.png")
+                picture(f"{name}-{width}{'-dark' if dark else ''}")
             slot = browser.script(
                 "[...document.querySelectorAll('tbody tr')].find("
                 "(row) => row.innerText.includes('closed')).querySelector('a').href"
             )
             browser.open(slot)
             assert _narrow(browser)[0], ("slot", width, _narrow(browser))
-            browser.picture(folder / f"page-slot-{width}{'-dark' if dark else ''}.png")
+            picture(f"slot-{width}{'-dark' if dark else ''}")
         ground = "getComputedStyle(document.body).backgroundColor"
         browser.looks(width=1280, dark=True)
         dark_ground = browser.script(ground)
@@ -170,7 +175,7 @@ def test_from_airflows_navigation_a_person_gets_to_a_slot_on_any_screen(airflow,
         browser.open(f"{url}/strandline/pipelines/flights/report")
         browser.until("document.querySelector('iframe')")
         time.sleep(0.5)
-        browser.picture(folder / "page-report-1280.png")
+        picture("report-1280")
         assert {asked.split("/")[2] for asked in browser.asked if "//" in asked[:8]} == {
             url.split("/")[2]
         }

@@ -30,11 +30,12 @@ HOURS = 366 * 24
 NEW_YEAR = datetime(2013, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture
-def opened(tmp_path):
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
     """Opens a page; the document as it stands once its scripts ran, and what it asked for."""
 
     def run(html, *, width=1280):
+        tmp_path = tmp_path_factory.mktemp("opened")
         page, log = tmp_path / "report.html", tmp_path / "net.json"
         page.write_text(html, encoding="utf-8")
         browsed = subprocess.run(
@@ -165,12 +166,19 @@ def the_page(text, **changed):
     return build_report(found, spec=spec, made_from="a test", shown=shown).html
 
 
-def test_every_plot_is_drawn_and_no_request_leaves_the_page(opened):
-    # its policy forbids requests: without it there must be none either
-    free = re.sub(r"<meta http-equiv=[^>]*>", "", the_page("null_arrival"))
-    dom, asked = opened(free)
+@pytest.fixture(scope="module")
+def harmless(opened):
+    """What a page of plain texts has drawn, and what it asked for.
+
+    Its policy forbids requests: without it there must be none either.
+    """
+    dom, asked = opened(re.sub(r"<meta http-equiv=[^>]*>", "", the_page("null_arrival")))
+    return Drawing(dom), asked
+
+
+def test_every_plot_is_drawn_and_no_request_leaves_the_page(harmless):
+    drawing, asked = harmless
     assert asked == []
-    drawing = Drawing(dom)
     assert drawing.tags["svg"] == drawing.classes["plot"] == 6
     # two calendars of a path a shade, two plots of bars, and of lateness and watermarks the lines
     assert {name: drawing.classes[name] for name in ("ground", "line", "combined")} == {
@@ -278,15 +286,14 @@ def test_years_of_slots_are_a_page_of_less_than_two_megabytes():
     assert "older years are not shown" in page
 
 
-def test_pointing_at_a_slot_shows_its_figures(opened):
-    point = (
-        "<script>setTimeout(() => { const box = document.querySelector('.plot svg .ground')"
-        ".getBoundingClientRect(); document.querySelector('.plot svg').dispatchEvent("
-        "new PointerEvent('pointermove', {clientX: box.left + 1, clientY: box.top + "
-        "box.height * 13.5 / 24, bubbles: true})); }, 500);</script>"
+def test_pointing_at_a_slot_shows_its_figures(shown):
+    seen = shown(the_page("null_arrival"), width=1280)
+    seen.script(
+        "const box = document.querySelector('.plot svg .ground').getBoundingClientRect();"
+        "document.querySelector('.plot svg').dispatchEvent(new PointerEvent('pointermove', "
+        "{clientX: box.left + 1, clientY: box.top + box.height * 13.5 / 24, bubbles: true}))"
     )
-    dom, _ = opened(the_page("null_arrival").replace("</body>", point + "</body>"))
-    tip = re.search(r'<div class="tip"[^>]*>(.*?)</div></div>', dom)[1]
+    tip = seen.script("document.querySelector('.tip').innerText")
     assert "2013-01-01 13:00, for 1h" in tip
     assert "closed, 5h after its end" in tip
     assert "on time 50, late but accepted 3" in tip
@@ -306,13 +313,13 @@ def test_a_slot_of_a_week_is_pointed_at_on_each_of_its_days(shown):
     assert "06:00" not in seen.script("document.querySelector('.plot svg').textContent")
 
 
-def test_hostile_texts_are_shown_and_not_run(opened):
+def test_hostile_texts_are_shown_and_not_run(opened, harmless):
     dom, asked = opened(the_page(HOSTILE))
     assert asked == []
     assert re.search(r"<title>(.*?)</title>", dom)[1] == "flights · data quality"
-    harmless, drawing = Drawing(opened(the_page("null_arrival"))[0]), Drawing(dom)
-    assert drawing.tags["script"] == harmless.tags["script"]
-    assert drawing.images == harmless.images
+    drawing, of_plain_texts = Drawing(dom), harmless[0]
+    assert drawing.tags["script"] == of_plain_texts.tags["script"]
+    assert drawing.images == of_plain_texts.images
     assert drawing.classes["plot"] == 6
     assert dom.count("&lt;img src=x onerror=") > 2
 

@@ -289,12 +289,12 @@ def wide(tmp_path_factory):
 
 @pytest.mark.story
 @pytest.mark.parametrize("name", WIDE)
-def test_spark_finds_rows_by_their_values(spark, wide, name):
+def test_spark_finds_rows_by_their_values(session, wide, name):
     folder, rows = wide
-    frame = spark.read.format("delta").load(folder)
+    frame = session.read.format("delta").load(folder)
     kind = frame.schema[name].dataType.simpleString()
     column = F.col(name)
-    some = spark.createDataFrame(rows.select(["number", name]).drop_null().slice(0, 2))
+    some = session.createDataFrame(rows.select(["number", name]).drop_null().slice(0, 2))
     queries, expected = [], []
     for number, value, text in some.select("number", name, column.cast("string")).collect():
         literal = F.lit(value if name == "text" else text).cast(kind)

@@ -66,7 +66,6 @@ def test_sessions_in_one_go_are_those_day_by_day_and_a_rerun_writes_nothing(day_
     assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
 
 
-@pytest.mark.story
 def test_a_range_of_sessions_is_widened_to_whole_slots(day_by_day, tmp_path):
     line = Line(day_by_day.spark, tmp_path, SPEC)
     land(tmp_path, WEEK)

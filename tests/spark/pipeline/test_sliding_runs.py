@@ -54,7 +54,6 @@ def test_in_one_go_they_are_those_day_by_day_and_a_rerun_of_a_range_writes_nothi
     assert_nothing_written(line, lambda: line.backfill("2 05:00", "3 20:00"))
 
 
-@pytest.mark.story
 def test_a_range_alone_is_that_range_of_the_whole(day_by_day, tmp_path):
     line = Line(day_by_day.spark, tmp_path, SPEC)
     land(tmp_path, WEEK)
