@@ -1,4 +1,4 @@
-"""Commits an observation: quarantine, days to recompute, one commit to the timeline."""
+"""Commits an observation: quarantine, days to recompute, commits to the timeline, mostly one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def commit_observed(
 def _commit_new_days(
     ctx: Context, journal: Journal, observation: Observation, malformed: Part | None
 ) -> None:
-    """Commit new days: malformed rows into quarantine, then one commit to the timeline."""
+    """Commit new days: malformed rows into quarantine, then commits to the timeline, mostly one."""
     spec, status = observation.history.spec, observation.status
     newest = status.timeline.newest(ctx.store)
     days = _not_observed_meanwhile(observation, newest)
