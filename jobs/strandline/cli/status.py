@@ -48,7 +48,8 @@ def status(
     """Show what is processed, open, late and malformed.
 
     Counts are of the last 90 days, or of --since and --until. No engine is started. It exits with
-    0 whatever it shows; with --deep, with 3 if a finding is critical.
+    0 whatever it shows of the runs of a lake, and with 2 if there are none; with --deep, with 3 if
+    a finding is critical.
     """
     from strandline.pipeline.views.status import status_of  # noqa: PLC0415
 
@@ -71,6 +72,8 @@ def status(
     if not as_json:
         _print_missing(root)
         _print_without_file(root, at.folder, {found["pipeline"] for found in lines})
+    if all("findings" not in found for found in lines):
+        raise typer.Exit(InputError.exit_code)
     _exit_by(codes, deep=deep)
 
 

@@ -57,7 +57,7 @@ DAY_COLUMNS = (
     "largest_ts_ms",
     "largest_end_ms",
 )
-MALFORMED_COLUMNS = ("arrival_date", "reason", "records", "last_arrival_ms")
+MALFORMED_COLUMNS = ("arrival_date", "reason", "records", "last_arrival_ms", "arrival_hours")
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,8 @@ def malformed_of(cells: pd.DataFrame) -> pd.DataFrame:
         "records": by_reason["records"].sum(),
         "last_arrival_ms": by_reason["last_arrival_ms"].max(),
     }
-    return pd.DataFrame(facts).reset_index()
+    hours = any_bit(bad["arrival_hours"], by_reason.ngroup())
+    return pd.DataFrame(facts).reset_index().assign(arrival_hours=hours)
 
 
 def empty_cells() -> pd.DataFrame:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import islice, takewhile
+from itertools import groupby, islice, takewhile
 
 from strandline.visible import number_of
 
@@ -167,15 +167,20 @@ def text_or_none(instant_ms: int | None) -> str | None:
     return None if instant_ms is None else text_of(instant_ms)
 
 
-def consecutive(days: Iterable[date]) -> list[list[date]]:
-    """Days in ascending order, as lists of consecutive days."""
-    found: list[list[date]] = []
-    for day in sorted({*days}):
-        if found and day - found[-1][-1] == timedelta(days=1):
-            found[-1].append(day)
-        else:
-            found.append([day])
-    return found
+def consecutive(days: Iterable[date], among: Iterable[date] | None = None) -> list[list[date]]:
+    """Days in ascending order, as lists of consecutive days.
+
+    Args:
+        days: the days, in any order.
+        among: the days that exist, if not all do: days are then consecutive if none of these lies
+            between them.
+    """
+    wanted: set[date] = {*days}
+    number: Callable[[date], int] = date.toordinal
+    if among is not None:
+        number = {day: at for at, day in enumerate(sorted(wanted.union(among)))}.__getitem__
+    runs = groupby(enumerate(sorted(wanted)), lambda of: number(of[1]) - of[0])
+    return [[day for _, day in run] for _, run in runs]
 
 
 def days_named(days: Iterable[date | str]) -> str:

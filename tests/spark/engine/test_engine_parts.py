@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from spec_strategies import CHANNELS_GIVEN, STRATEGIES
 
 from strandline.engine import columns as c
 from strandline.engine.rebuild import Rebuild, Scope
+from strandline.engine.records.days import in_days
 from strandline.engine.sessions.reach import first_not_final
 from strandline.engine.timeline import CELL_COLUMNS
 from strandline.model.intervals import EVERYTHING, TimeRange, day_of, midnight_of
@@ -190,6 +192,16 @@ def test_a_cell_counts_the_records_that_are_alike(session):
     for stream, cells in each(drawn_streams(CELLS), observed):
         known = [r for r in stream.records if r.arrival_ms < stream.horizon_ms]
         assert sorted(cells, key=repr) == sorted(counted(stream, known), key=repr), stream
+
+
+def test_rows_of_tens_of_thousands_of_days_are_found(session):
+    """Sail's server ended at a list of some 20,000 days, and at a chain of some 2,500 ranges."""
+    rows = session.range(50_000).select(F.expr("date_add(DATE'1850-01-01', int(id))").alias("day"))
+    first = date(1850, 1, 1)
+    others = [first + timedelta(number) for number in range(1, 50_000, 2)]
+    assert rows.where(in_days("day", others)).count() == 25_000
+    among = [first, *others[1:]]
+    assert rows.where(in_days("day", [None, *others[1:]], among)).count() == 49_997
 
 
 LATE = rows(

@@ -124,6 +124,16 @@ def test_where_executors_died_with_all_that_they_kept_it_is_to_be_run_again():
     assert steps == ["all executors have died that kept some rows of it"]
 
 
+def test_an_answer_that_was_not_transferred_whole_is_to_be_asked_for_again():
+    """On Sail it was wrong input: no retry, and advice about an expression."""
+    details = 'status = StatusCode.INTERNAL\n\tdetails = "Exception deserializing response!"'
+    with (
+        pytest.raises(RetryableError, match="an answer of sail could not be decoded"),
+        failures_recorded(spark_of("sail"), "meter", "abc-1", [].append),
+    ):
+        raise PySparkException(f"<_MultiThreadedRendezvous of RPC\n\t{details}>")
+
+
 @pytest.mark.parametrize(
     ("engine", "problem"),
     [("sail", "the process of sail has ended"), ("connect", "the server answers no")],

@@ -123,11 +123,17 @@ def test_with_something_to_compute_repeat_only_says_so(command):
     assert (code, "note: there is something to compute" in said) == (5, True)
 
 
-def test_a_status_of_a_lake_that_does_not_exist_says_so(command, tmp_path):
+def test_a_status_of_a_lake_that_does_not_exist_says_so_and_is_not_green(command, tmp_path):
     nowhere = tmp_path / "nowhere"
     code, said = command("status", "--lake", nowhere)
-    assert (code, f"note: there is no folder {nowhere}" in said) == (0, True)
-    assert "there is no folder" not in command("status")[1]
+    assert (code, f"note: there is no folder {nowhere}" in said) == (2, True)
+    code, said = command("status")
+    assert (code, "there is no folder" in said) == (0, False)
+
+
+def test_a_status_of_a_lake_without_any_run_is_not_green(command, tmp_path):
+    code, said = command("status", "--lake", tmp_path)
+    assert (code, "has no runs yet in the lake" in said) == (2, True)
 
 
 def test_a_panic_of_rust_is_one_line(command, monkeypatch):

@@ -15,7 +15,7 @@ from strandline.engine.timeline import Observed
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.lake.timeline import commit as timeline_commit
-from strandline.lake.timeline.commit import DaysToWrite, commit_days
+from strandline.lake.timeline.commit import DaysToWrite, commit_days, refresh_facts
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import observed_days, read_facts
 from strandline.model.facts import DayFacts
@@ -46,6 +46,25 @@ def write(store: Store, spec: PipelineSpec, *, dies: bool, replaced: bool) -> No
     days = DaysToWrite(spec, {}, fresh, [], DAYS, {d: replace(FACTS[d], rows=3) for d in DAYS})
     assert days.in_parts() == [[day] for day in DAYS]
     commit_days(store, days, replace=replaced)
+
+
+def test_a_commit_names_no_more_days_than_delta_rs_takes(monkeypatch):
+    """At some 20,000 days in one condition it ended the process."""
+    monkeypatch.setattr(timeline_commit, "_AT_ONCE", 1_000_000)
+    monkeypatch.setattr(timeline_commit, "_DAYS_AT_ONCE", 2)
+    cells = observed(*(cell_of_day(day, "a", 2) for day in DAYS))
+    days = DaysToWrite(a_spec(), {}, cells, [], DAYS, FACTS)
+    assert days.in_parts() == [DAYS[:2], DAYS[2:]]
+
+
+def test_the_facts_of_very_many_days_are_refreshed_a_part_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(timeline_commit, "MOST_DAYS", 2)
+    store = Lake.at(str(tmp_path)).pipeline("meter")
+    cells = observed(*(cell_of_day(day, "a", 2) for day in DAYS))
+    commit_days(store, DaysToWrite(a_spec(), {}, cells, [], DAYS, FACTS), replace=True)
+    before, fresh = store.version("timeline"), {d: replace(FACTS[d], rows=4) for d in DAYS}
+    refresh_facts(store, fresh)
+    assert (read_facts(TimelineTable.open(store)), store.version("timeline")) == (fresh, before + 2)
 
 
 @pytest.mark.parametrize("follow", [FOLLOWING, {}], ids=["each follows", "each by itself"])

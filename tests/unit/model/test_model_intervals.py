@@ -13,6 +13,7 @@ from strandline.model.intervals import (
     EVERYTHING,
     LEAST_INSTANT_MS,
     TimeRange,
+    consecutive,
     datetime_of,
     day_of,
     days_named,
@@ -85,6 +86,14 @@ def test_days_are_named_as_ranges_and_not_too_many_of_them():
     every_other = [date(2024, 3, day) for day in range(1, 31, 2)]
     assert days_named(every_other).endswith("2024-03-09 and 10 more days")
     assert days_named([]) == ""
+
+
+def test_days_are_consecutive_if_no_day_that_exists_lies_between_them():
+    first, second, fourth, ninth = (date(2024, 3, day) for day in (1, 2, 4, 9))
+    assert consecutive([fourth, second, first]) == [[first, second], [fourth]]
+    assert consecutive([first, fourth, ninth], [first, fourth, ninth]) == [[first, fourth, ninth]]
+    assert consecutive([first, ninth], [fourth]) == [[first], [ninth]]
+    assert consecutive([]) == []
 
 
 ranges = st.tuples(near, near).map(lambda ends: TimeRange(min(ends), max(ends)))

@@ -93,6 +93,14 @@ def a_file(path, days=0):
     return path
 
 
+def test_the_steps_are_the_tables_that_the_pipeline_has(lake):
+    """`pairs` was shown of pipelines that join nothing."""
+    steps: list[str] = []
+    maintain(SPEC, lake, TODAY, progress=steps.append)
+    of_lake = ["timeline", "windows", "quarantine", "completeness", "staging, reports, ledger"]
+    assert steps == of_lake
+
+
 def test_what_there_is_to_do_is_shown_and_nothing_is_written(lake):
     before = files(lake)
     found = upkeep_of(SPEC, lake, TODAY)

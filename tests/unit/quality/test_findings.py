@@ -137,6 +137,29 @@ def test_the_checked_days_are_named_as_ranges_and_none_between_them():
     assert "of arrival days 2024-03-01 to 2024-03-03, 2024-03-31, above" in sentence(*days)
 
 
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [
+        ((23,), "within 1 hour before midnight: arrival_date looks like a date of UTC+1;"),
+        ((22, 23), "within 2 hours before midnight: arrival_date looks like a date of UTC+2;"),
+        ((0,), "within 1 hour after midnight: arrival_date looks like a date of UTC-1;"),
+        ((0, 23), None),
+        ((21, 23), None),
+        ((), None),
+    ],
+)
+def test_arrival_dates_of_another_time_zone_are_a_warning_below_a_twentieth(hours, said):
+    outside, bits = {"arrival_outside_partition": 12}, sum(1 << hour for hour in hours)
+    day = RowsOfDay(276, outside, hours_outside=bits)
+    found = [*checks_of_malformed(Quality(), {DAY: day}, [DAY], RowsOfDay())]
+    assert [check.success for check in found] == ([True] if said is None else [True, False])
+    if said is not None:
+        assert found[1].severity == "warning"
+        assert said in found[1].sentence
+        few = {DAY: RowsOfDay(2760, outside, hours_outside=bits)}
+        assert len([*checks_of_malformed(Quality(), few, [DAY], RowsOfDay())]) == 1
+
+
 def test_rows_that_cross_midnight_show_that_a_column_is_the_events_day():
     outside = {"arrival_outside_partition": 8}
     days = {DAY: RowsOfDay(280, outside, within_a_date=True)}

@@ -17,6 +17,9 @@ from strandline.engine.records.expressions import condition
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
 
+OUTSIDE = "arrival_outside_partition"
+"""The reason of a row whose arrival is not on the day of its partition."""
+
 
 def reason_of(landing: DataFrame, spec: PipelineSpec, ts_given: Column | None) -> Column:
     """The first reason why a row is malformed; null: it is well-formed.
@@ -39,7 +42,7 @@ def _reasons(
         yield "null_event_time", ~ts_given
         yield "unparsable_event_time", ts.isNull()
     yield "null_arrival", F.col(c.ARRIVAL).isNull()
-    yield "arrival_outside_partition", ~lies_in_its_day()
+    yield OUTSIDE, ~lies_in_its_day()
     if source.max_ahead is not None:
         yield "ahead_of_arrival", ts - F.col(c.ARRIVAL) > source.max_ahead
     if source.channel is not None:

@@ -50,7 +50,9 @@ def malformed(cells: DataFrame) -> DataFrame:
     """The number of malformed rows of each (arrival date, reason); columns `MALFORMED_COLUMNS`."""
     bad = cells.where(F.col("reason").isNotNull())
     return bad.groupBy("arrival_date", "reason").agg(
-        F.sum("records").alias("records"), F.max("last_arrival_ms").alias("last_arrival_ms")
+        F.sum("records").alias("records"),
+        F.max("last_arrival_ms").alias("last_arrival_ms"),
+        F.bit_or("arrival_hours").alias("arrival_hours"),
     )
 
 

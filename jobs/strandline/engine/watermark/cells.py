@@ -16,6 +16,7 @@ from strandline.engine.position.grid import Grid
 from strandline.engine.position.numbering import LEAST_SEQUENCE
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, midnight_ms, slot_of
 from strandline.engine.records.days import lies_in_its_day
+from strandline.engine.records.malformed import OUTSIDE
 from strandline.engine.timeline import CELL_COLUMNS
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, HOUR_MS, LEAST_INSTANT_MS
 from strandline.spec.pipeline import PipelineSpec
@@ -34,7 +35,8 @@ def observe(
 
     All records of a cell have one event date, the same windows, and candidates that reach the same
     thresholds. So the cells give exactly the first position at each threshold, the day map, and the
-    number of records of each slot. Cells of malformed rows have only a day and a reason.
+    number of records of each slot. Cells of malformed rows have only a day and a reason,
+    and the hours of arrivals outside of their day.
 
     Args:
         records: as `read_records` reads them.
@@ -52,7 +54,7 @@ def observe(
     last_arrival, hours = long(None), long(None)
     if with_activity:
         last_arrival = F.when(lies_in_its_day(), F.col(c.ARRIVAL))
-        hours = F.when(well_formed, _hour_of_arrival())
+        hours = F.when(well_formed | (F.col(c.REASON) == OUTSIDE), _hour_of_arrival())
     counted = (
         records.select(
             *named(keys),

@@ -27,8 +27,11 @@ LOG = "_delta_log"
 """The folder of a Delta table with its commits and checkpoints."""
 _COMMIT = re.compile(r"(\d{20})\.(?:json|checkpoint.*\.(?:parquet|json))")
 """Matches the names of commits and checkpoints in a log, with their version."""
-_MOST_DAYS = 10_000
-"""The largest number of days whose files are asked for by name; of more days all are."""
+MOST_DAYS = 10_000
+"""The largest number of days in a condition of delta-rs.
+
+At some 20,000 days it ends the process, without a word.
+"""
 
 
 def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
@@ -133,11 +136,8 @@ def scanned(
 def rows_in_days(
     table: DeltaTable, partition: str, days: Collection[date | None]
 ) -> Iterator[pa.Table]:
-    """The rows of some partitions of a table in batches, after a first table without rows.
-
-    delta-rs ends the process, without a word, at a condition of some 20,000 days.
-    """
-    files = in_days(partition, days) if len(days) <= _MOST_DAYS else None
+    """The rows of some partitions of a table in batches, after a first table without rows."""
+    files = in_days(partition, days) if len(days) <= MOST_DAYS else None
     return rows_of(dataset_of(table, files), rows_on_days(partition, days))
 
 

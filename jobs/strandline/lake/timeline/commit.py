@@ -18,7 +18,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
 from strandline.engine.whole_numbers import to_pandas
 from strandline.lake.store.lock import commit
-from strandline.lake.store.reads import in_days
+from strandline.lake.store.reads import MOST_DAYS, in_days
 from strandline.lake.store.schema import with_all_columns
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import SCHEMA, WRITTEN, TimelineTable
@@ -27,6 +27,8 @@ from strandline.spec.pipeline import PipelineSpec
 
 _AT_ONCE = 1_000_000
 """The largest number of rows in a commit, except for a single day with more rows."""
+_DAYS_AT_ONCE = MOST_DAYS // 2
+"""The largest number of days in a commit."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class DaysToWrite:
         records = 0
         for day in sorted(self.days):
             of_day = int(well_formed.get(day, 0))
-            if parts[-1] and records + of_day > _AT_ONCE:
+            is_full = records + of_day > _AT_ONCE or len(parts[-1]) == _DAYS_AT_ONCE
+            if parts[-1] and is_full:
                 parts.append([])
                 records = 0
             parts[-1].append(day)
@@ -100,14 +103,17 @@ def commit_days(
 def _what_goes(
     spec: PipelineSpec, days: Sequence[date], later: Sequence[date], missing: Collection[date]
 ) -> str:
-    """A condition for the rows that some days replace; `later` has the days of later commits."""
+    """A condition for the rows that some days replace.
+
+    Facts from the first of the `later` days on, which later commits write, stay until then.
+    """
     if not spec.days_follow_each_other:
         return _on(days)
     goes = f"arrival_date >= '{days[0].isoformat()}'"
     if missing:
         goes += f" AND NOT (kind IN ('landed', 'lost') AND {_on(missing)})"
     if later:
-        goes += f" AND NOT (kind = 'landed' AND {_on(later)})"
+        goes += f" AND NOT (kind = 'landed' AND arrival_date >= '{later[0].isoformat()}')"
     return goes
 
 
@@ -140,10 +146,12 @@ def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
 
     The days' rows are the same as before, in other files of the landing table.
     """
-    if not facts:
-        return
-    of_days = f"kind = 'landed' AND {_on(facts)}"
-    _write(store, _table(_facts_rows(facts)).to_reader(), schema_mode="merge", predicate=of_days)
+    days = sorted(facts)
+    for begin in range(0, len(days), MOST_DAYS):
+        some = {day: facts[day] for day in days[begin : begin + MOST_DAYS]}
+        of_days = f"kind = 'landed' AND {_on(some)}"
+        rows = _table(_facts_rows(some)).to_reader()
+        _write(store, rows, schema_mode="merge", predicate=of_days)
 
 
 def _rows_of(written: DaysToWrite, days: Sequence[date], kept: pa.Table) -> pa.RecordBatchReader:

@@ -115,6 +115,8 @@ def maintain(
     todo = _opened(spec, lake, retention, now)
     run_id = next_run_id(todo.ledger, "maintain")
     for name in PARTITIONS:
+        if todo.store.version(name) is None:
+            continue
         progress(name)
         with _whole(todo) as may:
             if may:

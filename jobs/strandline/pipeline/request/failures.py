@@ -35,6 +35,8 @@ _THROWN = (*OF_VALUES, SparkRuntimeException)
 """Errors of an expression on a value that it cannot take; Sail has one class for all of them."""
 _NO_MEMORY = re.compile("Resources exhausted|Failed to allocate additional")
 """Sail's message if its memory pool is exhausted and the operation cannot spill to disk."""
+_NOT_WHOLE = re.compile("Exception deserializing response|Wire format was corrupt")
+"""gRPC's message if an engine's answer cannot be decoded: the connection is at fault."""
 _STAGED = "_staging"
 """The folder of files that no table's log names."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
@@ -103,6 +105,9 @@ def _as_ours(
         problem = "it needs more memory than Sail has been given"
         way_out = f"give --engine spark, or more: {MEMORY} below spark: in the file"
         return problem, InputError(pipeline, problem, way_out)
+    if _NOT_WHOLE.search(str(error)):
+        problem = f"an answer of {session.engine} could not be decoded"
+        return problem, RetryableError(run, problem, "run it again")
     if found := _found(error, thrown):
         return str(found), found
     if isinstance(error, PySparkException if on_sail else _THROWN):

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow.dataset as ds
 
 from strandline.engine.position.grid import Grid
+from strandline.engine.timeline import MALFORMED_COLUMNS
 from strandline.errors import InputError
 from strandline.lake.ledger.entry import Entry, rows_without_day
 from strandline.lake.store.days import Days, read_days
@@ -186,5 +187,5 @@ class AuditedData(ReadPipeline):
 def rows_by_day(timeline: TimelineTable) -> dict[date, RowsOfDay]:
     """The observed rows of each arrival day of a timeline."""
     records = timeline.rows("day", ["arrival_date", "event_date", "records"]).to_pandas()
-    malformed = timeline.rows("malformed", ["arrival_date", "reason", "records"]).to_pandas()
+    malformed = timeline.rows("malformed", MALFORMED_COLUMNS).to_pandas()
     return rows_of_days(records.dropna(subset=["event_date"]), malformed)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from strandline.model.intervals import days_named
@@ -21,6 +23,14 @@ _WARN_ABOVE = 0.05
 _FAIL_ABOVE = 0.9
 _NAME = "max_malformed_share"
 _REASONS_SHOWN = 3
+_OUTSIDE = "arrival_outside_partition"
+_OUTSIDE_ABOVE = 0.01
+"""The share of rows outside of their partition above which their hours are looked at.
+
+An hour's share of an even day is 0.04, and remains below the limit for malformed rows.
+"""
+_MOST_HOURS = 14
+"""The largest difference between a time zone and UTC, in hours."""
 _OF_DAY = ("arrival_date", "event_date", "records")
 _OF_REASON = ("arrival_date", "reason", "records")
 
@@ -33,11 +43,14 @@ class RowsOfDay:
         well_formed: the number of well-formed rows.
         malformed: the number of malformed rows by reason.
         within_a_date: whether each well-formed row has its event time on the arrival date.
+        hours_outside: a bit for each hour of the day, UTC, with an arrival outside of its
+            partition; 0: there is none, or they are not known.
     """
 
     well_formed: int = 0
     malformed: Mapping[str, int] = field(default_factory=dict)
     within_a_date: bool = True
+    hours_outside: int = 0
 
     @property
     def bad(self) -> int:
@@ -55,7 +68,8 @@ def rows_of_days(day_map: pd.DataFrame, malformed: pd.DataFrame) -> dict[date, R
 
     Args:
         day_map: the timeline's well-formed records by `arrival_date` and `event_date`.
-        malformed: the timeline's malformed rows by `arrival_date` and `reason`.
+        malformed: the timeline's malformed rows by `arrival_date` and `reason`, with
+            `arrival_hours`.
     """
     counted, bad = (rows.dropna(subset=["arrival_date"]) for rows in (day_map, malformed))
     well_formed, crossing = Counter[date](), set[date]()
@@ -66,8 +80,12 @@ def rows_of_days(day_map: pd.DataFrame, malformed: pd.DataFrame) -> dict[date, R
     reasons: dict[date, Counter[str]] = {}
     for day, reason, records in zip(*(bad[name] for name in _OF_REASON), strict=True):
         reasons.setdefault(day, Counter())[str(reason)] += int(records)
+    outside = bad[bad["reason"] == _OUTSIDE]
+    hours = dict(zip(outside["arrival_date"], outside["arrival_hours"].fillna(0), strict=True))
     return {
-        day: RowsOfDay(well_formed[day], reasons.get(day, {}), day not in crossing)
+        day: RowsOfDay(
+            well_formed[day], reasons.get(day, {}), day not in crossing, int(hours.get(day, 0))
+        )
         for day in dict.fromkeys([*well_formed, *reasons])
     }
 
@@ -118,6 +136,37 @@ def checks_of_malformed(
             if share > limit.share:
                 sentence += f", above {limit.share:g}{_since(days, checked, limit)}"
         yield Check(_NAME, limit.severity, share, limit.share, sentence, limit.reason)
+    if limits == DEFAULT:
+        yield from _of_another_zone(parts, reasons[_OUTSIDE], rows, _named(checked, dateless))
+
+
+def _of_another_zone(
+    parts: Sequence[RowsOfDay], outside: int, rows: int, named: str
+) -> Iterator[Check]:
+    """A warning if arrival dates look like dates of another time zone.
+
+    They do if all arrivals outside of their partition are in the hours before midnight, or in the
+    hours after it: a date of UTC+2 misses the last two hours of a day of UTC.
+
+    Args:
+        parts: the rows of each checked day.
+        outside: the number of rows outside of their partition.
+        rows: the number of all rows.
+        named: the checked days as text.
+    """
+    of = [part.hours_outside for part in parts if part.malformed.get(_OUTSIDE)]
+    every = reduce(or_, of, 0)
+    for number in range(1, _MOST_HOURS + 1):
+        after = (1 << number) - 1
+        before = after << (24 - number)
+        if outside > _OUTSIDE_ABOVE * rows and all(of) and every in (before, after):
+            at, zone = ("before", "+") if every == before else ("after", "-")
+            sentence = (
+                f"{_OUTSIDE} {percent(outside, rows)} ({outside:,} of {rows:,}){named}, all within "
+                f"{number_of(number, 'hour')} {at} midnight: arrival_date looks like a date of "
+                f"UTC{zone}{number}; make it the date in UTC, or write null"
+            )
+            yield Check(_NAME, "warning", outside / rows, _OUTSIDE_ABOVE, sentence, _OUTSIDE)
 
 
 def looks_like_event_date(days: Mapping[date, RowsOfDay], checked: Sequence[date]) -> str | None:
@@ -132,12 +181,12 @@ def looks_like_event_date(days: Mapping[date, RowsOfDay], checked: Sequence[date
         checked: the days of the run.
     """
     parts = [days[day] for day in checked if day in days]
-    outside = sum(part.malformed.get("arrival_outside_partition", 0) for part in parts)
+    outside = sum(part.malformed.get(_OUTSIDE, 0) for part in parts)
     if not outside or not all(part.within_a_date for part in days.values()):
         return None
     rows = "1 row is" if outside == 1 else f"{outside:,} rows are"
     return (
-        f"{rows} arrival_outside_partition, and every other row has its event on its "
+        f"{rows} {_OUTSIDE}, and every other row has its event on its "
         "arrival_date: the column looks like the event's day; name in source.arrival_date one of "
         "the day that the row arrived on, or write null"
     )
