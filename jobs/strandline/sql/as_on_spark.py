@@ -1,6 +1,6 @@
 """Expressions written so that Sail gives Apache Spark's results where its own differ.
 
-Only operations with a rule are written otherwise; the rest stays as it is, character by character.
+Only operations with a rule are rewritten; the rest stays as it is, character by character.
 Some forms repeat their operands, so that such operations inside of each other make an expression
 exponentially longer: what grows too long, and what cannot be written, is refused; see `on_sail`.
 """

@@ -1,4 +1,4 @@
-"""Functions that Sail lacks, or computes otherwise than Spark for any types; see `on_sail`."""
+"""Functions that Sail lacks, or computes differently from Spark for any types; see `on_sail`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WRONG_ADDRESSES = ("takes wrong addresses", "regexp_extract")
 TIME_OF_DAY: Problem = ("has a type TIME, which Spark has not", "use the TIMESTAMP itself")
 
 BY_NAME: dict[str, Problem] = {
-    "approx_count_distinct": ("estimates otherwise", "count(DISTINCT x)"),
+    "approx_count_distinct": ("estimates differently", "count(DISTINCT x)"),
     "array_contains": ("gives false where Spark gives null", "exists(a, v -> v = x)"),
     "assert_true": ("lets null pass", "CASE WHEN NOT coalesce(x, false) THEN raise_error('…') END"),
     "bround": ("rounds half up", "round(x, n)"),
@@ -21,9 +21,9 @@ BY_NAME: dict[str, Problem] = {
         "regr_sxy(y, x) / nullif(sqrt(regr_sxx(y, x) * regr_syy(y, x)), 0)",
     ),
     "elt": ("gives null where Spark fails", "CASE i WHEN 1 THEN 'a' … END"),
-    "format_number": ("rounds halves otherwise", "CAST(x AS DECIMAL(38, 2))"),
+    "format_number": ("rounds halves differently", "CAST(x AS DECIMAL(38, 2))"),
     "from_csv": ("strips blanks", "split(x, ',')"),
-    "get_json_object": ("copies numbers and signs unchanged", "from_json(x, 'field STRING')"),
+    "get_json_object": ("copies numbers and characters unchanged", "from_json(x, 'field STRING')"),
     "initcap": ("starts words after other characters", "upper and substring"),
     "is_valid_utf8": ("gives false where Spark gives null", "leave it out"),
     "isnan": ("gives null where Spark gives false", "x <=> double('NaN')"),
@@ -34,8 +34,8 @@ BY_NAME: dict[str, Problem] = {
     ),
     "parse_url": _WRONG_ADDRESSES,
     "percentile_cont": ("interpolates with six digits", "percentile(x, 0.5)"),
-    "quote": ("writes signs otherwise", "concat"),
-    "regexp_instr": ("counts signs otherwise", "instr(x, text)"),
+    "quote": ("writes some characters differently", "concat"),
+    "regexp_instr": ("counts characters differently", "instr(x, text)"),
     "regr_r2": (
         "gives null where all y are equal",
         "CASE WHEN regr_syy(y, x) = 0 AND regr_sxx(y, x) > 0 THEN 1D ELSE "
@@ -45,7 +45,7 @@ BY_NAME: dict[str, Problem] = {
     "sentences": ("knows other words", "split(x, ' ')"),
     "slice": ("takes what there is where Spark takes nothing", "filter(a, (v, i) -> i < n)"),
     "time_bucket": (_LACKS, "date_trunc('hour', t)"),
-    "to_json": ("writes numbers and times otherwise", "concat_ws, or keep the struct"),
+    "to_json": ("writes numbers and times differently", "concat_ws, or keep the struct"),
     "to_varchar": ("is not compared by this name", "to_char(x, '999')"),
     "transform_keys": (
         _LACKS,
@@ -69,7 +69,7 @@ BY_NAME: dict[str, Problem] = {
             *("parse_json", "schema_of_variant", "schema_of_variant_agg", "to_variant_object"),
             *("try_parse_json", "try_variant_get", "variant_get"),
         ),
-        ("keeps numbers of VARIANT otherwise", "read it with from_json(x, 'field STRING')"),
+        ("keeps numbers of VARIANT differently", "read it with from_json(x, 'field STRING')"),
     ),
     **dict.fromkeys(
         (

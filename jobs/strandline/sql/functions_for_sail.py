@@ -173,7 +173,7 @@ _TABLE = Table[Form](
     # from the end on Sail
     ("get", lambda o, t: not (o.written(1) or "-").isdecimal(),
         Form(operands=("{0}", "CASE WHEN ({0}) >= 0 THEN {0} END"))),
-    # in lines of 76 signs
+    # in lines of 76 characters
     ("base64", lambda o, t: True, Form(
         around=r"btrim(regexp_replace({0}, '(.{{76}})(\r\n)?', '$1\r\n'), '\r\n')")),
     ("~", lambda o, t: t[0] == "tinyint", Form("CAST(-1 - CAST({0} AS INT) AS TINYINT)")),

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import re
 
-from sqlglot import exp
+_TYPE = r"(?:STRING|BIGINT|LONG|DOUBLE|BOOLEAN|<>)"
+_NAME = r"(?!`?_corrupt_record\b)(?:\w+|`[^`]+`)"
+_COMMENT = r"""(?:\s+COMMENT\s+(?:'[^']*'|"[^"]*"))?"""
+_FIELD = rf"{_NAME}(?:\s*:\s*|\s+){_TYPE}{_COMMENT}"
+_FIELDS = rf"\s*{_FIELD}(?:\s*,\s*{_FIELD})*\s*"
+_MAP = r"MAP\s*<\s*STRING\s*,\s*STRING\s*>"
+_NESTED = re.compile(rf"\b(?:{_MAP}|ARRAY\s*<\s*{_TYPE}\s*>|STRUCT\s*<{_FIELDS}>)", re.IGNORECASE)
+"""Matches a map, and an array or a struct of which each nested type is written as `<>`."""
+_SCHEMA = re.compile(rf"\s*<>\s*|{_FIELDS}", re.IGNORECASE)
 
-from strandline.sql.calls import NotUnderstood
-from strandline.sql.operations import shallow_tree_of
 
-_Type = exp.DataType.Type
-_ALIKE = {_Type.TEXT, _Type.BIGINT, _Type.DOUBLE, _Type.BOOLEAN, _Type.ARRAY, _Type.STRUCT}
-_OF_SPARK = re.compile(r"\bnot\s+null|\bdefault\b|_corrupt_record|\(", re.IGNORECASE)
-
-
-def is_read_alike(schema: str | None) -> bool:
+def is_read_alike(schema: str) -> bool:
     r"""Whether each type of a written schema, such as `a STRING, m MAP<STRING, STRING>`, is known.
 
     Args:
-        schema: as in the SQL, with `\'` for a quote; None: it is computed, as by schema_of_json().
+        schema: as in the SQL, with `\'` for a quote.
     """
-    if schema is None:
-        return True
-    schema = schema.replace("\\'", "'")
-    tree = shallow_tree_of(f"CAST(x AS STRUCT<{schema}>)")
-    if isinstance(tree, NotUnderstood) or _OF_SPARK.search(schema):  # a schema in JSON is neither
-        return False
-    return all(
-        kind.this in _ALIKE or [inner.this for inner in kind.expressions] == [_Type.TEXT] * 2
-        for kind in tree.find_all(exp.DataType)
-    )
+    schema, before = schema.replace("\\'", "'"), ""
+    while schema != before:
+        schema, before = _NESTED.sub("<>", schema), schema
+    return _SCHEMA.fullmatch(schema) is not None

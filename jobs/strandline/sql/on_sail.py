@@ -52,11 +52,11 @@ _BY_FORM = Table[str](
         "regr_count regr_intercept regr_slope regr_sxx regr_sxy regr_syy",
         lambda one, _: one.is_distinct, "ignores DISTINCT", "{name}() without it"),
     ("listagg string_agg", lambda one, _: one.is_distinct,
-        "orders otherwise with DISTINCT", "array_join(array_sort(collect_set(x)), ',')"),
+        "orders differently with DISTINCT", "array_join(array_sort(collect_set(x)), ',')"),
     ("ilike like", lambda one, _: bool(re.match(r"(all|any|some)\b", one.word(1))),
         "refuses several patterns", "s LIKE 'a%' OR s LIKE 'b%'"),
     ("mask", lambda one, _: len(one.operands) == 5,
-        "masks a sign beyond U+FFFF once", "mask(x) with fewer arguments"),
+        "masks a character beyond U+FFFF as one", "mask(x) with fewer arguments"),
     ("count_if", lambda one, _: one.is_filtered, "ignores FILTER", "count_if(x AND y)"),
     # 2^31 and 2^63, of which the opposites are an INT and a BIGINT, are none themselves
     ("negative",
@@ -113,10 +113,9 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
             types = [None if one.text is None else type_of(one.text) for one in operation.operands]
             problems = (*problems_of_types(operation, types), *_without_place(operation, types))
             yield from (_with_operation(operation, problem) for problem in problems)
-    for name, subject in _subjects(text):
+    for name, way_out, subject in _subjects(text):
         if (kind := type_of(subject)) in FLOATS:
-            way_out = "CASE WHEN x = 1D" if name == "CASE" else "mode(x, true)"
-            yield f"{name}: Sail takes other {kind.upper()} as equal", f"{way_out}, or {ON_SPARK}"
+            yield f"{name}: Sail takes other {kind.upper()} as equal", way_out
     if _repeats_choices(text, type_of) or _takes_long(text, type_of):
         yield (
             "it nests so many operations that Sail takes long to plan them",
@@ -129,21 +128,25 @@ def _without_place(operation: Operation, types: Types) -> Iterator[Problem]:
     if operation.has_places or not may_differ(operation):
         return
     if form_of(operation, types) != AS_IT_IS:
-        yield "computes x::… otherwise", f"CAST(x AS {(operation.to or 'type').upper()})"
+        yield "computes x::… differently", f"CAST(x AS {(operation.to or 'type').upper()})"
 
 
-def _subjects(text: str) -> Iterator[tuple[str, str]]:
-    """The SQL of each `x` of CASE x WHEN … and of mode() WITHIN GROUP (ORDER BY x)."""
+def _subjects(text: str) -> Iterator[tuple[str, str, str]]:
+    """Each `x` of CASE x WHEN … and of mode() WITHIN GROUP (ORDER BY x), with a way out."""
     tree = shallow_tree_of(text)
     for node in [] if isinstance(tree, NotUnderstood) else tree.find_all(exp.Case, exp.Order):
         above = node.parent
         if isinstance(node, exp.Case):
-            name, parts = "CASE", [node.this] if node.this is not None else []
+            parts = [] if node.this is None else [("CASE", "CASE WHEN x = 1D, or ", node.this)]
         elif isinstance(above, exp.WithinGroup) and above.this.name.lower() == "mode":
-            name, parts = "mode()", [key.this for key in node.expressions]
+            by = node.expressions  # mode(x, true) is the least of several, and DESC the largest
+            instead = "" if by[0].args.get("desc") else "mode(x, true), or "
+            parts = [("mode()", instead, key.this) for key in by]
         else:
             continue
-        yield from ((name, found) for found in map(typed_alone, parts) if found is not None)
+        for name, instead, part in parts:
+            if (subject := typed_alone(part)) is not None:
+                yield name, f"{instead}{ON_SPARK}", subject
 
 
 def _repeats_choices(text: str, type_of: TypeOf) -> bool:

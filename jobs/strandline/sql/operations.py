@@ -179,7 +179,7 @@ def operands_of(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Cast):
         return [node.this]
     if isinstance(node, exp.Like | exp.ILike) and isinstance(node.parent, exp.Escape):
-        return [node.this, node.expression, node.parent.expression]  # as of like(s, pattern, sign)
+        return [node.this, node.expression, node.parent.expression]  # as of like(s, p, escape)
     return [one for one in node.iter_expressions() if not isinstance(one, exp.DataType)]
 
 

@@ -1,4 +1,4 @@
-"""The forms of functions of times that Sail computes otherwise for some years and zones."""
+"""The forms of functions of times that Sail computes differently for some years and zones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CASES = " ".join(f"WHEN '{name}' THEN '{same}'" for name, same in _FIXED.items(
 
 
 def _with_year(operation: Operation, types: Types) -> Form:
-    """A time as text, which Sail writes otherwise beyond the years 1 to 9999."""
+    """A time as text, which Sail writes differently beyond the years 1 to 9999."""
     time = "timestamp_seconds({0})" if operation.name == "from_unixtime" else "{0}"
     if not types or (time == "{0}" and "y" not in str(operation.written(1))):
         return AS_IT_IS

@@ -10,7 +10,11 @@ from strandline.sql.form import Types
 from strandline.sql.operations import COMPARISONS, Operation, operations_of
 from strandline.sql.table import Row
 
-_OF_DAYS = re.compile(r"\(*INTERVAL\b(?!.*(?:HOUR|MINUTE|SECOND)).*", re.IGNORECASE | re.DOTALL)
+_DAYS = r"INTERVAL(?:\s+(?:'[^']*'|-?\d+|TO\b|(?:DAY|WEEK|MONTH|QUARTER|YEAR)S?\b))+"
+_OF_DAYS = re.compile(
+    rf"(?!.*(?:HOUR|MINUTE|SECOND))\(*{_DAYS}(?:\s*[+-]\s*{_DAYS})*\)*", re.I | re.S
+)
+"""Matches literals, and sums of them; on Spark `INTERVAL 1 DAY * i` may have hours."""
 _MIXED = re.compile(
     r"\(*INTERVAL\b(?=.*(?:YEAR|MONTH))(?=.*(?:WEEK|DAY|HOUR|MIN|SEC))", re.I | re.S
 )
@@ -109,7 +113,7 @@ OF_TIMES: tuple[Row[str], ...] = (
     ("date_trunc", lambda o, t: (o.written(0) or "").lower() == "millisecond",
         "rounds up before 1970", "timestamp_millis(unix_millis(t))"),
     ("date_format", lambda o, t: o.written(1) is None or "zzzz" in str(o.written(1)),
-        "writes the names of zones otherwise", "date_format(t, 'yyyy-MM-dd HH:mm:ss')"),
+        "writes the names of zones differently", "date_format(t, 'yyyy-MM-dd HH:mm:ss')"),
     ("trunc", lambda o, t: (o.written(1) or "").lower() not in _UNITS_OF_TRUNC,
         "takes other units", "trunc(d, 'MONTH'), or date_trunc"),
     ("timestamp_seconds", lambda o, t: not {*t} <= {*WHOLE},

@@ -136,6 +136,16 @@ def test_updated_rows_that_have_gone_since_are_brought_back(store):
     assert held_by(store) == {(FIRST, "a", AT): 5, (SECOND, "a", AT): 6, (None, "a", AT): 1}
 
 
+def test_a_table_with_a_change_feed_takes_a_diff_of_tens_of_thousands_of_days(store):
+    """At some 20,000 days in one condition delta-rs ended the process."""
+    table = some_days(store)
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    days = [FIRST - timedelta(number) for number in range(25_000)]
+    gone = [(DELETE, day, "a", AT, 1) for day in days]
+    publish(store, [*gone, (UPDATE, None, "a", AT, 2), (INSERT, THIRD, "a", AT, 3)])
+    assert held_by(store) == {(SECOND, "a", AT): 1, (None, "a", AT): 2, (THIRD, "a", AT): 3}
+
+
 def test_all_rows_of_its_partitions_may_go(store):
     some_days(store)
     publish(store, [(DELETE, day, "a", AT, 1) for day in (FIRST, SECOND, None)])

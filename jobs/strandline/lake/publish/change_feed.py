@@ -14,7 +14,7 @@ from strandline.errors import InputError
 from strandline.lake.publish.adopt import Adoption, no_other_writer
 from strandline.lake.publish.arrow_diff import DELETE, OP
 from strandline.lake.store.lock import commit
-from strandline.lake.store.reads import columns_of
+from strandline.lake.store.reads import MOST_DAYS, columns_of
 
 
 def has_change_feed(table: DeltaTable) -> bool:
@@ -42,7 +42,7 @@ def merge_with_feed(
         days: the partitions of the diff.
 
     Raises:
-        InputError: delta-rs compares the values of the keys otherwise than a diff does.
+        InputError: delta-rs compares the values of the keys differently from a diff.
         RetryableError: another process wrote the table without the lock.
     """
     if not _as_delta_rs_compares(columns_of(table), keys):
@@ -80,8 +80,14 @@ def _as_delta_rs_compares(schema: pa.Schema, keys: Sequence[str]) -> bool:
 
 
 def _in_days(partition: str, days: Collection[date | None]) -> str:
-    """A condition for some partitions with literals, so that no other partition is read."""
+    """A condition for some partitions with literals, so that no other partition is read.
+
+    Of very many days, those between them are read, too.
+    """
     column = f"t.{in_quotes(partition)}"
-    named = ", ".join(f"CAST('{day.isoformat()}' AS DATE)" for day in days if day is not None)
-    inside = f"{column} IN ({named})" if named else "false"
+    dates = sorted(day for day in days if day is not None)
+    named = [f"CAST('{day.isoformat()}' AS DATE)" for day in dates]
+    inside = f"{column} IN ({', '.join(named)})" if named else "false"
+    if len(named) > MOST_DAYS:
+        inside = f"{column} BETWEEN {named[0]} AND {named[-1]}"
     return f"({inside} OR {column} IS NULL)" if None in days else f"({inside})"
