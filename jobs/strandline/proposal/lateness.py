@@ -21,7 +21,7 @@ _SIZES_MS = (MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY
 _LEAST_ROWS = 20
 """The smallest average number of rows in a window of the proposed size, if a size reaches it."""
 _DAYS_OF_A_MONTH = 28
-"""The smallest usual distance of days with rows for a table that has one row, or more, a month."""
+"""A table whose days with rows are usually at least so many days apart is taken as monthly."""
 _LEAST_DAYS = 3
 """The smallest number of days with arrivals whose pauses say when the next one is due."""
 _LATER_DAYS = 2

@@ -476,8 +476,8 @@ def test_one_column_of_both_sides_in_two_spellings_is_found_without_an_engine():
         "left source in case or type; give both one name and type, or two names"
     ]
     assert of_both_tables({"interval": ["-5m", "5m"]}, {**OTHER, "INPUT": "string"}) == [
-        "j.yaml: sources.right.table: its column INPUT has the name of a column that is added; "
-        "rename it there"
+        "j.yaml: sources.right.table: its column INPUT has the name of a column that Strandline "
+        "adds; rename it there"
     ]
 
 
