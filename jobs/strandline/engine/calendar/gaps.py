@@ -121,7 +121,7 @@ class Gaps:
                 yield row
 
     def has_record(self, window: int) -> bool:
-        """Whether a window has a record, or precedes a gap between windows that has one."""
+        """Whether a window has a record, or is the last one before a record between two windows."""
         first = self._first_from(self.history.grid.starts_of(window))
         return first is not None and first[0] <= window
 
@@ -215,7 +215,7 @@ class Gaps:
         return self._possible.stop if first is None else min(first[0], self._possible.stop)
 
     def _windows_of(self, ts_ms: int) -> tuple[int, int]:
-        """The oldest and newest window of an event time; in a gap both are the one before it."""
+        """The oldest and newest window of an event time; between two, both are the one before."""
         grid = self.history.grid
         oldest, newest = grid.windows_of_panes(grid.panes_of(np.array([ts_ms])))
         return min(int(oldest[0]), int(newest[0])), int(newest[0])

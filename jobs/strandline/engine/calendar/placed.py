@@ -23,7 +23,12 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _EndOfInput:
-    """The windows whose input ends by channel at the horizon, and when that of others ended."""
+    """When the input of some windows ends, by `--close`.
+
+    Attributes:
+        now: whether the input of a window ends at the horizon, channel by channel.
+        at_ms: when the input as a whole ended, in ms; `_NEVER_ENDED`: it has not.
+    """
 
     now: Mask
     at_ms: Longs
@@ -79,7 +84,7 @@ def placed(ids: Sequence[int], history: History, clock: Clock) -> pd.DataFrame:
     never_cleaned = close_at == MAX_WATERMARK
     fires = _turn(grid.fire_thresholds(windows), ended, history, clock)
     closes = _turn(close_at, ended, history, clock, never=never_cleaned)
-    # what is never cleaned is late after an end of input all the same, but stays fired
+    # a window that is never cleaned up stays `fired`, but refuses records after its input has ended
     closed_at = closes.at_ms.mask(never_cleaned)
     state = np.where(closed_at.notna(), "closed", np.where(fires.at_ms.notna(), "fired", "open"))
     return pd.DataFrame(

@@ -32,8 +32,7 @@ _COUNTED = ("arrival_date", "channel", "slot_ms", "least_ts_ms", "records")
 class Calendar:
     """The windows that hold the records of some cells, as of a clock.
 
-    A record is counted in its newest window; a record in a gap between windows in the window
-    before.
+    A record is counted in its newest window; a record between two windows in the one before.
 
     Attributes:
         history: everything observed below the horizon.
@@ -60,7 +59,7 @@ class Calendar:
 
     @cached_property
     def windows(self) -> pd.DataFrame:
-        """Every window that has a record, or is the newest one of a record in a gap.
+        """Every window that has a record, or is the one before a record between two windows.
 
         Columns: `window_id`, `channels_heard`, `records` (whose newest it is).
         """
@@ -102,7 +101,8 @@ class Calendar:
         """The panes with a record whose newest window is one of some slots.
 
         Columns: `pane_ms`, `slot_ms`, `slot_end_ms`, `oldest_id`, `newest_window_id`; `missed` (how
-        many windows it has; 0 in a gap); of the newest window: `close_from`, `ended_at_ms`.
+        many windows it has; 0 between two windows); of the newest window: `close_from`,
+        `ended_at_ms`.
         """
         panes = self.cells[["pane_ms", "oldest_id", "newest_window_id"]].drop_duplicates()
         newest = slots[["window_id", "slot_ms", "slot_end_ms", "close_from", "ended_at_ms"]]
@@ -138,7 +138,7 @@ class Calendar:
     def late_days(self, slots: pd.DataFrame) -> list[date]:
         """The arrival days on which a record counted in these slots can be late.
 
-        Such a day ends after the slot closes; a record in a gap between windows can be late on any
+        Such a day ends after the slot closes; a record between two windows can be late on any
         day.
         """
         closes = slots.set_index("window_id")["close_from"]
@@ -152,7 +152,7 @@ class Calendar:
     def least_delay(self, panes: pd.DataFrame) -> int | None:
         """The least delay, in ms from event time to arrival, of any late record of some `panes`.
 
-        None: in a gap between windows any record may be late.
+        None: between two windows any record may be late.
         """
         if (panes["missed"] <= 0).any():
             return None
