@@ -79,7 +79,7 @@ def _newest(lake: Lake, table: str, place: str, *, has_landed: bool) -> tuple[Co
             None,
             f"{place}: {table} is a table of a catalog, which Spark alone asks: {not_checked}",
         )
-    uri = lake.resolve(table)  # one that no table can lie at is wrong, and not missing
+    uri = lake.resolve(table)  # raises if no table can lie there, which is wrong and not missing
     try:
         return _of_table(open_table(uri, place, table)), ""
     except NoTableError:

@@ -164,7 +164,7 @@ def start_embedded(
             _end(server)
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, TimeoutError):
-            raise RetryableError(_PLACE, f"its server gives {error}", "run it again") from None
+            raise RetryableError(_PLACE, f"its server accepts {error}", "run it again") from None
         raise
     session = EmbeddedSession(spark, server, folder)
     opened(session)
@@ -214,7 +214,7 @@ def _served(
         if "socket" in started:
             return server, f"unix:{started['socket']}"
         _end(server)
-        why = f"this system gives no network of its own to a process ({started['closed']})"
+        why = f"this system allows no network namespace of its own ({started['closed']})"
     others = others_who_may_log_in()
     if others and not trust_this_machine:
         raise InputError(

@@ -25,7 +25,7 @@ LASTS_S = 60.0
 _KEPT, _MOST = 16, 200
 """The number of terms that are kept, and the number of objects at which older ones are removed."""
 _STATE = ".said"
-"""The suffix of the object with the last state of a term."""
+"""The suffix of the object with the last state of a term, as its owner wrote it."""
 
 
 @dataclass(frozen=True)

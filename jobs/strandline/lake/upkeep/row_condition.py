@@ -45,7 +45,7 @@ class _WithBackticks(Dialect):
     """SQL whose names may also stand in backticks, as in Spark; it is rewritten in plain SQL."""
 
     class Tokenizer(tokens.Tokenizer):
-        """The tokenizer, with the signs that enclose a name."""
+        """The tokenizer, with the characters that enclose a name."""
 
         IDENTIFIERS: ClassVar = ['"', "`"]
 
@@ -61,7 +61,7 @@ def condition_on_row(text: str) -> str:
         InputError: it is empty, not a condition, reads another table, or has no column.
     """
     if len(text) > _MOST_SIGNS:
-        raise _refused(f"it has more than {_MOST_SIGNS:,} signs")
+        raise _refused(f"it has more than {_MOST_SIGNS:,} characters")
     try:
         tree = parse_one(text, into=exp.Condition, dialect=_WithBackticks)
     except SqlglotError:
