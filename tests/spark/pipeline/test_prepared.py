@@ -99,7 +99,7 @@ def test_a_staging_that_has_lost_rows_is_not_published(prepared, tmp_path):
     line = prepared.copy(tmp_path)
     for part in (line.root / "_staging" / line.ledger[-1].run_id / "windows_diff").glob("part-*"):
         part.unlink()
-    with pytest.raises(InputError, match=r"staging is broken.*--prepare"):
+    with pytest.raises(InputError, match=r"staging is broken.*; the run counted .*--prepare"):
         publish(line)
     assert line.ledger[-1].step == "prepared"
 
@@ -136,7 +136,7 @@ def test_a_staging_of_an_earlier_version_is_prepared_again(prepared, tmp_path):
         rows = pq.read_table(file, partitioning=None)
         counted = pa.array([1] * len(rows), pa.int64())
         pq.write_table(rows.append_column("_strandline_in_newest_window", counted), file)
-    with pytest.raises(InputError, match=r"an earlier version of this program.*--prepare"):
+    with pytest.raises(InputError, match=r"an earlier version of Strandline.*--prepare"):
         publish(line)
 
 

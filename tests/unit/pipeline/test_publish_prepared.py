@@ -132,7 +132,7 @@ def test_one_that_was_made_by_other_rules_is_stale(kept, edited):
 
 def test_one_whose_staging_is_gone_is_refused(kept):
     shutil.rmtree(kept.staging)
-    with pytest.raises(InputError, match=rf"its staging is gone; .*{AGAIN}"):
+    with pytest.raises(InputError, match=rf"its staging is missing; .*{AGAIN}"):
         kept.asked(PREPARED)
 
 

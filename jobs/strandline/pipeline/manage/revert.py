@@ -113,7 +113,7 @@ def require_revertible(store: Store, state: PipelineState, run_id: str) -> Rever
             rebuild_by_hand(pipeline, done),
         )
     if done is None and steps[-1].kind in UPKEEP:
-        raise InputError(place, f"is a run of {steps[-1].kind}", "nothing takes it back")
+        raise InputError(place, f"a run of {steps[-1].kind} cannot be reverted")
     if done is None or begun is None:
         require_not_begun(pipeline, state, run_id)
         ended = steps[-1].step in FINAL

@@ -172,7 +172,7 @@ def _found(
 def _final(one: OverriddenRange, history: History, earlier: EarlierRuns) -> TimeRange | None:
     """The windows of a range that were final by its settings at its horizon; None: none were.
 
-    Decided by the published slots, and by the watermark of then for empty slots after them. For
+    Decided by the published slots; for empty slots after them, by the watermark at the time. For
     sessions decided by the records: none may extend over an edge. For results decided by the slots
     alone.
     """

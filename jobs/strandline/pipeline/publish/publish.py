@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -106,7 +106,8 @@ def _observed_meanwhile(
 ) -> list[date]:
     """The days that a run completes without having read their newest observed rows.
 
-    Without days that the other run has noted itself. Of results all changes are found otherwise.
+    Days that the other run has noted itself are left out. With `LandingStatus.recomputes` False
+    there are none: changed results are found by `results_changed`.
     """
     if status is None or entry.completes_ms is None or not status.recomputes:
         return []
@@ -206,7 +207,7 @@ def finish_dead_publish(ctx: Context) -> None:
         _CANNOT_BE_FINISHED,
         f"{pipeline} run {dead.run_id}",
         "has begun to publish, and cannot be finished",
-        f"mend the cause and run again, or undo the publish: {undo}",
+        f"remove the cause and run again, or undo the publish: {undo}",
     ):
         _write(ctx, changes_of(ctx, dead), dead)
     # what the run would have committed with it is gone: of an accepted loss nothing is repeated yet
@@ -244,7 +245,8 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
         if name in begun.whole:
             part = staging.part(name)
             if any(map(is_ours, part.schema.names)):
-                raise InputError(ctx.place(name), "an earlier version of this program staged it")
+                problem = "was staged by an earlier version of Strandline, in another form"
+                raise InputError(ctx.place(name), problem)
             change = whole_part(targets[name], part)
         else:
             rows = staging.part(f"{name}_diff")
@@ -253,8 +255,13 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
             counts = {**(counted or {}), INSERT: change.counts[INSERT]}
             change = replace(change, replaces_all=True, counts=counts)
         if counted is not None and change.counts != counted:
-            raise InputError(
-                ctx.place(name), f"{change.counts} is staged, and {counted} was counted"
-            )
+            staged, expected = _in_words(change.counts), _in_words(counted)
+            problem = f"its staged rows are {staged}; the run counted {expected}"
+            raise InputError(ctx.place(name), problem)
         found.append(change)
     return found
+
+
+def _in_words(counts: Mapping[str, int]) -> str:
+    """The numbers of rows of a diff: `3 to insert, 0 to update, 1 to delete`."""
+    return ", ".join(f"{count:,} to {op}" for op, count in counts.items())

@@ -182,7 +182,7 @@ def require_publishable(
         raise InputError(place, f"keeps nothing that could be published: {outcome}", again)
     if outcome == "rejected" and (off := books_off(run.books or ())):
         raise InputError(
-            place, f"was rejected, and its books are off: {'; '.join(off)}", BOOKS_ARE_OFF
+            place, f"was rejected, and its books do not balance: {'; '.join(off)}", BOOKS_ARE_OFF
         )
     if outcome == "rejected" and accept is None:
         way_out = f"publish it with --accept REASON, or {again}"
@@ -193,7 +193,7 @@ def require_publishable(
     if changed is not None:
         raise StaleStagingError(place, changed, again)
     if not store.keeps_staging(run_id):
-        raise InputError(place, "its staging is gone", again)
+        raise InputError(place, "its staging is missing", again)
     return run
 
 

@@ -1,4 +1,4 @@
-"""Writes the steps of a run into the ledger, as the only writer."""
+"""The journal of a run: its known facts, which each step that it writes to the ledger has."""
 
 from __future__ import annotations
 
