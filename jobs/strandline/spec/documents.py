@@ -56,7 +56,7 @@ class _Loader(Composer, yaml.CSafeLoader):
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
         """A text without lone surrogates, which could not be written again."""
         text = super().construct_scalar(node)
-        if any("\ud800" <= sign <= "\udfff" for sign in str(text)):
+        if any("\ud800" <= character <= "\udfff" for character in str(text)):
             _refuse("half of a character (a surrogate)", node.start_mark)
         return str(text)
 

@@ -47,7 +47,7 @@ def problems_of(spec: PipelineSpec, tables: Tables, origin: str) -> list[InputEr
     return list(found.values())
 
 
-def require_none(problems: Sequence[InputError], origin: str) -> None:
+def refuse_if_any(problems: Sequence[InputError], origin: str) -> None:
     """Refuse expressions if they have problems.
 
     Raises:
