@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.calendar.placed import placed
+from strandline.engine.calendar.slot_times import slot_times
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import CellQuery
@@ -133,8 +133,8 @@ class Gaps:
 
         Yields:
             `window_id`, `slot_ms`, `slots` (how many windows the row stands for; null: one), and
-            the columns of `placed`. A row for several slots has the start of the first one and all
-            other values of the last one.
+            the columns of `slot_times`. A row for several slots has the start of the first one and
+            all other values of the last one.
         """
         step, grid = self.history.grid.step_ms, self.history.grid
         stretches = chain.from_iterable(map(self._stretches, rows))
@@ -142,7 +142,7 @@ class Gaps:
             first = np.array([window for window, _ in some], dtype=np.int64)
             counts = np.array([count for _, count in some], dtype=np.int64)
             last = (first + (counts - 1) * step).tolist()
-            places = placed(last, self.history, self.clock)
+            places = slot_times(last, self.history, self.clock)
             slots = pd.Series(counts, dtype="Int64").mask(counts == 1)
             yield places.assign(window_id=first, slot_ms=grid.starts_of(first), slots=slots)
 
@@ -167,7 +167,7 @@ class Gaps:
 
         Older windows close first.
         """
-        first, last = placed([row[0], row[-1]], self.history, self.clock)["state"]
+        first, last = slot_times([row[0], row[-1]], self.history, self.clock)["state"]
         if first == last:
             yield first, row
             return

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.calendar.placed import placed
+from strandline.engine.calendar.slot_times import slot_times
 from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
@@ -85,7 +85,7 @@ class Calendar:
         """The slots of the windows that start in a range, and when they fire and close.
 
         Columns: `window_id`, `channels_heard`, `records`, `slot_ms` (its start), and all of
-        `placed`.
+        `slot_times`.
         """
         ids, windows = self.history.grid.ids_within(within), self.windows
         return self.slots((windows["window_id"] >= ids.start) & (windows["window_id"] < ids.stop))
@@ -95,7 +95,7 @@ class Calendar:
         slots = self.windows[chosen.astype(bool)].reset_index(drop=True)
         ids = slots["window_id"].astype("int64").to_numpy()
         slots["slot_ms"] = self.history.grid.starts_of(ids)
-        return pd.concat([slots, placed(ids.tolist(), self.history, self.clock)], axis=1)
+        return pd.concat([slots, slot_times(ids.tolist(), self.history, self.clock)], axis=1)
 
     def panes(self, slots: pd.DataFrame) -> pd.DataFrame:
         """The panes with a record whose newest window is one of some slots.
@@ -126,7 +126,8 @@ class Calendar:
         panes = panes[panes["oldest_id"] <= panes["newest_window_id"]]
         panes = panes[(panes["oldest_id"] < ids.stop) & (panes["newest_window_id"] >= ids.start)]
         newest = panes["newest_window_id"].unique()
-        closes = placed(newest.tolist(), self.history, self.clock)["close_from"].set_axis(newest)
+        times = slot_times(newest.tolist(), self.history, self.clock)
+        closes = times["close_from"].set_axis(newest)
         oldest = panes["oldest_id"].clip(lower=ids.start)
         return panes.assign(
             oldest_id=oldest,

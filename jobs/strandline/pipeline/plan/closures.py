@@ -45,7 +45,7 @@ def closed_in_order(
     return [closure for closure in in_order if closure.windows.overlaps(around)]
 
 
-def stay_closed(closures: Iterable[Closure], within: TimeRange) -> list[str]:
+def notes_of_closures(closures: Iterable[Closure], within: TimeRange) -> list[str]:
     """A note for each closure that a run keeps and that overlaps a range."""
     return [
         f"windows from {start_text_of(closure.windows)} to {text_of(closure.windows.end_ms)} "
