@@ -70,14 +70,14 @@ def test_a_prepared_run_publishes_just_what_it_has_shown_and_once(prepared, tmp_
 
 def test_a_publish_that_died_is_ended_by_the_same_command(prepared, tmp_path, monkeypatch):
     line = prepared.copy(tmp_path)
-    real = apply_diff.publish
+    real = apply_diff.apply
 
     def dying(store, change, attempt):
         if change.target.name == "windows":
             raise Killed
         real(store, change, attempt)
 
-    monkeypatch.setattr(apply_diff, "publish", dying)
+    monkeypatch.setattr(apply_diff, "apply", dying)
     with pytest.raises(Killed):
         publish(line)
     monkeypatch.undo()

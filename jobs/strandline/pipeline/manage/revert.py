@@ -218,7 +218,7 @@ def revert_run(
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)
 
     def say_failed(message: str) -> None:
-        ctx.note(replace(first, step="failed", message=message))
+        ctx.append_step(replace(first, step="failed", message=message))
 
     with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed), staging_cleared(ctx):
         return _steps(ctx, first, reverted, progress)
@@ -244,7 +244,7 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
     else:
         progress("publish")
         if reverted.days_to_recompute:
-            ctx.note(replace(first, step="owed", owed=reverted.days_to_recompute))
+            ctx.append_step(replace(first, step="owed", owed=reverted.days_to_recompute))
         entry = publish(ctx, changes, entry)
         ctx.staging.drop()
     return replace(Outcome.of(ctx.spec.pipeline, entry), dry_run=ctx.dry_run, preview=preview)

@@ -97,8 +97,8 @@ def publish(
                 "run it again",
             )
         if not_read := _observed_meanwhile(ctx, state, entry, status):
-            ctx.note(replace(entry, step="owed", owed=not_read))
-        return bring_in(ctx, changes, entry, commit_with_it)
+            ctx.append_step(replace(entry, step="owed", owed=not_read))
+        return publish_unchecked(ctx, changes, entry, commit_with_it)
 
 
 def _observed_meanwhile(
@@ -117,7 +117,7 @@ def _observed_meanwhile(
     return [day for day in others if day not in noted]
 
 
-def bring_in(
+def publish_unchecked(
     ctx: Context,
     changes: Sequence[Change],
     entry: Entry,
@@ -135,12 +135,12 @@ def bring_in(
     entry = replace(entry, frontier_ms=after_ms, lost=_missing_after(entry, state))
     written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
     begun = replace(entry, step="publishing", versions=ctx.store.versions(written))
-    ctx.note(begun)
+    ctx.append_step(begun)
     _write(ctx, changes, entry)
     if commit_with_it is not None:
         commit_with_it()
     published = _published(ctx, begun)
-    ctx.note(published)
+    ctx.append_step(published)
     return published
 
 
@@ -157,7 +157,7 @@ def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
     """Write the changes of a run into their tables, and empty the tables that it empties."""
     attempt = attempt_of(entry.run_id)
     for change in changes:
-        apply_diff.publish(ctx.store, change, attempt)
+        apply_diff.apply(ctx.store, change, attempt)
     for name in entry.to_publish.emptied:
         ctx.store.empty(name, entry.run_id)
 
@@ -216,7 +216,7 @@ def finish_dead_publish(ctx: Context) -> None:
         _published(ctx, dead), request_fingerprint=repeatable, driver=this_driver(ctx.spark)
     )
     by = "runs publish" if dead.run_id == ctx.run_id else f"run {ctx.run_id}"
-    ctx.note(replace(done, message=f"finished by {by}"))
+    ctx.append_step(replace(done, message=f"finished by {by}"))
 
 
 def changes_of(ctx: Context, run: Entry) -> list[Change]:
