@@ -24,7 +24,7 @@ from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.linked_version import link_version
 from strandline.lake.sessions.machine import others_who_may_log_in
-from strandline.lake.sessions.protocol import opened
+from strandline.lake.sessions.protocol import register
 from strandline.lake.sessions.remote import connected, keep_settings, limit_retries
 from strandline.lake.sessions.settings import EVERYWHERE, WITHOUT_LINES
 from strandline.lake.store.places import is_uri, uri_of
@@ -167,7 +167,7 @@ def start_embedded(
             raise RetryableError(_PLACE, f"its server accepts {error}", "run it again") from None
         raise
     session = EmbeddedSession(spark, server, folder)
-    opened(session)
+    register(session)
     return session
 
 
