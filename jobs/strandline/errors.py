@@ -136,7 +136,7 @@ _NOT_WRITABLE = re.compile(
 
 _NO_RIGHT = re.compile("Permission denied|Operation not permitted")
 _OVERTAKEN = re.compile("Failed to commit transaction")
-_OF_A_REQUEST = re.compile(
+_REQUEST_FAILED = re.compile(
     "Generic (?:S3|GCS|MicrosoftAzure|URL) error|The operation lacked the necessary privileges|"
     "Error performing (?:GET|PUT|POST|HEAD|DELETE|list|bulk)"
 )
@@ -172,7 +172,7 @@ def storage_error(
     text = str(error)
     if _OVERTAKEN.search(text):
         return RetryableError(place, "somebody else has written it meanwhile", "try again")
-    if _OF_A_REQUEST.search(text):
+    if _REQUEST_FAILED.search(text):
         return store_error(place, error)
     if _FULL.search(text):
         way_out = (
@@ -255,11 +255,11 @@ def _of_the_system(error: BaseException) -> str:
 
 
 _OTHER_PATH = "check the path and its rights, or name another"
-_OF_THE_GATEWAY = "An error occurred while calling"
+_GATEWAY_PREFIX = "An error occurred while calling"
 """The first words of errors of the JVM gateway, whose next line has the cause."""
 _CHAINED = re.compile("^\\s*(?:\x1b\\[\\d+m)?↳(?:\x1b\\[0m)? (.*)$", re.MULTILINE)
 """A cause in an error of delta-rs, on a line of its own below the error."""
-_OF_A_WAIT, _CAUSE = "Exception thrown in awaitResult", "Caused by: "
+_AWAIT_FAILED, _CAUSE = "Exception thrown in awaitResult", "Caused by: "
 """The text of Spark's error for a failed task, and the prefix of the line with its cause."""
 
 
@@ -293,8 +293,8 @@ def telling_line(message: str) -> str:
     if chained := _CHAINED.findall(message):  # the first line of delta-rs has no cause
         return ": ".join(line.strip() for line in chained)
     lines = [line.strip() for line in message.splitlines()]
-    telling = [line for line in lines if line and not line.startswith(_OF_THE_GATEWAY)]
-    if telling and _OF_A_WAIT in telling[0]:
+    telling = [line for line in lines if line and not line.startswith(_GATEWAY_PREFIX)]
+    if telling and _AWAIT_FAILED in telling[0]:
         causes = [line.removeprefix(_CAUSE) for line in telling if line.startswith(_CAUSE)]
-        telling = [cause for cause in causes if _OF_A_WAIT not in cause] or telling
+        telling = [cause for cause in causes if _AWAIT_FAILED not in cause] or telling
     return telling[0].removeprefix(": ") if telling else ""

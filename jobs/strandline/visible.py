@@ -20,7 +20,9 @@ def visible(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(sign if sign in keep else _written_out(sign) for sign in text)
+    return "".join(
+        character if character in keep else _written_out(character) for character in text
+    )
 
 
 def number_of(count: int, noun: str) -> str:
@@ -28,9 +30,9 @@ def number_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _written_out(sign: str) -> str:
-    if unicodedata.category(sign) not in _HIDDEN:
-        return sign
-    code = ord(sign)
+def _written_out(character: str) -> str:
+    if unicodedata.category(character) not in _HIDDEN:
+        return character
+    code = ord(character)
     form = "\\x{:02x}" if code < 0x100 else "\\u{:04x}" if code < 0x10000 else "\\U{:08x}"
-    return _NAMES.get(sign) or form.format(code)
+    return _NAMES.get(character) or form.format(code)

@@ -47,7 +47,8 @@ def read_catalogue(folder: Path) -> Catalogue:
         except InputError as error:
             broken.append(error)
         except Exception as error:  # noqa: BLE001 - whatever one file brings about, others go on
-            broken.append(InputError(path.name, f"not a pipeline ({problem_of(error)})", "mend it"))
+            problem = f"not a pipeline ({problem_of(error)})"
+            broken.append(InputError(path.name, problem, "correct it"))
         else:
             found[spec.pipeline].append((path.name, spec))
     for name, definitions in found.items():

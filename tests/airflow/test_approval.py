@@ -133,10 +133,12 @@ def test_what_was_approved_and_is_stale_is_not_published_and_it_is_said_what_to_
 def test_another_refusal_is_final_whether_approved_or_not(execute, submit):
     from airflow.sdk.exceptions import AirflowFailException
 
-    submit.will_answer({"error": STALE | {"kind": "InputError", "problem": "its staging is gone"}})
+    submit.will_answer(
+        {"error": STALE | {"kind": "InputError", "problem": "its staging is missing"}}
+    )
     submit.will_exit_with(2)
     said = {"prepare": prepared()}
-    with pytest.raises(AirflowFailException, match="its staging is gone"):
+    with pytest.raises(AirflowFailException, match="its staging is missing"):
         execute("strandline_reprocess", "publish", FORM, **a_context(said))
     assert len(submit.calls) == 1
 

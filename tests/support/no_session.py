@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from strandline.lake.sessions.protocol import ApacheSession, opened
+from strandline.lake.sessions.protocol import ApacheSession, register
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,5 +29,5 @@ class NoSession(ApacheSession):
 def spark_of(engine: str = "spark", *, has_ended: bool = False) -> Any:
     """In place of a `SparkSession`."""
     session = NoSession(engine, has_ended=has_ended)
-    opened(session)
+    register(session)
     return session.spark

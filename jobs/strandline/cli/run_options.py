@@ -99,9 +99,7 @@ class Limits:
             InputError: a loss is accepted without a reason, or the number of bytes is not a number.
         """
         if self.accept_loss is not None and not self.accept_loss.strip():
-            raise InputError(
-                "--accept-loss", "no reason", "give the reason why the rows are missing"
-            )
+            raise InputError("--accept-loss", "empty", "give the reason why the rows are missing")
         from strandline.spec.values import parse_bytes  # noqa: PLC0415
 
         given = self.max_bytes

@@ -63,7 +63,7 @@ def runs_publish(
 ) -> None:
     """Publish what a prepared (or rejected) run computed."""
     if accept is not None and not accept.strip():
-        raise InputError("--accept", "no reason", "give the reason for publishing it")
+        raise InputError("--accept", "empty", "give the reason for publishing it")
     spec, root = at.spec(pipeline), at.root
     from strandline.pipeline.publish.publish_prepared import (  # noqa: PLC0415
         overrides_of,

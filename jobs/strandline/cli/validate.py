@@ -83,7 +83,7 @@ def _check_expressions(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]
     """
     from strandline.lake.landing.known_columns import columns_in_lake  # noqa: PLC0415
     from strandline.lake.sessions.choice import engine_named  # noqa: PLC0415
-    from strandline.spec.expressions import left_to_the_engine, problems_of, require_none  # noqa: PLC0415
+    from strandline.spec.expressions import left_to_the_engine, problems_of, refuse_if_any  # noqa: PLC0415
 
     columns, notes = columns_in_lake(lake, spec)
     problems = problems_of(spec, columns, origin)
@@ -91,7 +91,7 @@ def _check_expressions(spec: PipelineSpec, lake: Lake, origin: str) -> list[str]
         from strandline.pipeline.request.unsupported import problems_on_sail  # noqa: PLC0415
 
         problems += problems_on_sail(spec, columns, origin)
-    require_none(problems, origin)
+    refuse_if_any(problems, origin)
     unchecked = [f"{use.place}: {why}" for use, why in left_to_the_engine(spec, columns)]
     return [*notes, *(f"{one}: checked by the engine in `plan` and each run" for one in unchecked)]
 

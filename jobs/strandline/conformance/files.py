@@ -91,7 +91,7 @@ def _read_list(path: Path) -> list[Any]:
         reason = getattr(error, "strerror", None) or error
         raise InputError(path.name, f"cannot be read ({reason})", "check the file") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(path.name, f"not JSON ({error})", "mend the syntax there") from None
+        raise InputError(path.name, f"not JSON ({error})", "correct the syntax there") from None
     if not isinstance(content, list):
-        raise InputError(path.name, f"a JSON {type(content).__name__}, not a list", _SHAPE)
+        raise InputError(path.name, "is JSON, but not a list", _SHAPE)
     return content

@@ -187,7 +187,7 @@ class SessionWindows(WindowKind):
         """See `WindowKind`; one gap before the first session, or record, that was not final.
 
         A record that is late by itself is accepted if it is connected with a session that is not.
-        Of gaps of records' own nothing is known but the sessions of now.
+        If each record has its own gap, nothing is known but the present sessions.
         """
         gap_ms = gap_of(self.spec)
         if gap_ms is None:

@@ -126,7 +126,7 @@ class ConsistentTables:
 
     def _table(self, name: str) -> DeltaTable:
         if name not in READABLE:
-            raise InputError(name, "no table to read", f"read one of {', '.join(READABLE)}")
+            raise InputError(name, "is not a published table", f"read one of {', '.join(READABLE)}")
         try:
             table = self.store.table(name)
         except DeltaError:

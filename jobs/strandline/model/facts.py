@@ -109,11 +109,11 @@ class LandedDays:
     rows: int | None = None
 
     def moved(self, known: KnownDays) -> Collection[date]:
-        """The observed days whose rows belong to other days by now, with no row removed.
+        """The observed days whose rows now belong to other arrival days, with no row removed.
 
-        The pipeline's file has another `arrival_date`, or `arrival_time`, since. Numbers of rows
-        show that rows are missing, but not that none is: new rows may stand in for them. So they
-        decide only where commits that would show it have been cleaned up.
+        This happens if `arrival_date` or `arrival_time` is edited in the pipeline's file. Whether
+        rows were removed is known from the table's commits; if those have been cleaned up, from
+        the number of all rows, although new rows may hide removed ones.
         """
         now = next(iter(self.facts.values()), None)
         if now is None:

@@ -45,7 +45,7 @@ class WindowAssigner(ABC):
         """The distance between the starts of two neighbouring windows."""
 
     def newest_start(self, ts_ms: int) -> int:
-        """The start of the newest window that can hold an event time, also for a time in a gap.
+        """The start of the newest window of an event time; between two windows, of the one before.
 
         Flink: `TimeWindow#getWindowStartWithOffset`; a floor, so negative times need no care.
         """
@@ -53,7 +53,7 @@ class WindowAssigner(ABC):
 
     @abstractmethod
     def windows_of(self, ts_ms: int) -> Sequence[TimeWindow]:
-        """Every window of an event time, newest first; none for one in a gap."""
+        """Every window of an event time, newest first; none between two windows."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class SlidingWindows(WindowAssigner):
         return self.slide_ms
 
     def windows_of(self, ts_ms: int) -> tuple[TimeWindow, ...]:
-        """Every window of an event time, newest first; none where it lies in a gap."""
+        """Every window of an event time, newest first; none between two windows."""
         starts = range(self.newest_start(ts_ms), ts_ms - self.size_ms, -self.slide_ms)
         return tuple(TimeWindow(start, start + self.size_ms) for start in starts)
 

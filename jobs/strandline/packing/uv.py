@@ -58,4 +58,4 @@ class Uv:
         if _AWAY.search(done.stderr):
             way_out = "go online, or name a mirror with UV_DEFAULT_INDEX"
             raise RetryableError(PLACE, problem, way_out)
-        raise InputError(PLACE, problem, "mend the problem that uv names")
+        raise InputError(PLACE, problem, "solve the problem that uv names")

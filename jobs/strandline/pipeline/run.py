@@ -159,7 +159,7 @@ def _steps(
             *notes_of(ctx, request, planned),
             *note_of_dates(arrivals),
         ]
-        journal.know(**planned.ledger_says(ctx, request))
+        journal.add_facts(**planned.ledger_says(ctx, request))
     bytes_read, two_sources = planned.bytes_to_rebuild(ctx), ctx.spec.has_two_sources
     with for_input_of(ctx.spark, bytes_read, ctx.spec.spark, two_sources=two_sources):
         rebuilt = _rebuilt(
@@ -209,7 +209,7 @@ def _rebuilt(
     with journal.part("diff"):
         changes = outside(diffs(ctx, staged, planned, recreate=request.recreate), shown)
         emptied = no_longer_kept(ctx)
-        journal.know(
+        journal.add_facts(
             touched_from_ms=staged.touched.start_ms,
             touched_until_ms=staged.touched.end_ms,
             diff=tallies(changes, emptied),
@@ -256,7 +256,7 @@ def _recovered(
             finish_dead_publish(ctx)
     ctx, state = brought_up_to_date(ctx, base, own)
     log = ctx.landing.log
-    journal.know(base=state.position, landing_version=log.version, landing_id=log.table_id)
+    journal.add_facts(base=state.position, landing_version=log.version, landing_id=log.table_id)
     return ctx, state
 
 
@@ -272,7 +272,7 @@ def _staged(ctx: Context, journal: Journal, planned: PlannedRun) -> tuple[Staged
         staged = rebuild_into_staging(before, planned)
         malformed = observed.result()
     if not journal.entry.overrides:
-        journal.know(first_accepted_ms=staged.gaps.first_accepted)
+        journal.add_facts(first_accepted_ms=staged.gaps.first_accepted)
     journal.write("staged", books=staged.books)
     return staged, malformed
 

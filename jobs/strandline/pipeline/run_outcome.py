@@ -47,7 +47,7 @@ class RebuiltRange:
 def of_run(ctx: Context, arrivals: RunArrivals, rebuilt: RebuiltRange) -> dict[str, Any]:
     """The fields of an outcome that describe what a run has read, observed and rebuilt.
 
-    `slots`: a gap has no state.
+    `slots` are the numbers of slots by state, without gaps.
     """
     planned = arrivals.planned
     observation, plan, calendar = planned.observation, planned.plan, rebuilt.staged.calendar
@@ -76,9 +76,9 @@ def status_after(request: Request, rebuilt: RebuiltRange) -> str:
 
 
 def with_rebuilt_first(outcome: Outcome, before: Sequence[Outcome]) -> Outcome:
-    """The outcome of a dry run with the outcomes of what a run would rebuild before.
+    """The outcome of a dry run, with the outcomes of the rebuilds that a real run would do first.
 
-    A run would end with the first of them that is rejected.
+    A real run would end with the first rejected one of them.
     """
     rejected = any(one.status == _WOULD_BE_REJECTED for one in before)
     status = _WOULD_BE_REJECTED if rejected else outcome.status

@@ -76,7 +76,7 @@ def batches_of(path: Path) -> Iterator[pa.Table]:
     except (pa.ArrowException, CsvError, ValueError, OSError) as error:
         line = (str(error).splitlines() or [type(error).__name__])[0]
         is_other_text = isinstance(error, UnicodeError) or "UTF8" in line
-        way_out = "save it as UTF-8" if is_other_text else "mend the file"
+        way_out = "save it as UTF-8" if is_other_text else "repair the file"
         raise InputError(path.name, f"cannot be read ({line})", way_out) from None
 
 

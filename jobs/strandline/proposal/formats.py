@@ -112,7 +112,7 @@ def _with_clock(spark: str, pandas: str, match: re.Match[str]) -> TextForm:
 def _by_numbers(texts: Sequence[str]) -> TextForm | None:
     """The format of dates such as `01/02/2013`, in which a number above twelve must be the day.
 
-    If there is none, the month comes first between slashes, and the day between other signs.
+    If there is none, the month comes first between slashes, and the day between other separators.
     """
     matches = [match for text in texts if (match := _NUMBERS.fullmatch(text))]
     first = any(int(match["first"]) > 12 for match in matches)

@@ -21,7 +21,7 @@ _SIZES_MS = (MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY
 _LEAST_ROWS = 20
 """The smallest average number of rows in a window of the proposed size, if a size reaches it."""
 _DAYS_OF_A_MONTH = 28
-"""The smallest usual distance of days with rows for a table that has one row, or more, a month."""
+"""A table whose days with rows are usually at least so many days apart is taken as monthly."""
 _LEAST_DAYS = 3
 """The smallest number of days with arrivals whose pauses say when the next one is due."""
 _LATER_DAYS = 2
@@ -33,7 +33,7 @@ _BOUND_LOSES, _BOTH_LOSE = 0.01, 0.001
 
 
 @dataclass(frozen=True)
-class Lateness:
+class ProposedLateness:
     """The proposed bound and allowed lateness.
 
     Attributes:
@@ -54,7 +54,7 @@ class Lateness:
 
 
 @dataclass(frozen=True)
-class Windows:
+class ProposedWindows:
     """The proposed windows.
 
     Attributes:
@@ -68,7 +68,7 @@ class Windows:
     guess: Guess
 
 
-def window_size(event_ms: Millis, unit_ms: int, rows: int) -> Windows:
+def window_size(event_ms: Millis, unit_ms: int, rows: int) -> ProposedWindows:
     """The size of tumbling windows, with enough rows in each, and longer than the times' unit."""
     known = event_ms[event_ms != NONE_MS]
     low, high = np.quantile(known, (0.005, 0.995)) if len(known) else (0.0, 0.0)
@@ -96,9 +96,9 @@ def _in_days(span_ms: float) -> str:
     return number_of(round(span_ms / DAY_MS), "day") if span_ms >= 2 * DAY_MS else duration(span_ms)
 
 
-def _windows(size_ms: int, gaps: str, why: str) -> Windows:
+def _windows(size_ms: int, gaps: str, why: str) -> ProposedWindows:
     guess = Guess("window", f"tumbling: {written(size_ms)}", Certainty.GUESS, why)
-    return Windows(size_ms, gaps, guess)
+    return ProposedWindows(size_ms, gaps, guess)
 
 
 def fresh_within(roles: Roles, rows: int) -> Guess | None:
@@ -119,7 +119,7 @@ def fresh_within(roles: Roles, rows: int) -> Guess | None:
     return Guess("quality.fresh_within", limit, Certainty.GUESS, why)
 
 
-def by_sample(roles: Roles) -> Lateness:
+def by_sample(roles: Roles) -> ProposedLateness:
     """The proposal by the delays in the sample.
 
     A record is behind the watermark by at most the difference of its delay and the smallest delay.
@@ -127,7 +127,7 @@ def by_sample(roles: Roles) -> Lateness:
     if roles.arrival is None:
         why = "no lateness can be known without an arrival time"
         guess = Guess("watermark.bound", "0s", Certainty.TODO, why)
-        return Lateness(0, 0, None, None, (), (guess,))
+        return ProposedLateness(0, 0, None, None, (), (guess,))
     delays_ms = distance_of_times(roles.event, roles.arrival)
     behind_ms = delays_ms - delays_ms.min() if len(delays_ms) else delays_ms
     many = max(1, len(behind_ms))
@@ -136,7 +136,7 @@ def by_sample(roles: Roles) -> Lateness:
     return _chosen(curve, _ahead(roles), Certainty.GUESS, why)
 
 
-def by_advice(roles: Roles, advice: Mapping[str, Any]) -> Lateness:
+def by_advice(roles: Roles, advice: Mapping[str, Any]) -> ProposedLateness:
     """The proposal by the advisor's lost share of all records for each total lateness."""
     curve = [(row["total_ms"], row["share_lost"]) for row in advice["settings"]]
     why = f"of all {number_of(advice['records'], 'record')}, by the advisor"
@@ -145,7 +145,7 @@ def by_advice(roles: Roles, advice: Mapping[str, Any]) -> Lateness:
 
 def _chosen(
     curve: Sequence[tuple[int, float]], ahead: tuple[int | None, Guess], sure: Certainty, why: str
-) -> Lateness:
+) -> ProposedLateness:
     least_lost = curve[-1]
     bound_ms = next((ms for ms, lost in curve if lost <= _BOUND_LOSES), least_lost[0])
     total_ms, lost = next((one for one in curve if one[1] <= _BOTH_LOSE), least_lost)
@@ -164,7 +164,7 @@ def _chosen(
     )
     nothing_ms = next((ms for ms, share in curve if not share), least_lost[0])
     choices = tuple(one for one in curve if one[0] <= nothing_ms)[-_MOST_CHOICES:]
-    return Lateness(bound_ms, total_ms - bound_ms, lost, ahead[0], choices, guesses)
+    return ProposedLateness(bound_ms, total_ms - bound_ms, lost, ahead[0], choices, guesses)
 
 
 def _ahead(roles: Roles) -> tuple[int | None, Guess]:

@@ -12,7 +12,7 @@ from typing import Any
 from strandline.model.intervals import DAY_MS, midnight_before, text_of
 from strandline.proposal.columns import Columns
 from strandline.proposal.guess import Certainty, Guess
-from strandline.proposal.lateness import Lateness, Windows, by_advice
+from strandline.proposal.lateness import ProposedLateness, ProposedWindows, by_advice
 from strandline.proposal.roles import Roles
 from strandline.spec.values import written
 from strandline.visible import visible
@@ -42,8 +42,8 @@ class Proposal:
     arrival_date: str | None
     roles: Roles
     columns: Columns
-    windows: Windows
-    lateness: Lateness
+    windows: ProposedWindows
+    lateness: ProposedLateness
     fresh_within: Guess | None
     guesses: tuple[Guess, ...]
 

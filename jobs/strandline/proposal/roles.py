@@ -194,7 +194,7 @@ def _problems_of(time: TimeColumn) -> list[str]:
     if time.is_ambiguous:
         problems.append(
             f"No value of {time.name} shows which number is the day and which the "
-            "month (none is above 12). Ask who writes it, and mend the pattern."
+            "month (none is above 12). Ask who writes it, and correct the pattern."
         )
     if time.unit_ms == DAY_MS:
         problems.append(

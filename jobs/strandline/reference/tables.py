@@ -219,7 +219,7 @@ class Tables:
         )
 
     def _newest(self, record: Record) -> TimeWindow:
-        """The newest window of a record; for one in a gap, the slot before the gap."""
+        """The newest window of a record; for one between two windows, the one before."""
         if self._gap:
             gap_ms = record.gap_ms if self._gap.gap_ms is None else self._gap.gap_ms
             return TimeWindow(record.ts_ms, record.ts_ms + (gap_ms or 0))

@@ -56,8 +56,8 @@ class _Loader(Composer, yaml.CSafeLoader):
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
         """A text without lone surrogates, which could not be written again."""
         text = super().construct_scalar(node)
-        if any("\ud800" <= sign <= "\udfff" for sign in str(text)):
-            _refuse("half of a sign (a surrogate)", node.start_mark)
+        if any("\ud800" <= character <= "\udfff" for character in str(text)):
+            _refuse("half of a character (a surrogate)", node.start_mark)
         return str(text)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> Any:
@@ -136,7 +136,7 @@ def document_of(written: bytes, *, origin: str, unique_keys: bool = True) -> Any
     try:
         return yaml.load(written.decode("utf-8"), Loader=loader)
     except Exception as error:  # noqa: BLE001 - on odd scalars PyYAML throws what Python throws
-        raise InputError(origin, f"not YAML: {_mistake_in(error)}", "mend it there") from None
+        raise InputError(origin, f"not YAML: {_mistake_in(error)}", "correct it there") from None
 
 
 def _refuse(problem: str, mark: yaml.Mark) -> None:

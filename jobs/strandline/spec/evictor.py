@@ -45,9 +45,9 @@ class TimeEvictor(_AnyEvictor):
 
 
 class DeltaEvictor(_AnyEvictor):
-    """`{delta: 3.0, of: EXPRESSION}`: evicts records whose value is far from the last arrival's.
+    """`{delta: 3.0, of: EXPRESSION}`: evicts records whose value differs by `delta` or more.
 
-    The threshold is inclusive.
+    It is compared with the value of the record that arrived last. NaN differs from no value.
     """
 
     delta: Distance

@@ -47,7 +47,7 @@ def problems_of(spec: PipelineSpec, tables: Tables, origin: str) -> list[InputEr
     return list(found.values())
 
 
-def require_none(problems: Sequence[InputError], origin: str) -> None:
+def refuse_if_any(problems: Sequence[InputError], origin: str) -> None:
     """Refuse expressions if they have problems.
 
     Raises:
@@ -171,7 +171,7 @@ def _looks_at_other_rows(sql: Sql) -> bool:
 
 def _not_written(text: str, found: NotUnderstood) -> Iterator[Problem]:
     if found.is_wrong:
-        yield f"{text!r} is no expression ({found.reason})", "mend it there"
+        yield f"{text!r} is no expression ({found.reason})", "correct it there"
 
 
 def _of_columns(text: str, sql: Sql, columns: Columns | None) -> Iterator[Problem]:

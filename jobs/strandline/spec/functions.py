@@ -96,9 +96,9 @@ def _fields_of(text: str) -> dict[str, pa.DataType]:
 def _split_outside_brackets(text: str) -> Iterator[str]:
     """The parts of a text between commas outside of brackets."""
     depth, begin = 0, 0
-    for place, sign in enumerate(text):
-        depth += (sign in "<(") - (sign in ">)")
-        if sign == "," and not depth:
+    for place, character in enumerate(text):
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and not depth:
             yield text[begin:place]
             begin = place + 1
     yield text[begin:]

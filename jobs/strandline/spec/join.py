@@ -53,7 +53,7 @@ class Sources(SpecModel):
 
 def _bounds(value: Any) -> tuple[int, int]:
     if not isinstance(value, list | tuple) or len(value) != 2:
-        msg = "not two bounds; write [-5m, 10m]: right is at most so much before or after left"
+        msg = "not two bounds; write [-5m, 10m]: right is from 5m before left to 10m after it"
         raise ValueError(msg)
     lower_ms, upper_ms = (parse_duration(bound) for bound in value)
     if lower_ms > upper_ms:

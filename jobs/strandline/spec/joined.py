@@ -34,7 +34,7 @@ class TwoSourcesSpec(PipelineSpec):
         return {"left": self.left, "right": self.right}
 
     def under(self, overrides: Mapping[str, str]) -> PipelineSpec:
-        """See `PipelineSpec`; the allowed lateness is the one of both sides, too."""
+        """See `PipelineSpec`; an overridden allowed lateness also applies to both sides."""
         spec = super().under(overrides)
         lateness = {"allowed_lateness": spec.allowed_lateness}
         sides = {name: side.model_copy(update=lateness) for name, side in self.sides.items()}

@@ -149,7 +149,7 @@ def _over_its_upstream(
     if not upstream.firings:
         raise InputError(
             place,
-            f"{name} keeps no firings, and a result comes at the instant of its firing",
+            f"{name} keeps no firings, which say when each of its results was emitted",
             f"write firings: true into the file of {name}",
         )
     return runnable(spec.over(upstream), origin=origin)

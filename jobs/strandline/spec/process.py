@@ -64,7 +64,7 @@ class Process(SpecModel):
         path = self.module.replace(".", "/") + ".py"
         if path not in files:
             problem = f"there is no {path} beside the pipeline files"
-            raise InputError(place, problem, f"put it into {folder.name}/, or mend the name")
+            raise InputError(place, problem, f"put it into {folder.name}/, or correct the name")
         _check(files[path], path, self.function, place)
         return self.model_copy(update={"files": files})
 
@@ -121,7 +121,7 @@ def _check(source: str, path: str, name: str, place: str) -> None:
     try:
         tree = ast.parse(source, path)
     except (SyntaxError, ValueError) as error:
-        raise InputError(place, f"{path} is no Python ({error})", "mend it") from None
+        raise InputError(place, f"{path} is no Python ({error})", "correct it") from None
     functions = [
         node
         for node in tree.body

@@ -129,7 +129,7 @@ def _why_unordered(spec: ResultsSpec) -> tuple[str, str] | None:
     at_once = early and upstream.window.merging
     if missing and (by_order or at_once or (between and spec.fires_at_times)):
         why = f"results of different {missing[0]} come at once"
-        return why, f"put {missing[0]} into source.key, or let the windows fire otherwise"
+        return why, f"put {missing[0]} into source.key, or choose another trigger or evictor"
     return None
 
 

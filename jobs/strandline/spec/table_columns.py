@@ -32,7 +32,7 @@ def wrong_columns(spec: PipelineSpec, tables: Tables, origin: str) -> Iterator[I
                     place, f"its column {name!r} has a reserved name", "rename it there"
                 )
             if side and name.lower() == INPUT:
-                problem = f"its column {name} has the name of a column that is added"
+                problem = f"its column {name} has the name of a column that Strandline adds"
                 yield InputError(place, problem, "rename it there")
     if spec.has_two_sources:
         left, right = tables.get("left") or {}, tables.get("right") or {}

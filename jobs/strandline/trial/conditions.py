@@ -83,7 +83,7 @@ def like(text: Any, pattern: Any) -> bool:
     parts = re.findall(r"\\.?|%|_|[^\\%_]+", str(pattern), re.DOTALL)
     wildcards = {"%": ".*", "_": "."}
     if any(part.startswith("\\") and part not in {"\\%", "\\_", "\\\\"} for part in parts):
-        msg = f"LIKE {pattern!r}: another sign behind a backslash than %, _ or a backslash"
+        msg = f"LIKE {pattern!r}: only %, _ or a backslash may follow a backslash"
         raise ThrownError(msg)
     literals = (re.escape(part.removeprefix("\\") or "\\") for part in parts)
     pairs = zip(parts, literals, strict=True)

@@ -13,7 +13,7 @@ from strandline.errors import InputError
 DOC = """
 ### Pipeline files that are broken
 
-They have no daily DAG until they are mended; those of the other pipelines go on. An import error
+They have no daily DAG until they are corrected; those of the other pipelines go on. An import error
 of the DAG file would stop them all.
 
 ```text

@@ -30,7 +30,7 @@ far as that one has come. What changed there, be it of long ago, it heals.
 
 | exit code | what it means | what to do |
 |---|---|---|
-| 2 | the input is wrong: YAML, landing table or a param | mend it, then clear the task |
+| 2 | the input is wrong: YAML, landing table or a param | correct it, then clear the task |
 | 3 | the audit failed: nothing was published | see *Report* and `strandline runs show {pipeline}` |
 | 4 | someone else published into the range, or something was away | it is retried by itself |
 | other | a crash or a bug | it is retried; clearing the task is always safe |

@@ -51,9 +51,9 @@ One run prepares at a time, and one publishes. It may run beside the daily DAG: 
 serialized by the pipeline's lock, and a run that was overtaken in its range ends with exit code 4
 and is retried.
 
-**When it fails**: exit code 2, the params or the pipeline are wrong (trigger it again, mended);
-3, the audit failed and nothing was published (see *Report* and `strandline runs show`); anything
-else is retried, and clearing the task is always safe.
+**When it fails**: exit code 2, the params or the pipeline are wrong (correct them and trigger it
+again); 3, the audit failed and nothing was published (see *Report* and `strandline runs show`);
+anything else is retried, and clearing the task is always safe.
 """
 
 

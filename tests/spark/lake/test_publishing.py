@@ -70,7 +70,7 @@ def publish(store, rows, attempt=None):
     counts = {op: found[op] for op in (INSERT, UPDATE, DELETE)}
     if store.table("windows") is None:
         apply_diff.create(store, TARGET, apply_diff.without_op(changes.schema))
-    apply_diff.publish(store, Change(TARGET, changes, counts), attempt or attempt_of())
+    apply_diff.apply(store, Change(TARGET, changes, counts), attempt or attempt_of())
 
 
 def held_by(store):
@@ -135,9 +135,7 @@ def test_all_is_replaced_in_one_commit_by_rows_with_other_columns(spark, store):
     schema = pa.schema([("day", pa.date32()), ("a.b ;", pa.string()), ("wall", pa.timestamp("us"))])
     rows = staged(store, pa.Table.from_pylist([row], schema))
     for done in (1, 2):
-        apply_diff.publish(
-            store, Change(TARGET, rows, {INSERT: 1}, replaces_all=True), attempt_of()
-        )
+        apply_diff.apply(store, Change(TARGET, rows, {INSERT: 1}, replaces_all=True), attempt_of())
         table = store.table("windows")
         expected = {"day": date(2024, 3, 5), "a.b ;": "x", "wall": NAIVE}
         assert table.to_pyarrow_table().to_pylist() == [expected]
@@ -227,7 +225,7 @@ def test_a_feed_is_not_written_by_keys_that_delta_rs_compares_in_another_way(spa
     changes = staged(store, a_diff([(UPDATE, DAYS[0], "a", AT, 2)]))
     before = store.version("windows")
     with pytest.raises(InputError, match="change data feed"):
-        apply_diff.publish(store, Change(by_nested, changes, counts_of(changes)), attempt_of())
+        apply_diff.apply(store, Change(by_nested, changes, counts_of(changes)), attempt_of())
     assert store.version("windows") == before
 
 

@@ -176,7 +176,7 @@ def test_rows_with_columns_of_any_name_are_added_mended_and_widened(spark, tmp_p
         if store.table("quarantine") is None:
             apply_diff.create(store, QUARANTINE, apply_diff.without_op(part.schema))
         change = Change(QUARANTINE, part, counts_of(part))
-        apply_diff.publish(store, change, attempt_of(f"run-{number}"))
+        apply_diff.apply(store, change, attempt_of(f"run-{number}"))
 
     def rows() -> dict[str, tuple[int, ...]]:
         found = store.table("quarantine").to_pyarrow_table().to_pylist()

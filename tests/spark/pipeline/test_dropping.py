@@ -31,7 +31,7 @@ def died(spark, tmp_path_factory):
     land(line.folder, ROWS)
     line.advance("3")
     mended = line.of(MENDED)
-    real = apply_diff.publish
+    real = apply_diff.apply
 
     def dying(store, change, attempt):
         if change.target.name == "windows":
@@ -39,7 +39,7 @@ def died(spark, tmp_path_factory):
         real(store, change, attempt)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apply_diff, "publish", dying)
+        patch.setattr(apply_diff, "apply", dying)
         with pytest.raises(Killed):
             mended.backfill("1", "3", as_of="3", run_key="a task")
     assert line.ledger[-1].step == "publishing"

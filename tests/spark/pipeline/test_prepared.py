@@ -70,14 +70,14 @@ def test_a_prepared_run_publishes_just_what_it_has_shown_and_once(prepared, tmp_
 
 def test_a_publish_that_died_is_ended_by_the_same_command(prepared, tmp_path, monkeypatch):
     line = prepared.copy(tmp_path)
-    real = apply_diff.publish
+    real = apply_diff.apply
 
     def dying(store, change, attempt):
         if change.target.name == "windows":
             raise Killed
         real(store, change, attempt)
 
-    monkeypatch.setattr(apply_diff, "publish", dying)
+    monkeypatch.setattr(apply_diff, "apply", dying)
     with pytest.raises(Killed):
         publish(line)
     monkeypatch.undo()
@@ -97,7 +97,13 @@ def test_what_was_prepared_of_rows_that_are_others_by_now_is_stale(prepared, tmp
 
 def test_a_staging_that_has_lost_rows_is_not_published(prepared, tmp_path):
     line = prepared.copy(tmp_path)
-    for part in (line.root / "_staging" / line.ledger[-1].run_id / "windows_diff").glob("part-*"):
+    parts = [*(line.root / "_staging" / line.ledger[-1].run_id / "windows_diff").glob("part-*")]
+    rows = pq.read_table(parts[0], partitioning=None)
+    pq.write_table(rows.slice(1), parts[0])
+    counts = r"its staged rows are \d+ to insert, .*; the run counted \d+ to insert, "
+    with pytest.raises(InputError, match=rf"staging is broken \(.*{counts}.*--prepare"):
+        publish(line)
+    for part in parts:
         part.unlink()
     with pytest.raises(InputError, match=r"staging is broken.*--prepare"):
         publish(line)
@@ -136,7 +142,7 @@ def assert_not_published_as_staged_by_an_earlier_version(line: Line) -> None:
         rows = pq.read_table(file, partitioning=None)
         counted = pa.array([1] * len(rows), pa.int64())
         pq.write_table(rows.append_column("_strandline_in_newest_window", counted), file)
-    with pytest.raises(InputError, match=r"an earlier version of this program.*--prepare"):
+    with pytest.raises(InputError, match=r"an earlier version of Strandline.*--prepare"):
         publish(line)
 
 

@@ -328,7 +328,7 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
 ):
     line = Line(spark, tmp_path, SPEC)
     land(tmp_path, ROWS)
-    real = apply_diff.publish
+    real = apply_diff.apply
 
     def dying(table: str, *, committed: bool):
         def publish(store, change, *more):
@@ -341,7 +341,7 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
         return publish
 
     # of the first publish, which appends, the calendar was the last to be committed
-    monkeypatch.setattr(apply_diff, "publish", dying("completeness", committed=True))
+    monkeypatch.setattr(apply_diff, "apply", dying("completeness", committed=True))
     with pytest.raises(Killed):
         line.advance("3")
     assert line.ledger[-1].step == "publishing"
@@ -354,7 +354,7 @@ def test_a_publish_that_died_is_finished_by_the_next_run_and_nothing_is_twice(
     def publish(store, change, attempt):
         (real if attempt.run_id == first else dies)(store, change, attempt)
 
-    monkeypatch.setattr(apply_diff, "publish", publish)
+    monkeypatch.setattr(apply_diff, "apply", publish)
     with pytest.raises(Killed):
         line.advance("4")
     assert [entry.run_id for entry in line.ledger if entry.step == "published"] == [first]

@@ -81,14 +81,14 @@ def test_one_that_dies_is_finished_by_the_next_run_or_taken_back(
 ):
     line = hours.copy(tmp_path).of(OTHER)
     before = {name: hours.rows(name) for name in hours.results}
-    real = apply_diff.publish
+    real = apply_diff.apply
 
     def dying(store, change, *others):
         real(store, change, *others)
         if change.target.name == table:
             raise Killed
 
-    monkeypatch.setattr(apply_diff, "publish", dying)
+    monkeypatch.setattr(apply_diff, "apply", dying)
     with pytest.raises(Killed):
         line.advance("4", **WHY)
     monkeypatch.undo()

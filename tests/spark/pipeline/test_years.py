@@ -124,7 +124,7 @@ class Life:
             start = up_to - timedelta(days=self.chance.randrange(2, 9))
             self.line.backfill(str(start), str(up_to), as_of=str(up_to), allow_removals=True)
         elif what == "publishing":
-            with suppress(Killed), patch.object(apply_diff, "publish", self._dying()):
+            with suppress(Killed), patch.object(apply_diff, "apply", self._dying()):
                 self.line.run(request)
         elif what != "skip":
             with suppress(Killed):
@@ -132,7 +132,7 @@ class Life:
 
     def _dying(self) -> Any:
         """A publish that dies between two commits."""
-        commits, publish = self.chance.randrange(3), apply_diff.publish
+        commits, publish = self.chance.randrange(3), apply_diff.apply
 
         def publish_or_die(*arguments: Any, **named: Any) -> None:
             nonlocal commits

@@ -54,7 +54,7 @@ def test_a_missing_path_a_foreign_file_and_an_empty_folder_are_refused(tmp_path)
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ({"scenario": {}}, "a JSON dict, not a list"),
+        ({"scenario": {}}, "is JSON, but not a list"),
         ([PAIR, {"scenario": {}}], r'\[1\]: not a case; it lacks "scenario" or "expected"'),
         ([7], r"\[0\]: not a case"),
         ([{"scenario": [], "expected": {}}], r"\[0\]: .* are not both objects"),

@@ -27,7 +27,7 @@ from spec_strategies import any_windows, cumulative_windows, sliding_windows, wi
 from strategies import BEFORE_MIDNIGHT_MS, CHANNELS, Stream, streams
 
 from strandline.engine.calendar.gaps import Gaps
-from strandline.engine.calendar.placed import placed
+from strandline.engine.calendar.slot_times import slot_times
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
@@ -93,7 +93,7 @@ def states(places: pd.DataFrame) -> list[SlotState]:
 def test_windows_fire_and_close_when_they_do_record_by_record(stream):
     tables = Tables(stream.spec, stream.replay())
     starts = starts_around(stream)
-    places = placed(starts, history_of(stream), clock_of(stream))
+    places = slot_times(starts, history_of(stream), clock_of(stream))
     size_ms = stream.spec.window.tumbling
     assert states(places) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
     assert places["slot_end_ms"].tolist() == [start + size_ms for start in starts]
@@ -305,13 +305,13 @@ def test_after_an_end_of_input_windows_stay_as_the_end_left_them(stream, ahead_m
     later = replace(stream, horizon_ms=at_ms + 500)
     starts = starts_around(stream)
     clock = Clock(later.horizon_ms, (Closure(EVERYTHING, at_ms),))
-    places = placed(starts, history_of(later), clock)
+    places = slot_times(starts, history_of(later), clock)
     size_ms = stream.spec.window.tumbling
     assert states(places) == [tables.slot(TimeWindow(s, s + size_ms)) for s in starts]
     assert places["ended_at_ms"].tolist() == [at_ms] * len(starts)
     closing = replace(clock, horizon_ms=at_ms)
     earlier = history_of(replace(later, horizon_ms=at_ms))
-    assert placed(starts, earlier, closing).equals(places)
+    assert slot_times(starts, earlier, closing).equals(places)
     # whoever comes afterwards is late, also where nothing is ever cleaned
     assert (places["close_from"] <= axis_of(stream).first_of(at_ms)).all()
 
@@ -376,7 +376,7 @@ def test_the_channel_that_fires_a_window_is_the_last_to_reach_its_end(stream):
     """At one instant channels are probed in order: the window fires as the last of them speaks."""
     history = history_of(stream)
     starts = starts_around(stream)
-    places = placed(starts, history, clock_of(stream))
+    places = slot_times(starts, history, clock_of(stream))
     seen = history.crossings.seen_from(history.grid.fire_thresholds(np.array(starts)).tolist())
     ended = stream.replay().watermarks[-1:]
     for at, (one, other) in enumerate(zip(*seen, strict=True)):

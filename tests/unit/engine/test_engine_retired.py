@@ -9,7 +9,7 @@ from lakes import a_spec
 from spec_strategies import watermarks, windows
 from strategies import BY_RECORDS, Stream, retired_streams, retiring
 
-from strandline.engine.calendar.placed import placed
+from strandline.engine.calendar.slot_times import slot_times
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
@@ -48,7 +48,7 @@ def test_windows_fire_and_close_when_they_do_record_by_record(stream):
     newest = stream.spec.window.assigner.newest_start
     starts = [newest(r.ts_ms) for r in stream.records] or [newest(stream.start_ms)]
     around = list(range(min(starts) - size_ms, max(starts) + 2 * size_ms, size_ms))
-    places = placed(around, history_by_record(stream), clock_of(stream))
+    places = slot_times(around, history_by_record(stream), clock_of(stream))
     assert states(places) == [tables.slot(TimeWindow(s, s + size_ms)) for s in around]
 
 

@@ -76,7 +76,7 @@ def publish(store, rows, schema=SCHEMA, attempt=None, target=TARGET):
         apply_diff.create(store, target, apply_diff.without_op(part.schema))
     found = Counter(row[0] for row in rows)
     counts = {op: found[op] for op in (INSERT, UPDATE, DELETE)}
-    apply_diff.publish(store, Change(target, part, counts), attempt or attempt_of())
+    apply_diff.apply(store, Change(target, part, counts), attempt or attempt_of())
 
 
 def held_by(store):
@@ -210,10 +210,10 @@ def test_staged_rows_that_are_lost_publish_nothing(store, ops):
         changes = pa.Table.from_pylist(gone, changes.schema)
     part = staged(store, changes)
     with pytest.raises(RetryableError, match="rows were written instead of"):
-        apply_diff.publish(store, Change(TARGET, part, counts), attempt_of("run-2"))
+        apply_diff.apply(store, Change(TARGET, part, counts), attempt_of("run-2"))
     every = Change(TARGET, staged(store, changes.drop(OP)), {INSERT: 5}, replaces_all=True)
     with pytest.raises(RetryableError, match=r"\d rows were written instead of 5"):
-        apply_diff.publish(store, every, attempt_of())
+        apply_diff.apply(store, every, attempt_of())
     assert store.version("windows") == version
 
 
@@ -299,7 +299,7 @@ def a_part(store, *files, wanted=None):
 
 def publish_whole(store, part):
     for _ in range(2):
-        apply_diff.publish(store, whole_part(TARGET, part), attempt_of())
+        apply_diff.apply(store, whole_part(TARGET, part), attempt_of())
 
 
 def linked(store, part):
@@ -339,7 +339,7 @@ def test_a_file_of_other_types_than_the_tables_is_copied(store):
     publish(store, [(INSERT, FIRST, "a", AT, 2**40)])
     row = dict(zip(SCHEMA.names, (FIRST, "b", AT, 1), strict=True))
     part = staged(store, pa.Table.from_pylist([row], schema), "run-2", "windows")
-    apply_diff.publish(store, whole_part(TARGET, part), attempt_of("run-2"))
+    apply_diff.apply(store, whole_part(TARGET, part), attempt_of("run-2"))
     assert linked(store, part) == set()
     assert held_by(store) == {(FIRST, "a", AT): 2**40, (FIRST, "b", AT): 1}
 

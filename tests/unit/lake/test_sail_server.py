@@ -27,5 +27,5 @@ def test_a_server_that_does_not_answer_is_not_awaited_for_ten_minutes(tmp_path, 
         'import sys\nprint(\'{"socket": "/nowhere"}\', flush=True)\nsys.stdin.read()\n'
     )
     monkeypatch.setattr(sail_server, "__file__", str(script))
-    with pytest.raises(RetryableError, match="its server gives no connection within 0 s"):
+    with pytest.raises(RetryableError, match="its server accepts no connection within 0 s"):
         embedded.start_embedded()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from no_session import NoSession
 
-from strandline.lake.sessions.protocol import opened
+from strandline.lake.sessions.protocol import register
 from strandline.lake.sessions.settings import FEW_ROWS, QUICKLY_PLANNED, for_input_of
 
 BEFORE = dict.fromkeys(FEW_ROWS, "as it was")
@@ -40,7 +40,7 @@ def test_only_small_input_is_interpreted_and_only_two_sources_are_planned_quickl
     size_bytes, two_sources, own, changed
 ):
     spark = Session(Conf(BEFORE))
-    opened(NoSession(spark=spark, for_few_rows=FEW_ROWS))
+    register(NoSession(spark=spark, for_few_rows=FEW_ROWS))
     with for_input_of(spark, size_bytes, own, two_sources=two_sources):
         assert spark.conf == BEFORE | changed
     assert spark.conf == BEFORE

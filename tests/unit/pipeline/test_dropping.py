@@ -180,9 +180,9 @@ def test_a_published_run_is_not_dropped_but_rebuilt(published):
 @pytest.mark.parametrize(
     ("kind", "step", "said"),
     [
-        ("acknowledge", "acknowledged", "is a run of acknowledge; nothing takes it back"),
-        ("erase", "erased", "is a run of erase; nothing takes it back"),
-        ("maintain", "maintained", "is a run of maintain; nothing takes it back"),
+        ("acknowledge", "acknowledged", "a run of acknowledge cannot be dropped or cancelled"),
+        ("erase", "erased", "a run of erase cannot be dropped or cancelled"),
+        ("maintain", "maintained", "a run of maintain cannot be dropped or cancelled"),
         ("advance", "repeated", "ended as repeated; it has changed nothing to take back"),
         (
             "advance",

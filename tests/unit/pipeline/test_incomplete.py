@@ -122,7 +122,7 @@ def test_each_cause_is_named_with_its_figures(calendar, outcome, cause, sentence
 def test_a_late_record_between_two_windows_is_said_to_count_in_the_earlier_one(calendar):
     hourly = a_meter({"sliding": "12h", "every": "13h"}, channel="source", channels=["a"])
     assert why(calendar(a_slot(0, late=1), spec=hourly)) == [
-        ["1 of 11 records in it or in the gap behind it came too late (9.09 %)"]
+        ["1 of 11 records in it or between it and the next window came too late (9.09 %)"]
     ]
 
 

@@ -132,7 +132,7 @@ def test_one_that_was_made_by_other_rules_is_stale(kept, edited):
 
 def test_one_whose_staging_is_gone_is_refused(kept):
     shutil.rmtree(kept.staging)
-    with pytest.raises(InputError, match=rf"its staging is gone; .*{AGAIN}"):
+    with pytest.raises(InputError, match=rf"its staging is missing; .*{AGAIN}"):
         kept.asked(PREPARED)
 
 
@@ -196,7 +196,9 @@ def test_one_whose_books_are_off_is_published_by_nobody(kept):
 @pytest.mark.parametrize(("books", "offered"), [([OFF], False), ([], True)])
 def test_an_audit_offers_to_accept_it_unless_its_books_are_off(books, offered):
     said = AuditResult("expect_something", "windows", "critical", success=False, figures="no")
-    ctx = cast("Context", SimpleNamespace(spec=SPEC, run_id="r-1", dry_run=False, note=lambda _: 0))
+    ctx = cast(
+        "Context", SimpleNamespace(spec=SPEC, run_id="r-1", dry_run=False, append_step=lambda _: 0)
+    )
     journal = Journal(ctx, replace(PREPARED, books=books), lambda step: None)
     with pytest.raises(AuditFailedError, match=r"expect_something: no") as caught:
         Verdict(Audit((said,)), "see it").reject(ctx, journal)

@@ -280,7 +280,7 @@ def test_a_row_is_a_line_or_where_a_terminal_is_too_narrow_a_block_of_lines(monk
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("nothing",), "nothing: no table to read; read one of windows"),
+        (("nothing",), "nothing: is not a published table; read one of windows"),
         (("windows", "--columns", "nope"), "nope: no column of windows"),
         (("windows", "--output", "w.xlsx"), "w.xlsx names no format"),
         (("windows", "--output", "/proc/w.csv"), "--output /proc/w.csv: cannot be written"),

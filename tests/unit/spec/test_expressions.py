@@ -14,7 +14,7 @@ from strandline.spec.expressions import (
     problems_of,
     problems_of_aggregate,
     problems_of_record,
-    require_none,
+    refuse_if_any,
 )
 from strandline.spec.used_expressions import uses_of
 from strandline.sql.column_types import misfit, missing
@@ -385,7 +385,7 @@ def test_all_problems_of_a_pipeline_are_found_at_once_in_the_order_of_its_file()
     assert found[0].startswith("p.yaml: source.arrival_date")
     assert found[-1].startswith("p.yaml: aggregates.n")
     with pytest.raises(InputError) as refused:
-        require_none(problems_of(spec, {"": COLUMNS}, "p.yaml"), "p.yaml")
+        refuse_if_any(problems_of(spec, {"": COLUMNS}, "p.yaml"), "p.yaml")
     head, *lines = str(refused.value).splitlines()
     assert head == f"p.yaml: {len(BROKEN)} mistakes in its expressions"
     assert [line.strip() for line in lines] == found
@@ -476,8 +476,8 @@ def test_one_column_of_both_sides_in_two_spellings_is_found_without_an_engine():
         "left source in case or type; give both one name and type, or two names"
     ]
     assert of_both_tables({"interval": ["-5m", "5m"]}, {**OTHER, "INPUT": "string"}) == [
-        "j.yaml: sources.right.table: its column INPUT has the name of a column that is added; "
-        "rename it there"
+        "j.yaml: sources.right.table: its column INPUT has the name of a column that Strandline "
+        "adds; rename it there"
     ]
 
 
@@ -510,9 +510,9 @@ def test_the_aggregates_of_a_join_are_over_both_tables_or_over_pairs():
 def test_an_error_of_a_single_problem_is_that_problem():
     problem = InputError("p.yaml: a", "wrong", "mend it")
     with pytest.raises(InputError) as refused:
-        require_none([problem], "p.yaml")
+        refuse_if_any([problem], "p.yaml")
     assert refused.value is problem
-    require_none([], "p.yaml")
+    refuse_if_any([], "p.yaml")
 
 
 def test_what_filters_records_goes_by_its_place_and_not_by_the_name_of_an_aggregate_or_a_key():

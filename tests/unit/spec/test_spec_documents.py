@@ -47,7 +47,7 @@ ODD = {
     "5,000 digits by sixties": "x: 1" + ":59" * 5_000,
     "5,000 digits after the point": "x: 1e" + "9" * 5_000,
     "a mebibyte": "x: " + "y" * 2**20,
-    "half of a sign": 'x: "\\ud800"',
+    "half of a character": 'x: "\\ud800"',
     "a bell": "x: \a",
     "an end in the middle": "x: \0",
     "two documents": "x: 1\n---\nx: 2",

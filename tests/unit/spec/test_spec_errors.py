@@ -381,20 +381,20 @@ def test_a_key_given_twice_is_refused_with_its_line(tmp_path):
     with pytest.raises(InputError) as refused:
         load_spec(path)
     assert str(refused.value) == (
-        "twice.yaml: not YAML: line 3, column 1: 'pipeline' is given twice; mend it there"
+        "twice.yaml: not YAML: line 3, column 1: 'pipeline' is given twice; correct it there"
     )
 
 
 def test_a_file_that_is_not_yaml_is_refused_with_its_line(tmp_path):
     path = write(tmp_path, "broken.yaml", "pipeline: a\nsource: [\n")
-    with pytest.raises(InputError, match=r"broken\.yaml: not YAML: line 3, column 1: .*mend it"):
+    with pytest.raises(InputError, match=r"broken\.yaml: not YAML: line 3, column 1: .*correct it"):
         load_spec(path)
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path):
     path = tmp_path / "binary.yaml"
     path.write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(InputError, match=r"binary\.yaml: not YAML: .*mend it there"):
+    with pytest.raises(InputError, match=r"binary\.yaml: not YAML: .*correct it there"):
         load_spec(path)
 
 

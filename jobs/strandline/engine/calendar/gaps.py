@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.calendar.placed import placed
+from strandline.engine.calendar.slot_times import slot_times
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import CellQuery
@@ -121,7 +121,7 @@ class Gaps:
                 yield row
 
     def has_record(self, window: int) -> bool:
-        """Whether a window has a record, or precedes a gap between windows that has one."""
+        """Whether a window has a record, or is the last one before a record between two windows."""
         first = self._first_from(self.history.grid.starts_of(window))
         return first is not None and first[0] <= window
 
@@ -133,8 +133,8 @@ class Gaps:
 
         Yields:
             `window_id`, `slot_ms`, `slots` (how many windows the row stands for; null: one), and
-            the columns of `placed`. A row for several slots has the start of the first one and all
-            other values of the last one.
+            the columns of `slot_times`. A row for several slots has the start of the first one and
+            all other values of the last one.
         """
         step, grid = self.history.grid.step_ms, self.history.grid
         stretches = chain.from_iterable(map(self._stretches, rows))
@@ -142,7 +142,7 @@ class Gaps:
             first = np.array([window for window, _ in some], dtype=np.int64)
             counts = np.array([count for _, count in some], dtype=np.int64)
             last = (first + (counts - 1) * step).tolist()
-            places = placed(last, self.history, self.clock)
+            places = slot_times(last, self.history, self.clock)
             slots = pd.Series(counts, dtype="Int64").mask(counts == 1)
             yield places.assign(window_id=first, slot_ms=grid.starts_of(first), slots=slots)
 
@@ -167,7 +167,7 @@ class Gaps:
 
         Older windows close first.
         """
-        first, last = placed([row[0], row[-1]], self.history, self.clock)["state"]
+        first, last = slot_times([row[0], row[-1]], self.history, self.clock)["state"]
         if first == last:
             yield first, row
             return
@@ -215,7 +215,7 @@ class Gaps:
         return self._possible.stop if first is None else min(first[0], self._possible.stop)
 
     def _windows_of(self, ts_ms: int) -> tuple[int, int]:
-        """The oldest and newest window of an event time; in a gap both are the one before it."""
+        """The oldest and newest window of an event time; between two, both are the one before."""
         grid = self.history.grid
         oldest, newest = grid.windows_of_panes(grid.panes_of(np.array([ts_ms])))
         return min(int(oldest[0]), int(newest[0])), int(newest[0])

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.calendar.placed import placed
+from strandline.engine.calendar.slot_times import slot_times
 from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
@@ -32,8 +32,7 @@ _COUNTED = ("arrival_date", "channel", "slot_ms", "least_ts_ms", "records")
 class Calendar:
     """The windows that hold the records of some cells, as of a clock.
 
-    A record is counted in its newest window; a record in a gap between windows in the window
-    before.
+    A record is counted in its newest window; a record between two windows in the one before.
 
     Attributes:
         history: everything observed below the horizon.
@@ -60,7 +59,7 @@ class Calendar:
 
     @cached_property
     def windows(self) -> pd.DataFrame:
-        """Every window that has a record, or is the newest one of a record in a gap.
+        """Every window that has a record, or is the one before a record between two windows.
 
         Columns: `window_id`, `channels_heard`, `records` (whose newest it is).
         """
@@ -86,7 +85,7 @@ class Calendar:
         """The slots of the windows that start in a range, and when they fire and close.
 
         Columns: `window_id`, `channels_heard`, `records`, `slot_ms` (its start), and all of
-        `placed`.
+        `slot_times`.
         """
         ids, windows = self.history.grid.ids_within(within), self.windows
         return self.slots((windows["window_id"] >= ids.start) & (windows["window_id"] < ids.stop))
@@ -96,13 +95,14 @@ class Calendar:
         slots = self.windows[chosen.astype(bool)].reset_index(drop=True)
         ids = slots["window_id"].astype("int64").to_numpy()
         slots["slot_ms"] = self.history.grid.starts_of(ids)
-        return pd.concat([slots, placed(ids.tolist(), self.history, self.clock)], axis=1)
+        return pd.concat([slots, slot_times(ids.tolist(), self.history, self.clock)], axis=1)
 
     def panes(self, slots: pd.DataFrame) -> pd.DataFrame:
         """The panes with a record whose newest window is one of some slots.
 
         Columns: `pane_ms`, `slot_ms`, `slot_end_ms`, `oldest_id`, `newest_window_id`; `missed` (how
-        many windows it has; 0 in a gap); of the newest window: `close_from`, `ended_at_ms`.
+        many windows it has; 0 between two windows); of the newest window: `close_from`,
+        `ended_at_ms`.
         """
         panes = self.cells[["pane_ms", "oldest_id", "newest_window_id"]].drop_duplicates()
         newest = slots[["window_id", "slot_ms", "slot_end_ms", "close_from", "ended_at_ms"]]
@@ -126,7 +126,8 @@ class Calendar:
         panes = panes[panes["oldest_id"] <= panes["newest_window_id"]]
         panes = panes[(panes["oldest_id"] < ids.stop) & (panes["newest_window_id"] >= ids.start)]
         newest = panes["newest_window_id"].unique()
-        closes = placed(newest.tolist(), self.history, self.clock)["close_from"].set_axis(newest)
+        times = slot_times(newest.tolist(), self.history, self.clock)
+        closes = times["close_from"].set_axis(newest)
         oldest = panes["oldest_id"].clip(lower=ids.start)
         return panes.assign(
             oldest_id=oldest,
@@ -138,7 +139,7 @@ class Calendar:
     def late_days(self, slots: pd.DataFrame) -> list[date]:
         """The arrival days on which a record counted in these slots can be late.
 
-        Such a day ends after the slot closes; a record in a gap between windows can be late on any
+        Such a day ends after the slot closes; a record between two windows can be late on any
         day.
         """
         closes = slots.set_index("window_id")["close_from"]
@@ -152,7 +153,7 @@ class Calendar:
     def least_delay(self, panes: pd.DataFrame) -> int | None:
         """The least delay, in ms from event time to arrival, of any late record of some `panes`.
 
-        None: in a gap between windows any record may be late.
+        None: between two windows any record may be late.
         """
         if (panes["missed"] <= 0).any():
             return None

@@ -103,8 +103,7 @@ class DaysToRead:
     def oldest_slot_of_arrivals(self, since_ms: int | None, until_ms: int) -> int:
         """The start of the oldest window of the records that arrived on the days of a range.
 
-        `END_OF_INSTANTS_MS` if none arrived. A record in a gap between windows counts in the window
-        before.
+        `END_OF_INSTANTS_MS` if none arrived. A record between two windows counts in the one before.
         """
         arrived = self.between(since_ms, until_ms)
         if not len(arrived):

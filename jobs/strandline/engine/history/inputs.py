@@ -52,7 +52,7 @@ class HistoryOfTwo(History):
 
     @classmethod
     def of(cls, timeline: Timeline, spec: JoinedSpec, inputs: dict[str, Input]) -> HistoryOfTwo:
-        """The history of both inputs; `timeline` is the one of both."""
+        """The history of both inputs; `timeline` has the observations of both."""
         histories = [inputs[name].history for name in SIDES]
         left, right = InputAxis.of_two(*(history.axis for history in histories))
         both = zip(SIDES, histories, (left, right), strict=True)

@@ -45,7 +45,7 @@ class ObservedDay:
 
 
 def cells_of(records: DataFrame, spec: PipelineSpec, axis: Axis) -> pd.DataFrame:
-    """The cells of some records."""
+    """The cells of some records: counts by day, channel, window and threshold; see `observe`."""
     return collected(observe(records, spec, axis))
 
 

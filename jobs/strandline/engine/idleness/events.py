@@ -95,7 +95,7 @@ class Events:
 
     @property
     def order(self) -> Longs:
-        """The places in order of position."""
+        """The indices that sort the events by position: by `seen_from`, then by `rank`."""
         if self.seen_from.dtype != object:
             return np.lexsort((self.rank, self.seen_from))
         keys = list(zip(self.seen_from.tolist(), self.rank.tolist(), strict=True))

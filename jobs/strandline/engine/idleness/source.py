@@ -31,7 +31,7 @@ from strandline.spec.pipeline import PipelineSpec
 
 
 class WatermarkSource(ABC):
-    """What a combined watermark with steps follows: the channels of one table, or of two.
+    """The source of a combined watermark with steps: the channels of one table, or of two.
 
     Attributes:
         axis: the axis of the steps' instants.

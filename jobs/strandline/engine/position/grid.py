@@ -230,7 +230,7 @@ class Grid:
     def events_of(self, within: TimeRange) -> TimeRange:
         """The event times of records whose newest window, or another one, starts in a range.
 
-        Includes records in a gap between windows, which are counted in the window before.
+        Includes records between two windows, which are counted in the window before.
         """
         ids = self.ids_within(within)
         if not len(ids):

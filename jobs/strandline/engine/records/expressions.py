@@ -47,7 +47,7 @@ _YEAR_1_MS = -62_135_596_800_000
 
 @dataclass(frozen=True)
 class _Known:
-    """What an engine has answered of expressions over columns.
+    """Cached answers of an engine about expressions over columns.
 
     Attributes:
         types: the types of the columns, and of expressions as far as Sail has been asked.

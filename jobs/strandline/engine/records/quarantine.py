@@ -27,7 +27,7 @@ def quarantine_late(
 ) -> DataFrame:
     """Late records, each with the WATERMARK at its arrival, as quarantine rows without `run_id`.
 
-    Flink's `isElementLate` wraps around on overflow: a record in a gap between windows is late only
+    Flink's `isElementLate` wraps around on overflow: a record between two windows is late only
     by its own time; otherwise it is dropped as `no_window`.
     """
     after_the_end = F.col(c.ARRIVAL) >= F.col(c.ENDED_AT)

@@ -53,7 +53,7 @@ def columns_side_by_side(
         for field in schema.fields:
             key = field.name.lower()
             if key == INPUT and len(schemas) > 1:
-                problem = f"its column {field.name} has the name of a column that is added"
+                problem = f"its column {field.name} has the name of a column that Strandline adds"
                 raise InputError(place, problem, "rename it there")
             other = shared.get(key, field)
             differs = not _same_type(field, other)

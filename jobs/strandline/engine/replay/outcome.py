@@ -12,7 +12,7 @@ from strandline.engine.frames import named
 from strandline.engine.position.axis import Axis
 from strandline.engine.replay.added_columns import FIRING
 from strandline.engine.replay.dataframe import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL
-from strandline.engine.results.rows import placed
+from strandline.engine.results.rows import with_position
 from strandline.spec.pipeline import PipelineSpec
 
 OWN_END = "_strandline_own_end_ms"
@@ -68,8 +68,8 @@ def is_by_record() -> Column:
 def placed_in(
     firings: DataFrame, at_ms: Column, of_record: Column, spec: PipelineSpec
 ) -> DataFrame:
-    """The rows of `firings_of`, with where the watermark reaches REACHES, as `rows.placed` does."""
-    return placed(firings, ~is_by_record(), at_ms, (F.col(_TIME) + 1, of_record), spec)
+    """The rows of `firings_of` `with_position`, by where the watermark reaches REACHES."""
+    return with_position(firings, ~is_by_record(), at_ms, (F.col(_TIME) + 1, of_record), spec)
 
 
 def happened(firings: DataFrame, axis: Axis) -> DataFrame:

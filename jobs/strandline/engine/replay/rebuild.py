@@ -94,7 +94,7 @@ class ReplayedRebuild(Rebuild, ABC):
 
     @abstractmethod
     def _place(self) -> DataFrame:
-        """The firings with POSITION and FIRED_AT (`rows.placed`)."""
+        """The firings with POSITION and FIRED_AT (`rows.with_position`)."""
 
     @property
     @abstractmethod

@@ -172,9 +172,9 @@ def columns_read(records: DataFrame, spec: PipelineSpec, source: SourceColumns) 
 def _is_one_argument(text: str) -> bool:
     """Whether the text of a call's argument has balanced parentheses and no comma outside them."""
     depth = 0
-    for sign in text:
-        depth += (sign == "(") - (sign == ")")
-        if depth < 0 or sign in "'\"`" or (sign == "," and not depth):
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0 or character in "'\"`" or (character == "," and not depth):
             return False
     return depth == 0
 

@@ -109,7 +109,7 @@ def causes_of(spec: PipelineSpec) -> list[str]:
     return [c.INSTANT, *advance_column(spec), c.SEQUENCE, c.TS, c.ARRIVAL]
 
 
-def placed(
+def with_position(
     firings: DataFrame,
     by_watermark: Column,
     at_ms: Column,
@@ -147,7 +147,7 @@ def placed(
 
 
 def as_probes(firings: DataFrame) -> DataFrame:
-    """The firings of `placed` as probes, whose watermark `Emissions.at` looks up."""
+    """The firings of `with_position` as probes, whose watermark `Emissions.at` looks up."""
     position = {
         c.ARRIVAL_DAY: date_of(F.col(FIRED_AT)),
         c.SEEN_FROM: F.col(POSITION)["instant"],

@@ -65,7 +65,7 @@ class _Offers:
         later = Window.partitionBy(c.ARRIVAL_DAY, _PART).orderBy(*from_last)
         least = F.min(_PREVIOUS).over(before_here(later))
         rank = F.col(c.RANK).cast("bigint")
-        if splits:  # all of a moment are merged at once
+        if splits:  # all advances of one instant are one advance
             rank = F.when(rank > CARRIED, long(ALL_SPLITS)).otherwise(rank)
         over = first_of(axis, F.unix_date(c.ARRIVAL_DAY).cast("bigint") * DAY_MS + DAY_MS)
         at = F.col(c.SEEN_FROM)

@@ -1,7 +1,7 @@
 """When the watermark fires and closes windows that are no slots of the calendar.
 
 These are sessions, and windows that a trigger fires before their end. A window also fires and
-closes as its input ends. For the slots of a calendar, `calendar.placed` gives the same.
+closes as its input ends. For the slots of a calendar, `calendar.slot_times` gives the same.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ def refused(records: DataFrame, newest_windows: DataFrame, least_delay_ms: int |
     """The records that no window accepted, each with when its newest window closes.
 
     Windows close in the order of their ends, so a record refused by its newest window is refused by
-    all. A record in a gap between windows has no window.
+    all. A record between two windows has none.
 
     Args:
         records: the well-formed records.

@@ -84,10 +84,11 @@ def count_panes(
     aggregates: dict[str, Partial],
     grid: Grid,
 ) -> DataFrame:
-    """The aggregates of each window by panes: records of a pane with the same outcome are combined.
+    """The aggregates of each window, from partial aggregates of panes.
 
-    All records on time for every window of the pane have the same outcome; of the few others,
-    records of one instant. The combined rows are then assigned to the windows one by one.
+    Records of a key and a pane that are on time for all windows of the pane are one partial
+    aggregate. The few others are combined by instant, since each window accepts either all or none
+    of one instant. The partial aggregates are then assigned to the windows one by one.
     """
     keys = keys_of(spec)
     sure = F.col(c.INSTANT) < F.col(c.SURE_BEFORE)

@@ -21,7 +21,7 @@ from strandline.engine.results.rows import (
     causes_of,
     firing_columns,
     numbered,
-    placed,
+    with_position,
 )
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
@@ -44,7 +44,7 @@ def firings(
         {c.START: F.col(c.SLOT), c.END: end}
     )
     # a watermark fires by rising times, a record its newest window first
-    probes = as_probes(placed(fired, by_watermark, F.col(c.FIRE_AT), (end, -end), spec))
+    probes = as_probes(with_position(fired, by_watermark, F.col(c.FIRE_AT), (end, -end), spec))
     timing = F.when(by_watermark, "ON_TIME").otherwise("LATE")
     rows = emitted.at(probes).select(*firing_columns(timing, spec), c.FIRING)
     return numbered(rows, [c.FIRING], spec).drop(c.FIRING)

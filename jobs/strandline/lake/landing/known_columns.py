@@ -12,7 +12,7 @@ from strandline.errors import InputError, NoAccessError, StrandlineError
 from strandline.lake.landing.open_table import NoTableError, open_table
 from strandline.lake.store.lake import Lake
 from strandline.spec.chained import ResultsSpec
-from strandline.spec.expressions import problems_of, require_none
+from strandline.spec.expressions import problems_of, refuse_if_any
 from strandline.spec.pipeline import PipelineSpec
 from strandline.sql.column_types import Columns, ColumnType, columns_of
 from strandline.tables import INPUT, NOT_OF_A_RESULT, firings_table
@@ -43,7 +43,7 @@ def require_expressions(spec: PipelineSpec, log: LandingLog | None) -> None:
     Raises:
         InputError: some are wrong; all of them are named.
     """
-    require_none(problems_of(spec, columns_by_log(spec, log), spec.pipeline), spec.pipeline)
+    refuse_if_any(problems_of(spec, columns_by_log(spec, log), spec.pipeline), spec.pipeline)
 
 
 def columns_in_lake(
@@ -79,7 +79,7 @@ def _newest(lake: Lake, table: str, place: str, *, has_landed: bool) -> tuple[Co
             None,
             f"{place}: {table} is a table of a catalog, which Spark alone asks: {not_checked}",
         )
-    uri = lake.resolve(table)  # one that no table can lie at is wrong, and not missing
+    uri = lake.resolve(table)  # raises if no table can lie there, which is wrong and not missing
     try:
         return _of_table(open_table(uri, place, table)), ""
     except NoTableError:

@@ -29,7 +29,7 @@ def open_table(uri: str, place: str, name: str | None = None) -> DeltaTable:
         return DeltaTable(uri)
     except TableNotFoundError as error:
         problem = f"no Delta table at {name or uri} ({telling_line(str(error))})"
-        way_out = "land the records first, or mend source.table or --lake"
+        way_out = "land the records first, or correct source.table or --lake"
         raise NoTableError(place, problem, way_out) from None
     except (DeltaError, OSError) as error:
         raise _unreadable(f"{place} {name or uri}", error) from None
@@ -37,5 +37,5 @@ def open_table(uri: str, place: str, name: str | None = None) -> DeltaTable:
 
 def _unreadable(place: str, error: Exception) -> StrandlineError:
     """The error for a Delta table that is there and cannot be read."""
-    problem, way_out = f"cannot be read ({telling_line(str(error))})", "mend it, or name another"
+    problem, way_out = f"cannot be read ({telling_line(str(error))})", "repair it, or name another"
     return storage_error(place, error, to_read=True) or InputError(place, problem, way_out)

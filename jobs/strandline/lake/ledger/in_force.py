@@ -88,7 +88,7 @@ def overridden_ranges(
 
 
 def _noted_by(steps: Sequence[Entry]) -> ToPublish:
-    """What a run had to publish when it began to; nothing if it has not."""
+    """The publish of a run as noted when it began; empty: it has not begun."""
     begun = (step for step in reversed(steps) if step.step == "publishing")
     return next((step.to_publish for step in begun), ToPublish())
 

@@ -96,7 +96,7 @@ def fit_into(
     return fit(columns, schema_of(table), place, target, has_names_of_table=has_names_of_table)
 
 
-def publish(store: Store, change: Change, attempt: Attempt) -> None:
+def apply(store: Store, change: Change, attempt: Attempt) -> None:
     """Apply a change to its table in one commit, or in none if it is empty. Call it under the lock.
 
     Inserts alone are appended. Any other diff rewrites the changed partitions: rows with keys of
@@ -128,15 +128,15 @@ def publish(store: Store, change: Change, attempt: Attempt) -> None:
     if fitted.widened or fitted.new:
         _make_room(target, fitted, adoption)
         table = DeltaTable(adoption.uri)
-    bringing = _Bringing(adoption, table, change, fitted)
+    applying = _Applying(adoption, table, change, fitted)
     if change.counts[UPDATE] == change.counts[DELETE] == 0:
-        bringing.append()
+        applying.append()
     else:
-        bringing.merge()
+        applying.rewrite_partitions()
 
 
 @dataclass(frozen=True)
-class _Bringing:
+class _Applying:
     """The application of a diff to a table that has all its columns.
 
     Attributes:
@@ -164,7 +164,7 @@ class _Bringing:
             self.adoption.require(written, inserted, inserted)
             self.adoption.append(self.table, written, application)
 
-    def merge(self) -> None:
+    def rewrite_partitions(self) -> None:
         """Rewrite the changed partitions."""
         partition, counts = self.adoption.partition, self.change.counts
         days = {day for rows in self._rows() for day in pc.unique(rows[partition]).to_pylist()}

@@ -26,7 +26,7 @@ from strandline.lake.local import (
 )
 from strandline.lake.sessions.executors import equip_executors
 from strandline.lake.sessions.interruptions import log_no_interruption, own_interrupt
-from strandline.lake.sessions.protocol import ApacheSession, opened
+from strandline.lake.sessions.protocol import ApacheSession, register
 from strandline.lake.sessions.remote import CLIENT_MODE
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS, WITHOUT_LINES
 from strandline.spec.common import EngineName
@@ -153,7 +153,7 @@ def start_classic(
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     session = ClassicSession(_created(builder, master or _HERE))
-    opened(session)
+    register(session)
     if session.on_one_machine:
         _fit_this_machine(session.spark, own={*(conf or {})})
     else:

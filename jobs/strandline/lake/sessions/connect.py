@@ -16,7 +16,7 @@ import pyspark
 import strandline
 from strandline.errors import InputError, RetryableError, telling_line
 from strandline.lake.sessions.exceptions import require_answers
-from strandline.lake.sessions.protocol import ApacheSession, opened
+from strandline.lake.sessions.protocol import ApacheSession, register
 from strandline.lake.sessions.remote import connected, limit_retries
 from strandline.lake.sessions.settings import EVERYWHERE, FEW_ROWS
 from strandline.spec.common import EngineName
@@ -97,7 +97,7 @@ def start_connect(
     except Exception as error:  # noqa: BLE001 - gRPC has its own errors, and PySpark others
         raise _not_reached(remote, error) from None
     session = ConnectSession(spark, version)
-    opened(session)
+    register(session)
     try:
         _require_same_spark(version)
         _set(spark, settings)
@@ -112,7 +112,7 @@ def start_connect(
 
 def _not_reached(remote: str, error: Exception) -> InputError | RetryableError:
     text = str(error)
-    if any(sign in text for sign in _TOKEN_IS_WRONG):
+    if any(words in text for words in _TOKEN_IS_WRONG):
         return InputError(
             f"--remote {remote}",
             "the server wants a token, or another one",

@@ -24,7 +24,7 @@ from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.linked_version import link_version
 from strandline.lake.sessions.machine import others_who_may_log_in
-from strandline.lake.sessions.protocol import opened
+from strandline.lake.sessions.protocol import register
 from strandline.lake.sessions.remote import connected, keep_settings, limit_retries
 from strandline.lake.sessions.settings import EVERYWHERE, WITHOUT_LINES
 from strandline.lake.store.places import is_uri, uri_of
@@ -164,10 +164,10 @@ def start_embedded(
             _end(server)
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, TimeoutError):
-            raise RetryableError(_PLACE, f"its server gives {error}", "run it again") from None
+            raise RetryableError(_PLACE, f"its server accepts {error}", "run it again") from None
         raise
     session = EmbeddedSession(spark, server, folder)
-    opened(session)
+    register(session)
     return session
 
 
@@ -214,7 +214,7 @@ def _served(
         if "socket" in started:
             return server, f"unix:{started['socket']}"
         _end(server)
-        why = f"this system gives no network of its own to a process ({started['closed']})"
+        why = f"this system allows no network namespace of its own ({started['closed']})"
     others = others_who_may_log_in()
     if others and not trust_this_machine:
         raise InputError(

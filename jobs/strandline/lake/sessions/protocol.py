@@ -94,7 +94,7 @@ class ApacheSession:
             self.spark.stop()
 
 
-def opened(session: EngineSession) -> None:
+def register(session: EngineSession) -> None:
     """Register a session, so that `session_of` finds it by its `SparkSession`."""
     introduce(session.spark, session)
     places.introduce(session.spark, session.table_at)

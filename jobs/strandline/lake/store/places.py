@@ -18,7 +18,7 @@ _OF_HADOOP = re.compile("s3[an]://", re.IGNORECASE)
 """Hadoop's schemes of S3; delta-rs and others use s3://."""
 _NO_HOSTS = {"", "localhost"}
 _NOT_IN_DELTA = re.compile(r"[\[\]|^\\\x00-\x1f\x7f\ud800-\udfff]|%[0-9A-Fa-f]{2}")
-"""Names of folders below which delta-rs opens no table: it decodes %41, and rejects some signs."""
+"""Folders below which delta-rs opens no table: it decodes %41, and rejects some characters."""
 
 
 def is_uri(place: str) -> bool:

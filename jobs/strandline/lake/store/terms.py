@@ -22,10 +22,10 @@ from strandline.lake.store.object_store import StoreObjects
 
 LASTS_S = 60.0
 """The time in seconds after which a term expires if it is not extended."""
-_KEPT, _MOST = 16, 200
+_TERMS_KEPT, _MOST = 16, 200
 """The number of terms that are kept, and the number of objects at which older ones are removed."""
 _STATE = ".said"
-"""The suffix of the object with the last state of a term."""
+"""The suffix of the object with the last state of a term, as its owner wrote it."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Terms:
         names = sorted(self.objects.names())
         if len(names) > _MOST:
             for name in names:
-                if int(name.removesuffix(_STATE)) <= number - _KEPT:
+                if int(name.removesuffix(_STATE)) <= number - _TERMS_KEPT:
                     self.objects.delete(name)
 
 

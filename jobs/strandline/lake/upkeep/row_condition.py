@@ -38,14 +38,14 @@ _TYPES = {
     *(exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.DATE, exp.DType.TIMESTAMP),
 }
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MOST_SIGNS = 10_000
+_MOST_CHARACTERS = 10_000
 
 
 class _WithBackticks(Dialect):
     """SQL whose names may also stand in backticks, as in Spark; it is rewritten in plain SQL."""
 
     class Tokenizer(tokens.Tokenizer):
-        """The tokenizer, with the signs that enclose a name."""
+        """The tokenizer, with the characters that enclose a name."""
 
         IDENTIFIERS: ClassVar = ['"', "`"]
 
@@ -60,8 +60,8 @@ def condition_on_row(text: str) -> str:
     Raises:
         InputError: it is empty, not a condition, reads another table, or has no column.
     """
-    if len(text) > _MOST_SIGNS:
-        raise _refused(f"it has more than {_MOST_SIGNS:,} signs")
+    if len(text) > _MOST_CHARACTERS:
+        raise _refused(f"it has more than {_MOST_CHARACTERS:,} characters")
     try:
         tree = parse_one(text, into=exp.Condition, dialect=_WithBackticks)
     except SqlglotError:

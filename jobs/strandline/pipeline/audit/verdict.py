@@ -104,7 +104,7 @@ def verdict_of(
     if result.failures:
         require_answers(ctx.spark)
     results = result.to_json()
-    journal.know(audit=results, gaps=staged.gaps.count, books=books)
+    journal.add_facts(audit=results, gaps=staged.gaps.count, books=books)
     journal.write("audited")
     return Verdict.of(result, f"see strandline runs show {ctx.spec.pipeline} {ctx.run_id}")
 
@@ -167,5 +167,5 @@ def verdict_of_tables(
 def _verdict_of_one(result: AuditResult, journal: Journal, way_out: str) -> Verdict:
     """The verdict by one more result, which the journal adds to its audit."""
     audit = Audit((result,))
-    journal.know(audit=[*(journal.entry.audit or ()), *audit.to_json()])
+    journal.add_facts(audit=[*(journal.entry.audit or ()), *audit.to_json()])
     return Verdict.of(audit, way_out)

@@ -113,7 +113,7 @@ def require_revertible(store: Store, state: PipelineState, run_id: str) -> Rever
             rebuild_by_hand(pipeline, done),
         )
     if done is None and steps[-1].kind in UPKEEP:
-        raise InputError(place, f"is a run of {steps[-1].kind}", "nothing takes it back")
+        raise InputError(place, f"a run of {steps[-1].kind} cannot be reverted")
     if done is None or begun is None:
         require_not_begun(pipeline, state, run_id)
         ended = steps[-1].step in FINAL
@@ -218,7 +218,7 @@ def revert_run(
     ctx = Context(spark, spec, lake, landing, ledger, first.run_id, dry_run=dry_run)
 
     def say_failed(message: str) -> None:
-        ctx.note(replace(first, step="failed", message=message))
+        ctx.append_step(replace(first, step="failed", message=message))
 
     with failures_recorded(spark, spec.pipeline, ctx.run_id, say_failed), staging_cleared(ctx):
         return _steps(ctx, first, reverted, progress)
@@ -244,7 +244,7 @@ def _steps(ctx: Context, first: Entry, reverted: Reverted, progress: Progress) -
     else:
         progress("publish")
         if reverted.days_to_recompute:
-            ctx.note(replace(first, step="owed", owed=reverted.days_to_recompute))
+            ctx.append_step(replace(first, step="owed", owed=reverted.days_to_recompute))
         entry = publish(ctx, changes, entry)
         ctx.staging.drop()
     return replace(Outcome.of(ctx.spec.pipeline, entry), dry_run=ctx.dry_run, preview=preview)

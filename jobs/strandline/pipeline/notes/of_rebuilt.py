@@ -9,7 +9,7 @@ from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import EVERYTHING, text_of
 from strandline.model.overrides import in_words
-from strandline.pipeline.plan.closures import stay_closed
+from strandline.pipeline.plan.closures import notes_of_closures
 from strandline.pipeline.request.request import Request
 from strandline.spec.pipeline import PipelineSpec
 
@@ -32,7 +32,7 @@ def of_rebuilt_first(
         for one in state.overridden:
             if one.windows.overlaps(request.range):
                 yield _of_overridden(one, request, f"{start} to {end}", spec)
-        yield from stay_closed(state.closures_in(request.range), request.range)
+        yield from notes_of_closures(state.closures_in(request.range), request.range)
         is_all = request.range.start_ms == EVERYTHING.start_ms
         rebuilt = f"all windows before {end}" if is_all else f"{start} to {end}"
         if run_id is not None:

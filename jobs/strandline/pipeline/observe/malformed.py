@@ -84,7 +84,7 @@ def publish_malformed(
         apply_diff.create(ctx.store, QUARANTINE, malformed.schema)
     found = malformed_diff(ctx, malformed, whole, observation)
     if found is not None:
-        apply_diff.publish(ctx.store, found, attempt_of(f"{ctx.run_id}/observed"))
+        apply_diff.apply(ctx.store, found, attempt_of(f"{ctx.run_id}/observed"))
 
 
 def malformed_diff(

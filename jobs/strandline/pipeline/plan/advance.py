@@ -22,7 +22,7 @@ from strandline.model.intervals import (
     text_of,
 )
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.plan.closures import closed_in_order, stay_closed
+from strandline.pipeline.plan.closures import closed_in_order, notes_of_closures
 from strandline.pipeline.plan.earlier_runs import EarlierRuns
 from strandline.pipeline.plan.kept import Kept, Reached, reached_by
 from strandline.pipeline.plan.plan import Plan, outside_by_other_rules
@@ -53,15 +53,15 @@ def plan_advance(
     until_ms, base_ms = request.until_ms, earlier.base_ms(request.until_ms)
     not_final = _to_rebuild(history, earlier, until_ms, first_not_final)
     late = _slots_of_published_late(history.grid, earlier, not_final.start_ms, base_ms)
-    mended = _with_older(not_final, base_ms, until_ms, history, late)
-    overridden = reached_by(mended, base_ms, history, earlier)
+    touched = _with_older(not_final, base_ms, until_ms, history, late)
+    overridden = reached_by(touched, base_ms, history, earlier)
     whole = _from_recomputed(not_final, overridden, base_ms, history)
     possible = _possible(whole, base_ms, history, status)
     kept = _kept(overridden, possible)
     scope = _scope(possible, whole, kept, late)
-    # the older slots of late records are mended too, so nothing known of them may be taken back
-    mended = _with_older(whole, possible.since_ms, until_ms, history, scope.older_too)
-    clock = _clock(earlier, history, mended, until_ms)
+    # the older slots of late records are touched too, so nothing known of them may be taken back
+    touched = _with_older(whole, possible.since_ms, until_ms, history, scope.older_too)
+    clock = _clock(earlier, history, touched, until_ms)
     return Plan(
         scope,
         clock,
@@ -72,7 +72,7 @@ def plan_advance(
         missing=possible.missing,
         notes=(
             *possible.notes,
-            *stay_closed(clock.closures, mended),
+            *notes_of_closures(clock.closures, touched),
             *(
                 note
                 for one in overridden
@@ -137,17 +137,17 @@ def _kept(overridden: Sequence[Reached], possible: _Possible) -> tuple[Kept, ...
     return kept
 
 
-def _clock(earlier: EarlierRuns, history: History, mended: TimeRange, until_ms: int) -> Clock:
+def _clock(earlier: EarlierRuns, history: History, touched: TimeRange, until_ms: int) -> Clock:
     """The clock of M, or of the largest published horizon, with the closures of earlier runs.
 
     Args:
         earlier: the state that earlier runs have left.
         history: everything observed below the horizon.
-        mended: the range, and the older slots of late records.
+        touched: the range, and the older slots of late records.
         until_ms: M.
     """
-    horizon_ms = earlier.horizon_over(mended, until_ms)
-    closures = closed_in_order(earlier.state, history, mended, horizon_ms)
+    horizon_ms = earlier.horizon_over(touched, until_ms)
+    closures = closed_in_order(earlier.state, history, touched, horizon_ms)
     return Clock(horizon_ms, tuple(closures))
 
 

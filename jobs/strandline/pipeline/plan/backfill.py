@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import pairwise
 
-from strandline.engine.calendar.placed import placed
+from strandline.engine.calendar.slot_times import slot_times
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock, Closure
@@ -22,7 +22,7 @@ from strandline.model.intervals import (
     text_of,
 )
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.plan.closures import closed_in_order, closures_around, stay_closed
+from strandline.pipeline.plan.closures import closed_in_order, closures_around, notes_of_closures
 from strandline.pipeline.plan.earlier_runs import EarlierRuns
 from strandline.pipeline.plan.plan import Plan, asked_of, outside_by_other_rules
 from strandline.pipeline.request.request import Request
@@ -95,7 +95,7 @@ def _notes(
     if request.reopen and closures:
         yield "reopens windows that an earlier run had closed"
     if request.started_by:
-        yield from stay_closed(closures, within)
+        yield from notes_of_closures(closures, within)
     if within != asked:
         yield (
             f"no window before {text_of(asked.start_ms)} has a record: they are closed, "
@@ -156,7 +156,7 @@ def _closing(around: TimeRange, history: History, clock: Clock) -> list[tuple[in
     at_edges = (window for edge in first for window in (edge - grid.step_ms, edge))
     chosen = {*calendar.windows["window_id"].tolist(), *at_edges}
     ids = sorted(window for window in chosen if inside.start <= window < inside.stop)
-    return list(zip(ids, placed(ids, history, clock)["close_from"].tolist(), strict=True))
+    return list(zip(ids, slot_times(ids, history, clock)["close_from"].tolist(), strict=True))
 
 
 def _first_open(history: History, clock: Clock) -> int:

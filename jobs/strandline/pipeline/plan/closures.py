@@ -1,4 +1,4 @@
-"""Closures that decide about a range: ends of its input by `--close` in earlier runs; and notes."""
+"""Closures: ends of the input of a range, by `--close` in earlier runs; and notes about them."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def closed_in_order(
     return [closure for closure in in_order if closure.windows.overlaps(around)]
 
 
-def stay_closed(closures: Iterable[Closure], within: TimeRange) -> list[str]:
-    """A note for each closure in a range that the run keeps."""
+def notes_of_closures(closures: Iterable[Closure], within: TimeRange) -> list[str]:
+    """A note for each closure that a run keeps and that overlaps a range."""
     return [
         f"windows from {start_text_of(closure.windows)} to {text_of(closure.windows.end_ms)} "
         f"stay closed, since their input ended at {text_of(closure.at_ms)} (--close): what arrives "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from strandline.engine.calendar.placed import placed
+from strandline.engine.calendar.slot_times import slot_times
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
@@ -105,12 +105,12 @@ class Reached:
 
 
 def reached_by(
-    mended: TimeRange, base_ms: int | None, history: History, earlier: EarlierRuns
+    touched: TimeRange, base_ms: int | None, history: History, earlier: EarlierRuns
 ) -> list[Reached]:
     """The ranges with overridden settings that a scheduled run reaches, in the order of their runs.
 
     Args:
-        mended: the range of the windows to rebuild and of the older windows with late records.
+        touched: the range of the windows to rebuild and of the older windows with late records.
         base_ms: the midnight since which all arrivals are evaluated again; None: all.
         history: everything observed below the horizon.
         earlier: the state that earlier runs have left.
@@ -119,7 +119,7 @@ def reached_by(
     return [
         _reached(one, ranges, base_ms, history, earlier)
         for one in ranges
-        if one.windows.overlaps(mended)
+        if one.windows.overlaps(touched)
     ]
 
 
@@ -172,7 +172,7 @@ def _found(
 def _final(one: OverriddenRange, history: History, earlier: EarlierRuns) -> TimeRange | None:
     """The windows of a range that were final by its settings at its horizon; None: none were.
 
-    Decided by the published slots, and by the watermark of then for empty slots after them. For
+    Decided by the published slots; for empty slots after them, by the watermark at the time. For
     sessions decided by the records: none may extend over an edge. For results decided by the slots
     alone.
     """
@@ -226,7 +226,7 @@ def _older_had_closed(
     if any(other is not one and other.windows.overlaps(before) for other in ranges):
         return False
     horizon_ms = one.horizon_ms or 0
-    last = placed([ids[-1]], history, Clock(horizon_ms))
+    last = slot_times([ids[-1]], history, Clock(horizon_ms))
     return bool((last["state"] == "closed").all())
 
 

@@ -212,7 +212,7 @@ def _require_unpublished(spec: PipelineSpec, ledger: Ledger, run_id: str) -> Seq
     steps = ledger.state().steps_of(run_id, ledger.store)
     last, place = steps[-1], f"{spec.pipeline} run {run_id}"
     if last.kind in UPKEEP:
-        raise InputError(place, f"is a run of {last.kind}", "nothing takes it back")
+        raise InputError(place, f"a run of {last.kind} cannot be dropped or cancelled")
     if last.step in {"repeated", "already_processed"}:
         raise InputError(place, f"ended as {last.step}", "it has changed nothing to take back")
     for step in steps:
@@ -248,7 +248,7 @@ def require_not_begun(pipeline: str, state: PipelineState, run_id: str) -> None:
 
 def rebuild_by_hand(pipeline: str, done: Entry) -> str:
     """The way out for a run that cannot be taken back."""
-    way_out = "mend the pipeline file or the landing table, then rebuild what it has published: "
+    way_out = "correct the pipeline file or the landing table, then rebuild what it has published: "
     if done.range is None:
         return way_out + f"strandline backfill {pipeline}"
     return way_out + f"strandline backfill {pipeline} {done.range.as_options}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -97,8 +97,8 @@ def publish(
                 "run it again",
             )
         if not_read := _observed_meanwhile(ctx, state, entry, status):
-            ctx.note(replace(entry, step="owed", owed=not_read))
-        return bring_in(ctx, changes, entry, commit_with_it)
+            ctx.append_step(replace(entry, step="owed", owed=not_read))
+        return publish_unchecked(ctx, changes, entry, commit_with_it)
 
 
 def _observed_meanwhile(
@@ -106,7 +106,8 @@ def _observed_meanwhile(
 ) -> list[date]:
     """The days that a run completes without having read their newest observed rows.
 
-    Without days that the other run has noted itself. Of results all changes are found otherwise.
+    Days that the other run has noted itself are left out. With `LandingStatus.recomputes` False
+    there are none: changed results are found by `results_changed`.
     """
     if status is None or entry.completes_ms is None or not status.recomputes:
         return []
@@ -116,7 +117,7 @@ def _observed_meanwhile(
     return [day for day in others if day not in noted]
 
 
-def bring_in(
+def publish_unchecked(
     ctx: Context,
     changes: Sequence[Change],
     entry: Entry,
@@ -134,12 +135,12 @@ def bring_in(
     entry = replace(entry, frontier_ms=after_ms, lost=_missing_after(entry, state))
     written = PUBLISHED if commit_with_it is None else ("timeline", *PUBLISHED)
     begun = replace(entry, step="publishing", versions=ctx.store.versions(written))
-    ctx.note(begun)
+    ctx.append_step(begun)
     _write(ctx, changes, entry)
     if commit_with_it is not None:
         commit_with_it()
     published = _published(ctx, begun)
-    ctx.note(published)
+    ctx.append_step(published)
     return published
 
 
@@ -156,7 +157,7 @@ def _write(ctx: Context, changes: Sequence[Change], entry: Entry) -> None:
     """Write the changes of a run into their tables, and empty the tables that it empties."""
     attempt = attempt_of(entry.run_id)
     for change in changes:
-        apply_diff.publish(ctx.store, change, attempt)
+        apply_diff.apply(ctx.store, change, attempt)
     for name in entry.to_publish.emptied:
         ctx.store.empty(name, entry.run_id)
 
@@ -206,7 +207,7 @@ def finish_dead_publish(ctx: Context) -> None:
         _CANNOT_BE_FINISHED,
         f"{pipeline} run {dead.run_id}",
         "has begun to publish, and cannot be finished",
-        f"mend the cause and run again, or undo the publish: {undo}",
+        f"remove the cause and run again, or undo the publish: {undo}",
     ):
         _write(ctx, changes_of(ctx, dead), dead)
     # what the run would have committed with it is gone: of an accepted loss nothing is repeated yet
@@ -215,7 +216,7 @@ def finish_dead_publish(ctx: Context) -> None:
         _published(ctx, dead), request_fingerprint=repeatable, driver=this_driver(ctx.spark)
     )
     by = "runs publish" if dead.run_id == ctx.run_id else f"run {ctx.run_id}"
-    ctx.note(replace(done, message=f"finished by {by}"))
+    ctx.append_step(replace(done, message=f"finished by {by}"))
 
 
 def changes_of(ctx: Context, run: Entry) -> list[Change]:
@@ -244,7 +245,8 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
         if name in begun.whole:
             part = staging.part(name)
             if any(map(is_ours, part.schema.names)):
-                raise InputError(ctx.place(name), "an earlier version of this program staged it")
+                problem = "was staged by an earlier version of Strandline, in another form"
+                raise InputError(ctx.place(name), problem)
             change = whole_part(targets[name], part)
         else:
             rows = staging.part(f"{name}_diff")
@@ -253,8 +255,13 @@ def changes_of(ctx: Context, run: Entry) -> list[Change]:
             counts = {**(counted or {}), INSERT: change.counts[INSERT]}
             change = replace(change, replaces_all=True, counts=counts)
         if counted is not None and change.counts != counted:
-            raise InputError(
-                ctx.place(name), f"{change.counts} is staged, and {counted} was counted"
-            )
+            staged, expected = _in_words(change.counts), _in_words(counted)
+            problem = f"its staged rows are {staged}; the run counted {expected}"
+            raise InputError(ctx.place(name), problem)
         found.append(change)
     return found
+
+
+def _in_words(counts: Mapping[str, int]) -> str:
+    """The numbers of rows of a diff: `3 to insert, 0 to update, 1 to delete`."""
+    return ", ".join(f"{count:,} to {op}" for op, count in counts.items())

@@ -26,7 +26,7 @@ from strandline.pipeline.observe.commit_observation import commit_observed
 from strandline.pipeline.observe.landing_status import landing_status_of
 from strandline.pipeline.observe.malformed import stage_malformed
 from strandline.pipeline.observe.observe import observe_landing
-from strandline.pipeline.publish.publish import bring_in, changes_of, finish_dead_publish
+from strandline.pipeline.publish.publish import changes_of, finish_dead_publish, publish_unchecked
 from strandline.pipeline.publish.stale import changed_since
 from strandline.pipeline.request.as_command import known_command_of
 from strandline.pipeline.request.context import Context, Progress
@@ -37,7 +37,7 @@ from strandline.pipeline.request.outcome import Outcome
 from strandline.pipeline.views.changes import completed_by
 from strandline.spec import PipelineSpec
 
-KEPT = ("prepared", "rejected")
+_WITH_STAGING = ("prepared", "rejected")
 """The last steps of runs that keep their staging, so that it can be published."""
 _CANNOT_BE_READ: tuple[type[Exception], ...] = (
     *FAILURES,
@@ -91,11 +91,11 @@ def publish_prepared(
         message=None,
         driver=this_driver(spark),
     )
-    commit_with_it = _accepted_loss(ctx, kept) if kept.step in KEPT else None
+    commit_with_it = _accepted_loss(ctx, kept) if kept.step in _WITH_STAGING else None
     with ctx.store.lock():
         finish_dead_publish(ctx)
         run = require(ctx.ledger.state(), log=landing.log)
-        if run.step in KEPT:
+        if run.step in _WITH_STAGING:
             run = _publish_kept(ctx, kept, commit_with_it)
     ctx.staging.drop()
     completed = completed_by(ctx.ledger.state(), run_id)
@@ -110,11 +110,11 @@ def _publish_kept(ctx: Context, kept: Entry, commit_with_it: Callable[[], None] 
     """
     pipeline = ctx.spec.pipeline
     steps = ctx.ledger.state().runs[kept.run_id]
-    place, again = f"{pipeline} run {kept.run_id}", _again(pipeline, steps)
+    place, again = f"{pipeline} run {kept.run_id}", _command_to_repeat(pipeline, steps)
     # upkeep removes a staging whole
     with refused_after(_CANNOT_BE_READ, place, "its staging is broken", again):
         changes = changes_of(ctx, kept)
-    return bring_in(ctx, changes, kept, commit_with_it)
+    return publish_unchecked(ctx, changes, kept, commit_with_it)
 
 
 def _accepted_loss(ctx: Context, run: Entry) -> Callable[[], None] | None:
@@ -176,13 +176,13 @@ def require_publishable(
     if outcome == "published":
         return next(step for step in reversed(steps) if step.step == "published")
     run = steps[-1]
-    again = _again(spec.pipeline, steps)
+    again = _command_to_repeat(spec.pipeline, steps)
     place = f"{spec.pipeline} run {run_id}"
-    if outcome not in KEPT or run.publish is None:
+    if outcome not in _WITH_STAGING or run.publish is None:
         raise InputError(place, f"keeps nothing that could be published: {outcome}", again)
     if outcome == "rejected" and (off := books_off(run.books or ())):
         raise InputError(
-            place, f"was rejected, and its books are off: {'; '.join(off)}", BOOKS_ARE_OFF
+            place, f"was rejected, and its books do not balance: {'; '.join(off)}", BOOKS_ARE_OFF
         )
     if outcome == "rejected" and accept is None:
         way_out = f"publish it with --accept REASON, or {again}"
@@ -193,11 +193,11 @@ def require_publishable(
     if changed is not None:
         raise StaleStagingError(place, changed, again)
     if not store.keeps_staging(run_id):
-        raise InputError(place, "its staging is gone", again)
+        raise InputError(place, "its staging is missing", again)
     return run
 
 
-def _again(pipeline: str, steps: Sequence[Entry]) -> str:
+def _command_to_repeat(pipeline: str, steps: Sequence[Entry]) -> str:
     """The command that repeats a run, with all options of its request."""
     run, command = steps[-1], known_command_of(steps)
     if command is not None:

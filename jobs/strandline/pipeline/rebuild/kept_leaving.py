@@ -41,7 +41,7 @@ def with_identity(records: DataFrame, spec: PipelineSpec, landing: Landing) -> D
 
 
 def landed_since(now: DataFrame, then: DataFrame) -> DataFrame:
-    """The records of now that were not there then; of equal records those that are more."""
+    """The records in `now` that are not in `then`; of equal records, the surplus."""
     numbered = (_numbered(now), _numbered(then).select(*_KEY, _NUMBER))
     found = numbered[0].join(numbered[1], [*_KEY, _NUMBER], "left_anti")
     return found.drop(_IDENTITY, _NUMBER)
@@ -71,14 +71,14 @@ def published_late(ctx: Context, kept: Kept) -> DataFrame | None:
 
 
 def without_row(published: DataFrame, then: DataFrame, now: DataFrame) -> DataFrame:
-    """The published late records whose landing rows were there then, and are no more.
+    """The published late records whose landing rows have been removed since they were evaluated.
 
     Of equal records, some of which were accepted, the late ones leave first.
 
     Args:
         published: the published late records (`published_late`).
         then: the landed records when they were evaluated, `with_identity`.
-        now: the same of now.
+        now: the present landed records, `with_identity`.
     """
     before = then.groupBy(*_KEY).agg(F.count("*").alias(_COPIES))
     after = now.groupBy(*_KEY).agg(F.count("*").alias(_NUMBER))

@@ -36,7 +36,8 @@ class Staged:
         books: the books of the range, and of the older windows with late records.
         oldest_ms: the start of the oldest slot with staged rows.
         end_ms: the end of the range.
-        slots_expected: the starts of the slots of the range that the day map identifies.
+        slots_expected: the starts of the slots, in the range, of the first and the last record of
+            each event date, by the day map.
         gaps: the gaps of the range, and the listed ones around it.
         leaving: published late records that leave quarantine, beside the ones that the run covers.
     """

@@ -30,7 +30,7 @@ from strandline.lake.landing.landing import Landing
 from strandline.lake.sessions.exceptions import OF_VALUES
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.request.try_forms import try_form
-from strandline.spec.expressions import expressions_of, left_to_the_engine, require_none
+from strandline.spec.expressions import expressions_of, left_to_the_engine, refuse_if_any
 from strandline.spec.used_expressions import Use
 from strandline.sql.column_types import ON_SPARK
 from strandline.sql.on_sail import types_not_on_sail
@@ -64,7 +64,7 @@ def require_all_expressions(landing: Landing) -> None:
         for use in uses:
             table, place = landing.rows_over(use.table), f"{spec.pipeline}: {use.place}"
             problems += _not_on_sail(use, table, place, kinds.get(use.text))
-    require_none(problems, spec.pipeline)
+    refuse_if_any(problems, spec.pipeline)
 
 
 def _kinds_of_aggregates(landing: Landing, uses: Iterable[Use]) -> dict[str, str]:

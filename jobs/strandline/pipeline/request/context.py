@@ -87,7 +87,7 @@ class Context:
         """The rows of all arrival days that a rebuild may read, as `Landing.records` reads them."""
         return self.landing.records(history.days.rebuilt)
 
-    def note(self, entry: Entry) -> int:
+    def append_step(self, entry: Entry) -> int:
         """Append a step to the ledger, unless this is a dry run; its position."""
         return 0 if self.dry_run else self.ledger.append(entry, datetime.now(UTC))
 

@@ -158,7 +158,7 @@ def _said_in_a_worker(pipeline: str, error: BaseException) -> tuple[str, InputEr
     """
     text = str(error)
     if found := re.search(re.escape(RAISED_BY) + "(.*)", text):
-        way_out = "mend the function: nothing has been published"
+        way_out = "correct the function: nothing has been published"
         return found[1], InputError(f"{pipeline}: process", found[1], way_out)
     if found := re.search(re.escape(OF_A_RECORD) + r"(\S+): (.*)", text):
         way_out = "leave them out by source.valid, or give a default (coalesce) or a limit (least)"

@@ -1,4 +1,4 @@
-"""Writes the steps of a run into the ledger, as the only writer."""
+"""The journal of a run: its known facts, which each step that it writes to the ledger has."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Journal:
         self.entry = replace(started, position=0)
         self.seconds: dict[str, float] = {}
 
-    def know(self, **what: Any) -> None:
+    def add_facts(self, **facts: Any) -> None:
         """Add facts to all further steps: fields of `Entry`."""
-        self.entry = replace(self.entry, **what)
+        self.entry = replace(self.entry, **facts)
 
-    def write(self, step: str, **what: Any) -> None:
+    def write(self, step: str, **facts: Any) -> None:
         """Write a step with facts of its own; a dry run writes none."""
-        self._ctx.note(replace(self.entry, step=step, **what))
+        self._ctx.append_step(replace(self.entry, step=step, **facts))
 
     def write_failed(self, message: str) -> None:
         """Write that the run has failed, and why."""

@@ -11,7 +11,7 @@ from strandline.lake.local import MEMORY
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.places import is_uri
-from strandline.spec.expressions import expressions_of, require_none
+from strandline.spec.expressions import expressions_of, refuse_if_any
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.table_columns import Tables
 from strandline.sql.column_types import ON_SPARK
@@ -38,7 +38,7 @@ def require_supported(choice: EngineChoice, spec: PipelineSpec, log: LandingLog 
         return
     for place, problem in _not_on_sail(spec, log):
         raise InputError(f"{spec.pipeline}: {place}", problem, ON_SPARK)
-    require_none(problems_on_sail(spec, columns_by_log(spec, log), spec.pipeline), spec.pipeline)
+    refuse_if_any(problems_on_sail(spec, columns_by_log(spec, log), spec.pipeline), spec.pipeline)
 
 
 def stores_of(lake: Lake, log: LandingLog | None) -> set[str]:

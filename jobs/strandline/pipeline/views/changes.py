@@ -35,7 +35,7 @@ def changes_of(spec: PipelineSpec, lake: Lake, since: int) -> dict[str, Any]:
         since: the position; 0: all runs.
 
     Returns:
-        `runs`, and the position for the next call as `next`.
+        `pipeline` and `since` as given, `next`: the position for the next call, and `runs`.
 
     Raises:
         InputError: nothing has run yet, or the ledger has no such position.
@@ -61,14 +61,20 @@ def changes_of(spec: PipelineSpec, lake: Lake, since: int) -> dict[str, Any]:
 
 
 def completed_by(state: PipelineState, run_id: str) -> list[list[str]]:
-    """The days that a published run has completed first, as ranges."""
+    """The days that became complete with a published run, and were not before, as ranges."""
     found = [completed for step, completed in _published(state) if step.run_id == run_id]
     return found[-1] if found else []
 
 
 @dataclass
 class _Announced:
-    """The last complete day announced, and the first day of slots, while reading a ledger."""
+    """The announced complete days, while the steps of a ledger are read in order.
+
+    Attributes:
+        until_ms: the midnight up to which days were announced as complete; None: none was.
+        first: the first day with slots.
+        all_known: whether all steps so far have the dates of their slots.
+    """
 
     until_ms: int | None = None
     first: date | None = None
@@ -118,7 +124,7 @@ def _dates_of(
         return None
     try:
         return dates_between(store, versions, step.versions)
-    except DeltaError:  # the log of then has been removed
+    except DeltaError:  # the log of these versions has been removed
         return None
 
 

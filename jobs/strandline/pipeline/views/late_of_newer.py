@@ -104,7 +104,7 @@ class LateOfNewer:
 
     @property
     def windows(self) -> ds.Expression:
-        """The slots of the windows with such records; of many ranges also those between."""
+        """A filter for the slots of these windows; of many ranges, also for the slots between."""
         edges = [*zip(self.oldest.tolist(), self.newest.tolist(), strict=True)]
         edges += [
             (max(newest - self._reach_ms, LEAST_INSTANT_MS), newest)

@@ -147,14 +147,14 @@ class Causes:
             )
 
     def _of_late(self, slot: Slot, known: int) -> str:
-        """The number of late records as a text; of those without a row left only that there may be.
+        """The number of late records as a text; if their rows are removed, that there may be some.
 
         Late records of event times between two windows count in the earlier one.
         """
         removed = "rows of quarantine that would show it are removed"
         if not slot.late:
             return f"records may have come too late: {removed}"
-        place = " in it or in the gap behind it" if self.spec.window.leaves_gaps else ""
+        place = " in it or between it and the next window" if self.spec.window.leaves_gaps else ""
         share = percent(slot.late, known)
         more = f", perhaps more: {removed}" if slot.late_at_least else ""
         return f"{slot.late:,} of {known:,} records{place} came too late ({share}){more}"

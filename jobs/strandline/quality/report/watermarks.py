@@ -49,7 +49,10 @@ def watermarks(
     latest: pd.DataFrame | None = None,
     processed_ms: int | None = None,
 ) -> Watermarks:
-    """The progress of the watermarks, of the fields of `ReportTables` with these names."""
+    """The watermarks of channels, and the combined one, over the shown days.
+
+    The arguments are the fields of `ReportTables` with these names.
+    """
     until_now = channels if latest is None else latest
     behind = _hours_behind(channels, until_now, spec)
     known = set(_emitted(until_now)["channel"])

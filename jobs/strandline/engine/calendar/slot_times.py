@@ -23,7 +23,12 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _EndOfInput:
-    """The windows whose input ends by channel at the horizon, and when that of others ended."""
+    """When the input of some windows ends, by `--close`.
+
+    Attributes:
+        now: whether the input of a window ends at the horizon, channel by channel.
+        at_ms: when the input as a whole ended, in ms; `_NEVER_ENDED`: it has not.
+    """
 
     now: Mask
     at_ms: Longs
@@ -51,7 +56,7 @@ class _EndOfInput:
 
 
 @dataclass(frozen=True)
-class _Turn:
+class _Reached:
     """When the watermark reaches some thresholds, so that windows fire or close.
 
     Attributes:
@@ -65,7 +70,7 @@ class _Turn:
     at_ms: pd.Series[Any]
 
 
-def placed(ids: Sequence[int], history: History, clock: Clock) -> pd.DataFrame:
+def slot_times(ids: Sequence[int], history: History, clock: Clock) -> pd.DataFrame:
     """When some windows fire and close, whether they have records or not.
 
     Returns:
@@ -77,9 +82,9 @@ def placed(ids: Sequence[int], history: History, clock: Clock) -> pd.DataFrame:
     ended = _EndOfInput.of(grid.starts_of(windows), clock)
     close_at = grid.close_thresholds(windows)
     never_cleaned = close_at == MAX_WATERMARK
-    fires = _turn(grid.fire_thresholds(windows), ended, history, clock)
-    closes = _turn(close_at, ended, history, clock, never=never_cleaned)
-    # what is never cleaned is late after an end of input all the same, but stays fired
+    fires = _reached(grid.fire_thresholds(windows), ended, history, clock)
+    closes = _reached(close_at, ended, history, clock, never=never_cleaned)
+    # a window that is never cleaned up stays `fired`, but refuses records after its input has ended
     closed_at = closes.at_ms.mask(never_cleaned)
     state = np.where(closed_at.notna(), "closed", np.where(fires.at_ms.notna(), "fired", "open"))
     return pd.DataFrame(
@@ -96,13 +101,13 @@ def placed(ids: Sequence[int], history: History, clock: Clock) -> pd.DataFrame:
     )
 
 
-def _turn(
+def _reached(
     thresholds: Longs,
     ended: _EndOfInput,
     history: History,
     clock: Clock,
     never: Mask | None = None,
-) -> _Turn:
+) -> _Reached:
     """When the watermark reaches thresholds, or the input ends; `never` masks unreachable ones."""
     axis = history.axis
     seen, rank = history.crossings.reached(thresholds.tolist(), clock.horizon_ms, ended.now)
@@ -114,4 +119,4 @@ def _turn(
         at_its_end = (ended.at_ms == ended_ms) & ~axis.happened_before(ended_ms, seen, rank)
         seen[at_its_end], rank[at_its_end] = axis.first_of(ended_ms), END_RANK
         at_ms[at_its_end] = ended_ms - 1
-    return _Turn(seen, rank, at_ms)
+    return _Reached(seen, rank, at_ms)
