@@ -85,7 +85,7 @@ def reference_within(stream: Stream, within: TimeRange) -> Answer:
 def reference(stream: Stream) -> Answer:
     """The record-by-record reference's answer."""
     replay = stream.replay()
-    tables = Tables(stream.spec, replay)
+    tables, numbers = Tables(stream.spec, replay), numbers_of(replay.firings)
     return Answer(
         windows=by_window(
             {
@@ -127,6 +127,7 @@ def reference(stream: Stream) -> Answer:
                     "key": firing.key[0],
                     **edges(firing.window),
                     **_content(firing.members),
+                    **numbers[firing.seq],
                     "timing": firing.timing.value,
                     "fired_at": firing.origin.at_ms,
                     "watermark": firing.watermark_ms,
@@ -137,6 +138,22 @@ def reference(stream: Stream) -> Answer:
         final_watermark=replay.final_watermark_ms,
         violations=replay.violations,
     )
+
+
+def numbers_of(firings: Iterable[Firing]) -> dict[int, dict[str, int]]:
+    """By `seq`: the number of a firing in its window, and the one before if it is superseded.
+
+    `supersedes` is 0 if it is not: some of its records are not in the firing, or there is none.
+    """
+    last: dict[Any, Firing] = {}
+    found: dict[int, dict[str, int]] = {}
+    for firing in firings:
+        before = last.get((firing.key, firing.window))
+        number = found[before.seq]["firing"] if before else 0
+        replaces = before is not None and before.seq in firing.supersedes
+        found[firing.seq] = {"firing": number + 1, "supersedes": number if replaces else 0}
+        last[firing.key, firing.window] = firing
+    return found
 
 
 def _place(firing: Firing, spec: PipelineSpec) -> tuple[Any, ...]:

@@ -241,6 +241,8 @@ def firings_of(rebuild: Rebuild) -> list[dict[str, Any]]:
         _ms("window_start", "start"),
         _ms("window_end", "end"),
         *contents_of(firings),
+        "firing",
+        F.coalesce("supersedes", F.lit(0)).alias("supersedes"),
         "timing",
         _ms("fired_at", "fired_at"),
         F.coalesce("watermark_ms", F.lit(MIN_WATERMARK)).alias("watermark"),

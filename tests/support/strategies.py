@@ -52,20 +52,7 @@ class Stream:
 
     def rows(self) -> list[dict[str, Any]]:
         """The records as rows of a landing table, under the names that the spec uses."""
-        return [
-            {
-                "arrival_ms": record.arrival_ms,
-                "seq": record.sequence,
-                "ts_ms": record.ts_ms,
-                "channel": record.channel,
-                "k": record.key[0],
-                "marker": record.marker,
-                "candidate_ms": record.candidate_ms,
-                "gap_ms": record.gap_ms,
-                **record.payload,
-            }
-            for record in self.records
-        ]
+        return [row_of(record) for record in self.records]
 
     def replay(
         self, records: Sequence[Record] | None = None, *, horizon_ms: int | None = None
@@ -82,6 +69,21 @@ class Stream:
 
 _STARTS_MS = st.sampled_from([0, 0, -13, 30])
 """Where a source's clock starts, after the base of the stream."""
+
+
+def row_of(record: Record) -> dict[str, Any]:
+    """A record as a row of a landing table."""
+    return {
+        "arrival_ms": record.arrival_ms,
+        "seq": record.sequence,
+        "ts_ms": record.ts_ms,
+        "channel": record.channel,
+        "k": record.key[0],
+        "marker": record.marker,
+        "candidate_ms": record.candidate_ms,
+        "gap_ms": record.gap_ms,
+        **record.payload,
+    }
 
 
 @cache

@@ -23,7 +23,7 @@ from strandline.engine.sessions.rebuild import SessionRebuild
 from strandline.engine.sessions.replayed import ReplayedSessions
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
-from strandline.model.lateness import MIN_WATERMARK, cleanup_time
+from strandline.model.lateness import MIN_WATERMARK, cleanup_time, last_late_end
 from strandline.spec.joined import JoinedSpec
 from strandline.spec.pipeline import PipelineSpec
 
@@ -192,8 +192,8 @@ class SessionWindows(WindowKind):
         gap_ms = gap_of(self.spec)
         if gap_ms is None:
             return not_final_ms
-        not_late_ms = watermark_ms - self.spec.allowed_lateness + 2 - gap_ms
-        return max(min(not_final_ms, not_late_ms) - gap_ms, LEAST_INSTANT_MS)
+        late_ms = last_late_end(watermark_ms, allowed_lateness_ms=self.spec.allowed_lateness)
+        return max(min(not_final_ms, late_ms + 1 - gap_ms) - gap_ms, LEAST_INSTANT_MS)
 
     def watermark_before_close(self, slot_end_ms: int, closed_until_ms: int | None) -> int:
         """The watermark that closed the slots before; for a first slot MIN_WATERMARK.
@@ -202,7 +202,7 @@ class SessionWindows(WindowKind):
         """
         if closed_until_ms is None:
             return MIN_WATERMARK
-        return closed_until_ms - 1 + self.spec.allowed_lateness
+        return cleanup_time(closed_until_ms - 1, allowed_lateness_ms=self.spec.allowed_lateness)
 
 
 class JoinedWithin(SessionWindows):

@@ -13,7 +13,7 @@ from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.calendar.tables import newest_window_table
 from strandline.engine.frames import long
-from strandline.engine.records.arithmetic import slot_of_session
+from strandline.engine.records.arithmetic import cleanup_time_of, slot_of_session
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.watermark_values.of_days import emissions
@@ -55,7 +55,8 @@ def late_for_kept(
     emitted = emissions(records, history, calendar.clock, days)
     at_arrival = emitted.at_arrival(placed, history.spec)
     lead_ms = (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
-    by_rules = F.greatest(_ahead(lead_ms), _closing(rules.allowed_lateness))
+    closing = cleanup_time_of(F.col(c.SLOT_END), allowed_lateness_ms=rules.allowed_lateness)
+    by_rules = F.greatest(_ahead(lead_ms), closing)
     return quarantine_late(at_arrival.withColumn(c.WATERMARK, by_rules), rules, source_columns)
 
 
@@ -64,8 +65,3 @@ def _ahead(lead_ms: int) -> Column:
     watermark = F.col(c.WATERMARK)
     is_one = (watermark != long(MIN_WATERMARK)) & (watermark != long(MAX_WATERMARK))
     return F.when(is_one, watermark + long(lead_ms)).otherwise(watermark)
-
-
-def _closing(allowed_lateness_ms: int) -> Column:
-    """The watermark that closes the newest window of a record."""
-    return F.col(c.SLOT_END) + long(allowed_lateness_ms - 1)

@@ -39,6 +39,11 @@ def is_window_late(max_timestamp_ms: int, *, allowed_lateness_ms: int, watermark
     return cleanup_time(max_timestamp_ms, allowed_lateness_ms=allowed_lateness_ms) <= watermark_ms
 
 
+def last_late_end(watermark_ms: int, *, allowed_lateness_ms: int) -> int:
+    """The latest end, in ms, of a window that is late by this watermark: see `is_window_late`."""
+    return watermark_ms - allowed_lateness_ms + 1
+
+
 def late_by(max_timestamp_ms: int, *, allowed_lateness_ms: int, watermark_ms: int) -> int:
     """The extra allowed lateness in ms that would have saved a late record; at least 1."""
     return watermark_ms - max_timestamp_ms - allowed_lateness_ms + 1

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from strandline.model.intervals import END_OF_INSTANTS_MS
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.spec.common import CommonSpec
-from strandline.spec.evictor import CountEvictor, Evictor, EvictorField, TimeEvictor
+from strandline.spec.evictor import CountEvictor, Evictor, EvictorField
 from strandline.spec.process import ProcessField, ReturnedType
 from strandline.spec.trigger import (
     Continuous,
@@ -142,13 +142,6 @@ class WindowedSpec(CommonSpec):
         """Whether the firings of a window depend on the arrival order of its records."""
         evictor = self.evicts_by
         return self.may_go_unfired or (evictor is not None and evictor.goes_by_order)
-
-    @property
-    def empties_as_it_fires(self) -> bool:
-        """Whether a window is empty after a firing: the trigger purges it, or all is evicted."""
-        evictor = self.evicts_by
-        evicts_all = isinstance(evictor, TimeEvictor) and evictor.time == 0
-        return self.fires_by.purging or evicts_all
 
     @property
     def fires_at_times(self) -> bool:

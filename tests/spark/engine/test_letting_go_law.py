@@ -77,7 +77,9 @@ def letting_go(stream: Stream, how: dict[str, Any]) -> Stream:
     Of late records of one instant the last one is what a purged window last fired with.
     """
     stream = replace(stream, spec=stream.spec.model_copy(update=how))
-    if not (stream.spec.empties_as_it_fires or stream.spec.goes_by_order):
+    evictor = stream.spec.evicts_by
+    evicts_all = isinstance(evictor, TimeEvictor) and evictor.time == 0
+    if not (stream.spec.fires_by.purging or evicts_all or stream.spec.goes_by_order):
         return stream
     source = stream.spec.source.model_copy(update={"sequence": "seq"})
     spec = stream.spec.model_copy(update={"source": source})

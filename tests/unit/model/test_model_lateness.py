@@ -11,6 +11,7 @@ from strandline.model.lateness import (
     cleanup_time,
     is_window_fired,
     is_window_late,
+    last_late_end,
     late_by,
     saturating_add,
     wrapping_add,
@@ -63,6 +64,16 @@ def test_sums_differ_only_where_they_overflow(time_ms, lateness_ms):
 def test_a_late_window_has_fired(max_timestamp_ms, lateness_ms, watermark_ms):
     if is_window_late(max_timestamp_ms, allowed_lateness_ms=lateness_ms, watermark_ms=watermark_ms):
         assert is_window_fired(max_timestamp_ms, watermark_ms=watermark_ms)
+
+
+@given(instants, st.integers(0, 10**9))
+def test_the_last_late_end_is_that_of_a_late_window_and_no_later_window_is_late(
+    watermark_ms, lateness_ms
+):
+    end_ms = last_late_end(watermark_ms, allowed_lateness_ms=lateness_ms)
+    late = {"allowed_lateness_ms": lateness_ms, "watermark_ms": watermark_ms}
+    assert is_window_late(end_ms - 1, **late)
+    assert not is_window_late(end_ms, **late)
 
 
 @given(instants, st.integers(0, 10**9), instants)

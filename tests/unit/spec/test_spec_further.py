@@ -305,8 +305,8 @@ def test_windows_on_a_grid_may_purge_as_they_fire_evict_by_time_or_fire_early(wi
 
     assert parsed(trigger={"event_time": {}, "purging": True}).lets_records_go
     for after in (False, True):
-        assert parsed(evictor={"time": "5m", "after": after}).lets_records_go
-        assert parsed(evictor={"time": "0ms", "after": after}).empties_as_it_fires
+        for time in ("5m", "0ms"):
+            assert parsed(evictor={"time": time, "after": after}).lets_records_go
     early = parsed(trigger={"continuous": "10m"})
     assert early.last_may_lack_records
     assert not early.lets_records_go

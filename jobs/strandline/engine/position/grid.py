@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
-from strandline.model.lateness import MAX_WATERMARK
+from strandline.model.lateness import MAX_WATERMARK, last_late_end
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import Cumulative, Session, Sliding, WindowOfAllTime
 
@@ -260,10 +260,10 @@ class Grid:
     def first_open(self, watermark_ms: int) -> int:
         """The start of the first window that a watermark does not close.
 
-        Of cumulative windows the longest one with a start counts. Flink's rule:
-        `lateness.is_window_late`.
+        Of cumulative windows the longest one with a start counts.
         """
-        return self._start_from(watermark_ms - self.allowed_lateness_ms - self.size_ms + 2)
+        late_ms = last_late_end(watermark_ms, allowed_lateness_ms=self.allowed_lateness_ms)
+        return self._start_from(late_ms + 1 - self.size_ms)
 
     def first_not_final(self, watermark_ms: int) -> int:
         """The start of the first window that a watermark does not make final.

@@ -33,6 +33,11 @@ def lies_in(ms: Column, within: TimeRange) -> Column:
     return (ms >= within.start_ms) & (ms < within.end_ms)
 
 
+def cleanup_time_of(end: Column, *, allowed_lateness_ms: int) -> Column:
+    """The watermark at which a window with an end leaves the state: `cleanup_time`, in 64 bits."""
+    return end - 1 + F.lit(allowed_lateness_ms)
+
+
 def slot_of(ts: Column, grid: Grid) -> Column:
     """The start of the newest window of an event time, in ms."""
     return floor(ts, grid.span_ms, grid.offset_ms)

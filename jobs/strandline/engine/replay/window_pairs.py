@@ -117,10 +117,7 @@ class WindowPairsRebuild(OverReplay):
         aggregates = aggregate_columns(pairs, spec)
         results = self.replay.reported(fired).join(contents(pairs, firing, aggregates), firing)
         rows = self.replay.firing_rows(results, *self._which, *aggregates)
-        results = numbered(rows.withColumnRenamed(NUMBER, _NTH), [_NTH], spec)
-        if _SUPERSEDED in results.columns:
-            results = _by_numbers_of_results(results, spec)
-        return computed(results)
+        return computed(_numbered_again(rows.withColumnRenamed(NUMBER, _NTH), spec))
 
     @property
     def _firing(self) -> list[str]:
@@ -150,11 +147,17 @@ _SIDES = {name: f"_strandline_side_{name}" for name in SIDES}
 """The record of each side of a pair."""
 
 
-def _by_numbers_of_results(results: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Firings, with the firings that they replace by their new numbers, if these had pairs.
+def _numbered_again(results: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """Firings with a pair, numbered among themselves; what they replace has these numbers too.
 
-    Needed for sessions alone: a session replaces earlier firings with other starts or ends.
+    Where both have a pair, a firing has all pairs of an earlier one if and only if it has all its
+    records: so it replaces the firings that it replaces in a co-group.
     """
+    before = F.lag(_NTH).over(Window.partitionBy(*window_key(spec)).orderBy(_NTH))
+    replaced = F.when(F.col("supersedes") == before, F.col("firing") - 1)
+    results = numbered(results, [_NTH], spec).withColumn("supersedes", replaced)
+    if _SUPERSEDED not in results.columns:
+        return results
     keys, firing = list(spec.source.key), [*window_key(spec), _NTH]
     edges = ("window_start", "window_end")
     earlier = results.select(

@@ -40,7 +40,7 @@ def window_key(spec: PipelineSpec) -> list[str]:
 
 
 def numbered(firings: DataFrame, order: Sequence[str], spec: PipelineSpec) -> DataFrame:
-    """Firings with their number in their window, `firing`, and the one before, `supersedes`.
+    """Firings with their number in their window, `firing`, from 1.
 
     Args:
         firings: rows with `window_columns`.
@@ -48,10 +48,7 @@ def numbered(firings: DataFrame, order: Sequence[str], spec: PipelineSpec) -> Da
         spec: the pipeline.
     """
     in_window = up_to_here(Window.partitionBy(*window_key(spec)).orderBy(*order))
-    replaces = F.lit(not spec.empties_as_it_fires) & (F.col("firing") > 1)
-    number = F.row_number().over(in_window).cast("bigint")
-    rows = firings.withColumn("firing", number)
-    return rows.withColumn("supersedes", F.when(replaces, F.col("firing") - 1))
+    return firings.withColumn("firing", F.row_number().over(in_window).cast("bigint"))
 
 
 def last_firings(firings: DataFrame, spec: PipelineSpec) -> DataFrame:

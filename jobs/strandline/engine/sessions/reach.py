@@ -21,6 +21,7 @@ from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import lies_in, slot_of
 from strandline.engine.sessions.condense import begins
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
+from strandline.model.lateness import last_late_end
 from strandline.spec.pipeline import PipelineSpec
 
 _WIDER = 4
@@ -137,8 +138,8 @@ def first_not_final(
     """
     grid = history.grid
     slot_ms = grid.first_not_final(watermark_ms)
-    # what ends there has been dropped, and so has everything that ends before
-    final_ms = max(watermark_ms - history.spec.allowed_lateness + 1, LEAST_INSTANT_MS)
+    late_ms = last_late_end(watermark_ms, allowed_lateness_ms=history.spec.allowed_lateness)
+    final_ms = max(late_ms, LEAST_INSTANT_MS)
     start_ms = _first_start_ending_after(final_ms, records, history, until_ms)
     if start_ms is None:
         return slot_ms
@@ -164,8 +165,8 @@ def whole_within(
     """
     step_ms = history.grid.step_ms
     chains = _slots_of_chains(records, history, within, until_ms)
-    final_ms = watermark_ms - history.spec.allowed_lateness + 1
-    not_dropped = (chain.first_ms for chain in chains if chain.end_ms > final_ms)
+    late_ms = last_late_end(watermark_ms, allowed_lateness_ms=history.spec.allowed_lateness)
+    not_dropped = (chain.first_ms for chain in chains if chain.end_ms > late_ms)
     end_ms = min([within.end_ms, *not_dropped])
     crossed = {
         edge_ms

@@ -47,7 +47,9 @@ def firings(
     probes = as_probes(with_position(fired, by_watermark, F.col(c.FIRE_AT), (end, -end), spec))
     timing = F.when(by_watermark, "ON_TIME").otherwise("LATE")
     rows = emitted.at(probes).select(*firing_columns(timing, spec), c.FIRING)
-    return numbered(rows, [c.FIRING], spec).drop(c.FIRING)
+    # each firing has all records of the one before
+    before = F.nullif(F.col("firing") - 1, long(0))
+    return numbered(rows, [c.FIRING], spec).withColumn("supersedes", before).drop(c.FIRING)
 
 
 def contents_of_firings(

@@ -9,7 +9,7 @@ from strandline.engine.position.grid import Grid, gap_of
 from strandline.lake.landing.changed_results import ranges_over
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import LEAST_INSTANT_MS
-from strandline.model.lateness import MIN_WATERMARK
+from strandline.model.lateness import MIN_WATERMARK, last_late_end
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
@@ -81,5 +81,5 @@ def first_accepting(spec: PipelineSpec, watermark_ms: int) -> int:
     if not isinstance(spec.window, Session):
         return grid.first_open(watermark_ms)
     gap_ms = _SHORTEST_GAP_MS if spec.result == PAIRS else gap_of(spec) or _SHORTEST_GAP_MS
-    first_ms = watermark_ms - spec.allowed_lateness - gap_ms + 2
-    return max(grid.newest_starts(first_ms), LEAST_INSTANT_MS)
+    late_ms = last_late_end(watermark_ms, allowed_lateness_ms=spec.allowed_lateness)
+    return max(grid.newest_starts(late_ms + 1 - gap_ms), LEAST_INSTANT_MS)
