@@ -147,11 +147,12 @@ def test_days_without_a_record_are_drawn_and_named_up_to_the_last_processed_one(
 
 def counted(**columns):
     rows = [
-        ("late", column, value, many)
+        ("late", column, value, many, sum(values.values()), False)
         for column, values in columns.items()
         for value, many in values.items()
     ]
-    return pd.DataFrame(rows, columns=["group", "column", "value", "records"])
+    names = ["group", "column", "value", "records", "of", "is_least"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def test_the_value_that_stands_out_most_comes_first():
