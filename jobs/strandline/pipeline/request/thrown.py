@@ -23,7 +23,7 @@ from strandline.engine.records.expressions import condition, expression, quoted,
 from strandline.errors import InputError, telling_line
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.landing.landing import Landing
-from strandline.lake.sessions.exceptions import FAILURES
+from strandline.lake.sessions.exceptions import FAILURES, without_task
 from strandline.lake.sessions.protocol import session_of
 from strandline.pipeline.request.try_forms import (
     failing_part,
@@ -69,7 +69,7 @@ class _Asked:
         try:
             self.probe(rows).collect()
         except FAILURES as error:
-            problem = telling_line(str(error)) or type(error).__name__
+            problem = without_task(telling_line(str(error))) or type(error).__name__
             return None if _OF_THE_PLANNER.search(problem) else problem
         return None
 
