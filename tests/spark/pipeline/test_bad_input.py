@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from engines import ENGINE
 from lakes import INSTANT, SCHEMA, Line, a_record, a_spec, land
 
 from strandline.engine.records.read import read_records

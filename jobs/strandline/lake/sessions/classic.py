@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from typing import Any
 
 import psutil
 from pyspark import SparkContext, StorageLevel
@@ -235,7 +236,8 @@ def _use_their_python(spark: SparkSession) -> None:
 
 def _log_no_failed_task(session: SparkSession) -> None:
     """Switch off the JVM's log messages about tasks that fail: their job raises the same error."""
-    log4j = session.sparkContext._jvm.org.apache.logging.log4j
+    jvm: Any = session.sparkContext._jvm
+    log4j = jvm.org.apache.logging.log4j
     for name in _TELL_OF_TASKS:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
