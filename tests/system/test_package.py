@@ -96,7 +96,8 @@ def test_the_command_of_the_wheel_knows_its_version_and_validates(said, tmp_path
     shutil.copy(PROJECT / "pipelines" / "flights.yaml", tmp_path / "pipelines")
     assert said("strandline", "--version").startswith("strandline 0.2")
     assert "flights" in said("strandline", "validate", "pipelines/flights.yaml")
-    assert "flights" in said("strandline", "--pipelines", "pipelines", "status")
+    state = said("strandline", "--pipelines", "pipelines", "status", expected=2)
+    assert "flights: has no runs yet" in state
 
 
 def test_airflow_finds_provider_and_pages_and_makes_the_dags_of_two_lines_in_a_strange_folder(

@@ -86,7 +86,17 @@ def outcome(run: Mapping[str, Any]) -> None:
             f"{run['run_id']} publishes exactly this"
         )
     if not run["changed"]:
-        out.print("nothing changes: the published rows are those of this run")
+        out.print(_unchanged(run))
+
+
+def _unchanged(run: Mapping[str, Any]) -> str:
+    """A sentence about a run whose own results are those that are published."""
+    if run["changed_first"]:
+        runs = ", ".join(f"run {run_id}" for run_id in run["changed_first"])
+        return f"{runs} first changed what is published; nothing else changes"
+    if run["malformed"] or (run["preview"] or {}).get("quarantine"):
+        return "no result changes: malformed rows go to quarantine alone"
+    return "nothing changes: the published rows are those of this run"
 
 
 def _changes(run: Mapping[str, Any]) -> None:

@@ -115,7 +115,9 @@ def run(
         ctx, state = _recovered(ctx, journal, opened.base, [*run_ids, ctx.run_id])
         with staging_cleared(ctx):
             outcome = _steps(ctx, request, journal, state, notes_before, before)
-    return with_rebuilt_first(outcome, before) if request.dry_run else outcome
+    if request.dry_run:
+        return with_rebuilt_first(outcome, before)
+    return replace(outcome, changed_first=[one.run_id for one in before if one.changed])
 
 
 def _run_each(

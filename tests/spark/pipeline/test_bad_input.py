@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from engines import ENGINE
 from lakes import INSTANT, SCHEMA, Line, a_record, a_spec, land
 
 from strandline.engine.records.read import read_records
@@ -163,6 +164,14 @@ def test_of_many_rows_the_one_is_found_that_an_expression_fails_on(spark, tmp_pa
     assert re.search(said + r"\(.* \1'", str(failed.value))
 
 
+@pytest.mark.skipif(ENGINE != "spark", reason="of the JVM in this process")
+def test_the_jvm_logs_no_failed_task_whose_error_the_run_explains(spark):
+    logger_of = spark._jvm.org.apache.logging.log4j.LogManager.getLogger
+    names = ("executor.Executor", "scheduler.TaskSetManager", "SparkContext")
+    logs = [logger_of(f"org.apache.spark.{name}").isErrorEnabled() for name in names]
+    assert logs == [False, False, True]
+
+
 def test_one_time_in_nanoseconds_is_named_and_the_way_out_works(spark, tmp_path):
     rows = [a_record(f"1 {hour}:00", f"1 {hour}:00") for hour in (10, 11, 12)]
     rows = [row | {"position": int(row["happened_at"].timestamp()) * 1000} for row in rows]
@@ -173,6 +182,8 @@ def test_one_time_in_nanoseconds_is_named_and_the_way_out_works(spark, tmp_path)
         line.advance("2")
     assert failed.value.place == "meter: source.event_time"
     assert f"fails on position = {rows[1]['position']} (" in failed.value.problem
+    assert "stage failure" not in failed.value.problem
+    assert "--engine" not in failed.value.way_out  # Spark has no such time either
     mended = failed.value.way_out.removeprefix("use ").partition(", which")[0]
     outcome = line.of(a_spec(**ONE, source__event_time=mended)).advance("2")
     assert outcome.malformed == {"null_event_time": 1}

@@ -101,10 +101,12 @@ def test_hours_add_up_run_after_run_also_where_an_old_day_has_grown(chain, tmp_p
     shown = chain.days.advance("6", dry_run=True)
     first = "a run first rebuilds 2024-03-02T00:15:00Z to 2024-03-03T18:15:00Z, as shown first"
     assert [first in note for note in of_results(shown)] == [True]
-    (done,) = of_results(chain.days.advance("6"))
+    outcome = chain.days.advance("6")
+    (done,) = of_results(outcome)
     assert_told(chain, more, "6")
     published = [e for e in chain.days.ledger[steps:] if e.step == "published"]
     assert [entry.kind for entry in published] == ["backfill", "advance"]
+    assert outcome.changed_first == [published[0].run_id]
     assert published[0].range == closed
     assert published[0].run_id in done
     # each change is shown once, where the run makes it

@@ -46,6 +46,30 @@ def test_what_a_dry_run_shows_first_has_its_notes_and_its_findings_are_the_runs(
 
 
 @pytest.mark.parametrize(
+    ("facts", "last_line"),
+    [
+        ({}, "nothing changes: the published rows are those of this run"),
+        (
+            {"malformed": {"null_arrival": 600}},
+            "no result changes: malformed rows go to quarantine alone",
+        ),
+        (
+            {"changed_first": ["advance-1-first"], "malformed": {"null_arrival": 600}},
+            "run advance-1-first first changed what is published; nothing else changes",
+        ),
+        ({"diff": {"windows": {"insert": 1, "update": 0, "delete": 0}}}, None),
+    ],
+)
+def test_a_run_says_that_nothing_changes_only_where_nothing_does(
+    capsys, monkeypatch, facts, last_line
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    show.outcome(Outcome("meter", "advance", **facts).to_json())
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == last_line or (last_line is None and "change" not in last)
+
+
+@pytest.mark.parametrize(
     ("changes", "end_of_line"),
     [
         ({}, "2024-03-01T00:00:00Z 2024-03-02T00:00:00Z 5 rows"),

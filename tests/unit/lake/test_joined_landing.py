@@ -16,9 +16,11 @@ from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.landing.results_log import ResultsLog, log_of
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
+from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
 from strandline.model.facts import KnownDays
 from strandline.model.intervals import EVERYTHING
+from strandline.pipeline.publish.stale import changed_since
 from strandline.spec import parse_spec
 
 if TYPE_CHECKING:
@@ -60,6 +62,27 @@ def test_an_earlier_version_is_readable_while_both_tables_have_their_files_of_th
         file.unlink()
     assert log.readable_at(before) is None
     assert log.readable_at(log.version) is not None
+
+
+@pytest.mark.parametrize(
+    ("sides", "named"),
+    [
+        (["right"], "landing/right was created again since"),
+        (["left", "right"], "landing/left and landing/right were created again since"),
+    ],
+)
+def test_a_prepared_run_names_the_table_of_two_that_was_created_again(folder, sides, named):
+    step = Entry(
+        *("r-1", 1, "prepared", "backfill"),
+        landing_id=opened(folder).log.table_id,
+        spec_fingerprint=SPEC.spec_fingerprint,
+        timeline_fingerprint=SPEC.timeline_fingerprint,
+        publish=ToPublish(key=("device",), parts=("pairs",)),
+    )
+    for side in sides:
+        shutil.rmtree(folder / "landing" / side)
+        land(folder, [a_record("1 10:00", "1 09:00")], table=f"landing/{side}")
+    assert changed_since(SPEC, PipelineState.of([]), step, opened(folder).log) == named
 
 
 def test_more_rows_of_either_table_are_another_version_and_other_rows(folder):

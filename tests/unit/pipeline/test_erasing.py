@@ -20,7 +20,7 @@ from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli import show
 from strandline.cli.main import main
-from strandline.errors import InputError, RetryableError
+from strandline.errors import InputError, NoRunsError, RetryableError
 from strandline.lake.ledger.ledger import Driver, Entry, Ledger
 from strandline.lake.read import published_tables
 from strandline.lake.store.lake import Lake
@@ -94,6 +94,13 @@ def test_what_would_go_is_counted_and_nothing_is_written(lake):
     assert found["rows"] == {"quarantine": 2, "firings": 2}
     assert (found["staging"], found["reports"]) == (["r-2"], 2)
     assert files(lake) == before
+
+
+def test_a_lake_that_has_nothing_of_the_pipeline_is_named(tmp_path):
+    nothing = Lake.at(str(tmp_path / "other"))
+    with pytest.raises(NoRunsError, match=r"no runs yet in the lake .*/other") as refused:
+        erasure_of(SPEC, nothing, ZOE)
+    assert "--lake" in str(refused.value)
 
 
 def test_a_persons_rows_leave_everything_and_old_versions_too(lake):

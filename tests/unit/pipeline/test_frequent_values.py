@@ -53,3 +53,13 @@ def test_a_column_of_few_values_is_counted_with_its_nulls(values):
 
 def test_a_column_whose_values_are_too_many_in_all_batches_together_is_left_out(values):
     assert values([f"a{n}" for n in range(100)], [f"b{n}" for n in range(100)]) == {}
+
+
+def test_of_a_column_with_many_values_the_one_that_stands_out_is_counted(values):
+    each_once = [f"d{n}" for n in range(200)]
+    found = values([*each_once, *["loud"] * 500])
+    assert found["loud"] == 500
+    assert len(found) == 201
+    # whichever batch has it, and however many others there are
+    found = values(*([f"b{batch} {n}" for n in range(1_000)] + ["loud"] * 900 for batch in (1, 2)))
+    assert found["loud"] == 500 + 2 * 900

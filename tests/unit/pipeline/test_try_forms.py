@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from strandline.pipeline.request import thrown
-from strandline.pipeline.request.try_forms import failing_part, try_form
+from strandline.pipeline.request.try_forms import (
+    failing_part,
+    fails_on_spark_too,
+    has_condition,
+    try_form,
+)
 
 BY_ZERO = "[DIVIDE_BY_ZERO] Division by zero."
 
@@ -131,4 +136,43 @@ def test_where_no_part_fails_alone_the_message_tells_which_function_of_the_whole
     ],
 )
 def test_a_value_that_sail_has_not_has_a_way_out_of_its_kind(problem, wanted, way_out):
-    assert thrown.way_out_of("f(x)", problem, engine="sail", wanted=wanted) == way_out
+    assert thrown.way_out_of("f(x)", problem, on_spark=True, wanted=wanted) == way_out
+
+
+@pytest.mark.parametrize(
+    ("problem", "fails"),
+    [
+        ("timestamp_millis overflows", True),
+        ("Division by zero", True),
+        ("Remainder by zero", True),
+        ("[INVALID_ARRAY_INDEX] The index 9 is out of bounds. The array has 2 elements.", True),
+        ("element_at: the index is out of bounds", True),
+        ("Cast error: value of 10580370436854775807 is out of range Int64", True),
+        ("Cast error: Can't cast value 1356998400000000000 to type Int32", True),
+        ("invalid timestamp: x", True),
+        ('The value \'x\' of the type "STRING" cannot be cast to "DATE" because', True),
+        ("Cast error: Cannot cast string 'x' to value of Float64 type", True),
+        # texts with digits or spaces: Spark takes more of them
+        ("invalid timestamp: 2013-1", False),
+        ("Cast error: Cannot cast string ' 1' to value of Int32 type", False),
+        ("Cast error: Cannot cast value 'y' to value of Boolean type", False),
+        ("expected numeric datetime field at byte offset 0", False),
+    ],
+)
+def test_spark_is_no_way_out_of_a_failure_that_it_shares_with_sail(problem, fails):
+    assert fails_on_spark_too(problem) == fails
+
+
+@pytest.mark.parametrize(
+    ("text", "has_one"),
+    [
+        ("timestamp_millis(a)", False),
+        ("sum(a / b) * 2", False),
+        ("IF(b > 0, a / b, 0)", True),
+        ("b > 0 AND a / b > 2", True),
+        ("coalesce(a, 1 / b)", True),
+        ("sum(a / b) FILTER (WHERE b > 0)", True),
+    ],
+)
+def test_an_expression_has_a_condition_if_it_computes_a_part_for_some_rows(text, has_one):
+    assert has_condition(text) == has_one

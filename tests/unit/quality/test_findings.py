@@ -488,3 +488,23 @@ def test_the_first_line_is_the_gravest_finding_and_how_many_more_there_are():
     assert state_line([stale, behind]) == (
         "CRITICAL: 7 windows open behind the watermark (and 1 more)"
     )
+
+
+def test_of_equally_severe_findings_the_first_line_has_staleness_and_then_causes_before_effects():
+    names = (
+        "fresh_within",
+        "watermark_ahead",
+        "max_malformed_share",
+        "silent_after",
+        "owed",
+        "volume",
+        "gaps",
+    )
+    found = [Finding(name, "warning", f"the sentence of {name}") for name in names]
+    for count in range(len(names)):
+        label = "WARNING" if count else "STALE"
+        others = f" (and {len(names) - count - 1} more)" if found[count + 1 :] else ""
+        line = f"{label}: the sentence of {names[count]}{others}"
+        assert state_line(reversed(found[count:])) == line
+    missed = Finding("schedule", "warning", "not run since Monday")
+    assert state_line([*found[1:], missed]).startswith("STALE: not run since Monday")

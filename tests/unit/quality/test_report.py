@@ -144,6 +144,7 @@ def page_of(found, spec=None):
 def test_a_value_stands_for_itself_whichever_way_it_is_read_and_each_head_names_its_column():
     found = pd.DataFrame([("late", "city", "القاهرة", 90), ("late", "city", "Oslo", 10)],
                          columns=["group", "column", "value", "records"])  # fmt: skip
+    found = found.assign(of=100, is_least=False)
     found = replace(tables(), values=found)
     made = build_report(found, spec=a_spec(), made_from="", shown=SHOWN).html
     assert "city = <bdi>القاهرة</bdi>: 90 of 100.</b>" in made

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 import pandas as pd
 from run_documents import a_run
 
+from strandline.model.intervals import midnight_of
 from strandline.quality.findings.check import Finding
 from strandline.quality.findings.volume import Unusual, UsualVolume
 from strandline.quality.report.advised import advised
@@ -124,16 +125,34 @@ def test_only_days_that_are_shown_are_drawn_and_unusual_ones_are_named():
     assert volume(rows, MONDAY + timedelta(1), None).figure is None
 
 
+def test_days_without_a_record_are_drawn_and_named_up_to_the_last_processed_one():
+    rows = {MONDAY - timedelta(weeks=week): 100 for week in range(1, 9)}
+    rows |= {MONDAY - timedelta(weeks=week, days=-2): 50 for week in range(1, 9)}
+    until_thursday = midnight_of(MONDAY + timedelta(3))
+    silent = volume(rows, MONDAY - timedelta(weeks=1), None, processed_ms=until_thursday)
+    assert [(one.day, one.records) for one in silent.unusual] == [
+        (MONDAY, 0),
+        (MONDAY + timedelta(2), 0),
+    ]
+    assert silent.figure.data["x"] == [0, 2, 7, 9]
+    assert silent.figure.data["band"][2:] == [[70, 130], [35, 65]]
+    until_tuesday = volume(
+        rows, MONDAY - timedelta(weeks=1), MONDAY + timedelta(1), processed_ms=until_thursday
+    )
+    assert [one.day for one in until_tuesday.unusual] == [MONDAY]
+
+
 # --------------------------------------------------------------------------------------------- who
 
 
 def counted(**columns):
     rows = [
-        ("late", column, value, many)
+        ("late", column, value, many, sum(values.values()), False)
         for column, values in columns.items()
         for value, many in values.items()
     ]
-    return pd.DataFrame(rows, columns=["group", "column", "value", "records"])
+    names = ["group", "column", "value", "records", "of", "is_least"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def test_the_value_that_stands_out_most_comes_first():

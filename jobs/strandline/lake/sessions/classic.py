@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from typing import Any
 
 import psutil
 from pyspark import SparkContext, StorageLevel
@@ -65,6 +66,12 @@ _ASKED_BY_EVERY_COLUMN = {
     "PythonSQLUtils": (),
 }
 """Classes of the JVM with their methods, which are looked up once."""
+_TELL_OF_TASKS = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.execution.datasources.FileFormatWriter",
+)
+"""The loggers of the JVM with messages about failed tasks."""
 _HERE = "local[*]"
 _TIMEOUT_S = 5.0
 
@@ -187,6 +194,7 @@ def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
             "check the address and that the master runs, then try again",
         ) from None
     spark.sparkContext.setLogLevel("ERROR")
+    _log_no_failed_task(spark)
     _look_up_once(spark)
     return spark
 
@@ -224,6 +232,14 @@ def _use_their_python(spark: SparkSession) -> None:
     """Set the executors' Python from the settings, which only spark-submit would read."""
     context = spark.sparkContext
     context.pythonExec = context.getConf().get(WORKERS_PYTHON, context.pythonExec)
+
+
+def _log_no_failed_task(session: SparkSession) -> None:
+    """Switch off the JVM's log messages about tasks that fail: their job raises the same error."""
+    jvm: Any = session.sparkContext._jvm
+    log4j = jvm.org.apache.logging.log4j
+    for name in _TELL_OF_TASKS:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
 
 def _look_up_once(session: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -35,6 +36,10 @@ OF_VALUES = (
 """PySpark's exceptions of an expression on a value that it cannot take."""
 
 
+_OF_A_TASK = re.compile(r".*Job aborted due to stage failure: .*? \(TID \d+\) \([^()]*\): ")
+"""What Spark writes before the cause of a failed task."""
+
+
 def require_answers(spark: SparkSession) -> None:
     """Check that an engine still answers.
 
@@ -51,7 +56,12 @@ def cause_of(error: BaseException) -> str:
     """The first line of an error's message; of a JVM's error, the Java exception's first line."""
     lines = str(error).splitlines() or [type(error).__name__]
     its_own = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
-    return (its_own or lines)[0]
+    return without_task((its_own or lines)[0])
+
+
+def without_task(line: str) -> str:
+    """A line of an error's message without the task, the stage and the job that have failed."""
+    return _OF_A_TASK.sub("", line)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from strandline.errors import InputError, RetryableError
+from strandline.errors import InputError, NoRunsError, RetryableError
 from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.arrow_diff import only_deleted
@@ -52,15 +52,14 @@ def erasure_of(spec: PipelineSpec, lake: Lake, expression: str) -> dict[str, Any
         and pages.
 
     Raises:
-        InputError: the condition is not one on a row of these tables, or nothing has run yet.
+        InputError: the condition is not one on a row of these tables.
+        NoRunsError: nothing has run yet.
     """
     store = lake.pipeline(spec.pipeline)
     expression = condition_on_row(expression)
     quarantine = store.table("quarantine")
     if quarantine is None:
-        raise InputError(
-            spec.pipeline, "has no quarantine yet", "run strandline backfill or advance first"
-        )
+        raise NoRunsError(spec.pipeline, lake.root)
     rows = {name: _rows(store, name, expression) for name in _OF_RECORDS if store.table(name)}
     if all(count is None for count in rows.values()):
         matching(quarantine, expression)  # says which column there is none of

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from strandline.lake.landing.changed_results import ranges_over
+from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.results_log import ResultsLog
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.commits import days_changed
+from strandline.model.facts_of_two import ids_of_two
 from strandline.spec import PipelineSpec
 from strandline.spec.chained import ResultsSpec
 
@@ -35,12 +37,22 @@ def changed_since(
     if rules != (run.spec_fingerprint, run.timeline_fingerprint) or keeps_firings != spec.firings:
         return "the pipeline's rules have changed since"
     if log is not None and log.is_another(run.landing_id):
-        return f"{spec.source.table} was created again since"
+        return f"{_created_again(spec, log, run.landing_id)} created again since"
     if isinstance(spec, ResultsSpec) and isinstance(log, ResultsLog):
         return _of_results(spec, run, log)
     if log is not None and not _same_landing(spec, run, log):
         return f"{spec.source.table} has other files before its data cut-off since"
     return None
+
+
+def _created_again(spec: PipelineSpec, log: LandingLog, table_id: str | None) -> str:
+    """The landing tables that have other ids, and `was` or `were`; of two, maybe only one has."""
+    names = [spec.source.table]
+    if isinstance(log, JoinedLog) and table_id is not None:
+        ids = zip(log.of_sides.items(), ids_of_two(table_id), strict=True)
+        others = [side for (side, of_side), one in ids if of_side.is_another(one)]
+        names = [*dict.fromkeys(spec.sides[side].source.table for side in others)] or names
+    return f"{' and '.join(names)} {'were' if len(names) > 1 else 'was'}"
 
 
 def _same_landing(spec: PipelineSpec, run: Entry, log: LandingLog) -> bool:

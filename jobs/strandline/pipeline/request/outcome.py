@@ -49,6 +49,7 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     repeats: str | None = None
     rebuilt_first: Sequence[Outcome] = ()
+    changed_first: Sequence[str] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -117,5 +118,6 @@ class Outcome:
             "notes": self.notes,
             "repeats": self.repeats,
             "rebuilt_first": [one.to_json() for one in self.rebuilt_first],
+            "changed_first": list(self.changed_first),
             "seconds": self.seconds,
         }

@@ -23,9 +23,14 @@ from strandline.engine.records.expressions import condition, expression, quoted,
 from strandline.errors import InputError, telling_line
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.landing.landing import Landing
-from strandline.lake.sessions.exceptions import FAILURES
+from strandline.lake.sessions.exceptions import FAILURES, without_task
 from strandline.lake.sessions.protocol import session_of
-from strandline.pipeline.request.try_forms import failing_part, try_form
+from strandline.pipeline.request.try_forms import (
+    failing_part,
+    fails_on_spark_too,
+    has_condition,
+    try_form,
+)
 from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use
@@ -51,18 +56,20 @@ class _Asked:
         use: the expression.
         rows: all rows that it reads.
         probe: evaluates it on some of them.
+        is_filtered: whether a condition of the source excludes other rows.
     """
 
     use: Use
     rows: DataFrame
     probe: Callable[[DataFrame], DataFrame]
+    is_filtered: bool = False
 
     def failure(self, rows: DataFrame) -> str | None:
         """The engine's message if the expression fails on some rows; None: it does not."""
         try:
             self.probe(rows).collect()
         except FAILURES as error:
-            problem = telling_line(str(error)) or type(error).__name__
+            problem = without_task(telling_line(str(error))) or type(error).__name__
             return None if _OF_THE_PLANNER.search(problem) else problem
         return None
 
@@ -84,14 +91,24 @@ def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputErr
     on_value, problem = f" on {value}" if value else "", problem_of_it or problem
     part = failing_part(text, problem, partial(_fails, asked, until))
     engine = session_of(asked.rows.sparkSession).engine
-    way_out = way_out_of(part, problem, engine=engine, wanted=asked.use.wanted)
+    # where a condition excludes a row, Sail computes the rest of an expression for it, too
+    excludes = asked.is_filtered or has_condition(text)
+    on_spark = engine == "sail" and (excludes or not fails_on_spark_too(problem))
+    way_out = way_out_of(part, problem, on_spark=on_spark, wanted=asked.use.wanted)
     return InputError(
         f"{pipeline}: {asked.use.place}", f"{text!r} fails{on_value} ({problem})", way_out
     )
 
 
-def way_out_of(part: str, problem: str, *, engine: str, wanted: str) -> str:
-    """The expression to write in place of a part that fails, by the engine's message."""
+def way_out_of(part: str, problem: str, *, on_spark: bool, wanted: str) -> str:
+    """The expression to write in place of a part that fails, by the engine's message.
+
+    Args:
+        part: the part.
+        problem: the message.
+        on_spark: whether the engine is Sail and Spark may compute it.
+        wanted: the required kind of value (`Use.wanted`).
+    """
     most = "1e16D" if "DECIMAL" in problem else "double('Infinity')"
     if NOT_ON_SAIL in problem and " of it" not in problem:  # it is no number, too large or NaN
         return ON_SPARK
@@ -101,8 +118,7 @@ def way_out_of(part: str, problem: str, *, engine: str, wanted: str) -> str:
         way_out = f"leave such values out, as by FILTER (WHERE abs(x) < {most})"
     else:
         way_out = f"give CASE WHEN abs(x) < {most} THEN … END"
-    # where a condition excludes a row, Sail computes the rest of an expression for it, too
-    return f"{way_out}, or {ON_SPARK}" if engine == "sail" else way_out
+    return f"{way_out}, or {ON_SPARK}" if on_spark else way_out
 
 
 def _fails(asked: _Asked, until: float, part: str) -> bool:
@@ -130,7 +146,14 @@ def _questions(landing: Landing, days: Sequence[date | None]) -> Iterator[_Asked
             continue
         rows = _rows_of(landing, use, days)
         of_rows = landing.inputs.get(use.table, landing)
-        yield _Asked(use, rows, _probe(use, of_rows.spec))
+        yield _Asked(use, rows, _probe(use, of_rows.spec), _is_filtered(use, of_rows.spec))
+
+
+def _is_filtered(use: Use, spec: PipelineSpec) -> bool:
+    """Whether a condition of the source excludes rows that an expression would fail on."""
+    source = spec.source
+    by_where = source.where is not None and not use.place.endswith(".where")
+    return by_where or (source.valid is not None and use.wanted == "aggregate")
 
 
 def _rows_of(landing: Landing, use: Use, days: Sequence[date | None]) -> DataFrame:

@@ -48,6 +48,18 @@ _TRY_FORMS = (
 """Functions that accept the values on which a function or operator fails."""
 _SIGNS = ("+", "-", "*", "/", "%", "div")
 _OVERFLOW = re.compile("overflow|out of range Int64", re.IGNORECASE)
+_ON_SPARK_TOO = (
+    r"timestamp_\w+ overflows",
+    r"(?:Division|Remainder) by zero",
+    r"INVALID_ARRAY_INDEX|element_at: the index",
+    r"out of range Int64",
+    r"Can't cast value -?\d+ to type Int\d+",
+    r"invalid timestamp: [^\d\s]*$",
+    r"The value '[^\d\s']*' of the type \"STRING\" cannot be cast to \"(?!BOOLEAN)",
+    r"Cannot cast string '[^\d\s']*' to value of (?!Bool)",
+)
+"""Sail's messages for values that Spark does not take either. Of texts only those without a digit:
+Spark takes some that Sail does not."""
 _LAZY = (exp.Case, exp.If, exp.And, exp.Or, exp.Lambda)
 """Parts of an expression whose own parts are not computed for every row."""
 
@@ -73,6 +85,20 @@ def failing_part(text: str, problem: str, fails: Callable[[str], bool]) -> str:
             return _shown(part, written)
     of_aggregates = " ".join(f"{name}()" for name in aggregates)
     return (_OVERFLOW.search(problem) and of_aggregates) or text
+
+
+def fails_on_spark_too(problem: str) -> bool:
+    """Whether Spark, too, fails on the value that Sail's message is about; no, if not known."""
+    return any(re.search(message, problem) for message in _ON_SPARK_TOO)
+
+
+def has_condition(text: str) -> bool:
+    """Whether an expression computes some of its parts for some rows only; yes, if not known."""
+    tree = shallow_tree_of(text)
+    return isinstance(tree, NotUnderstood) or any(
+        isinstance(part, (*_LAZY, exp.Filter)) or (is_operation(part) and is_choice(part))
+        for part in tree.walk()
+    )
 
 
 def _is_asked(part: exp.Expr) -> bool:

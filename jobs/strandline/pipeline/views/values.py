@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 
 import pandas as pd
 import pyarrow as pa
@@ -18,48 +18,104 @@ from strandline.spec import PipelineSpec
 from strandline.tables import QUARANTINE
 
 _MOST_VALUES = 150
-"""The largest number of distinct values of a column with frequent values."""
+"""The largest number of distinct values of a column whose values are all counted."""
 _MOST_RAW_VALUES = 4 * _MOST_VALUES
 """The same within one batch, before long values are shortened, which may make them equal."""
+_FREQUENT = 0.2
+"""The least share of the rows of a frequent value, in a column with more values."""
 _MOST_COLUMNS = 60
 _LONGEST = 60
 """The characters of a value that are kept."""
-_COLUMNS = ["group", "column", "value", "records"]
+_COLUMNS = ["group", "column", "value", "records", "of", "is_least"]
+
+
+@dataclass
+class _Counted:
+    """The counts of a column's values in a group of rows.
+
+    Attributes:
+        few: the rows by value, shortened; None: the column has too many values.
+        frequent: the rows by value, of the values that are frequent so far and not long.
+        is_least: whether `frequent` is without some rows, since their value is long, or was rare
+            when they were read.
+    """
+
+    few: Counter[str | None] | None = field(default_factory=Counter)
+    frequent: Counter[str | None] = field(default_factory=Counter)
+    is_least: bool = False
+
+    def count(self, values: pa.Array) -> None:
+        """Count the values of a batch."""
+        found = values.value_counts()
+        counts, shown = found.field("counts"), min(len(found), _MOST_RAW_VALUES)
+        most = pc.array_sort_indices(counts, order="descending")[:shown]
+        of_batch = [
+            (None if value is None else str(value), int(count))
+            for value, count in zip(
+                found.field("values").take(most).to_pylist(),
+                counts.take(most).to_pylist(),
+                strict=True,
+            )
+        ]
+        if self.few is not None:
+            for value, count in of_batch:
+                self.few[None if value is None else value[:_LONGEST]] += count
+            if shown < len(found) or len(self.few) > _MOST_VALUES:
+                self.few = None
+        kept = [one for one in of_batch if one[0] is None or len(one[0]) <= _LONGEST]
+        for value, count in kept:
+            self.frequent[value] += count
+        self.is_least |= len(kept) < len(found)
+        if len(self.frequent) > 2 * _MOST_RAW_VALUES:
+            self.frequent = Counter(dict(self.frequent.most_common(_MOST_RAW_VALUES)))
+            self.is_least = True
+
+    def most_frequent(self, rows: int) -> Counter[str | None]:
+        """The values of a column with many, if one of them is frequent among some rows."""
+        most = max(self.frequent.values(), default=0)
+        return self.frequent if most and most >= _FREQUENT * rows else Counter()
 
 
 def frequent_values(store: Store, days: Days, spec: PipelineSpec) -> pd.DataFrame | None:
-    """The number of quarantine rows by value, for columns with few values; None: no quarantine.
+    """The number of quarantine rows by value; None: no quarantine.
 
-    Columns: `group` (late or malformed), `column`, `value`, `records`. Only text, integer and
-    boolean columns of the source count. The rows are read batch by batch, so that only the counts
-    are in memory.
+    Columns: `group` (late or malformed), `column`, `value`, `records`, `of`: the rows of the group,
+    `is_least`: whether there may be more records. Only text, integer and boolean columns of the
+    source count; of a column with many values the frequent ones, if one has a fifth of the rows.
+    The rows are read batch by batch, so that only a bounded number of counts is in memory.
     """
     table = store.table(QUARANTINE.name)
     if table is None:
         return None
     dataset, rows = days_of(table, QUARANTINE.name, days)
     names = _candidates(columns_of(table), spec)
-    counts: dict[tuple[str, str], Counter[str | None]] = {}
+    of, counted = Counter[str](), defaultdict[tuple[str, str], _Counted](_Counted)
     for batch in dataset.to_batches(columns=["reason", *names], filter=rows):
         is_late = pc.is_in(batch["reason"], pa.array(REFUSED))
         for group, of_group in (
             ("late", batch.filter(is_late)),
             ("malformed", batch.filter(pc.invert(is_late))),
         ):
-            _count(of_group, group, names, counts)
+            of[group] += of_group.num_rows
+            for name in names if of_group.num_rows else ():
+                counted[group, name].count(of_group.column(name))
+    many = {name for (_, name), one in counted.items() if one.few is None}
     return pd.DataFrame(
         [
-            (group, column, value, count)
-            for (group, column), of_column in counts.items()
-            if column in names
-            for value, count in of_column.items()
+            (group, name, value, count, of[group], name in many and one.is_least)
+            for (group, name), one in counted.items()
+            for value, count in (
+                one.few
+                if one.few is not None and name not in many
+                else one.most_frequent(of[group])
+            ).items()
         ],
         columns=_COLUMNS,
     )
 
 
 def _candidates(schema: pa.Schema, spec: PipelineSpec) -> list[str]:
-    """The columns that may have few values: columns of the source, but no times."""
+    """The columns that may have frequent values: columns of the source, but no times."""
     ours = {*QUARANTINE.columns, spec.source.arrival_date}
 
     def is_plain(kind: pa.DataType) -> bool:
@@ -68,26 +124,3 @@ def _candidates(schema: pa.Schema, spec: PipelineSpec) -> list[str]:
 
     names = [f.name for f in schema if f.name not in ours and is_plain(f.type)]
     return names[:_MOST_COLUMNS]
-
-
-def _count(
-    rows: pa.RecordBatch,
-    group: str,
-    names: list[str],
-    counts: dict[tuple[str, str], Counter[str | None]],
-) -> None:
-    """Count the values of a batch; a column with too many values is removed from `names`."""
-    for name in [*names] if rows.num_rows else ():
-        counted = counts.setdefault((group, name), Counter())
-        found = rows.column(name).value_counts()
-        if len(found) <= _MOST_RAW_VALUES:
-            for value, count in _shortened(found):
-                counted[value] += count
-        if len(found) > _MOST_RAW_VALUES or len(counted) > _MOST_VALUES:
-            names.remove(name)
-
-
-def _shortened(value_counts: pa.Array) -> Iterable[tuple[str | None, int]]:
-    for one in value_counts.to_pylist():
-        value = one["values"]
-        yield None if value is None else str(value)[:_LONGEST], int(one["counts"])

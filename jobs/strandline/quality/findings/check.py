@@ -95,14 +95,16 @@ OF_THE_RANGE = (
 """The audit's expectations that no key of `quality` switches off."""
 _KEYS = {expectation: key for key, expectation in EXPECTATIONS.items()}
 _GRAVEST_FIRST = ("critical", "warning", "info")
-
-
 _STALE = ("fresh_within", "schedule")
 """The names of findings that mean that the data is stale."""
+_FIRST = (*_STALE, "watermark_ahead", "max_malformed_share", "silent_after")
+"""Of equally severe findings the first ones, since they are often the cause of the others."""
+_LAST = ("volume", "gaps", "overridden")
+"""Of equally severe findings the last ones, which silence, for one, has as its effects."""
 
 
 def state_line(findings: Iterable[Finding], longest: int | None = None) -> str:
-    """The state of the data in one line: `OK`, or the most severe finding and the number of others.
+    """The state of the data in one line: `OK`, or the first finding and the number of others.
 
     Findings of the severity `info` do not show; only the ranges of windows that are published by
     other rules than the pipeline's are counted.
@@ -130,8 +132,17 @@ def state_line(findings: Iterable[Finding], longest: int | None = None) -> str:
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings by severity, the most severe first."""
-    return sorted(findings, key=lambda finding: _GRAVEST_FIRST.index(finding.severity))
+    """Findings by severity, the most severe first; causes before effects, as silence before gaps.
+
+    Equal ones stay in their order.
+    """
+    return sorted(findings, key=lambda one: (_GRAVEST_FIRST.index(one.severity), _place(one.name)))
+
+
+def _place(name: str) -> int:
+    """The place of a finding among equally severe ones."""
+    by_name = (*_FIRST, "", *_LAST)
+    return by_name.index(name if name in by_name else "")
 
 
 def findings_in(audit: Iterable[Mapping[str, Any]], run_id: str | None = None) -> list[Finding]:

@@ -132,7 +132,9 @@ def _of_records(tables: ReportTables, spec: PipelineSpec, shown: ShownDays) -> d
     return {
         "calendar": calendar(tables.completeness),
         "late_calendar": late_calendar(tables.completeness),
-        "volume": volume(tables.records, shown.since, shown.until),
+        "volume": volume(
+            tables.records, shown.since, shown.until, processed_ms=tables.processed_ms
+        ),
         "quarantine": quarantine_plots(tables.quarantine),
         "who": () if tables.values is None else who(tables.values, named),
         "lateness": lateness_plot(tables.lateness),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
+from strandline.model.intervals import DAY_MS, day_of
 from strandline.quality.findings.volume import Unusual, UsualVolume, unusual_days
 from strandline.quality.report.figure import Figure, Series, TableBehind, bars
 
@@ -23,40 +24,63 @@ class Volume:
     unusual: tuple[Unusual, ...]
 
 
-def volume(records: Mapping[date, int], since: date | None, until: date | None) -> Volume:
+def volume(
+    records: Mapping[date, int],
+    since: date | None,
+    until: date | None,
+    *,
+    processed_ms: int | None = None,
+) -> Volume:
     """The volume of the shown arrival days.
+
+    A day without a record is shown if what is usual on it is known.
 
     Args:
         records: the well-formed records by arrival day; the usual range needs four earlier days of
             the same weekday.
         since: the first shown day; None: the first of all days.
         until: the last shown day; None: the last of all days.
+        processed_ms: the midnight up to which everything is processed, in ms, which may lie some
+            days after the last record; None: there is none.
     """
-    days = [
+    known = [
         day
-        for day in sorted(records)
+        for day in records
         if (since is None or day >= since) and (until is None or day <= until)
     ]
-    if not days:
+    if not known:
         return Volume(None, ())
-    usual = {day: _edges(records, day) for day in days}
+    over = max(known) if processed_ms is None else day_of(processed_ms - DAY_MS)
+    last = max(*known, over if until is None else min(over, until))
+    usual = {day: _edges(records, day) for day in _days_within(min(known), last)}
+    days = [day for day, edges in usual.items() if day in records or edges is not None]
     outside = unusual_days(records, days)
     unusual = {one.day for one in outside}
+    counts = [records.get(day, 0) for day in days]
     parts = [
-        (Series("records", "colour-0"), [0 if day in unusual else records[day] for day in days]),
-        (Series("outside what is usual", "unusual"),
-         [records[day] if day in unusual else 0 for day in days]),
-    ]  # fmt: skip
+        (
+            Series("records", "colour-0"),
+            [0 if day in unusual else count for day, count in zip(days, counts, strict=True)],
+        ),
+        (
+            Series("outside what is usual", "unusual"),
+            [count if day in unusual else 0 for day, count in zip(days, counts, strict=True)],
+        ),
+    ]
     table = TableBehind.of(
         ("arrival day", "records", "usual from", "usual to"),
         [
-            (day.isoformat(), records[day], *(_edge(usual[day], place) for place in (0, 1)))
-            for day in days
+            (day.isoformat(), count, *(_edge(usual[day], place) for place in (0, 1)))
+            for day, count in zip(days, counts, strict=True)
         ],
     )
     bands = [usual[day] for day in days]
     figure = bars("records by arrival day", days, parts, unit="records", table=table, band=bands)
     return Volume(figure, tuple(outside))
+
+
+def _days_within(first: date, last: date) -> Iterator[date]:
+    return (first + timedelta(days=number) for number in range((last - first).days + 1))
 
 
 def _edges(records: Mapping[date, int], day: date) -> tuple[float, float] | None:

@@ -31,15 +31,17 @@ class Culprits:
     Attributes:
         column: the column.
         values: its most frequent values, the most frequent first.
-        distinct: the number of its values.
+        distinct: the number of its values, or at least of the counted ones.
         stands_out: whether the first value is far more frequent than an equal part, or the only
             one.
+        is_least: whether the records may be more, and so may the values.
     """
 
     column: str
     values: tuple[Culprit, ...]
     distinct: int
     stands_out: bool
+    is_least: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,8 @@ def who(values: pd.DataFrame, always: Collection[str] = ()) -> tuple[Who, ...]:
     """The frequent values of late and of malformed rows.
 
     Args:
-        values: counts of low-cardinality columns: `group`, `column`, `value` (text; None: null),
-            `records`.
+        values: the counts of values: `group`, `column`, `value` (text; None: null), `records`,
+            `of`: the rows of the group, `is_least`: whether there may be more records.
         always: columns that are listed even without a frequent value.
     """
     same = values.groupby("column")["value"].nunique(dropna=False)
@@ -80,14 +82,14 @@ def who(values: pd.DataFrame, always: Collection[str] = ()) -> tuple[Who, ...]:
 
 
 def _records(of_group: pd.DataFrame) -> int:
-    return int(of_group.groupby("column")["records"].sum().max())
+    return int(of_group["of"].max())
 
 
 def _columns(of_group: pd.DataFrame, always: Collection[str]) -> tuple[Culprits, ...]:
     found: list[tuple[float, Culprits]] = []
     for column, rows in of_group.groupby("column"):
         ordered = rows.sort_values("records", ascending=False, kind="stable")
-        total, distinct = int(ordered["records"].sum()), len(ordered)
+        total, distinct = int(ordered["of"].iloc[0]), len(ordered)
         # how far the first value is above an equal part
         above = ordered["records"].iloc[0] / total - 1 / distinct
         stands_out = distinct == 1 or above >= _STANDS_OUT
@@ -99,6 +101,7 @@ def _columns(of_group: pd.DataFrame, always: Collection[str]) -> tuple[Culprits,
                 ordered["value"][:_MOST_VALUES], ordered["records"][:_MOST_VALUES], strict=True
             )
         )
-        found.append((above, Culprits(str(column), culprits, distinct, stands_out)))
+        is_least = bool(ordered["is_least"].any())
+        found.append((above, Culprits(str(column), culprits, distinct, stands_out, is_least)))
     found.sort(key=lambda one: -one[0])
     return tuple(culprits for _, culprits in found[:_MOST_COLUMNS])
