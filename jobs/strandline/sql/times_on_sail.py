@@ -70,6 +70,9 @@ def _is_read(operation: Operation, types: Types) -> bool:
 
 
 OF_TIMES: tuple[Row[str], ...] = (
+    ("to_date to_timestamp to_timestamp_ltz to_timestamp_ntz try_to_timestamp",
+        lambda o, t: len(t) > 1 and _is_number(t[0]),
+        "reads no number by a format", "{name}(CAST(x AS STRING), 'yyyyMMdd')"),
     ("to_date to_timestamp_ntz", lambda o, t: _is_number(t[0]),
         "counts days or microseconds", "timestamp_seconds(x)"),
     ("cast try_cast", lambda o, t: o.to in {"date", "timestamp_ntz"} and _is_number(t[0]),

@@ -157,6 +157,10 @@ TYPES = {
         ("nullif(s, d)", "nullif(): Sail gives another type"),
         ("to_timestamp_ntz(l)", "to_timestamp_ntz(): Sail counts days or microseconds"),
         ("to_date(i)", "to_date(): Sail counts days or microseconds"),
+        *(
+            (f"{name}(i, 'yyyyMMdd')", f"{name}(): Sail reads no number by a format")
+            for name in ("to_date", "to_timestamp", "to_timestamp_ltz", "try_to_timestamp")
+        ),
         ("CAST(i AS DATE)", "CAST: Sail makes a time of it, which Spark refuses"),
         ("date(n)", "CAST: Sail makes a time of it, which Spark refuses"),
         ("date_add(i, 1)", "date_add(): Sail makes dates of numbers"),
@@ -476,6 +480,8 @@ def test_what_nobody_knows_is_refused(text):
         ("CAST(t AS BOOLEAN)", "x IS NOT NULL"),
         ("CAST(i AS BINARY)", "unhex(hex(x))"),
         ("date_trunc('HOUR', s)", "date_trunc('month', CAST(x AS TIMESTAMP))"),
+        ("to_timestamp(i, 'yyyyMMdd')", "to_timestamp(CAST(x AS STRING), 'yyyyMMdd')"),
+        ("to_date(i, 'yyyyMMdd')", "to_date(CAST(x AS STRING), 'yyyyMMdd')"),
         ("avg(v)", "avg(unix_micros(b) - unix_micros(a)) for avg(b - a)"),
     ],
 )
@@ -484,6 +490,7 @@ def test_a_way_out_has_the_type_of_the_expression_and_is_taken(text, other):
         f"for example {other}, or give --engine spark"
     ]
     types = TYPES | {"x": "timestamp", "CAST(x AS TIMESTAMP)": "timestamp"}
+    types["CAST(x AS STRING)"] = "string"
     assert [*types_not_on_sail(other, types.get)] == []
 
 
