@@ -457,6 +457,13 @@ def test_more_than_nine_nested_operations_of_whole_numbers_are_refused(column, i
     assert [*types_not_on_sail(bracketed, lambda _: TYPES[column])] == []
 
 
+def test_a_unit_is_no_column_of_the_same_name():
+    types = TYPES | {"DAY": "int", "MONTH": "string"}
+    for text in ("date_add(DAY, 1, d)", "date_add(MONTH, l, d)"):
+        assert [*types_not_on_sail(text, types.get)] == []
+    assert [*types_not_on_sail("date_add(DAY, 1)", types.get)] != []
+
+
 def test_several_patterns_of_like_are_written_one_by_one():
     ((_, way_out),) = names_not_on_sail("s LIKE ANY ('a%', 'b%')")
     assert way_out == "for example s LIKE 'a%' OR s LIKE 'b%', or give --engine spark"
