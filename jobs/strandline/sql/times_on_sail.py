@@ -64,6 +64,13 @@ def _is_number(kind: str | None) -> bool:
     return kind in {*WHOLE, *FLOATS} or is_decimal(kind)
 
 
+def _may_name_zones(operation: Operation, types: Types) -> bool:
+    """Whether a time is written by a pattern with `zzzz`, or by a computed one."""
+    if operation.name == "to_char" and types[0] != "date" and not has_times(operation, types):
+        return False  # a number
+    return operation.written(1) is None or "zzzz" in str(operation.written(1))
+
+
 def _is_read(operation: Operation, types: Types) -> bool:
     """Whether the first operand is a text of a record, of which a time is read."""
     return types[0] == "string" and operation.operands[0].literal is None
@@ -115,8 +122,8 @@ OF_TIMES: tuple[Row[str], ...] = (
         "gives TIMESTAMP_NTZ", "date_trunc('month', CAST(x AS TIMESTAMP))"),
     ("date_trunc", lambda o, t: (o.written(0) or "").lower() == "millisecond",
         "rounds up before 1970", "timestamp_millis(unix_millis(t))"),
-    ("date_format", lambda o, t: o.written(1) is None or "zzzz" in str(o.written(1)),
-        "writes the names of zones differently", "date_format(t, 'yyyy-MM-dd HH:mm:ss')"),
+    ("date_format to_char", _may_name_zones,
+        "writes the names of zones differently", "{name}(t, 'yyyy-MM-dd HH:mm:ss')"),
     ("trunc", lambda o, t: (o.written(1) or "").lower() not in _UNITS_OF_TRUNC,
         "takes other units", "trunc(d, 'MONTH'), or date_trunc"),
     ("timestamp_seconds", lambda o, t: not {*t} <= {*WHOLE},
