@@ -20,6 +20,7 @@ from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
 from strandline.sql.form import AS_IT_IS, Types
 from strandline.sql.guards import TypeOf, is_choice, repeated_terms, terms_of, type_alone
+from strandline.sql.known_functions import UNITS_FIRST
 from strandline.sql.operations import (
     Operation,
     is_operation,
@@ -110,7 +111,7 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
     type_of = cache(type_of)
     for operation in operations:
         if operation.name in OF_TYPES or not operation.has_places:
-            types = [None if one.text is None else type_of(one.text) for one in operation.operands]
+            types = _types_of(operation, type_of)
             problems = (*problems_of_types(operation, types), *_without_place(operation, types))
             yield from (_with_operation(operation, problem) for problem in problems)
     for name, way_out, subject in _subjects(text):
@@ -121,6 +122,14 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
             "it nests so many operations that Sail takes long to plan them",
             f"round once, put brackets, (a + b) + (c + d), CASE last in AND and OR, or {ON_SPARK}",
         )
+
+
+def _types_of(operation: Operation, type_of: TypeOf) -> Types:
+    """The types of operands; the unit of `date_add(DAY, 1, d)` is no column, and has none."""
+    texts = [one.text for one in operation.operands]
+    if operation.name in UNITS_FIRST and len(texts) == 3:
+        texts[0] = None
+    return [None if text is None else type_of(text) for text in texts]
 
 
 def _without_place(operation: Operation, types: Types) -> Iterator[Problem]:

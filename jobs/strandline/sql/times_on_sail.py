@@ -15,9 +15,12 @@ _OF_DAYS = re.compile(
     rf"(?!.*(?:HOUR|MINUTE|SECOND))\(*{_DAYS}(?:\s*[+-]\s*{_DAYS})*\)*", re.I | re.S
 )
 """Matches literals, and sums of them; on Spark `INTERVAL 1 DAY * i` may have hours."""
-_MIXED = re.compile(
-    r"\(*INTERVAL\b(?=.*(?:YEAR|MONTH))(?=.*(?:WEEK|DAY|HOUR|MIN|SEC))", re.I | re.S
+_INTERVAL = re.compile(
+    r"\bINTERVAL(?:\s+(?:'[^']*'|-?[\d.]+|TO\b"
+    r"|(?:YEAR|QUARTER|MONTH|WEEK|DAY|HOUR|MINUTE|(?:MILLI|MICRO|NANO)?SECOND)S?\b))+",
+    re.I,
 )
+"""Matches a literal with its units; a column `days` beside it is none of them."""
 _UNITS = {
     *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
     *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
@@ -57,11 +60,25 @@ def _is_of_days(interval: str) -> bool:
 
 def _mixes_units(operation: Operation, types: Types) -> bool:
     """Whether an operand is an interval of months and days, which Spark has not."""
-    return any(_MIXED.match(one.text or "") for one in operation.operands)
+    return any(_is_mixed(one.text or "") for one in operation.operands)
+
+
+def _is_mixed(interval: str) -> bool:
+    if not re.match(r"\(*INTERVAL\b", interval, re.I):
+        return False
+    written = " ".join(_INTERVAL.findall(interval))
+    return all(re.search(some, written, re.I) for some in ("YEAR|MONTH", "WEEK|DAY|HOUR|MIN|SEC"))
 
 
 def _is_number(kind: str | None) -> bool:
     return kind in {*WHOLE, *FLOATS} or is_decimal(kind)
+
+
+def _may_name_zones(operation: Operation, types: Types) -> bool:
+    """Whether a time is written by a pattern with `zzzz`, or by a computed one."""
+    if operation.name == "to_char" and types[0] != "date" and not has_times(operation, types):
+        return False  # a number
+    return operation.written(1) is None or "zzzz" in str(operation.written(1))
 
 
 def _is_read(operation: Operation, types: Types) -> bool:
@@ -70,17 +87,20 @@ def _is_read(operation: Operation, types: Types) -> bool:
 
 
 OF_TIMES: tuple[Row[str], ...] = (
+    ("to_date to_timestamp to_timestamp_ltz to_timestamp_ntz try_to_timestamp",
+        lambda o, t: len(t) > 1 and _is_number(t[0]),
+        "reads no number by a format", "{name}(CAST(x AS STRING), 'yyyyMMdd')"),
     ("to_date to_timestamp_ntz", lambda o, t: _is_number(t[0]),
         "counts days or microseconds", "timestamp_seconds(x)"),
     ("cast try_cast", lambda o, t: o.to in {"date", "timestamp_ntz"} and _is_number(t[0]),
         "makes a time of it, which Spark refuses", "CAST(timestamp_seconds(x) AS {to})"),
     ("add_months date_add date_sub last_day next_day year",
         lambda o, t: _is_number(t[0]) or _is_read(o, t),
-        "makes dates of numbers and other texts", "{name}(CAST(x AS DATE))"),
+        "makes dates of numbers and other texts", "CAST(x AS DATE) for it"),
     ("unix_date unix_micros unix_millis unix_seconds",
         lambda o, t: t[0] not in {"date" if o.name == "unix_date" else "timestamp", "void", None},
         "takes types that Spark refuses", "x cast to DATE or TIMESTAMP"),
-    ("+ - date_add date_sub", lambda o, t: "date" in t and "bigint" in t,
+    ("+ - date_add date_sub", lambda o, t: len(t) == 2 and "date" in t and "bigint" in t,
         "adds BIGINT days, which Spark refuses", "date_add(d, CAST(x AS INT))"),
     ("date_format", _is_read,
         "gives null for a text that is no time", "date_format(CAST(x AS TIMESTAMP), 'yyyy')"),
@@ -112,8 +132,8 @@ OF_TIMES: tuple[Row[str], ...] = (
         "gives TIMESTAMP_NTZ", "date_trunc('month', CAST(x AS TIMESTAMP))"),
     ("date_trunc", lambda o, t: (o.written(0) or "").lower() == "millisecond",
         "rounds up before 1970", "timestamp_millis(unix_millis(t))"),
-    ("date_format", lambda o, t: o.written(1) is None or "zzzz" in str(o.written(1)),
-        "writes the names of zones differently", "date_format(t, 'yyyy-MM-dd HH:mm:ss')"),
+    ("date_format to_char", _may_name_zones,
+        "writes the names of zones differently", "{name}(t, 'yyyy-MM-dd HH:mm:ss')"),
     ("trunc", lambda o, t: (o.written(1) or "").lower() not in _UNITS_OF_TRUNC,
         "takes other units", "trunc(d, 'MONTH'), or date_trunc"),
     ("timestamp_seconds", lambda o, t: not {*t} <= {*WHOLE},

@@ -164,7 +164,9 @@ def _cast(operation: Operation, types: Types) -> Form:
 
 def _of_seconds(operation: Operation, types: Types) -> Form:
     """`to_timestamp(x)` of a number of seconds, of which Sail makes microseconds."""
-    return _cast(replace(operation, name="cast", to="timestamp"), types[:1])
+    if len(types) > 1:  # with a format of a text
+        return AS_IT_IS
+    return _cast(replace(operation, name="cast", to="timestamp"), types)
 
 
 def _decimal(cast: str, to: str, precision: int, digits: int) -> str:

@@ -154,6 +154,7 @@ def written(text: str) -> str:
         ("timestamp(n)", "cast(n AS TIMESTAMP)"),
         ("to_timestamp(i)", "cast(i AS TIMESTAMP)"),
         ("to_timestamp(s)", "to_timestamp(s)"),
+        ("to_timestamp(i, 'yyyyMMdd')", "to_timestamp(i, 'yyyyMMdd')"),
         ("try_to_timestamp(s, 'yyyy')", "try_to_timestamp(s, 'yyyy')"),
         (
             "from_utc_timestamp(t, 'MST')",

@@ -157,6 +157,10 @@ TYPES = {
         ("nullif(s, d)", "nullif(): Sail gives another type"),
         ("to_timestamp_ntz(l)", "to_timestamp_ntz(): Sail counts days or microseconds"),
         ("to_date(i)", "to_date(): Sail counts days or microseconds"),
+        *(
+            (f"{name}(i, 'yyyyMMdd')", f"{name}(): Sail reads no number by a format")
+            for name in ("to_date", "to_timestamp", "to_timestamp_ltz", "try_to_timestamp")
+        ),
         ("CAST(i AS DATE)", "CAST: Sail makes a time of it, which Spark refuses"),
         ("date(n)", "CAST: Sail makes a time of it, which Spark refuses"),
         ("date_add(i, 1)", "date_add(): Sail makes dates of numbers"),
@@ -169,6 +173,8 @@ TYPES = {
         ("d + l", "+: Sail adds BIGINT days"),
         ("t + INTERVAL '1 month 2 days'", "+: Sail adds months and days at once"),
         ("t - INTERVAL 3 MONTHS 2 DAYS", "-: Sail adds months and days at once"),
+        ("t + (INTERVAL 1 MONTH + INTERVAL 1 DAY)", "+: Sail adds months and days at once"),
+        ("t + (INTERVAL 1 MONTH * i + INTERVAL '1' HOUR)", "+: Sail adds months and days at once"),
         ("timestampadd(HOUR, i, u)", "timestampadd(): Sail gives a TIMESTAMP"),
         ("reverse(NULL)", "reverse(): Sail gives a null without a type"),
         ("CAST(s AS BOOLEAN)", "CAST: Sail reads some texts"),
@@ -203,6 +209,8 @@ TYPES = {
         ),
         ("date_trunc('MILLISECOND', t)", "date_trunc(): Sail rounds up before 1970"),
         ("date_format(t, 'HH zzzz')", "date_format(): Sail writes the names of zones differently"),
+        ("to_char(t, 'HH zzzz')", "to_char(): Sail writes the names of zones differently"),
+        ("to_char(d, s)", "to_char(): Sail writes the names of zones differently"),
         ("date_part('EPOCH', t)", "date_part(): Sail takes units that Spark refuses"),
         ("d + INTERVAL 1 HOUR", "+: Sail gives a DATE"),
         ("d - v", "-: Sail gives a DATE"),
@@ -296,6 +304,10 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "year('2013-01-15')",
         "CAST(timestampadd(HOUR, i, u) AS STRING)",
         "CAST(l AS TIMESTAMP)",
+        "to_char(d, 'yyyy')",
+        "to_char(i, s)",
+        "t + INTERVAL 1 MONTH * days",
+        "(INTERVAL 1 MONTH + day_of_start) + INTERVAL 2 HOUR",
         "from_utc_timestamp(t, 'EST')",
         "from_utc_timestamp(t, s)",
         "nullif(s, 'x')",
@@ -453,6 +465,13 @@ def test_more_than_nine_nested_operations_of_whole_numbers_are_refused(column, i
     assert [*types_not_on_sail(bracketed, lambda _: TYPES[column])] == []
 
 
+def test_a_unit_is_no_column_of_the_same_name():
+    types = TYPES | {"DAY": "int", "MONTH": "string"}
+    for text in ("date_add(DAY, 1, d)", "date_add(MONTH, l, d)"):
+        assert [*types_not_on_sail(text, types.get)] == []
+    assert [*types_not_on_sail("date_add(DAY, 1)", types.get)] != []
+
+
 def test_several_patterns_of_like_are_written_one_by_one():
     ((_, way_out),) = names_not_on_sail("s LIKE ANY ('a%', 'b%')")
     assert way_out == "for example s LIKE 'a%' OR s LIKE 'b%', or give --engine spark"
@@ -476,6 +495,8 @@ def test_what_nobody_knows_is_refused(text):
         ("CAST(t AS BOOLEAN)", "x IS NOT NULL"),
         ("CAST(i AS BINARY)", "unhex(hex(x))"),
         ("date_trunc('HOUR', s)", "date_trunc('month', CAST(x AS TIMESTAMP))"),
+        ("to_timestamp(i, 'yyyyMMdd')", "to_timestamp(CAST(x AS STRING), 'yyyyMMdd')"),
+        ("to_date(i, 'yyyyMMdd')", "to_date(CAST(x AS STRING), 'yyyyMMdd')"),
         ("avg(v)", "avg(unix_micros(b) - unix_micros(a)) for avg(b - a)"),
     ],
 )
@@ -484,6 +505,7 @@ def test_a_way_out_has_the_type_of_the_expression_and_is_taken(text, other):
         f"for example {other}, or give --engine spark"
     ]
     types = TYPES | {"x": "timestamp", "CAST(x AS TIMESTAMP)": "timestamp"}
+    types["CAST(x AS STRING)"] = "string"
     assert [*types_not_on_sail(other, types.get)] == []
 
 
