@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -187,11 +187,13 @@ class Written:
         before: files, before it publishes.
         publishing: files, from its step `publishing` on.
         commits: of all of these.
+        killed: whether the run was killed on its way.
     """
 
     before: int = 0
     publishing: int = 0
     commits: int = 0
+    killed: bool = False
 
     def and_new(self, files: set[str], *, publishing: bool) -> Written:
         """With some more files."""
@@ -269,7 +271,7 @@ def run_watched(
         known = files
         if kill is not None and not ended and kill.is_due(written, usual):
             _kill(run, kill.who)
-            break
+            return replace(written, killed=True)
         time.sleep(0.01)
     return written
 

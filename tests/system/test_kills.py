@@ -129,7 +129,8 @@ def test_where_the_engine_dies_the_run_fails_soon_and_the_next_one_mends_it(
 def kill_and_run_again(undisturbed, folder, kill: Kill):
     kind, begins, ends, usual = undisturbed
     home = begins.copy(folder)
-    run_watched(home, kind, kill, usual)
+    written = run_watched(home, kind, kill, usual)
+    assert written.killed or KILLS > 1, "the run ended before it was killed"
     right = [begins.content(), ends.content()]
     assert all(content in right for content in home.contents_by_ledger()), kill
 

@@ -217,6 +217,7 @@ def test_a_range_without_records_succeeds_and_publishes_nothing(line):
 def test_a_landing_table_without_rows_has_nothing_to_say(spark, tmp_path):
     land(tmp_path, [])
     line = Line(spark, tmp_path, a_spec())
+    assert not line.backfill("1", "2").changed
     assert line.backfill("1", "2", dry_run=True).status == "previewed"
     assert not line.advance("4").changed
     assert line.rows("windows") == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 from deltalake import write_deltalake
 from found import ONE
@@ -15,6 +17,8 @@ from replayed import (
     by_days,
 )
 
+from strandline.lake.timeline import staged_cells
+from strandline.pipeline.rebuild import rebuild
 from strandline.pipeline.views.incomplete import incomplete_in
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.status import status_of
@@ -90,8 +94,16 @@ def test_gaps_of_their_own_day_by_day_also_where_a_driver_holds_few_sessions_at_
     # a later run reads no day from which nothing reaches what is not final
     for file in (tmp_path / "landing" / "meter").glob("arrived_on=2024-03-01/*"):
         file.unlink()
-    with few_at_once(200):
-        line.advance("6")
+    commits = line.table("timeline").version()
+    with (
+        few_at_once(30),
+        patch.object(rebuild, "stage_piece", wraps=rebuild.stage_piece) as pieces,
+        patch.object(staged_cells, "cell_facts", wraps=staged_cells.cell_facts) as facts,
+    ):
+        outcome = line.advance("6")
+    assert facts.day_map.called, "the cells are not staged"
+    assert line.table("timeline").version() - commits >= len(outcome.observed_days) == 2
+    assert pieces.call_count > 1
     assert_told_by_replay(line, WEEK, "6")
 
 

@@ -525,7 +525,7 @@ def test_a_function_of_two_names_is_refused_with_the_other_name():
     assert way_out == "for example to_char(x, '999'), or give --engine spark"
 
 
-def test_a_call_with_too_few_operands_is_left_to_the_engine():
+def test_no_rule_throws_at_a_call_with_too_few_operands():
     for text in (f"{name}({operand})" for name in KNOWN for operand in ("", "x")):
         [*types_not_on_sail(text, TYPES.get)]
         as_on_spark(text, lambda parts: [TYPES.get(part) for part in parts])
