@@ -62,8 +62,11 @@ def status(
         _exit_by([_code_of(found)], deep=deep)
         return
     if days != asked_days(None, None) and not as_json:
-        problem = "a line for each pipeline has no counts of days"
-        raise InputError("--since, --until", problem, "name a pipeline, or leave them out")
+        raise InputError(
+            "--since, --until",
+            "a line for each pipeline has no counts of days",
+            "name a pipeline, or leave them out",
+        )
     every = [*at.each(lambda spec: status_of(spec, root, **days, now_ms=now_ms, deep=deep))]
     if not every:
         raise InputError("--pipelines", f"{at.folder}/ has no pipeline files", "name a folder")

@@ -95,13 +95,17 @@ def _columns(of_group: pd.DataFrame, always: Collection[str]) -> tuple[Culprits,
         stands_out = distinct == 1 or above >= _STANDS_OUT
         if not stands_out and column not in always:
             continue
-        culprits = tuple(
-            Culprit("(null)" if value is None else str(value), int(many), percent(many, total))
-            for value, many in zip(
-                ordered["value"][:_MOST_VALUES], ordered["records"][:_MOST_VALUES], strict=True
-            )
-        )
         is_least = bool(ordered["is_least"].any())
-        found.append((above, Culprits(str(column), culprits, distinct, stands_out, is_least)))
+        of_column = Culprits(str(column), _first(ordered), distinct, stands_out, is_least)
+        found.append((above, of_column))
     found.sort(key=lambda one: -one[0])
     return tuple(culprits for _, culprits in found[:_MOST_COLUMNS])
+
+
+def _first(ordered: pd.DataFrame) -> tuple[Culprit, ...]:
+    """The first values of a column that is ordered by records."""
+    first = ordered[["value", "records", "of"]].head(_MOST_VALUES)
+    return tuple(
+        Culprit("(null)" if value is None else str(value), int(many), percent(many, total))
+        for value, many, total in first.itertuples(index=False)
+    )
