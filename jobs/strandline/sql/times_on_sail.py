@@ -15,9 +15,12 @@ _OF_DAYS = re.compile(
     rf"(?!.*(?:HOUR|MINUTE|SECOND))\(*{_DAYS}(?:\s*[+-]\s*{_DAYS})*\)*", re.I | re.S
 )
 """Matches literals, and sums of them; on Spark `INTERVAL 1 DAY * i` may have hours."""
-_MIXED = re.compile(
-    r"\(*INTERVAL\b(?=.*(?:YEAR|MONTH))(?=.*(?:WEEK|DAY|HOUR|MIN|SEC))", re.I | re.S
+_INTERVAL = re.compile(
+    r"\bINTERVAL(?:\s+(?:'[^']*'|-?[\d.]+|TO\b"
+    r"|(?:YEAR|QUARTER|MONTH|WEEK|DAY|HOUR|MINUTE|(?:MILLI|MICRO|NANO)?SECOND)S?\b))+",
+    re.I,
 )
+"""Matches a literal with its units; a column `days` beside it is none of them."""
 _UNITS = {
     *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
     *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
@@ -57,7 +60,14 @@ def _is_of_days(interval: str) -> bool:
 
 def _mixes_units(operation: Operation, types: Types) -> bool:
     """Whether an operand is an interval of months and days, which Spark has not."""
-    return any(_MIXED.match(one.text or "") for one in operation.operands)
+    return any(_is_mixed(one.text or "") for one in operation.operands)
+
+
+def _is_mixed(interval: str) -> bool:
+    if not re.match(r"\(*INTERVAL\b", interval, re.I):
+        return False
+    written = " ".join(_INTERVAL.findall(interval))
+    return all(re.search(some, written, re.I) for some in ("YEAR|MONTH", "WEEK|DAY|HOUR|MIN|SEC"))
 
 
 def _is_number(kind: str | None) -> bool:
