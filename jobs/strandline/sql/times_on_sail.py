@@ -97,6 +97,8 @@ OF_TIMES: tuple[Row[str], ...] = (
     ("add_months date_add date_sub last_day next_day year",
         lambda o, t: _is_number(t[0]) or _is_read(o, t),
         "makes dates of numbers and other texts", "CAST(x AS DATE) for it"),
+    ("date_diff datediff months_between", lambda o, t: any(map(_is_number, t)),
+        "makes dates of numbers", "to_date(CAST(x AS STRING), 'yyyyMMdd') for it"),
     ("unix_date unix_micros unix_millis unix_seconds",
         lambda o, t: t[0] not in {"date" if o.name == "unix_date" else "timestamp", "void", None},
         "takes types that Spark refuses", "x cast to DATE or TIMESTAMP"),
