@@ -9,6 +9,7 @@ from strandline.sql.column_types import FLOATS, WHOLE, is_decimal
 from strandline.sql.form import Types
 from strandline.sql.operations import COMPARISONS, Operation, operations_of
 from strandline.sql.table import Row
+from strandline.sql.times_for_sail import OF_ZONES
 
 _DAYS = r"INTERVAL(?:\s+(?:'[^']*'|-?\d+|TO\b|(?:DAY|WEEK|MONTH|QUARTER|YEAR)S?\b))+"
 _OF_DAYS = re.compile(
@@ -21,6 +22,8 @@ _INTERVAL = re.compile(
     re.I,
 )
 """Matches a literal with its units; a column `days` beside it is none of them."""
+_OFFSET = re.compile(r"'(?:Z'|[+-]|(?:UTC|GMT|UT)[+-])")
+"""Matches the literal of a zone such as `'+02:00'`, `'GMT+2'` and `'Z'`."""
 _UNITS = {
     *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
     *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
@@ -136,6 +139,9 @@ OF_TIMES: tuple[Row[str], ...] = (
         "rounds up before 1970", "timestamp_millis(unix_millis(t))"),
     ("date_format to_char", _may_name_zones,
         "writes the names of zones differently", "{name}(t, 'yyyy-MM-dd HH:mm:ss')"),
+    (" ".join(OF_ZONES),
+        lambda o, t: any(_OFFSET.match(one.literal or "") for one in o.operands),
+        "knows no zone by its offset", "'Etc/GMT-2' for '+02:00'"),
     ("trunc", lambda o, t: (o.written(1) or "").lower() not in _UNITS_OF_TRUNC,
         "takes other units", "trunc(d, 'MONTH'), or date_trunc"),
     ("timestamp_seconds", lambda o, t: not {*t} <= {*WHOLE},
