@@ -89,6 +89,12 @@ def _is_read(operation: Operation, types: Types) -> bool:
     return types[0] == "string" and operation.operands[0].literal is None
 
 
+def _has_read(operation: Operation, types: Types) -> bool:
+    """Whether an operand is a text of a record, of which a time is read."""
+    pairs = zip(operation.operands, types, strict=True)
+    return any(kind == "string" and one.literal is None for one, kind in pairs)
+
+
 OF_TIMES: tuple[Row[str], ...] = (
     ("to_date to_timestamp to_timestamp_ltz to_timestamp_ntz try_to_timestamp",
         lambda o, t: len(t) > 1 and _is_number(t[0]),
@@ -113,6 +119,10 @@ OF_TIMES: tuple[Row[str], ...] = (
     (" ".join(COMPARISONS),
         lambda o, t: "date" in t and any(map(_is_number, t)),
         "compares dates with numbers, which Spark refuses", "unix_date(d)"),
+    (" ".join(COMPARISONS), lambda o, t: "date" in t and _has_read(o, t),
+        "takes texts for dates that Spark does not", "CAST(x AS DATE) for it"),
+    ("date_diff datediff", lambda o, t: len(t) == 2 and _has_read(o, t),
+        "takes texts for dates that Spark does not", "CAST(x AS DATE) for it"),
     ("-", lambda o, t: [*t] == ["date", "date"],
         "gives a whole number", "CAST(datediff(a, b) AS INT)"),
     ("/", has_intervals,
