@@ -9,6 +9,11 @@ from strandline.sql.operations import Operation
 
 _FIXED = {"EST": "Etc/GMT+5", "HST": "Etc/GMT+10", "MST": "Etc/GMT+7"}
 """Zones that have one offset on Spark at all times."""
+OF_ZONES = (
+    *("convert_timezone", "from_utc_timestamp", "to_utc_timestamp", "make_timestamp"),
+    *("make_timestamp_ltz", "try_make_timestamp", "try_make_timestamp_ltz"),
+)
+"""The functions that take zones."""
 _CASES = " ".join(f"WHEN '{name}' THEN '{same}'" for name, same in _FIXED.items())
 
 
@@ -40,12 +45,6 @@ def _zoned(operation: Operation, types: Types) -> Form:
 
 FORMS_OF_TIMES: dict[str, Callable[[Operation, Types], Form]] = {
     **dict.fromkeys(("date_format", "from_unixtime", "to_char"), _with_year),
-    **dict.fromkeys(
-        (
-            *("convert_timezone", "from_utc_timestamp", "to_utc_timestamp", "make_timestamp"),
-            *("make_timestamp_ltz", "try_make_timestamp", "try_make_timestamp_ltz"),
-        ),
-        _zoned,
-    ),
+    **dict.fromkeys(OF_ZONES, _zoned),
 }
 """The rules by the names of functions."""

@@ -9,6 +9,7 @@ from strandline.sql.column_types import FLOATS, WHOLE, is_decimal
 from strandline.sql.form import Types
 from strandline.sql.operations import COMPARISONS, Operation, operations_of
 from strandline.sql.table import Row
+from strandline.sql.times_for_sail import OF_ZONES
 
 _DAYS = r"INTERVAL(?:\s+(?:'[^']*'|-?\d+|TO\b|(?:DAY|WEEK|MONTH|QUARTER|YEAR)S?\b))+"
 _OF_DAYS = re.compile(
@@ -21,6 +22,8 @@ _INTERVAL = re.compile(
     re.I,
 )
 """Matches a literal with its units; a column `days` beside it is none of them."""
+_OFFSET = re.compile(r"'(?:Z'|[+-]|(?:UTC|GMT|UT)[+-])")
+"""Matches the literal of a zone such as `'+02:00'`, `'GMT+2'` and `'Z'`."""
 _UNITS = {
     *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
     *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
@@ -86,6 +89,12 @@ def _is_read(operation: Operation, types: Types) -> bool:
     return types[0] == "string" and operation.operands[0].literal is None
 
 
+def _has_read(operation: Operation, types: Types) -> bool:
+    """Whether an operand is a text of a record, of which a time is read."""
+    pairs = zip(operation.operands, types, strict=True)
+    return any(kind == "string" and one.literal is None for one, kind in pairs)
+
+
 OF_TIMES: tuple[Row[str], ...] = (
     ("to_date to_timestamp to_timestamp_ltz to_timestamp_ntz try_to_timestamp",
         lambda o, t: len(t) > 1 and _is_number(t[0]),
@@ -110,6 +119,10 @@ OF_TIMES: tuple[Row[str], ...] = (
     (" ".join(COMPARISONS),
         lambda o, t: "date" in t and any(map(_is_number, t)),
         "compares dates with numbers, which Spark refuses", "unix_date(d)"),
+    (" ".join(COMPARISONS), lambda o, t: "date" in t and _has_read(o, t),
+        "takes texts for dates that Spark does not", "CAST(x AS DATE) for it"),
+    ("date_diff datediff", lambda o, t: len(t) == 2 and _has_read(o, t),
+        "takes texts for dates that Spark does not", "CAST(x AS DATE) for it"),
     ("-", lambda o, t: [*t] == ["date", "date"],
         "gives a whole number", "CAST(datediff(a, b) AS INT)"),
     ("/", has_intervals,
@@ -136,6 +149,9 @@ OF_TIMES: tuple[Row[str], ...] = (
         "rounds up before 1970", "timestamp_millis(unix_millis(t))"),
     ("date_format to_char", _may_name_zones,
         "writes the names of zones differently", "{name}(t, 'yyyy-MM-dd HH:mm:ss')"),
+    (" ".join(OF_ZONES),
+        lambda o, t: any(_OFFSET.match(one.literal or "") for one in o.operands),
+        "knows no zone by its offset", "'Etc/GMT-2' for '+02:00'"),
     ("trunc", lambda o, t: (o.written(1) or "").lower() not in _UNITS_OF_TRUNC,
         "takes other units", "trunc(d, 'MONTH'), or date_trunc"),
     ("timestamp_seconds", lambda o, t: not {*t} <= {*WHOLE},

@@ -215,6 +215,14 @@ TYPES = {
         ("CAST(datediff(d, i) AS INT)", "datediff(): Sail makes dates of numbers"),
         ("CAST(datediff(HOUR, i, t) AS INT)", "datediff(): Sail makes dates of numbers"),
         ("months_between(n, d)", "months_between(): Sail makes dates of numbers"),
+        *(
+            (f"to_utc_timestamp(t, '{zone}')", "to_utc_timestamp(): Sail knows no zone by its")
+            for zone in ("+02:00", "-5", "Z", "GMT+2", "UTC-03:00")
+        ),
+        ("convert_timezone('+02:00', 'UTC', u)", "convert_timezone(): Sail knows no zone by its"),
+        ("d = s", "=: Sail takes texts for dates that Spark does not"),
+        ("d IN ('2013-01-15', s)", "IN: Sail takes texts for dates that Spark does not"),
+        ("CAST(datediff(s, d) AS INT)", "datediff(): Sail takes texts for dates"),
         ("date_part('EPOCH', t)", "date_part(): Sail takes units that Spark refuses"),
         ("d + INTERVAL 1 HOUR", "+: Sail gives a DATE"),
         ("d - v", "-: Sail gives a DATE"),
@@ -313,6 +321,9 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "t + INTERVAL 1 MONTH * days",
         "(INTERVAL 1 MONTH + day_of_start) + INTERVAL 2 HOUR",
         "months_between(t, d, true)",
+        *(f"from_utc_timestamp(t, '{zone}')" for zone in ("UTC", "GMT", "Zulu", "Etc/GMT-2")),
+        "make_timestamp(-1, 1, 1, 0, 0, 0)",
+        "CAST(datediff(d, '2013-01-15') AS INT)",
         "from_utc_timestamp(t, 'EST')",
         "from_utc_timestamp(t, s)",
         "nullif(s, 'x')",
