@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -76,6 +77,40 @@ class _Counted:
         return self.frequent if most and most >= _FREQUENT * rows else Counter()
 
 
+@dataclass
+class _Groups:
+    """The late and the malformed rows, and their values by column.
+
+    Attributes:
+        rows: the number of rows by group.
+        counted: the counts by group and column.
+    """
+
+    rows: Counter[str] = field(default_factory=Counter)
+    counted: dict[tuple[str, str], _Counted] = field(default_factory=lambda: defaultdict(_Counted))
+
+    def count(self, batch: pa.RecordBatch, names: Sequence[str]) -> None:
+        """Count the rows of a batch, and the values of some columns."""
+        is_late = pc.is_in(batch["reason"], pa.array(REFUSED))
+        of_groups = {"late": is_late, "malformed": pc.invert(is_late)}
+        for group, is_in_group in of_groups.items():
+            of_group = batch.filter(is_in_group)
+            self.rows[group] += of_group.num_rows
+            for name in names if of_group.num_rows else ():
+                self.counted[group, name].count(of_group.column(name))
+
+    def shown(self) -> Iterator[tuple[str, str, str | None, int, int, bool]]:
+        """The rows of `frequent_values`; a column has many values if it has in any group."""
+        many = {name for (_, name), one in self.counted.items() if one.few is None}
+        for (group, name), one in self.counted.items():
+            rows = self.rows[group]
+            values = one.few
+            if values is None or name in many:
+                values = one.most_frequent(rows)
+            for value, count in values.items():
+                yield group, name, value, count, rows, name in many and one.is_least
+
+
 def frequent_values(store: Store, days: Days, spec: PipelineSpec) -> pd.DataFrame | None:
     """The number of quarantine rows by value; None: no quarantine.
 
@@ -89,29 +124,10 @@ def frequent_values(store: Store, days: Days, spec: PipelineSpec) -> pd.DataFram
         return None
     dataset, rows = days_of(table, QUARANTINE.name, days)
     names = _candidates(columns_of(table), spec)
-    of, counted = Counter[str](), defaultdict[tuple[str, str], _Counted](_Counted)
+    groups = _Groups()
     for batch in dataset.to_batches(columns=["reason", *names], filter=rows):
-        is_late = pc.is_in(batch["reason"], pa.array(REFUSED))
-        for group, of_group in (
-            ("late", batch.filter(is_late)),
-            ("malformed", batch.filter(pc.invert(is_late))),
-        ):
-            of[group] += of_group.num_rows
-            for name in names if of_group.num_rows else ():
-                counted[group, name].count(of_group.column(name))
-    many = {name for (_, name), one in counted.items() if one.few is None}
-    return pd.DataFrame(
-        [
-            (group, name, value, count, of[group], name in many and one.is_least)
-            for (group, name), one in counted.items()
-            for value, count in (
-                one.few
-                if one.few is not None and name not in many
-                else one.most_frequent(of[group])
-            ).items()
-        ],
-        columns=_COLUMNS,
-    )
+        groups.count(batch, names)
+    return pd.DataFrame([*groups.shown()], columns=_COLUMNS)
 
 
 def _candidates(schema: pa.Schema, spec: PipelineSpec) -> list[str]:

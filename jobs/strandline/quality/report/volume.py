@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from strandline.model.intervals import DAY_MS, day_of
+from strandline.model.intervals import last_day_before
 from strandline.quality.findings.volume import Unusual, UsualVolume, unusual_days
 from strandline.quality.report.figure import Figure, Series, TableBehind, bars
 
@@ -43,17 +43,10 @@ def volume(
         processed_ms: the midnight up to which everything is processed, in ms, which may lie some
             days after the last record; None: there is none.
     """
-    known = [
-        day
-        for day in records
-        if (since is None or day >= since) and (until is None or day <= until)
-    ]
-    if not known:
+    usual = _usual_by_day(records, since, until, processed_ms)
+    if not usual:
         return Volume(None, ())
-    over = max(known) if processed_ms is None else day_of(processed_ms - DAY_MS)
-    last = max(*known, over if until is None else min(over, until))
-    usual = {day: _edges(records, day) for day in _days_within(min(known), last)}
-    days = [day for day, edges in usual.items() if day in records or edges is not None]
+    days = [*usual]
     outside = unusual_days(records, days)
     unusual = {one.day for one in outside}
     counts = [records.get(day, 0) for day in days]
@@ -74,13 +67,27 @@ def volume(
             for day, count in zip(days, counts, strict=True)
         ],
     )
-    bands = [usual[day] for day in days]
-    figure = bars("records by arrival day", days, parts, unit="records", table=table, band=bands)
+    band = [*usual.values()]
+    figure = bars("records by arrival day", days, parts, unit="records", table=table, band=band)
     return Volume(figure, tuple(outside))
 
 
-def _days_within(first: date, last: date) -> Iterator[date]:
-    return (first + timedelta(days=number) for number in range((last - first).days + 1))
+def _usual_by_day(
+    records: Mapping[date, int], since: date | None, until: date | None, processed_ms: int | None
+) -> dict[date, tuple[float, float] | None]:
+    """The usual minimum and maximum of each shown day, in order; empty without a shown record."""
+    known = [
+        day
+        for day in records
+        if (since is None or day >= since) and (until is None or day <= until)
+    ]
+    if not known:
+        return {}
+    over = max(known) if processed_ms is None else last_day_before(processed_ms)
+    first, last = min(known), max(*known, over if until is None else min(over, until))
+    days = (first + timedelta(days=number) for number in range((last - first).days + 1))
+    usual = {day: _edges(records, day) for day in days}
+    return {day: edges for day, edges in usual.items() if day in records or edges is not None}
 
 
 def _edges(records: Mapping[date, int], day: date) -> tuple[float, float] | None:
