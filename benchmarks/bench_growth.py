@@ -6,7 +6,8 @@
 Each pair runs `strandline` twice, one after the other: over a lake that has published so many days,
 and over one that has that day alone. Told are the ratios of wall time, of the peak memory of the
 driver's Python, and of what its JVM's heap held alive. That is what full collections leave, which
-are asked for all along as many more pairs, whose time does not count.
+are asked for all along as many more pairs, whose time does not count. An engine without a JVM
+(Sail, Connect) has no heap and no such pairs.
 """
 
 from __future__ import annotations
@@ -186,13 +187,18 @@ def _collect(process: psutil.Process) -> None:
             subprocess.run([_JCMD, str(child.pid), "GC.run"], capture_output=True, check=False)
 
 
-def measure(world: World, history: int, pairs: int, scratch: Path) -> dict[str, Any]:
-    """The ratios of one more day, and of one old day as a range, after so many days."""
+def measure(world: World, history: int, pairs: int, scratch: Path, *, heap: bool) -> dict[str, Any]:
+    """The ratios of one more day, and of one old day as a range, after so many days.
+
+    `heap`: the engine has a JVM whose heap is measured, too.
+    """
     long = Home(scratch / f"long-{history}", world)
     long.land(range(history))
     first = long.run("advance", "--to", str(world.date(history)))
     timed = [pair_of_runs(long, history, scratch) for _ in range(pairs)]
-    collected = [pair_of_runs(long, history, scratch, collecting=True) for _ in range(pairs)]
+    collected = [
+        pair_of_runs(long, history, scratch, collecting=True) for _ in range(pairs if heap else 0)
+    ]
     shutil.rmtree(long.folder)
     return {
         "history": history,
@@ -201,9 +207,9 @@ def measure(world: World, history: int, pairs: int, scratch: Path) -> dict[str, 
             name: {
                 "wall_s": _compared(timed, name, "wall_s"),
                 "python_mib": _compared(timed, name, "python_mib"),
-                "heap_mib": _compared(collected, name, "heap_mib"),
+                **({"heap_mib": _compared(collected, name, "heap_mib")} if heap else {}),
             }
-            for name in collected[0]
+            for name in timed[0]
         },
     }
 
@@ -247,12 +253,22 @@ def _compared(
     }
 
 
+def _rows_in_a_minute(text: str) -> int:
+    """A number of rows that a minute's milliseconds can tell apart."""
+    rows = int(text)
+    if not 1 <= rows <= MINUTE_MS:
+        raise argparse.ArgumentTypeError(f"{rows} is not between 1 and {MINUTE_MS}")
+    return rows
+
+
 def main() -> None:
     """Measure, print a table, keep the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--history", type=int, nargs="+", default=[1, 30, 365])
     parser.add_argument("--channels", type=int, default=64)
-    parser.add_argument("--rows", type=int, default=1, help="of a channel in a minute")
+    parser.add_argument(
+        "--rows", type=_rows_in_a_minute, default=1, help="of a channel in a minute (1 to 60,000)"
+    )
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--windows", choices=WINDOWS, default="tumbling")
     parser.add_argument("--idleness", action="store_true")
@@ -262,15 +278,19 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="the numbers as JSON")
     chosen = parser.parse_args()
     world = World(chosen.channels, chosen.rows, chosen.windows, chosen.idleness)
+    heap = os.environ.get("STRANDLINE_ENGINE", "spark") == "spark"
     with tempfile.TemporaryDirectory(dir=chosen.lake) as scratch:
-        found = [measure(world, days, chosen.pairs, Path(scratch)) for days in chosen.history]
+        found = [
+            measure(world, days, chosen.pairs, Path(scratch), heap=heap) for days in chosen.history
+        ]
     table = Table(
         "history", "run", "wall s", "alone", "ratio", "Python MiB", "ratio", "heap", "ratio"
     )
     for one in found:
         for name in ("one more day", "an old day"):
             told = one[name]
-            wall, python, heap = (told[part] for part in ("wall_s", "python_mib", "heap_mib"))
+            wall, python = told["wall_s"], told["python_mib"]
+            alive = told.get("heap_mib")
             table.add_row(
                 str(one["history"]),
                 name,
@@ -278,8 +298,7 @@ def main() -> None:
                 f"{wall['ratio']:.2f}",
                 f"{python['after']:.0f}",
                 f"{python['ratio']:.2f}",
-                f"{heap['after']:.0f}",
-                f"{heap['ratio']:.2f}",
+                *((f"{alive['after']:.0f}", f"{alive['ratio']:.2f}") if alive else ("", "")),
             )
     Console().print(table)
     if chosen.output:
