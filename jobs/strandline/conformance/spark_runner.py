@@ -34,8 +34,7 @@ from strandline.engine import columns as c
 from strandline.engine.frames import computed, from_arrow
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.history.observed import cells_of, observed_history
-from strandline.engine.position.axis import Axis
-from strandline.engine.position.numbering import TICK_RANK
+from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records

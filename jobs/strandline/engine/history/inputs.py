@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 
 from strandline.engine.history.days_to_read import DaysToRead
 from strandline.engine.history.history import History
+from strandline.engine.position.axis import InputAxis
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.engine.position.of_two import InputAxis
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.timeline import Timeline
 from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import first_of_cases, long
+from strandline.engine.position.axis import TICK_RANK, Numbering
 from strandline.engine.position.clock import Closure
 from strandline.engine.position.grid import Grid
-from strandline.engine.position.numbering import TICK_RANK, Numbering
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Candidate, Ticks

@@ -9,8 +9,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import long
-from strandline.engine.position.axis import Axis
-from strandline.engine.position.numbering import AFTER_CHANNELS, ALL_SPLITS
+from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.spec.pipeline import PipelineSpec
 
 

@@ -8,8 +8,8 @@ from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.frames import executor_of, long
+from strandline.engine.position.axis import Numbering
 from strandline.engine.position.grid import WIDEST_MS, Grid
-from strandline.engine.position.numbering import Numbering
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, instant_of, pane_of
 from strandline.engine.records.expressions import (
     NESTED,

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.position.axis import Axis
+from strandline.engine.position.axis import ALL_SPLITS, Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.position.numbering import ALL_SPLITS
 from strandline.engine.timeline import CellQuery, Timeline, instants_of
 from strandline.engine.watermark.crossings import (
     ByChannels,
