@@ -14,10 +14,9 @@ from datetime import date
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from strandline.engine.idleness.activity import SILENCE, Activity
+from strandline.engine.idleness.activity import SILENCE, Activity, observe_activity
 from strandline.engine.idleness.by_clock import steps_by_clock
 from strandline.engine.idleness.by_records import steps_by_records
-from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.received import Interval, channels_of
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import SourceState
