@@ -20,7 +20,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Observed, Timeline, concatenated
 from strandline.engine.watermark.by_steps import KnownSteps, StepCrossings
 from strandline.engine.watermark.cells import observe
-from strandline.engine.watermark.probe_order import probe_order
+from strandline.engine.watermark.channels import probe_order
 from strandline.spec.pipeline import PipelineSpec
 
 _MOST_ROWS = 4_000_000

@@ -19,6 +19,7 @@ import pandas as pd
 from strandline.engine.position.axis import ALL_SPLITS, Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import CellQuery, Timeline, instants_of
+from strandline.engine.watermark.channels import ends_of
 from strandline.engine.watermark.crossings import (
     ByChannels,
     Instants,
@@ -27,7 +28,6 @@ from strandline.engine.watermark.crossings import (
     last_to_reach,
     never,
 )
-from strandline.engine.watermark.retired import ends_of
 from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
