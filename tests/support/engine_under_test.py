@@ -14,8 +14,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
 from strandline.engine.history.history import History
-from strandline.engine.history.observed import observed_history
-from strandline.engine.history.violations import violations
+from strandline.engine.history.observed import observed_history, violations
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
