@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.calendar.slots import Calendar
-from strandline.engine.calendar.tables import newest_window_table
 from strandline.engine.frames import long
 from strandline.engine.records.arithmetic import cleanup_time_of, slot_of_session
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.watermark_values.of_days import emissions
+from strandline.engine.windows.assign import newest_window_table
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 

@@ -78,11 +78,11 @@ class HistoryOfTwo(History):
     @cached_property
     def days(self) -> DaysToRead:
         """See `History`."""
-        return DaysOfPairs(self.timeline, self.spec)
+        return _DaysOfPairs(self.timeline, self.spec)
 
 
 @dataclass(frozen=True)
-class DaysOfPairs(DaysToRead):
+class _DaysOfPairs(DaysToRead):
     """See `DaysToRead`, for pairs by their later event time."""
 
     spec: JoinedSpec

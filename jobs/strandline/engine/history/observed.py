@@ -1,4 +1,4 @@
-"""Observations of arrivals: the cells, the steps where channels go idle, and violations of order."""
+"""Observations of arrivals: the cells, the steps where channels go idle, and violations."""
 
 from __future__ import annotations
 

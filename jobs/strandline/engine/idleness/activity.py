@@ -19,8 +19,8 @@ from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
 TICK_COLUMNS = ("arrival_date", "channel", "tick_ms", "before_ms", "candidate_ms")
-OFFER_COLUMNS = ("arrival_date", "channel", "seen_from", "candidate_ms")
-FIRST_COLUMNS = ("arrival_date", "channel", "instant", "sequence", "ts_ms")
+_OFFER_COLUMNS = ("arrival_date", "channel", "seen_from", "candidate_ms")
+_FIRST_COLUMNS = ("arrival_date", "channel", "instant", "sequence", "ts_ms")
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Activity:
 
 SILENCE = Activity(
     pd.DataFrame(columns=[*TICK_COLUMNS]),
-    pd.DataFrame(columns=[*OFFER_COLUMNS]),
-    pd.DataFrame(columns=[*FIRST_COLUMNS]),
+    pd.DataFrame(columns=[*_OFFER_COLUMNS]),
+    pd.DataFrame(columns=[*_FIRST_COLUMNS]),
 )
 """The activity of channels on days without a record."""
 

@@ -83,7 +83,7 @@ def read_records(landing: DataFrame, spec: PipelineSpec) -> DataFrame:
         rows = rows.withColumns(places_of_results(spec))
     if spec.window.merging:
         rows = rows.withColumn(c.END, F.col(c.TS) + _gap(landing, spec))
-    return rows.withColumn(c.REASON, reason_of(landing, spec, ts_given))
+    return rows.withColumn(c.REASON, _reason(landing, spec, ts_given))
 
 
 def _refuse_wrong_names(landing: DataFrame, spec: PipelineSpec) -> None:
@@ -189,7 +189,7 @@ def _sequence(landing: DataFrame, spec: PipelineSpec) -> Column:
     return F.coalesce(sequence.cast("bigint"), F.lit(MIN_WATERMARK))
 
 
-def reason_of(landing: DataFrame, spec: PipelineSpec, ts_given: Column | None) -> Column:
+def _reason(landing: DataFrame, spec: PipelineSpec, ts_given: Column | None) -> Column:
     """The first reason why a row is malformed; null: it is well-formed.
 
     Args:

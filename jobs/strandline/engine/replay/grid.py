@@ -33,7 +33,6 @@ from strandline.engine.replay.outcome import (
 )
 from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.results.aggregates import columns_read, parts_of, with_contents_of_none
-from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.results.rows import (
     FIRED_AT,
     causes_of,
@@ -44,6 +43,7 @@ from strandline.engine.results.rows import (
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_windows import FIRES, crossed_at_ms, with_crossings
 from strandline.engine.windows.assign import fires_at_once, is_kept_elsewhere
+from strandline.engine.windows.firings import FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange

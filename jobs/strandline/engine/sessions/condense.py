@@ -20,8 +20,7 @@ from strandline.engine.columns import keys_of
 from strandline.engine.frames import before_here, computed, long
 from strandline.engine.history.history import History
 from strandline.engine.position.grid import gap_of
-from strandline.engine.records.arithmetic import date_of, first_of
-from strandline.engine.records.at_arrival import advance_column
+from strandline.engine.records.arithmetic import advance_column, date_of, first_of
 from strandline.engine.results.aggregates import Partial, parts_of
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS

@@ -19,7 +19,7 @@ from strandline.engine.frames import computed, first_of_cases, long, small_table
 from strandline.engine.history.history import History
 from strandline.engine.idleness.steps import highest_of
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.at_arrival import arrival_probe
+from strandline.engine.records.arithmetic import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.watermark_values.between_thresholds import first_reaching
 from strandline.model.intervals import last_day_before

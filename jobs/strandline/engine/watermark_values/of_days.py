@@ -41,14 +41,14 @@ def emissions(
     crossings = history.crossings
     if isinstance(crossings, StepCrossings):
         steps = crossings.on_days(days, clock.horizon_ms)
-        return step_emissions(records.sparkSession, steps, history, clock, days)
+        return _step_emissions(records.sparkSession, steps, history, clock, days)
     if isinstance(crossings, RecordCrossings):
         return record_emissions(records, history, crossings.order, clock, days)
     msg = f"{type(crossings).__name__} has no values of its own"
     raise TypeError(msg)
 
 
-def step_emissions(
+def _step_emissions(
     spark: SparkSession,
     steps: Steps,
     history: History,
