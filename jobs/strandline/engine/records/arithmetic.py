@@ -1,4 +1,4 @@
-"""The arithmetic of instants, slots and positions as columns: the set forms of `Axis`, `Grid`, `Ticks`."""
+"""Instants, slots and positions as columns: the set forms of `Axis`, `Grid`, `Ticks`."""
 
 from __future__ import annotations
 

@@ -46,15 +46,15 @@ class GridRebuild(Rebuild):
     """The rebuild of windows on a grid, under the default trigger."""
 
     def windows(self) -> DataFrame:
-        """A row for each (key, window) with a record, also for windows that have not fired (`open`).
+        """A row for each (key, window) with a record, also if it has not fired (`open`).
 
         A fired window contains all its accepted records, as each later record has fired it again.
         """
         filled = self._counted.where(F.col("records") > 0)
         on_time = F.col("records") > F.col("late_accepted")
         fired_at = F.greatest(F.col(c.FIRE_AT), F.when(~on_time, F.col(c.FIRST_ARRIVAL)))
-        firings = F.col("late_accepted") + on_time.cast("bigint")
-        rows = filled.join(F.broadcast(self._windows), c.WINDOW).withColumn("firings", firings)
+        number = F.col("late_accepted") + on_time.cast("bigint")
+        rows = filled.join(F.broadcast(self._windows), c.WINDOW).withColumn("firings", number)
         return window_rows(rows, (c.SLOT, c.SLOT_END), fired_at, F.col(c.CLOSE_AT), self._spec)
 
     def in_state(self) -> DataFrame:
