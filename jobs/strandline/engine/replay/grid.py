@@ -25,13 +25,13 @@ from strandline.engine.replay.dataframe import (
     rules_of,
     values_of,
 )
-from strandline.engine.replay.outcome import (
+from strandline.engine.replay.rebuild import (
     REACHES,
+    ReplayedRebuild,
     contents,
     firings_of,
     placed_in,
 )
-from strandline.engine.replay.rebuild import ReplayedRebuild
 from strandline.engine.results.aggregates import columns_read, parts_of, with_contents_of_none
 from strandline.engine.results.rows import (
     FIRED_AT,
