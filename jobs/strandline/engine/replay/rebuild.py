@@ -82,13 +82,14 @@ class ReplayedRebuild(Rebuild, ABC):
 
     def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
         """Firings of `reported` with their contents as rows of `firings`, and further columns."""
-        columns = firing_columns(timing(), self._spec)
+        columns = firing_columns(_timing(), self._spec)
         return filled.select(*columns, NUMBER, *self._replaced, *map(quoted, more))
 
     @property
     def _replaced(self) -> list[Column]:
         """The earlier firings that a firing replaces, as columns of `firings`."""
-        return [supersedes().alias("supersedes")]
+        before = F.when(F.col(_REPLACES), F.col(NUMBER) - 1)
+        return [before.alias("supersedes")]
 
     def _contents_of_firings(self) -> DataFrame:
         """The content of each FIRING of each window."""
@@ -102,7 +103,11 @@ class ReplayedRebuild(Rebuild, ABC):
 
     def records_in(self, firings: DataFrame) -> DataFrame:
         """The records, once for each of some firings that contains them (FIRING)."""
-        return in_firings(self.replayed, firings, self.group)
+        bounds = F.col(c.START).alias(_FROM), F.col(c.END).alias(_TO)
+        own = firings.select(*self.group, c.FIRING, *bounds)
+        holds = (F.col(c.FIRING) >= F.col(FIRST)) & (F.col(c.FIRING) < F.col(UNTIL))
+        covers = (F.col(_FROM) <= F.col(c.TS)) & (F.col(c.TS) < F.col(_TO))
+        return self.replayed.join(own, self.group).where(holds & covers)
 
     @cached_property
     def replayed(self) -> DataFrame:
@@ -194,16 +199,11 @@ def happened(firings: DataFrame, axis: Axis) -> DataFrame:
     return firings.where(is_by_record() | (F.col(c.FIRE_FROM) < axis.literal(axis.never)))
 
 
-def timing() -> Column:
+def _timing() -> Column:
     """EARLY, ON_TIME or LATE: before, at or after the window's end."""
     at_end = ~is_by_record() & (F.col(_TIME) == F.col(c.END) - 1)
     early_or_on_time = F.when(at_end, "ON_TIME").otherwise("EARLY")
     return F.when(F.col(_LATE), "LATE").otherwise(early_or_on_time)
-
-
-def supersedes() -> Column:
-    """The number of the firing of the same window that a firing replaces; null: none."""
-    return F.when(F.col(_REPLACES), F.col(NUMBER) - 1)
 
 
 def supersedes_windows() -> Column:
@@ -217,21 +217,6 @@ def supersedes_windows() -> Column:
         ),
     )
     return F.when(F.size(_SUPERSEDES) > 0, F.array_sort(earlier))
-
-
-def in_firings(records: DataFrame, firings: DataFrame, group: Sequence[str]) -> DataFrame:
-    """The records of `dataframe.replayed`, once for each FIRING that contains them.
-
-    Args:
-        records: the records.
-        firings: the rows of `firings_of`.
-        group: the columns of their groups.
-    """
-    bounds = F.col(c.START).alias(_FROM), F.col(c.END).alias(_TO)
-    own = firings.select(*group, c.FIRING, *bounds)
-    holds = (F.col(c.FIRING) >= F.col(FIRST)) & (F.col(c.FIRING) < F.col(UNTIL))
-    covers = (F.col(_FROM) <= F.col(c.TS)) & (F.col(c.TS) < F.col(_TO))
-    return records.join(own, [*group]).where(holds & covers)
 
 
 def contents(members: DataFrame, by: Sequence[str], aggregates: Mapping[str, Column]) -> DataFrame:
