@@ -23,7 +23,7 @@ from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_malformed
 from strandline.engine.records.read import read_records
-from strandline.engine.results.rows import ORDER
+from strandline.engine.result_rows import ORDER
 from strandline.engine.watermark.cells import observe
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK

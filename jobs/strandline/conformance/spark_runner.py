@@ -39,7 +39,7 @@ from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.records.results import results_of
-from strandline.engine.results.rows import ORDER
+from strandline.engine.result_rows import ORDER
 from strandline.engine.timeline import Observed
 from strandline.engine.watermark_values.forwarded import history_behind
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.aggregates import columns_read, parts_of, with_contents_of_none
 from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long, named
 from strandline.engine.records.expressions import quoted
@@ -32,8 +33,7 @@ from strandline.engine.replay.rebuild import (
     firings_of,
     placed_in,
 )
-from strandline.engine.results.aggregates import columns_read, parts_of, with_contents_of_none
-from strandline.engine.results.rows import (
+from strandline.engine.result_rows import (
     FIRED_AT,
     causes_of,
     state_of,

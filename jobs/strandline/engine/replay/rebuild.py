@@ -11,14 +11,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.aggregates import with_contents_of_none
 from strandline.engine.frames import computed, named
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import lies_in
 from strandline.engine.records.expressions import quoted
 from strandline.engine.replay.added_columns import FIRING
 from strandline.engine.replay.dataframe import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL, Groups
-from strandline.engine.results.aggregates import with_contents_of_none
-from strandline.engine.results.rows import as_probes, firing_columns, window_key, with_position
+from strandline.engine.result_rows import as_probes, firing_columns, window_key, with_position
 from strandline.engine.scope import Rebuild
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.spec.pipeline import PipelineSpec

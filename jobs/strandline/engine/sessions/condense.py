@@ -20,13 +20,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from strandline.engine import columns as c
+from strandline.engine.aggregates import Partial, parts_of
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import before_here, computed, long, up_to_here
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Closure
 from strandline.engine.position.grid import gap_of
 from strandline.engine.records.arithmetic import advance_column, date_of, first_of, lies_in
-from strandline.engine.results.aggregates import Partial, parts_of
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import LEAST_INSTANT_MS
 from strandline.model.lateness import MAX_WATERMARK

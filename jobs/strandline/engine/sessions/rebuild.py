@@ -33,7 +33,7 @@ from strandline.engine.replay.rebuild import (
     is_by_record,
     is_in_state,
 )
-from strandline.engine.results.rows import FIRED_AT, POSITION, as_probes, firing_columns
+from strandline.engine.result_rows import FIRED_AT, POSITION, as_probes, firing_columns
 from strandline.engine.sessions.condense import AT, AT_SEQUENCE, is_refused, row_key
 from strandline.engine.sessions.replayed import SessionReplay
 from strandline.engine.sessions.session_rows import broadcast_if_few

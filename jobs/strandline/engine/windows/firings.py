@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.aggregates import Partial, parts_of
 from strandline.engine.columns import window_of
 from strandline.engine.frames import long, named
-from strandline.engine.results.aggregates import Partial, parts_of
-from strandline.engine.results.rows import (
+from strandline.engine.result_rows import (
     as_probes,
     causes_of,
     firing_columns,

@@ -11,13 +11,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.aggregates import Partial, parts_of
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed, long, named
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.arithmetic import floor
 from strandline.engine.records.quarantine import quarantine_late
-from strandline.engine.results.aggregates import Partial, parts_of
-from strandline.engine.results.rows import window_rows
+from strandline.engine.result_rows import window_rows
 from strandline.engine.scope import Rebuild
 from strandline.engine.windows.assign import (
     fires_at_once,
