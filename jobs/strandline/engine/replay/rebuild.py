@@ -125,7 +125,7 @@ class ReplayedRebuild(Rebuild, ABC):
 
     @abstractmethod
     def _place(self) -> DataFrame:
-        """The firings with POSITION and FIRED_AT (`rows.with_position`)."""
+        """The firings with POSITION and FIRED_AT (`result_rows.with_position`)."""
 
     @property
     @abstractmethod
