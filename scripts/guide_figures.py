@@ -26,7 +26,7 @@ from strandline.reference import (
     replay_interval_join,
     replay_windows_of_two,
 )
-from strandline.reference.duplicates import without_duplicates
+from strandline.reference.records import without_duplicates
 from strandline.spec import PipelineSpec, parse_any, parse_spec
 from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.runnable import AnySpec

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from strandline.model.answer_file import JSON_FILE_VARIABLE
+from strandline.model.command import JSON_FILE_VARIABLE
 
 
 class Answer(Protocol):

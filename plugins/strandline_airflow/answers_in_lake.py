@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from strandline.lake.store.places import uri_of
-from strandline.model.answer_file import JSON_FILE_VARIABLE
+from strandline.model.command import JSON_FILE_VARIABLE
 from strandline_airflow import settings
 from strandline_airflow.processes import PlainProcess
 from strandline_airflow.submit import SubmitSpec

@@ -17,7 +17,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from strandline.errors import InputError
-from strandline.model.overrides import option_of
+from strandline.model.command import option_of
 from strandline.spec import PipelineSpec
 from strandline_airflow.catalogue import published_asset, read_catalogue
 from strandline_airflow.params import ALL

@@ -11,7 +11,7 @@ from engine_under_test import LANDING
 from hypothesis import strategies as st
 
 from strandline.model.intervals import DAY_MS
-from strandline.reference.duplicates import without_duplicates
+from strandline.reference.records import without_duplicates
 from strandline.spec.source import Deduplicate
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import from_arrow
 from strandline.engine.history.history import History
-from strandline.engine.history.observed import observed_history
-from strandline.engine.history.violations import violations
+from strandline.engine.history.observed import observed_history, violations
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
@@ -24,7 +23,7 @@ from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_malformed
 from strandline.engine.records.read import read_records
-from strandline.engine.results.rows import ORDER
+from strandline.engine.result_rows import ORDER
 from strandline.engine.watermark.cells import observe
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK

@@ -8,8 +8,7 @@ from strategies import Stream
 
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.reference import Replay
-from strandline.reference.answer import Cause
-from strandline.reference.panes import Timing
+from strandline.reference.answer import Cause, Timing
 
 RARE = 3
 """What chance seldom brings counts so many times."""

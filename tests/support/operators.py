@@ -7,8 +7,8 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from strandline.engine.replay.operator_io import Records
+from strandline.reference.answer import FiredPane, Outcome
 from strandline.reference.evictors import keep_by
-from strandline.reference.panes import FiredPane, Outcome
 from strandline.reference.records import Record
 from strandline.reference.sessions import SessionOperator
 from strandline.reference.triggers import trigger_of

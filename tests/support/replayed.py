@@ -9,7 +9,7 @@ from lakes import RESULTS, instant, land, ms
 
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.reference import Record, Tables, replay
-from strandline.reference.duplicates import without_duplicates
+from strandline.reference.records import without_duplicates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -21,7 +21,7 @@ from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.steps import Steps
 from strandline.engine.idleness.union import InputSource, Union
-from strandline.engine.position.of_two import InputAxis
+from strandline.engine.position.axis import InputAxis
 from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
 from strandline.model.intervals import DAY_MS, day_of, midnight_of

@@ -45,7 +45,7 @@ from strandline.pipeline.plan.open_slots import FirstOpen
 from strandline.pipeline.plan.plan import Plan, require_rows
 from strandline.pipeline.request.request import Request
 from strandline.reference import Record, Tables, replay
-from strandline.reference.duplicates import without_duplicates
+from strandline.reference.records import without_duplicates
 from strandline.spec.window import Session, WindowOfAllTime
 
 if TYPE_CHECKING:

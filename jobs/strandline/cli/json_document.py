@@ -13,7 +13,7 @@ import typer
 from strandline.cli.console import as_json
 from strandline.errors import InputError, StrandlineError, storage_error
 from strandline.lake.store.places import is_uri, path_of
-from strandline.model.answer_file import JSON_FILE_VARIABLE
+from strandline.model.command import JSON_FILE_VARIABLE
 
 
 def json_place() -> str | None:

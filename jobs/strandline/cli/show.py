@@ -13,8 +13,8 @@ from strandline.cli import days, findings, preview, run_words
 from strandline.cli.console import TextConsole, dropping_unread, escape, table
 from strandline.cli.json_document import json_place, write_document, write_failure
 from strandline.errors import StrandlineError
+from strandline.model.command import in_words
 from strandline.model.intervals import days_named
-from strandline.model.overrides import in_words
 from strandline.quality import progress
 from strandline.visible import number_of
 

@@ -36,8 +36,7 @@ from strandline.reference import (
     replay_interval_join,
     replay_windows_of_two,
 )
-from strandline.reference.answer import Emission, StatusChange
-from strandline.reference.panes import Pane
+from strandline.reference.answer import Emission, Pane, StatusChange
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
 

@@ -12,17 +12,17 @@ from typing import Any, Self
 import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from strandline.engine.calendar.slots import Calendar
-from strandline.engine.history.history import History
-from strandline.engine.position.clock import Clock
-from strandline.engine.records.identity import SourceColumns, identity
-from strandline.engine.results.aggregates import (
+from strandline.engine.aggregates import (
     Kinds,
     Partial,
     aggregate_columns,
     in_two_steps,
     kinds_of_aggregates,
 )
+from strandline.engine.calendar.slots import Calendar
+from strandline.engine.history.history import History
+from strandline.engine.position.clock import Clock
+from strandline.engine.records.identity import SourceColumns, identity
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_days import emissions
 from strandline.model.intervals import TimeRange, last_day_before, parts_outside

@@ -6,10 +6,55 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from strandline.model.windows import TimeWindow
-from strandline.reference.panes import FiredPane, Outcome, Pane
 from strandline.reference.records import Record
+
+
+class Outcome(StrEnum):
+    """The outcome of a record, by its newest window."""
+
+    ON_TIME = "on_time"
+    LATE_ACCEPTED = "late_accepted"
+    LATE = "late"
+    NO_WINDOW = "no_window"
+
+
+class Timing(StrEnum):
+    """Whether a window fires before, at, or after the watermark reaches its end."""
+
+    EARLY = "EARLY"
+    ON_TIME = "ON_TIME"
+    LATE = "LATE"
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """The records of a window of a key, in order of acceptance."""
+
+    key: tuple[Any, ...]
+    window: TimeWindow
+    members: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FiredPane(Pane):
+    """A pane that fires.
+
+    Attributes:
+        seq: its number in the order of all firings, from 0.
+        timing: before the window's end, at it, or afterwards.
+        timer_ms: the time of the timer that fired it; None: a record did.
+        evicted: the records that the evictor removed before; they are not among the members.
+        supersedes: the earlier firings whose records are all in this one, by `seq`.
+    """
+
+    seq: int
+    timing: Timing
+    timer_ms: int | None
+    evicted: tuple[Record, ...] = ()
+    supersedes: tuple[int, ...] = ()
 
 
 class Cause(StrEnum):

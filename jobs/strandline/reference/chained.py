@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.reference.answer import Emission, Firing, Origin, Replay
 from strandline.reference.records import Record
-from strandline.reference.replay import refuse_endless_firing
-from strandline.reference.stage import WindowStage
+from strandline.reference.replay import WindowStage, refuse_endless_firing
 from strandline.spec.chained import ChainedSpec
 
 

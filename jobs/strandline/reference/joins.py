@@ -9,12 +9,11 @@ from typing import Any
 
 from strandline.model.windows import TimeWindow
 from strandline.reference.answer import Emission, LateRecord, Origin, Replay, StatusChange
-from strandline.reference.combined import CombinedWatermark, PartialWatermark
 from strandline.reference.job import Input, Job
 from strandline.reference.records import Record
 from strandline.reference.replay import WindowJob, input_of, refuse_endless_firing
 from strandline.reference.timers import EventTimeTimers, Timer
-from strandline.reference.valve import StatusWatermarkValve
+from strandline.reference.valve import CombinedWatermark, PartialWatermark, StatusWatermarkValve
 from strandline.spec.join import (
     SIDES,
     Interval,

@@ -1,8 +1,8 @@
-"""A well-formed record, and the order in which records are processed."""
+"""A record, the order in which records are processed, and the duplicates among them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -44,6 +44,11 @@ class Record:
     input: str = ""
     payload: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
+    @property
+    def place_in_instant(self) -> int:
+        """Its sequence; a record without one comes first."""
+        return MIN_WATERMARK if self.sequence is None else self.sequence
+
 
 def instants(records: Iterable[Record], *, sequenced: bool) -> Iterator[tuple[Record, ...]]:
     """The records by instant; inside it by ascending event time, session gap, record id.
@@ -53,9 +58,38 @@ def instants(records: Iterable[Record], *, sequenced: bool) -> Iterator[tuple[Re
     """
 
     def instant(record: Record) -> tuple[int, int]:
-        sequence = MIN_WATERMARK if record.sequence is None else record.sequence
-        return record.arrival_ms, sequence if sequenced else 0
+        return record.arrival_ms, record.place_in_instant if sequenced else 0
 
     ordered = sorted(records, key=lambda r: (*instant(r), r.ts_ms, r.gap_ms or 0, r.record_id))
     for _, group in groupby(ordered, key=instant):
         yield tuple(group)
+
+
+def without_duplicates(
+    records: Iterable[Record], identity: Callable[[Record], Hashable], *, within_ms: int
+) -> tuple[list[Record], list[Record]]:
+    """The records that count, and the duplicates, both in order of arrival.
+
+    A record is a duplicate if the last one of its identity, counted or not, arrived less than
+    `within_ms` before it. Flink's own deduplication (SQL, keep the first row, with a state's time
+    to live) forgets a row `within` after the one that counted, so it counts a chain of repetitions
+    once for each such time; here a chain counts once, however long it is.
+
+    Args:
+        records: well-formed records, in any order.
+        identity: gives the value in which duplicates are equal.
+        within_ms: a positive length in ms.
+    """
+
+    def order(record: Record) -> tuple[int, int, int, str]:
+        return record.arrival_ms, record.place_in_instant, record.ts_ms, record.record_id
+
+    kept: list[Record] = []
+    repeated: list[Record] = []
+    last_ms: dict[Hashable, int] = {}
+    for record in sorted(records, key=order):
+        before_ms = last_ms.get(identity(record))
+        is_new = before_ms is None or record.arrival_ms - before_ms >= within_ms
+        (kept if is_new else repeated).append(record)
+        last_ms[identity(record)] = record.arrival_ms
+    return kept, repeated

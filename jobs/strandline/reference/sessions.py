@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.model.windows import TimeWindow
-from strandline.reference.panes import FiredPane, Outcome, Pane, WindowState
+from strandline.reference.answer import FiredPane, Outcome, Pane
 from strandline.reference.records import Record
 from strandline.reference.timers import Timer
-from strandline.reference.windows import WindowOperator
+from strandline.reference.windows import WindowOperator, WindowState
 
 
 class SessionOperator(WindowOperator):

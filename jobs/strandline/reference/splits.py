@@ -6,8 +6,12 @@ from collections.abc import Collection, Iterable, Iterator
 
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.reference.channels import Combiner, Partition
-from strandline.reference.combined import CombinedWatermark, PartialWatermark
-from strandline.reference.valve import Signal, StatusWatermarkValve
+from strandline.reference.valve import (
+    CombinedWatermark,
+    PartialWatermark,
+    Signal,
+    StatusWatermarkValve,
+)
 from strandline.spec.watermark import Watermark
 
 

@@ -10,8 +10,7 @@ from typing import Any
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, TimeRange, midnight_before
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time, late_by
 from strandline.model.windows import GLOBAL_WINDOWS, TimeWindow, TumblingWindows, WindowAssigner
-from strandline.reference.answer import Firing, LateRecord, Replay
-from strandline.reference.panes import Outcome
+from strandline.reference.answer import Firing, LateRecord, Outcome, Replay
 from strandline.reference.records import Record
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.window import GridWindow, Session

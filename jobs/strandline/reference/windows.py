@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from strandline.model.lateness import (
@@ -15,8 +16,8 @@ from strandline.model.lateness import (
     wrapping_add,
 )
 from strandline.model.windows import GLOBAL_WINDOW, TimeWindow, WindowAssigner
+from strandline.reference.answer import FiredPane, Outcome, Pane, Timing
 from strandline.reference.evictors import Keep
-from strandline.reference.panes import FiredPane, Outcome, Pane, Timing, WindowState
 from strandline.reference.records import Record
 from strandline.reference.timers import EventTimeTimers, Timer
 from strandline.reference.triggers import (
@@ -25,6 +26,28 @@ from strandline.reference.triggers import (
     TriggerResult,
     WindowTrigger,
 )
+
+
+@dataclass(slots=True)
+class WindowState:
+    """The state of a window of a key.
+
+    Its records, its firings that are still complete, its trigger.
+    """
+
+    trigger: WindowTrigger
+    members: list[Record] = field(default_factory=list)
+    fired: list[FiredPane] = field(default_factory=list)
+    fired_ids: set[str] = field(default_factory=set)
+
+    def keep(self, members: list[Record]) -> None:
+        """Keep only some records; firings with a removed one are not superseded any more."""
+        removed = {r.record_id for r in self.members} - {r.record_id for r in members}
+        self.members = members
+        if removed:
+            self.fired = [
+                p for p in self.fired if removed.isdisjoint(r.record_id for r in p.members)
+            ]
 
 
 class WindowOperator(ABC):

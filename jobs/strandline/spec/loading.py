@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from strandline.errors import InputError, storage_error
-from strandline.model.overrides import option_of
+from strandline.model.command import option_of
 from strandline.spec.chained import ChainedSpec
 from strandline.spec.documents import read_document
 from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec

@@ -10,8 +10,7 @@ from typing import Any
 from strandline.errors import InputError
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, day_of
 from strandline.model.windows import TimeWindow, TumblingWindows
-from strandline.reference.duplicates import without_duplicates
-from strandline.reference.records import Record
+from strandline.reference.records import Record, without_duplicates
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use, uses_of
 from strandline.spec.window import GridWindow, Session

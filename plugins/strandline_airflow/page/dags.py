@@ -15,7 +15,7 @@ from fastapi.responses import Response
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from strandline.model.run_ids import shared_id
+from strandline.model.command import shared_id
 from strandline.spec import PipelineSpec
 from strandline_airflow.catalogue import read_catalogue
 from strandline_airflow.page.access import ReadableDag, may_read

@@ -12,7 +12,7 @@ from engine_under_test import Engine, each, firings_of
 from law_streams import drawn_stream
 
 from strandline.engine.rebuild import Scope
-from strandline.engine.results.rows import ORDER
+from strandline.engine.result_rows import ORDER
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.trigger import Count, Delta, EndOfInput, EventTime, Never

@@ -7,13 +7,13 @@ from functools import partial
 import pytest
 from pyspark.errors import PySparkException
 
-from strandline.engine.records.identity import SourceColumns
-from strandline.engine.results.aggregates import (
+from strandline.engine.aggregates import (
     aggregate_columns,
     columns_read,
     in_two_steps,
     not_in_two_steps,
 )
+from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
 from strandline.pipeline.request.ask_engine import asked
 from strandline.spec import parse_spec

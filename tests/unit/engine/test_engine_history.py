@@ -44,8 +44,7 @@ from strandline.model.intervals import (
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.reference import Tables
-from strandline.reference.answer import Cause
-from strandline.reference.panes import Outcome
+from strandline.reference.answer import Cause, Outcome
 from strandline.reference.tables import SlotState
 
 # an example costs some 20 ms, nearly all of it pandas' own

@@ -19,7 +19,7 @@ from strandline.engine.idleness.activity import SILENCE
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import Channel, SourceState
 from strandline.engine.idleness.steps import Steps
-from strandline.engine.position.numbering import TICK_RANK
+from strandline.engine.position.axis import TICK_RANK
 from strandline.model.intervals import day_of
 from strandline.reference.answer import Cause
 

@@ -13,7 +13,7 @@ from strandline.engine.calendar.slot_times import slot_times
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.watermark.retired import ends_of
+from strandline.engine.watermark.channels import ends_of
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from strandline.engine.history.observed import ObservedDay
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
-from strandline.engine.position.axis import Axis
-from strandline.engine.position.numbering import TICK_RANK
+from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.watermark.by_steps import StepCrossings
-from strandline.engine.watermark.probe_order import ProbeOrder
+from strandline.engine.watermark.channels import ProbeOrder
 from strandline.model.intervals import DAY_MS, LEAST_INSTANT_MS, day_of, midnight_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 

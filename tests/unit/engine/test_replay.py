@@ -25,14 +25,14 @@ from strandline.model.windows import (
     SlidingWindows,
     TumblingWindows,
 )
-from strandline.reference.panes import Outcome
+from strandline.reference.answer import Outcome
 from strandline.reference.sessions import SessionOperator
 from strandline.reference.windows import GlobalWindowOperator, GridWindowOperator
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.trigger import Continuous, Count, Delta, EndOfInput, EventTime, Never
 
 if TYPE_CHECKING:
-    from strandline.reference.panes import FiredPane
+    from strandline.reference.answer import FiredPane
     from strandline.reference.records import Record
 
     pass

@@ -16,8 +16,7 @@ from strandline.engine.history.inputs import HistoryOfTwo, Input
 from strandline.engine.idleness.activity import SILENCE, TICK_COLUMNS
 from strandline.engine.idleness.state import Channel
 from strandline.engine.idleness.union import InputSource, Union
-from strandline.engine.position.axis import Axis
-from strandline.engine.position.of_two import InputAxis
+from strandline.engine.position.axis import Axis, InputAxis
 from strandline.model.intervals import DAY_MS, day_of
 from strandline.reference.answer import Cause
 

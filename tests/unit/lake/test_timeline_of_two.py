@@ -11,7 +11,7 @@ from cells import cell_of_day, observed
 from deltalake import write_deltalake
 from joined import JOIN
 
-from strandline.engine.history.by_input import FreshOfTwo, OfInput
+from strandline.engine.history.inputs import FreshOfTwo, OfInput
 from strandline.engine.history.observed import ObservedDay
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange, UnionState

@@ -10,8 +10,7 @@ from strandline.errors import InputError
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.windows import TimeWindow
 from strandline.reference import Record, Replay, replay
-from strandline.reference.answer import Cause
-from strandline.reference.panes import Outcome, Timing
+from strandline.reference.answer import Cause, Outcome, Timing
 from strandline.spec import PipelineSpec, parse_spec
 
 

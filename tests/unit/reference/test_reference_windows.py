@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.windows import TimeWindow, TumblingWindows
-from strandline.reference.panes import Outcome, Pane
+from strandline.reference.answer import Outcome, Pane
 from strandline.reference.records import Record
 from strandline.reference.windows import GridWindowOperator
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from strandline.engine.history.history import History
+from strandline.engine.position.axis import END_RANK
 from strandline.engine.position.clock import Clock
-from strandline.engine.position.numbering import END_RANK
 from strandline.engine.watermark.crossings import Instants, Ranks
 from strandline.model.lateness import MAX_WATERMARK
 

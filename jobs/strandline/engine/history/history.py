@@ -21,9 +21,8 @@ from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.timeline import CellQuery, Timeline
 from strandline.engine.watermark.by_records import RecordCrossings
 from strandline.engine.watermark.by_steps import ClockCrossings, StepCrossings
+from strandline.engine.watermark.channels import probe_order, with_ends
 from strandline.engine.watermark.crossings import Crossings
-from strandline.engine.watermark.probe_order import probe_order
-from strandline.engine.watermark.retired import with_ends
 from strandline.model.intervals import (
     DAY_MS,
     EVERYTHING,

@@ -1,24 +1,27 @@
-"""The two inputs of a join: the history of each, and of both together."""
+"""The two inputs of a join: the timeline and the history of each, and of both together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
+import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from strandline.engine.history.days_to_read import DaysToRead
 from strandline.engine.history.history import History
+from strandline.engine.position.axis import InputAxis
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.engine.position.of_two import InputAxis
 from strandline.engine.records.identity import SourceColumns
-from strandline.engine.timeline import Timeline
+from strandline.engine.timeline import CellQuery, CombinedTimeline, Fresh, OverTimeline, Timeline
 from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.spec.join import SIDES
 from strandline.spec.joined import JoinedSpec
+from strandline.spec.pipeline import channel_of
 
 
 @dataclass(frozen=True)
@@ -75,11 +78,11 @@ class HistoryOfTwo(History):
     @cached_property
     def days(self) -> DaysToRead:
         """See `History`."""
-        return DaysOfPairs(self.timeline, self.spec)
+        return _DaysOfPairs(self.timeline, self.spec)
 
 
 @dataclass(frozen=True)
-class DaysOfPairs(DaysToRead):
+class _DaysOfPairs(DaysToRead):
     """See `DaysToRead`, for pairs by their later event time."""
 
     spec: JoinedSpec
@@ -107,3 +110,46 @@ def events_of_pairs(spec: JoinedSpec, within: TimeRange) -> TimeRange:
 def _longest_kept_ms(spec: JoinedSpec) -> int:
     """How long after its event time, in ms, a record of either side waits for partners."""
     return min(max(spec.kept_ms.values()), WIDEST_MS)
+
+
+@dataclass(frozen=True)
+class OfInput(OverTimeline):
+    """The part of a timeline of two inputs that belongs to one of them: see `Timeline`.
+
+    The day map is of both inputs, so a day may be asked for on which this input has no record.
+
+    Attributes:
+        name: the name of the input.
+    """
+
+    name: str
+
+    @cached_property
+    def channel_days(self) -> pd.DataFrame:
+        """See `Timeline`."""
+        return self._own(self.timeline.channel_days)
+
+    def cells(self, asked: CellQuery) -> pd.DataFrame:
+        """See `Timeline`."""
+        with_channel = list(dict.fromkeys([*asked.columns, "channel"]))
+        cells = self.timeline.cells(replace(asked, columns=with_channel))
+        return self._own(cells)[list(asked.columns)]
+
+    def _own(self, rows: pd.DataFrame) -> pd.DataFrame:
+        prefix = channel_of(self.name, "")
+        own = rows[rows["channel"].astype("string").str.startswith(prefix).fillna(False)]
+        return own.assign(channel=own["channel"].str.removeprefix(prefix))
+
+
+@dataclass(frozen=True)
+class FreshOfTwo(CombinedTimeline):
+    """New observations of two inputs: see `Fresh`."""
+
+    before: Fresh
+    fresh: Fresh
+
+    def tables_of(self, days: Collection[date]) -> Iterator[pa.Table]:
+        """See `Fresh`; day by day."""
+        for day in sorted(days):
+            yield from self.before.tables_of([day])
+            yield from self.fresh.tables_of([day])

@@ -1,4 +1,4 @@
-"""Observations of arrivals: the cells, and the watermark's steps where channels go idle."""
+"""Observations of arrivals: the cells, the steps where channels go idle, and violations."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import date
 from itertools import chain
 
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import collected
+from strandline.engine.frames import before_here, collected, small_table
 from strandline.engine.history.history import History, history_of
 from strandline.engine.idleness.source import Source, WatermarkSource
 from strandline.engine.idleness.state import SourceState
@@ -20,7 +20,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Observed, Timeline, concatenated
 from strandline.engine.watermark.by_steps import KnownSteps, StepCrossings
 from strandline.engine.watermark.cells import observe
-from strandline.engine.watermark.probe_order import probe_order
+from strandline.engine.watermark.channels import probe_order
 from strandline.spec.pipeline import PipelineSpec
 
 _MOST_ROWS = 4_000_000
@@ -151,3 +151,57 @@ def in_batches(rows: pd.Series[int]) -> Iterator[list[date]]:
         total += count
     if batch:
         yield batch
+
+
+_CARRIED = "_strandline_carried_ms"
+"""The largest event time of the record's channel on earlier arrival days."""
+_LARGEST = "_strandline_so_far_ms"
+
+
+def violations(records: DataFrame, history: History) -> DataFrame:
+    """The number of records behind an earlier one of their channel, by arrival day and channel.
+
+    Flink: `AscendingTimestampExtractor#extractAscendingTimestamp`, which calls its handler for each
+    record whose event time is below the largest of its channel so far; equality is no violation.
+    Records are ordered as they are processed: by arrival, `sequence`, and ascending event time, so
+    that ties violate nothing.
+
+    Args:
+        records: the landing as `read_records` reads it, of some whole arrival days, or of one up to
+            the horizon.
+        history: everything observed below the horizon; it has the largest times of earlier days.
+
+    Returns:
+        A row for each arrival day and channel with a violation: `arrival_date`, `channel`,
+        `violations`, `behind_ms` (the largest distance) and `first_arrival_ms`.
+    """
+    in_order = Window.partitionBy(c.ARRIVAL_DAY, c.CHANNEL).orderBy(c.ARRIVAL, c.SEQUENCE, c.TS)
+    carried = _carried(records.sparkSession, history)
+    behind = F.greatest(_LARGEST, _CARRIED) - F.col(c.TS)  # null: nothing came before
+    return (
+        records.where(F.col(c.REASON).isNull())
+        .select(c.ARRIVAL_DAY, c.CHANNEL, c.ARRIVAL, c.SEQUENCE, c.TS)
+        .withColumn(_LARGEST, F.max(c.TS).over(before_here(in_order)))
+        .join(F.broadcast(carried), [c.ARRIVAL_DAY, c.CHANNEL], "left")
+        .where(behind > 0)
+        .groupBy(F.col(c.ARRIVAL_DAY).alias("arrival_date"), F.col(c.CHANNEL).alias("channel"))
+        .agg(
+            F.count(F.lit(1)).alias("violations"),
+            F.max(behind).alias("behind_ms"),
+            F.min(c.ARRIVAL).alias("first_arrival_ms"),
+        )
+    )
+
+
+def _carried(spark: SparkSession, history: History) -> DataFrame:
+    """The largest event time of each channel before each of its arrival days."""
+    days = history.timeline.channel_days
+    by_day = days.set_index(["channel", "arrival_date"])["largest_ts_ms"].sort_index()
+    earlier = by_day.groupby("channel").transform(lambda largest: largest.cummax().shift())
+    known = earlier.dropna().reset_index()
+    columns = {
+        c.ARRIVAL_DAY: known["arrival_date"],
+        c.CHANNEL: known["channel"],
+        _CARRIED: known["largest_ts_ms"],
+    }
+    return small_table(spark, columns)

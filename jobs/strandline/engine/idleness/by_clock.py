@@ -19,7 +19,7 @@ from strandline.engine.idleness.received import Interval, Received
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange
 from strandline.engine.idleness.steps import highest_of, step_rows
-from strandline.engine.position.numbering import TICK_RANK
+from strandline.engine.position.axis import TICK_RANK
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Ticks
 

@@ -16,7 +16,7 @@ from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import Channel, SourceState, StatusChange
 from strandline.engine.idleness.steps import step_rows
 from strandline.engine.idleness.valve import Advances, Channels, Splits, Valve
-from strandline.engine.position.numbering import TICK_RANK
+from strandline.engine.position.axis import TICK_RANK
 
 BEFORE_ALL = -1
 """The rank of a joining channel: before all offers at the same position."""

@@ -14,16 +14,14 @@ from datetime import date
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from strandline.engine.idleness.activity import SILENCE, Activity
+from strandline.engine.idleness.activity import SILENCE, Activity, observe_activity
 from strandline.engine.idleness.by_clock import steps_by_clock
 from strandline.engine.idleness.by_records import steps_by_records
-from strandline.engine.idleness.observe import observe_activity
 from strandline.engine.idleness.received import Interval, channels_of
 from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.idleness.valve import Valve
-from strandline.engine.position.axis import Axis
-from strandline.engine.position.numbering import TICK_RANK
+from strandline.engine.position.axis import TICK_RANK, Axis
 from strandline.engine.records.days import on_days
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MAX_WATERMARK

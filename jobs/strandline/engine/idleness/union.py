@@ -30,9 +30,7 @@ from strandline.engine.idleness.rules import IdlenessRules
 from strandline.engine.idleness.source import Source, WatermarkSource
 from strandline.engine.idleness.state import Channel, SourceState, UnionState
 from strandline.engine.idleness.valve import Channels, Valve
-from strandline.engine.position.axis import Axis
-from strandline.engine.position.numbering import TICK_RANK
-from strandline.engine.position.of_two import InputAxis
+from strandline.engine.position.axis import TICK_RANK, Axis, InputAxis
 from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
 from strandline.spec.joined import TwoSourcesSpec
 from strandline.spec.pipeline import PipelineSpec

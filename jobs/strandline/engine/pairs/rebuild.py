@@ -15,8 +15,7 @@ from strandline.engine.history.inputs import HistoryOfTwo
 from strandline.engine.pairs.columns import PAIR, PAIR_TS, id_of, of_side, refuse_names_in_use
 from strandline.engine.pairs.side import Side
 from strandline.engine.position.grid import WIDEST_MS
-from strandline.engine.records.arithmetic import floor, lies_in, slot_of, slot_of_session
-from strandline.engine.records.at_arrival import probe_at
+from strandline.engine.records.arithmetic import floor, lies_in, probe_at, slot_of, slot_of_session
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content, identity
 from strandline.engine.records.quarantine import of_inputs, quarantine_late

@@ -1,21 +1,23 @@
-"""The arithmetic of instants and slots as columns: the set forms of `Axis`, `Grid`, `Ticks`."""
+"""Instants, slots and positions as columns: the set forms of `Axis`, `Grid`, `Ticks`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from decimal import Decimal
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import first_of_cases, long
+from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, TICK_RANK, Axis, Numbering
 from strandline.engine.position.clock import Closure
 from strandline.engine.position.grid import Grid
-from strandline.engine.position.numbering import TICK_RANK, Numbering
 from strandline.model.intervals import DAY_MS, END_OF_INSTANTS_MS, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Candidate, Ticks
+from strandline.spec.pipeline import PipelineSpec
 
 _PAST_ALL_MS = 2**54
 """More ms than lie between 1970 and any timestamp of Spark's, on either side."""
@@ -138,3 +140,36 @@ def tick_after(arrival: Column, ticks: Ticks) -> Column:
 def candidate_of(rule: Candidate, ts: Column) -> Column:
     """The watermark that an event time offers; the column form of `Candidate.of`."""
     return F.greatest(ts, F.lit(MIN_WATERMARK + rule.delay_ms)) + F.lit(-rule.delay_ms)
+
+
+def arrival_probe(spec: PipelineSpec) -> dict[str, Column]:
+    """The columns SEEN_FROM and RANK at which a record looks up the watermark at its arrival.
+
+    The watermark at a position is the value of the last advance at or before it (SEEN_FROM first,
+    then RANK). A record comes after all advances at its instant. Only a result of another
+    pipeline's windows that an advance fired (ADVANCE is not null) comes just before that advance,
+    as in Flink, where a window emits its results before it forwards the watermark. The splits of
+    one source advance together, at one rank (ALL_SPLITS).
+    """
+    if not advance_column(spec):
+        return {c.SEEN_FROM: F.col(c.INSTANT), c.RANK: F.lit(AFTER_CHANNELS)}
+    advance = F.col(c.ADVANCE)
+    before_advance = F.when(advance == ALL_SPLITS, long(-1)).otherwise(advance - 1)
+    return {
+        c.SEEN_FROM: F.col(c.INSTANT) + F.when(advance.isNull(), 0).otherwise(1),
+        c.RANK: F.coalesce(before_advance, long(AFTER_CHANNELS)),
+    }
+
+
+def probe_at(instant: int, day: date, axis: Axis, spark: SparkSession) -> DataFrame:
+    """One row with the position after all advances at an instant of `axis`, on an arrival day."""
+    return spark.range(1).select(
+        F.lit(day).alias(c.ARRIVAL_DAY),
+        F.lit(axis.literal(instant)).alias(c.SEEN_FROM),
+        F.lit(AFTER_CHANNELS).alias(c.RANK),
+    )
+
+
+def advance_column(spec: PipelineSpec) -> list[str]:
+    """The column ADVANCE, for a pipeline over results; else none."""
+    return [] if spec.reads_results_of is None else [c.ADVANCE]

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import long
-from strandline.engine.position.numbering import AFTER_CHANNELS, END_RANK, TICK_RANK, Numbering
+from strandline.engine.position.axis import AFTER_CHANNELS, END_RANK, TICK_RANK, Numbering
 from strandline.engine.records.arithmetic import first_of
 from strandline.engine.records.expressions import quoted
 from strandline.spec.chained import ResultsSpec

@@ -1,7 +1,7 @@
 """The calls of a user's function for firings, in a worker of the engine: Arrow in, Arrow out.
 
 The module is shipped to the workers as text, since this library is not installed there. Of the
-library it imports `grouped` and `functions` alone, which are shipped with it.
+library it imports `in_workers` and `functions` alone, which are shipped with it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.engine.replay.grouped import bounds_of, in_order
+from strandline.engine.replay.in_workers import bounds_of, in_order
 from strandline.spec import functions
 
 _NUMBER = "_strandline_number"

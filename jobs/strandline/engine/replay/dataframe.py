@@ -18,7 +18,6 @@ from strandline.engine.frames import all_of
 from strandline.engine.records.expressions import NESTED, column_and_type, quoted, require_type
 from strandline.engine.replay import (
     added_columns,
-    grouped,
     in_flight,
     in_workers,
     operator_io,
@@ -32,7 +31,7 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import MOST_TIMES
 from strandline.spec.trigger import Continuous, Count, Delta
 
-for _shipped in (added_columns, grouped, operator_io, in_flight, window_operator, in_workers):
+for _shipped in (added_columns, operator_io, in_flight, window_operator, in_workers):
     cloudpickle.register_pickle_by_value(_shipped)  # type: ignore[no-untyped-call]
 
 IN_START, IN_END, LATE, FIRST, UNTIL, IS_IN_STATE, IS_UNFIRED, IS_SHOWN, SHOWN_IN, FIRINGS = (

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.aggregates import columns_read, parts_of, with_contents_of_none
 from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long, named
 from strandline.engine.records.expressions import quoted
@@ -25,16 +26,14 @@ from strandline.engine.replay.dataframe import (
     rules_of,
     values_of,
 )
-from strandline.engine.replay.outcome import (
+from strandline.engine.replay.rebuild import (
     REACHES,
+    ReplayedRebuild,
     contents,
     firings_of,
     placed_in,
 )
-from strandline.engine.replay.rebuild import ReplayedRebuild
-from strandline.engine.results.aggregates import columns_read, parts_of, with_contents_of_none
-from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
-from strandline.engine.results.rows import (
+from strandline.engine.result_rows import (
     FIRED_AT,
     causes_of,
     state_of,
@@ -44,6 +43,7 @@ from strandline.engine.results.rows import (
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_windows import FIRES, crossed_at_ms, with_crossings
 from strandline.engine.windows.assign import fires_at_once, is_kept_elsewhere
+from strandline.engine.windows.firings import FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.errors import InputError
 from strandline.model.intervals import TimeRange

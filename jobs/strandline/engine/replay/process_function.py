@@ -21,9 +21,8 @@ from strandline.engine.records.expressions import quoted
 from strandline.engine.replay import calls
 from strandline.engine.replay.calls import Calls, call_partition
 from strandline.engine.replay.dataframe import FIRST, UNTIL, position_of
-from strandline.engine.replay.outcome import IS_SHOWN, NUMBER
-from strandline.engine.replay.rebuild import OverReplay
-from strandline.engine.results.rows import fired_with
+from strandline.engine.replay.rebuild import IS_SHOWN, NUMBER, OverReplay
+from strandline.engine.result_rows import fired_with
 from strandline.errors import InputError
 from strandline.spec import functions
 from strandline.spec.pipeline import PipelineSpec

@@ -1,8 +1,9 @@
-"""The common part of rebuilds by a replay: its outcome, computed once for each identity."""
+"""The common part of rebuilds by a replay: its outcome, computed once, as firings and contents."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,15 +11,40 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.frames import computed
+from strandline.engine.aggregates import with_contents_of_none
+from strandline.engine.frames import computed, named
+from strandline.engine.position.axis import Axis
 from strandline.engine.records.arithmetic import lies_in
 from strandline.engine.records.expressions import quoted
-from strandline.engine.replay.dataframe import Groups
-from strandline.engine.replay.outcome import NUMBER, contents, in_firings, supersedes, timing
-from strandline.engine.results.aggregates import with_contents_of_none
-from strandline.engine.results.rows import as_probes, firing_columns, window_key
+from strandline.engine.replay.added_columns import FIRING
+from strandline.engine.replay.dataframe import FIRINGS, FIRST, IN_STATE, SESSION, UNTIL, Groups
+from strandline.engine.result_rows import as_probes, firing_columns, window_key, with_position
 from strandline.engine.scope import Rebuild
 from strandline.engine.watermark_values.emissions import Emissions
+from strandline.spec.pipeline import PipelineSpec
+
+OWN_END = "_strandline_own_end_ms"
+"""The END of the record that causes a firing."""
+_FIRED = "_strandline_fired"
+NUMBER = "firing"
+"""The number of a firing in its window, from 1."""
+_OF_FIRING = {name: f"{_FIRED}_{name}" for name in FIRING.names} | {
+    "number": c.FIRING,
+    "start_ms": c.START,
+    "end_ms": c.END,
+    "ended_ms": c.ENDED,
+    "session": SESSION,
+    "firing": NUMBER,
+}
+"""The columns of the fields of `added_columns.FIRING`."""
+REACHES = _OF_FIRING["reaches_ms"]
+"""The watermark that causes a firing; null: a record causes it."""
+IS_SHOWN = _OF_FIRING["is_shown"]
+"""Whether a firing is in force: no later one has replaced it."""
+_TIME, _LATE, _REPLACES, _SUPERSEDES = (
+    _OF_FIRING[name] for name in ("time_ms", "late", "replaces_before", "supersedes")
+)
+_FROM, _TO = "_strandline_fired_from_ms", "_strandline_fired_to_ms"
 
 
 @dataclass(frozen=True)
@@ -56,13 +82,14 @@ class ReplayedRebuild(Rebuild, ABC):
 
     def firing_rows(self, filled: DataFrame, *more: str) -> DataFrame:
         """Firings of `reported` with their contents as rows of `firings`, and further columns."""
-        columns = firing_columns(timing(), self._spec)
+        columns = firing_columns(_timing(), self._spec)
         return filled.select(*columns, NUMBER, *self._replaced, *map(quoted, more))
 
     @property
     def _replaced(self) -> list[Column]:
         """The earlier firings that a firing replaces, as columns of `firings`."""
-        return [supersedes().alias("supersedes")]
+        before = F.when(F.col(_REPLACES), F.col(NUMBER) - 1)
+        return [before.alias("supersedes")]
 
     def _contents_of_firings(self) -> DataFrame:
         """The content of each FIRING of each window."""
@@ -76,7 +103,11 @@ class ReplayedRebuild(Rebuild, ABC):
 
     def records_in(self, firings: DataFrame) -> DataFrame:
         """The records, once for each of some firings that contains them (FIRING)."""
-        return in_firings(self.replayed, firings, self.group)
+        bounds = F.col(c.START).alias(_FROM), F.col(c.END).alias(_TO)
+        own = firings.select(*self.group, c.FIRING, *bounds)
+        holds = (F.col(c.FIRING) >= F.col(FIRST)) & (F.col(c.FIRING) < F.col(UNTIL))
+        covers = (F.col(_FROM) <= F.col(c.TS)) & (F.col(c.TS) < F.col(_TO))
+        return self.replayed.join(own, self.group).where(holds & covers)
 
     @cached_property
     def replayed(self) -> DataFrame:
@@ -94,7 +125,7 @@ class ReplayedRebuild(Rebuild, ABC):
 
     @abstractmethod
     def _place(self) -> DataFrame:
-        """The firings with POSITION and FIRED_AT (`rows.with_position`)."""
+        """The firings with POSITION and FIRED_AT (`result_rows.with_position`)."""
 
     @property
     @abstractmethod
@@ -128,3 +159,67 @@ class OverReplay(Rebuild, ABC):
     def late(self) -> DataFrame:
         """See `Rebuild`."""
         return self.replay.late()
+
+
+def firings_of(
+    records: DataFrame, of_record: Sequence[str | Column], *, in_state: bool = False
+) -> DataFrame:
+    """The firings, each with the record that causes it, or the last one before the watermark did.
+
+    Args:
+        records: the rows of `dataframe.replayed`.
+        of_record: the columns of the record to keep.
+        in_state: whether the windows in state are included, as firings that have still to come.
+    """
+    firings = F.concat(FIRINGS, IN_STATE) if in_state else F.col(FIRINGS)
+    each = records.select(*of_record, F.explode(firings).alias(_FIRED))
+    named = {name: F.col(_FIRED)[field] for field, name in _OF_FIRING.items()}
+    return each.withColumns(named).drop(_FIRED)
+
+
+def is_in_state() -> Column:
+    """Whether a row of `firings_of` is a window in state at the end, and no firing."""
+    return F.col(c.FIRING) < 1
+
+
+def is_by_record() -> Column:
+    """Whether a firing is caused by a record, instead of the watermark."""
+    return F.col(REACHES).isNull()
+
+
+def placed_in(
+    firings: DataFrame, at_ms: Column, of_record: Column, spec: PipelineSpec
+) -> DataFrame:
+    """The rows of `firings_of` `with_position`, by where the watermark reaches REACHES."""
+    return with_position(firings, ~is_by_record(), at_ms, (F.col(_TIME) + 1, of_record), spec)
+
+
+def happened(firings: DataFrame, axis: Axis) -> DataFrame:
+    """The firings that have happened, without firings that wait for a future watermark."""
+    return firings.where(is_by_record() | (F.col(c.FIRE_FROM) < axis.literal(axis.never)))
+
+
+def _timing() -> Column:
+    """EARLY, ON_TIME or LATE: before, at or after the window's end."""
+    at_end = ~is_by_record() & (F.col(_TIME) == F.col(c.END) - 1)
+    early_or_on_time = F.when(at_end, "ON_TIME").otherwise("EARLY")
+    return F.when(F.col(_LATE), "LATE").otherwise(early_or_on_time)
+
+
+def supersedes_windows() -> Column:
+    """All firings of a session that a firing replaces, for the table `firings`."""
+    earlier = F.transform(
+        _SUPERSEDES,
+        lambda one: F.struct(
+            F.timestamp_millis(one["start_ms"]).alias("window_start"),
+            F.timestamp_millis(one["end_ms"]).alias("window_end"),
+            one["firing"].alias("firing"),
+        ),
+    )
+    return F.when(F.size(_SUPERSEDES) > 0, F.array_sort(earlier))
+
+
+def contents(members: DataFrame, by: Sequence[str], aggregates: Mapping[str, Column]) -> DataFrame:
+    """The aggregates and the number (`records`) of records, grouped by some columns."""
+    of_members = {**aggregates, "records": F.count(F.lit(1))}
+    return members.groupBy(*by).agg(*named(of_members))

@@ -12,14 +12,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.aggregates import aggregate_columns
 from strandline.engine.frames import computed, long, named
 from strandline.engine.pairs.columns import id_of, of_side, refuse_names_in_use
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import content_of, identity
-from strandline.engine.replay.outcome import NUMBER, contents
-from strandline.engine.replay.rebuild import OverReplay
-from strandline.engine.results.aggregates import aggregate_columns
-from strandline.engine.results.rows import last_firings, numbered, window_key
+from strandline.engine.replay.rebuild import NUMBER, OverReplay, contents
+from strandline.engine.result_rows import last_firings, numbered, window_key
 from strandline.spec.join import SIDES
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import INPUT

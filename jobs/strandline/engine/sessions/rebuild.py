@@ -26,17 +26,16 @@ from strandline.engine.replay.dataframe import (
     Groups,
     replayed,
 )
-from strandline.engine.replay.outcome import (
+from strandline.engine.replay.rebuild import (
     IS_SHOWN,
     NUMBER,
     firings_of,
     is_by_record,
     is_in_state,
 )
-from strandline.engine.results.rows import FIRED_AT, POSITION, as_probes, firing_columns
-from strandline.engine.sessions.condense import AT, AT_SEQUENCE, row_key
+from strandline.engine.result_rows import FIRED_AT, POSITION, as_probes, firing_columns
+from strandline.engine.sessions.condense import AT, AT_SEQUENCE, is_refused, row_key
 from strandline.engine.sessions.replayed import SessionReplay
-from strandline.engine.sessions.runs import is_refused
 from strandline.engine.sessions.session_rows import broadcast_if_few
 from strandline.engine.watermark_values.of_windows import CLOSES, FIRES
 

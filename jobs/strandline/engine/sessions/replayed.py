@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.aggregates import columns_read
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import long
 from strandline.engine.records.arithmetic import cleanup_time_of, lies_in, slot_of
@@ -31,10 +32,11 @@ from strandline.engine.replay.dataframe import (
     values_of,
 )
 from strandline.engine.replay.operator_io import EndedRange, Rules
-from strandline.engine.replay.outcome import (
+from strandline.engine.replay.rebuild import (
     IS_SHOWN,
     OWN_END,
     REACHES,
+    ReplayedRebuild,
     contents,
     firings_of,
     happened,
@@ -42,11 +44,8 @@ from strandline.engine.replay.outcome import (
     placed_in,
     supersedes_windows,
 )
-from strandline.engine.replay.rebuild import ReplayedRebuild
-from strandline.engine.results.aggregates import columns_read
-from strandline.engine.results.rows import FIRED_AT, causes_of, window_rows
-from strandline.engine.sessions.condense import row_key
-from strandline.engine.sessions.runs import is_refused
+from strandline.engine.result_rows import FIRED_AT, causes_of, window_rows
+from strandline.engine.sessions.condense import is_refused, row_key
 from strandline.engine.sessions.session_rows import SessionRows
 from strandline.engine.watermark_values.of_windows import (
     CLOSES,

@@ -17,15 +17,19 @@ from strandline.engine.position.clock import Closure
 from strandline.engine.records.arithmetic import date_of, lies_in, slot_of_session
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.scope import Rebuild
-from strandline.engine.sessions.condense import AT, digest, in_rows, row_key, with_watermarks
-from strandline.engine.sessions.reach import read_far_enough
-from strandline.engine.sessions.runs import (
+from strandline.engine.sessions.condense import (
+    AT,
     after_closures,
+    digest,
     in_chains,
+    in_rows,
     is_refused,
     numbered_by_run,
     one_row_per_run,
+    row_key,
+    with_watermarks,
 )
+from strandline.engine.sessions.reach import read_far_enough
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 

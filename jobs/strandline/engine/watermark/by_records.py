@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from strandline.engine.position.axis import Axis
+from strandline.engine.position.axis import ALL_SPLITS, Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.position.numbering import ALL_SPLITS
 from strandline.engine.timeline import CellQuery, Timeline, instants_of
+from strandline.engine.watermark.channels import ends_of
 from strandline.engine.watermark.crossings import (
     ByChannels,
     Instants,
@@ -28,7 +28,6 @@ from strandline.engine.watermark.crossings import (
     last_to_reach,
     never,
 )
-from strandline.engine.watermark.retired import ends_of
 from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec

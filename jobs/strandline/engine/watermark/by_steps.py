@@ -22,11 +22,10 @@ from strandline.engine.idleness.by_clock import steps_without_idleness
 from strandline.engine.idleness.source import WatermarkSource
 from strandline.engine.idleness.state import SourceState, StatusChange
 from strandline.engine.idleness.steps import STEP_COLUMNS, Steps
-from strandline.engine.position.axis import Axis
-from strandline.engine.position.numbering import ALL_SPLITS, TICK_RANK
+from strandline.engine.position.axis import ALL_SPLITS, TICK_RANK, Axis
 from strandline.engine.timeline import concatenated
+from strandline.engine.watermark.channels import ProbeOrder
 from strandline.engine.watermark.crossings import ByChannels, Instants, Ranks
-from strandline.engine.watermark.probe_order import ProbeOrder
 from strandline.model.intervals import (
     DAY_MS,
     END_OF_INSTANTS_MS,

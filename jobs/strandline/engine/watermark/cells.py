@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import long, named
-from strandline.engine.position.axis import Axis
+from strandline.engine.position.axis import LEAST_SEQUENCE, Axis
 from strandline.engine.position.grid import Grid
-from strandline.engine.position.numbering import LEAST_SEQUENCE
 from strandline.engine.records.arithmetic import candidate_of, date_of, floor, midnight_ms, slot_of
 from strandline.engine.records.days import lies_in_its_day
 from strandline.engine.timeline import CELL_COLUMNS

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from strandline.engine.idleness.state import StatusChange
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.watermark.probe_order import ProbeOrder
+from strandline.engine.watermark.channels import ProbeOrder
 
 Instants = npt.NDArray[Any]
 Ranks = npt.NDArray[np.int64]

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strandline.engine.position.axis import Axis
-from strandline.engine.position.of_two import InputAxis
+from strandline.engine.position.axis import Axis, InputAxis
 from strandline.engine.watermark.crossings import Crossings, Instants, Ranks
 
 _RANKS = 2**32

@@ -14,8 +14,7 @@ from strandline.engine.history.history import History
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock
 from strandline.engine.timeline import concatenated
-from strandline.engine.watermark.probe_order import ProbeOrder
-from strandline.engine.watermark.retired import with_ends
+from strandline.engine.watermark.channels import ProbeOrder, with_ends
 from strandline.engine.watermark_values.emissions import CARRIED
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MAX_WATERMARK

@@ -14,12 +14,10 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import before_here, first_of_cases, long, small_table
 from strandline.engine.history.history import History
-from strandline.engine.position.axis import Axis
+from strandline.engine.position.axis import AFTER_CHANNELS, ALL_SPLITS, Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.position.numbering import AFTER_CHANNELS, ALL_SPLITS
 from strandline.engine.records.arithmetic import first_of, tick_after
-from strandline.engine.watermark.probe_order import ProbeOrder
-from strandline.engine.watermark.retired import ends_of
+from strandline.engine.watermark.channels import ProbeOrder, ends_of
 from strandline.engine.watermark_values.across_days import carried
 from strandline.engine.watermark_values.emissions import CARRIED, UNTIL, Emissions
 from strandline.model.intervals import DAY_MS, day_of

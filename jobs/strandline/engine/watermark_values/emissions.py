@@ -19,7 +19,7 @@ from strandline.engine.frames import computed, first_of_cases, long, small_table
 from strandline.engine.history.history import History
 from strandline.engine.idleness.steps import highest_of
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.at_arrival import arrival_probe
+from strandline.engine.records.arithmetic import arrival_probe
 from strandline.engine.records.expressions import quoted
 from strandline.engine.watermark_values.between_thresholds import first_reaching
 from strandline.model.intervals import last_day_before
@@ -79,7 +79,7 @@ class Emissions:
         """
         if self.runs is not None and len(self.runs) <= _FEW:
             return self._at_few(self.runs, probes)
-        rows = with_probes(self.rows, probes)
+        rows = _with_probes(self.rows, probes)
         seen = up_to_here(Window.partitionBy(c.ARRIVAL_DAY).orderBy(c.SEEN_FROM, c.RANK))
         if self.runs is None:
             reached = F.max(c.CANDIDATE).over(seen)
@@ -90,7 +90,7 @@ class Emissions:
             names = (c.SEEN_FROM, UNTIL, c.RANK, c.CANDIDATE)
             reached = self._in_run(*(F.col(_LAST)[name] for name in names))
         watermark = F.coalesce(reached, F.lit(MIN_WATERMARK))
-        return answered(rows.withColumn(c.WATERMARK, watermark), probes)
+        return _answered(rows.withColumn(c.WATERMARK, watermark), probes)
 
     def at_arrival(self, records: DataFrame, spec: PipelineSpec) -> DataFrame:
         """Records of a pipeline with the combined WATERMARK at their arrival; see `at`."""
@@ -196,11 +196,11 @@ class Emissions:
         )
 
 
-def with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
+def _with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
     """The emissions and the probes in one DataFrame; a probe comes after emissions of its rank.
 
     A probe's further columns are packed into one, null for emissions: emissions are many, and are
-    sorted with the probes. `answered` unpacks them.
+    sorted with the probes. `_answered` unpacks them.
     """
     carried = _carried(probes)
     rank = F.col(c.RANK).cast("bigint") * 2
@@ -216,8 +216,8 @@ def with_probes(emitted: DataFrame, probes: DataFrame) -> DataFrame:
     return rows.unionByName(asked, allowMissingColumns=True)
 
 
-def answered(rows: DataFrame, probes: DataFrame) -> DataFrame:
-    """The probes of `with_probes`, with their own columns and the WATERMARK at their position."""
+def _answered(rows: DataFrame, probes: DataFrame) -> DataFrame:
+    """The probes of `_with_probes`, with their own columns and the WATERMARK at their position."""
     own = [F.col(_BROUGHT)[f.name].alias(f.name) for f in _carried(probes)]
     of_probes = rows.where(F.col(_BROUGHT).isNotNull())
     return of_probes.select(c.ARRIVAL_DAY, c.SEEN_FROM, *own, c.WATERMARK)

@@ -21,9 +21,8 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import long, small_table
 from strandline.engine.history.inputs import HistoryOfTwo
+from strandline.engine.position.axis import AFTER_CHANNELS, SEQUENCE_SPAN, SIDE_SPAN, TICK_RANK
 from strandline.engine.position.clock import Clock
-from strandline.engine.position.numbering import AFTER_CHANNELS, SEQUENCE_SPAN, TICK_RANK
-from strandline.engine.position.of_two import SIDE_SPAN
 from strandline.engine.watermark.by_steps import StepCrossings
 from strandline.engine.watermark.of_two import InputCrossings
 from strandline.engine.watermark_values.of_days import emissions

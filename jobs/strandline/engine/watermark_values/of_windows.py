@@ -13,9 +13,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import computed, long
-from strandline.engine.position.axis import Axis
+from strandline.engine.position.axis import END_RANK, Axis
 from strandline.engine.position.clock import Clock
-from strandline.engine.position.numbering import END_RANK
 from strandline.engine.records.arithmetic import event_ms, first_of, happened_before
 from strandline.engine.watermark_values.emissions import Emissions
 

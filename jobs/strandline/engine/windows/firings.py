@@ -1,7 +1,8 @@
-"""The firing history of the default trigger: every emission of every window, in Flink's order.
+"""The firing history of windows on a grid: every emission of every window, in Flink's order.
 
-A window fires as the watermark reaches its end, with all that has come by then, and again with each
-late record. Its firings have numbers: 0 is the one at its end, n the one of its n-th late record.
+Under the default trigger a window fires as the watermark reaches its end, with all that has come by
+then, and again with each late record. Its firings have numbers: 0 is the one at its end, n the one
+of its n-th late record.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
+from strandline.engine.aggregates import Partial, parts_of
 from strandline.engine.columns import window_of
 from strandline.engine.frames import long, named
-from strandline.engine.results.aggregates import Partial, parts_of
-from strandline.engine.results.growing import FIRST_FIRING, LAST_FIRING, grown
-from strandline.engine.results.rows import (
+from strandline.engine.result_rows import (
     as_probes,
     causes_of,
     firing_columns,
@@ -26,6 +26,11 @@ from strandline.engine.results.rows import (
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.windows.assign import fires_at_once
 from strandline.spec.pipeline import PipelineSpec
+
+FIRST_FIRING = "_strandline_first_firing"
+"""The number of the first firing that contains some records of a window."""
+LAST_FIRING = "_strandline_last_firing"
+"""The number of the last firing of a window; null: there is none."""
 
 
 def firings(
@@ -115,3 +120,38 @@ def _with_last(units: DataFrame, spec: PipelineSpec) -> DataFrame:
     last_late = F.max(F.nullif(FIRST_FIRING, long(0))).over(of_window)
     at_end = F.when(F.col(c.FIRE_AT).isNotNull(), long(0))
     return units.withColumn(LAST_FIRING, F.greatest(at_end, last_late))
+
+
+def grown(
+    units: DataFrame,
+    window: Sequence[str],
+    partials: Mapping[str, Partial],
+    causes: Mapping[str, Column] | None = None,
+) -> DataFrame:
+    """A row for each FIRING of each window, with the aggregates of all records up to it.
+
+    Args:
+        units: a row for all records with the same first firing: FIRST_FIRING, LAST_FIRING, RECORDS
+            and the parts of aggregates.
+        window: the columns that identify a window of a key.
+        partials: the aggregates by name, as combinations of their parts.
+        causes: further columns of the unit that causes a firing.
+    """
+    by_firing = Window.partitionBy(*window).orderBy(FIRST_FIRING)
+    so_far = by_firing.rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    sums = {name: partial.running(so_far) for name, partial in partials.items()}
+    sums["records"] = F.sum(c.RECORDS).over(so_far)
+    more = causes or {}
+    columns = named({**sums, **more})
+    added_up = units.where(F.col(FIRST_FIRING) <= F.col(LAST_FIRING)).select(
+        *window, FIRST_FIRING, LAST_FIRING, *columns
+    )
+    # until a firing contains something new, it contains the records of the firing before
+    until = F.coalesce(F.lead(FIRST_FIRING).over(by_firing) - 1, LAST_FIRING)
+    return (
+        added_up.groupBy(*window, FIRST_FIRING, LAST_FIRING)
+        .agg(*(F.any_value(name).alias(name) for name in (*sums, *more)))
+        .withColumn(c.FIRING, until)
+        .withColumn(c.FIRING, F.explode(F.sequence(FIRST_FIRING, c.FIRING)))
+        .drop(FIRST_FIRING, LAST_FIRING)
+    )

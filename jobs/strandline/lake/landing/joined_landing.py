@@ -13,8 +13,7 @@ from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.pairs.columns import of_side
-from strandline.engine.position.axis import Axis
-from strandline.engine.position.numbering import Numbering
+from strandline.engine.position.axis import Axis, Numbering
 from strandline.engine.records.arithmetic import instant_of
 from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, kinds_to_write

@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
-from strandline.engine.history.by_input import OfInput
 from strandline.engine.history.history import History
+from strandline.engine.history.inputs import OfInput
 from strandline.engine.timeline import Timeline
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK

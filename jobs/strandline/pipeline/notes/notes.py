@@ -12,12 +12,12 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyspark.sql.types import StructField, StructType
 
+from strandline.engine.aggregates import aggregate_columns, not_in_two_steps
 from strandline.engine.history.history import History
 from strandline.engine.pairs.columns import of_side
 from strandline.engine.position.grid import Grid
 from strandline.engine.records.quarantine import as_quarantined
 from strandline.engine.records.side_by_side import columns_side_by_side
-from strandline.engine.results.aggregates import aggregate_columns, not_in_two_steps
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState

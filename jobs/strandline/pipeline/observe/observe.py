@@ -8,11 +8,14 @@ from typing import NoReturn
 
 import pandas as pd
 
-from strandline.engine.history.by_input import FreshOfTwo, OfInput
 from strandline.engine.history.history import History, Upstream
-from strandline.engine.history.inputs import HistoryOfTwo, Input
-from strandline.engine.history.observed import ObservedDay, assemble_history, observe_days
-from strandline.engine.history.violations import violations
+from strandline.engine.history.inputs import FreshOfTwo, HistoryOfTwo, Input, OfInput
+from strandline.engine.history.observed import (
+    ObservedDay,
+    assemble_history,
+    observe_days,
+    violations,
+)
 from strandline.engine.idleness.source import Source
 from strandline.engine.idleness.union import Union
 from strandline.engine.position.axis import Axis

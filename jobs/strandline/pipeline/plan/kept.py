@@ -15,9 +15,9 @@ from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.in_force import OverriddenRange
+from strandline.model.command import as_options, in_words
 from strandline.model.intervals import EVERYTHING, TimeRange, text_of
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.model.overrides import as_options, in_words
 from strandline.pipeline.plan.earlier_runs import EarlierRuns
 from strandline.pipeline.plan.open_slots import closed_part, part_before
 from strandline.spec.pipeline import PipelineSpec

@@ -19,8 +19,8 @@ from strandline.lake.sessions.exceptions import FAILURES, refused_after
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.model.books import books_off
+from strandline.model.command import as_options
 from strandline.model.intervals import TimeRange, midnight_of
-from strandline.model.overrides import as_options
 from strandline.pipeline.audit.verdict import BOOKS_ARE_OFF
 from strandline.pipeline.observe.commit_observation import commit_observed
 from strandline.pipeline.observe.landing_status import landing_status_of

@@ -20,8 +20,8 @@ from strandline.engine.calendar.slots import Calendar, with_windows
 from strandline.engine.history.days_to_read import ranges_around
 from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
-from strandline.engine.late_for_kept import late_for_kept
 from strandline.engine.position.clock import Clock
+from strandline.engine.rebuild import late_for_kept
 from strandline.engine.timeline import CellQuery
 from strandline.lake.publish.staging import Part
 from strandline.model.books import Book

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from strandline.lake.ledger.entry import Entry
+from strandline.model.command import option_of
 from strandline.model.intervals import text_of
-from strandline.model.overrides import option_of
 from strandline.pipeline.request.request import MOST_SHOWN, Request
 
 

@@ -15,6 +15,7 @@ from pyspark.errors import (
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from strandline.engine.aggregates import aggregate_column
 from strandline.engine.records.expressions import (
     column_and_type,
     first_line,
@@ -23,7 +24,6 @@ from strandline.engine.records.expressions import (
     types_or_none,
     written,
 )
-from strandline.engine.results.aggregates import aggregate_column
 from strandline.errors import InputError
 from strandline.lake.landing.known_columns import columns_by_log, require_expressions
 from strandline.lake.landing.landing import Landing

@@ -10,7 +10,7 @@ from typing import Any
 
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.run_ids import shared_id
+from strandline.model.command import shared_id
 from strandline.pipeline.request.request import Request
 from strandline.spec import PipelineSpec
 

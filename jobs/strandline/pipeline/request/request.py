@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from strandline.errors import InputError
+from strandline.model.command import in_words, option_of
 from strandline.model.intervals import (
     DAY_MS,
     LEAST_INSTANT_MS,
@@ -16,7 +17,6 @@ from strandline.model.intervals import (
     midnight_before,
     text_of,
 )
-from strandline.model.overrides import in_words, option_of
 
 if TYPE_CHECKING:
     from strandline.spec.pipeline import PipelineSpec

@@ -10,7 +10,7 @@ import pandas as pd
 
 from strandline.engine.idleness.state import SourceState
 from strandline.engine.position.axis import Axis
-from strandline.engine.watermark.retired import ends_of
+from strandline.engine.watermark.channels import ends_of
 from strandline.lake.store.days import Days, facts_of_files
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable

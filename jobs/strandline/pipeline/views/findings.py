@@ -7,8 +7,8 @@ from typing import Any
 
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
+from strandline.model.command import in_words
 from strandline.model.intervals import days_named, instant_of, start_text_of, text_of
-from strandline.model.overrides import in_words
 from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.failed_runs import findings_of_failed_runs

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from strandline.engine.position.axis import Axis
 from strandline.engine.watermark.by_records import RecordCrossings
+from strandline.engine.watermark.channels import probe_order
 from strandline.engine.watermark.crossings import Instants, known_before
-from strandline.engine.watermark.probe_order import probe_order
 from strandline.lake.store.days import Days, facts_of_files
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import StoredTimeline

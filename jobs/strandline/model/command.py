@@ -1,8 +1,16 @@
-"""Settings that override the pipeline's file for one run, as text and as command-line options."""
+"""What a command and its caller agree on: options, the id of a run, the file of an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
+
+JSON_FILE_VARIABLE = "STRANDLINE_JSON_FILE"
+"""The environment variable with the file's path, or with a URI in a lake: with `--json` the
+document is written there, and stdout shows the text for people.
+
+Airflow's tasks set it: people read the log, and the task reads the document.
+"""
 
 
 def option_of(name: str) -> str:
@@ -18,3 +26,8 @@ def as_options(overrides: Mapping[str, str]) -> str:
 def in_words(overrides: Mapping[str, str]) -> str:
     """Overrides as a text, such as `bound: 4h, allowed_lateness: 3h`."""
     return ", ".join(f"{name}: {value}" for name, value in overrides.items())
+
+
+def shared_id(run_key: str) -> str:
+    """The common prefix of the ids of all attempts of a caller's run, such as `1f0c5a9be2`."""
+    return sha256(run_key.encode()).hexdigest()[:10]

@@ -9,9 +9,8 @@ from pyspark.sql import functions as F
 
 from strandline.engine import columns as c
 from strandline.engine.frames import up_to_here
-from strandline.engine.position.numbering import END_RANK
-from strandline.engine.records.arithmetic import date_of
-from strandline.engine.records.at_arrival import advance_column, arrival_probe
+from strandline.engine.position.axis import END_RANK
+from strandline.engine.records.arithmetic import advance_column, arrival_probe, date_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
