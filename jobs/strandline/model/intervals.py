@@ -167,19 +167,9 @@ def text_or_none(instant_ms: int | None) -> str | None:
     return None if instant_ms is None else text_of(instant_ms)
 
 
-def consecutive(days: Iterable[date], among: Iterable[date] | None = None) -> list[list[date]]:
-    """Days in ascending order, as lists of consecutive days.
-
-    Args:
-        days: the days, in any order.
-        among: the days that exist, if not all do: days are then consecutive if none of these lies
-            between them.
-    """
-    wanted: set[date] = {*days}
-    number: Callable[[date], int] = date.toordinal
-    if among is not None:
-        number = {day: at for at, day in enumerate(sorted(wanted.union(among)))}.__getitem__
-    runs = groupby(enumerate(sorted(wanted)), lambda of: number(of[1]) - of[0])
+def consecutive(days: Iterable[date]) -> list[list[date]]:
+    """Days, in any order, as lists of consecutive days in ascending order."""
+    runs = groupby(enumerate(sorted({*days})), lambda of: of[1].toordinal() - of[0])
     return [[day for _, day in run] for _, run in runs]
 
 

@@ -195,13 +195,11 @@ def test_a_cell_counts_the_records_that_are_alike(session):
 
 
 def test_rows_of_tens_of_thousands_of_days_are_found(session):
-    """Sail's server ended at a list of some 20,000 days, and at a chain of some 2,500 ranges."""
+    """Sail's server ended at a list of some 20,000 days; Spark's parser had no end of ranges."""
     rows = session.range(50_000).select(F.expr("date_add(DATE'1850-01-01', int(id))").alias("day"))
     first = date(1850, 1, 1)
     others = [first + timedelta(number) for number in range(1, 50_000, 2)]
-    assert rows.where(in_days("day", others)).count() == 25_000
-    among = [first, *others[1:]]
-    assert rows.where(in_days("day", [None, *others[1:]], among)).count() == 49_997
+    assert rows.where(in_days("day", [None, *others])).count() == 25_000
 
 
 LATE = rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from datetime import date
 
 from pyspark.sql import Column, DataFrame
@@ -11,42 +11,26 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.records.arithmetic import midnight_ms
 from strandline.engine.records.expressions import in_quotes, quoted
-from strandline.model.intervals import DAY_MS, consecutive
+from strandline.model.intervals import DAY_MS
 
-_MOST_DAYS = 10_000
-"""The largest number of days that are named one by one."""
+_IN_ONE_LIST = 5_000
+"""The largest number of days in one list: Sail's server ends, without a word, at some 20,000."""
 
 
-def in_days(
-    column: str, days: Iterable[date | None], among: Iterable[date | None] | None = None
-) -> Column:
+def in_days(column: str, days: Iterable[date | None]) -> Column:
     """Whether a date column is one of some days; a None among the days means null.
 
-    Written as one SQL text: a year of single literals would take seconds in Spark's gateway. Very
-    many days are named as ranges: Sail ends the process, without a word, at a list of some 20,000.
-
-    Args:
-        column: the name of the column.
-        days: the days.
-        among: the days that exist, if known: ranges may then contain any other day.
+    Written as one SQL text: a year of single literals would take seconds in Spark's gateway. As
+    lists and not as ranges: Spark's parser takes minutes for some hundreds of ranges in brackets.
     """
     wanted, name = set(days), in_quotes(column)
-    dates = {day for day in wanted if day is not None}
-    exist = None if among is None else (day for day in among if day is not None)
-    if len(dates) > _MOST_DAYS:
-        inside = F.expr(_in_any(name, consecutive(dates, exist)))
-    else:
-        named = ", ".join(f"DATE'{day}'" for day in dates)
-        inside = F.expr(f"{name} IN ({named})") if dates else F.lit(False)
+    literals = [f"DATE'{day}'" for day in wanted if day is not None]
+    lists = [
+        f"{name} IN ({', '.join(literals[begin : begin + _IN_ONE_LIST])})"
+        for begin in range(0, len(literals), _IN_ONE_LIST)
+    ]
+    inside = F.expr(" OR ".join(lists)) if lists else F.lit(False)
     return inside | quoted(column).isNull() if None in wanted else inside
-
-
-def _in_any(name: str, ranges: Sequence[Sequence[date]]) -> str:
-    """A condition for some ranges of days, halved again and again: a long chain is too deep."""
-    if len(ranges) == 1:
-        return f"{name} BETWEEN DATE'{ranges[0][0]}' AND DATE'{ranges[0][-1]}'"
-    half = len(ranges) // 2
-    return f"({_in_any(name, ranges[:half])} OR {_in_any(name, ranges[half:])})"
 
 
 def on_days(
@@ -61,7 +45,7 @@ def on_days(
     """
     if among is not None and set(days) >= set(among):
         return records
-    return records.where(in_days(c.ARRIVAL_DAY, days, among))
+    return records.where(in_days(c.ARRIVAL_DAY, days))
 
 
 def lies_in_its_day() -> Column:
