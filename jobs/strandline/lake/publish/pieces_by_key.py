@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import ipc
 
-from strandline.lake.publish.same_values import comparable
+from strandline.lake.publish.arrow_diff import comparable
 
 BYTES_AT_ONCE = 128 * 2**20
 """The largest piece in bytes; its processing takes some three times as much memory."""

@@ -21,7 +21,7 @@ from strandline.lake.store.days import PARTITIONS
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
 from strandline.lake.upkeep import leftovers, upkeep
-from strandline.lake.upkeep.quarantine_retention import drop_older, older_rows
+from strandline.lake.upkeep.erasure import drop_older, older_rows
 from strandline.pipeline.manage.retention import Retention
 from strandline.pipeline.publish.abandon import drop_prepared
 from strandline.spec import PipelineSpec
