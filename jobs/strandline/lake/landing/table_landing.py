@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, partial
@@ -76,7 +76,7 @@ class TableLanding(Landing):
         every = self.spec.without_where
         records = read_records(self.frame, every)
         days_by = every.source.arrival_date or every.source.arrival_time
-        return _facts_by_rows(records, self.version, self.log.table_id, days_by)
+        return _facts_by_rows(records, self.log, days_by)
 
     @property
     def landed_days(self) -> LandedDays:
@@ -185,7 +185,7 @@ def _facts_by_log(log: LandingLog, days_by: str) -> dict[date | None, DayFacts]:
     files, days = log.files, log.days_of_files(days_by)
     for path, rows, day in zip(files["path"], files["num_records"], days, strict=True):
         of_day.setdefault(day, []).append(_File(path, rows, log.deleted.get(file_name(path))))
-    return {day: _facts(found, log.version, log.table_id) for day, found in of_day.items()}
+    return {day: _facts(found, log) for day, found in of_day.items()}
 
 
 class _File(NamedTuple):
@@ -209,17 +209,20 @@ class _File(NamedTuple):
         return f"{self.path}|{self.deleted.rows}|{self.deleted.digest}"
 
 
-def _facts(files: Sequence[_File], version: int, table_id: str) -> DayFacts:
+def _facts(files: Sequence[_File], log: LandingLog) -> DayFacts:
+    rows = [file.left for file in files]
+    known = [left for left in rows if left is not None]
+    identity = "\n".join(sorted(file.identity for file in files))
     return DayFacts(
-        _sum(file.left for file in files),
-        _digest(file.identity for file in files),
-        version,
-        table_id=table_id,
+        sum(known) if len(known) == len(rows) else None,
+        sha256(identity.encode()).hexdigest()[:32],
+        log.version,
+        table_id=log.table_id,
     )
 
 
 def _facts_by_rows(
-    records: DataFrame, version: int, table_id: str, days_by: str
+    records: DataFrame, log: LandingLog, days_by: str
 ) -> dict[date | None, DayFacts]:
     """The facts of each arrival day, from the rows, for tables that are not partitioned by it.
 
@@ -227,8 +230,7 @@ def _facts_by_rows(
 
     Args:
         records: the rows.
-        version: the version of the table.
-        table_id: its id.
+        log: the log of the table's version.
         days_by: the expression that gives the day of a row.
     """
     by = sha256(days_by.encode()).hexdigest()[:8]
@@ -239,7 +241,7 @@ def _facts_by_rows(
         F.count(F.lit(1)), F.sum(hashed.cast("decimal(38,0)")).cast("string")
     )
     return {
-        row[0]: DayFacts(int(row[1]), f"{by}:{row[2]}", version, table_id=table_id)
+        row[0]: DayFacts(int(row[1]), f"{by}:{row[2]}", log.version, table_id=log.table_id)
         for row in counted.collect()
     }
 
@@ -263,13 +265,3 @@ def hashable(field: T.StructField, *, is_exact: bool) -> Column:
     else:
         written = F.to_json(F.struct(column), OPTIONS)
     return F.when(column.isNotNull(), written)
-
-
-def _sum(rows: Iterable[int | None]) -> int | None:
-    counts = list(rows)
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
-
-
-def _digest(files: Iterable[str]) -> str:
-    return sha256("\n".join(sorted(files)).encode()).hexdigest()[:32]
