@@ -34,8 +34,7 @@ build_wheel() {
     "$OWN/python" - "$HOME_FOLDER" "$MADE/wheel" <<'PYTHON'
 import os, sys
 from pathlib import Path
-from strandline.packing.uv import Uv
-from strandline.packing.wheel import wheel_of
+from strandline.packing.builds import Uv, wheel_of
 
 into = Path(sys.argv[2])
 into.mkdir(exist_ok=True)

@@ -6,7 +6,7 @@ import html
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from strandline.spec.alerts import Event
+from strandline.spec.common import Event
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from airflow.sdk import BaseHook, Variable
 
 from strandline.errors import StrandlineError
 from strandline.spec import PipelineSpec, find_spec
-from strandline.spec.alerts import Event
+from strandline.spec.common import Event
 from strandline.visible import visible
 from strandline_airflow import settings
 from strandline_airflow.alarm import Alarm

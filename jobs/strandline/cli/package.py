@@ -50,9 +50,8 @@ def package(
     environment, but no Python. Again it makes only what has changed. It needs a package index and,
     once, Maven Central.
     """
-    from strandline.packing.environment import Contents  # noqa: PLC0415
+    from strandline.packing.builds import Contents, origin  # noqa: PLC0415
     from strandline.packing.package import package as build  # noqa: PLC0415
-    from strandline.packing.wheel import origin  # noqa: PLC0415
 
     if worker_python is not None and not Path(worker_python).is_absolute():
         problem = f"{worker_python!r} is not an absolute path"

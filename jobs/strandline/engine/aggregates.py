@@ -26,8 +26,7 @@ from strandline.engine.records.identity import SourceColumns
 from strandline.errors import InputError
 from strandline.spec.expressions import problems_of_aggregate
 from strandline.spec.pipeline import PipelineSpec
-from strandline.sql.calls import NotUnderstood
-from strandline.sql.read import read_sql
+from strandline.sql.calls import NotUnderstood, read_sql
 
 _SIMPLE = re.compile(
     r"\s*(count|sum|min|max|avg)\s*\((?:\s*ALL\b(?!\s*\)))?(.*)\)\s*", re.IGNORECASE | re.DOTALL

@@ -22,8 +22,8 @@ from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError, NoSuchRunError, file_missing
 from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.publications import UnfinishedPublish
 from strandline.lake.ledger.state import WHOLE, PipelineState
-from strandline.lake.ledger.unfinished import UnfinishedPublish
 from strandline.lake.store.days import Days, days_of
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import columns_of, dataset_of, scanned

@@ -15,9 +15,7 @@ import strandline
 from strandline.errors import not_writable
 from strandline.lake.jars import fetch, locked_jars, sha256_of, spark_jars_folder
 from strandline.lake.local import WORKERS_PYTHON
-from strandline.packing.environment import Contents, pack, versions_here
-from strandline.packing.uv import Uv
-from strandline.packing.wheel import wheel_of
+from strandline.packing.builds import Contents, Uv, pack, versions_here, wheel_of
 
 _MANIFEST, _VERSIONS, _JARS = "package.json", "versions.txt", "jars"
 _ENTRY = Path(strandline.__file__).parent / "cli" / "entry" / "strandline_job.py"

@@ -11,8 +11,15 @@ from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema
 
 from strandline.model.intervals import END_OF_INSTANTS_MS, LEAST_INSTANT_MS
 from strandline.spec import described
-from strandline.spec.kinds import checked_kind, kind_among
-from strandline.spec.values import Distance, Expression, Lateness, SpecModel, records_from
+from strandline.spec.values import (
+    Distance,
+    Expression,
+    Lateness,
+    SpecModel,
+    checked_kind,
+    kind_among,
+    records_from,
+)
 
 _KINDS = ("count", "time", "delta")
 kind_of = kind_among(_KINDS)

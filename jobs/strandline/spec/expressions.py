@@ -13,7 +13,7 @@ from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.table_columns import Tables, wrong_columns
 from strandline.spec.used_expressions import Use, uses_of
 from strandline.sql import known_functions as known
-from strandline.sql.calls import Call, NotUnderstood, Sql
+from strandline.sql.calls import Call, NotUnderstood, Sql, read_sql
 from strandline.sql.column_types import (
     Columns,
     Problem,
@@ -24,7 +24,6 @@ from strandline.sql.column_types import (
     sql_name,
     type_at,
 )
-from strandline.sql.read import read_sql
 
 _FROM_THE_RECORD = "compute from the record's own columns"
 

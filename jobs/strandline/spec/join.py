@@ -8,10 +8,9 @@ from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
 from strandline.spec import described
 from strandline.spec.common import CommonSpec
-from strandline.spec.kinds import Empty, checked_kind
 from strandline.spec.pipeline import PipelineSpec, refuse_names_in_use
 from strandline.spec.source import Source
-from strandline.spec.values import SpecModel, parse_duration, refuse_at
+from strandline.spec.values import Empty, SpecModel, checked_kind, parse_duration, refuse_at
 from strandline.spec.watermark import Watermark
 from strandline.spec.window import Session
 from strandline.spec.windowed import WindowedSpec

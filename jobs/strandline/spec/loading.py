@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from strandline.errors import InputError, storage_error
 from strandline.model.command import option_of
 from strandline.spec.chained import ChainedSpec
-from strandline.spec.documents import read_document
+from strandline.spec.documents import line_of, read_document
 from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
-from strandline.spec.messages import line_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.runnable import AnySpec, not_yet, runnable
 from strandline.spec.window import CountWindow, Global

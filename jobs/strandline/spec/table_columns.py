@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from strandline.errors import InputError
 from strandline.spec.pipeline import OWN_PREFIX, PipelineSpec
 from strandline.spec.used_expressions import uses_of
-from strandline.sql.calls import NotUnderstood
+from strandline.sql.calls import NotUnderstood, read_sql
 from strandline.sql.column_types import Columns, ColumnType, sql_name
-from strandline.sql.read import read_sql
 from strandline.tables import INPUT
 
 Tables = Mapping[str, Columns | None]

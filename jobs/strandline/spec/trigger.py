@@ -9,9 +9,16 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Discriminator, Tag
 
-from strandline.spec.kinds import Empty, checked_kind, kind_among
 from strandline.spec.values import Count as AtLeastOne
-from strandline.spec.values import Distance, Expression, Length, SpecModel
+from strandline.spec.values import (
+    Distance,
+    Empty,
+    Expression,
+    Length,
+    SpecModel,
+    checked_kind,
+    kind_among,
+)
 
 _KINDS = ("event_time", "continuous", "count", "delta", "never", "end_of_input")
 

@@ -1,10 +1,10 @@
-"""The small values of a spec: durations, instants, names and expressions."""
+"""Small values of a spec: durations, instants, names, expressions, and maps by their kind."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, NoReturn
 
@@ -219,3 +219,35 @@ PipelineName = Annotated[
     str, BeforeValidator(_pipeline_name), WithJsonSchema(described.text(_PIPELINE_NAME.pattern))
 ]
 """A name for a pipeline: it names a folder of the lake and a DAG, too."""
+
+
+class Empty(SpecModel):
+    """`{}`: a kind without keys of its own."""
+
+
+def kind_among(kinds: Sequence[str]) -> Callable[[Any], str | None]:
+    """The kind of a raw or parsed value among some kinds; None if it is none of them."""
+
+    def kind(value: Any) -> str | None:
+        keys = value if isinstance(value, dict) else getattr(type(value), "model_fields", ())
+        # a kind that is a word of Python's own is a field with an underscore
+        return next((name for name in kinds if name in keys or f"{name}_" in keys), None)
+
+    return kind
+
+
+def checked_kind(what: str, kinds: Sequence[str]) -> Callable[[Any], Any]:
+    """A validator that a value has one of some kinds.
+
+    Raises:
+        ValueError: it has another kind; the message names the allowed kinds.
+    """
+    kind = kind_among(kinds)
+
+    def checked(value: Any) -> Any:
+        if kind(value) is None:
+            msg = f"not a kind of {what}; the first key is one of {', '.join(kinds)}"
+            raise ValueError(msg)
+        return value
+
+    return checked

@@ -9,13 +9,15 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema,
 
 from strandline.model.windows import CumulativeWindows, SlidingWindows, TumblingWindows
 from strandline.spec import described
-from strandline.spec.kinds import Empty, checked_kind, kind_among
 from strandline.spec.values import (
     Count,
     Duration,
+    Empty,
     Expression,
     Length,
     SpecModel,
+    checked_kind,
+    kind_among,
     refuse_at,
     written,
 )

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from strandline.sql.as_written import Span, span_of, text_of
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.form import Form
+from strandline.sql.differences import Form
 from strandline.sql.guards import (
     TypeOf,
     compared_by,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from strandline.sql import known_functions as known
 
@@ -112,3 +113,11 @@ class NotUnderstood:
 
     reason: str
     is_wrong: bool
+
+
+@lru_cache(maxsize=10_000)
+def read_sql(text: str) -> Sql | NotUnderstood:
+    """The function calls and columns of an expression; the first call imports sqlglot."""
+    from strandline.sql.parsing import parse  # noqa: PLC0415
+
+    return parse(text)

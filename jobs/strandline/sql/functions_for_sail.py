@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, WHOLE, is_decimal
-from strandline.sql.form import AS_IT_IS, Form, Types, checked, first_as
+from strandline.sql.differences import AS_IT_IS, Form, Table, Types, checked, first_as
 from strandline.sql.operations import Operation
-from strandline.sql.table import Table
 
 _SIGNS = {"try_add": "+", "try_subtract": "-", "try_multiply": "*"}
 _REST = "({0}) % ({1})"

@@ -18,7 +18,7 @@ from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.by_name_on_sail import BY_NAME, is_compared
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
-from strandline.sql.form import AS_IT_IS, Types
+from strandline.sql.differences import AS_IT_IS, Table, Types, problem_in
 from strandline.sql.guards import TypeOf, is_choice, repeated_terms, terms_of, type_alone
 from strandline.sql.known_functions import UNITS_FIRST
 from strandline.sql.operations import (
@@ -31,7 +31,6 @@ from strandline.sql.operations import (
     shallow_tree_of,
     typed_alone,
 )
-from strandline.sql.table import Table, problem_in
 from strandline.sql.types_on_sail import OF_TYPES, problems_of_types
 from strandline.sql.written_for_sail import OF_WHOLE_NUMBERS, form_of, may_differ
 

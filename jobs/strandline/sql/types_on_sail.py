@@ -1,6 +1,6 @@
 """Operations with another result on Sail than on Spark for certain types and arguments.
 
-Regular expressions and patterns are in `texts_on_sail`; see `on_sail`.
+Regular expressions and patterns are in `texts_on_sail`, times in `times_on_sail`; see `on_sail`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Iterator
 
 from strandline.sql.by_name_on_sail import TIME_OF_DAY
 from strandline.sql.column_types import FLOATS, WHOLE, Problem, digits_of, is_decimal, is_nested
-from strandline.sql.form import Types
+from strandline.sql.differences import Table, Types, problem_in
 from strandline.sql.functions_for_sail import are_tried, is_decoded, widest
-from strandline.sql.json_on_sail import is_read_alike
 from strandline.sql.operations import COMPARISONS, Operation
-from strandline.sql.table import Table, problem_in
 from strandline.sql.texts_on_sail import PATTERNS
 from strandline.sql.times_on_sail import OF_TIMES, has_intervals, has_times
 
@@ -202,7 +200,7 @@ _TABLE = Table[str](
         "reads some types of a computed schema differently", "the schema as a literal"),
     ("from_json", lambda o, t: bool(re.match(r"\s*array\s*<", o.written(1) or "", re.IGNORECASE)),
         "gives an array where Spark gives null", "a schema with fields"),
-    ("from_json", lambda o, t: not is_read_alike(o.written(1) or ""),
+    ("from_json", lambda o, t: not _is_read_alike(o.written(1) or ""),
         "takes other values for types such as DECIMAL, INT and times, and for NOT NULL",
         "a schema with STRING, BIGINT, DOUBLE and BOOLEAN, and a cast of the field"),
     ("from_json", lambda o, t: len(t) > 2,
@@ -218,3 +216,28 @@ def problems_of_types(operation: Operation, types: Types) -> Iterator[Problem]:
     of_pattern = PATTERNS.get(operation.name)
     problems = (problem_in(_TABLE, operation, types), of_pattern and of_pattern(operation))
     yield from (problem for problem in problems if problem)
+
+
+_JSON_TYPE = r"(?:STRING|BIGINT|LONG|DOUBLE|BOOLEAN|<>)"
+_JSON_NAME = r"(?!`?_corrupt_record\b)(?:\w+|`[^`]+`)"
+_JSON_COMMENT = r"""(?:\s+COMMENT\s+(?:'[^']*'|"[^"]*"))?"""
+_JSON_FIELD = rf"{_JSON_NAME}(?:\s*:\s*|\s+){_JSON_TYPE}{_JSON_COMMENT}"
+_JSON_FIELDS = rf"\s*{_JSON_FIELD}(?:\s*,\s*{_JSON_FIELD})*\s*"
+_JSON_MAP = r"MAP\s*<\s*STRING\s*,\s*STRING\s*>"
+_JSON_NESTED = re.compile(
+    rf"\b(?:{_JSON_MAP}|ARRAY\s*<\s*{_JSON_TYPE}\s*>|STRUCT\s*<{_JSON_FIELDS}>)", re.IGNORECASE
+)
+"""Matches a map, and an array or a struct of which each nested type is written as `<>`."""
+_JSON_SCHEMA = re.compile(rf"\s*<>\s*|{_JSON_FIELDS}", re.IGNORECASE)
+
+
+def _is_read_alike(schema: str) -> bool:
+    r"""Whether each type of a written schema, such as `a STRING, m MAP<STRING, STRING>`, is known.
+
+    Args:
+        schema: as in the SQL, with `\'` for a quote.
+    """
+    schema, before = schema.replace("\\'", "'"), ""
+    while schema != before:
+        schema, before = _JSON_NESTED.sub("<>", schema), schema
+    return _JSON_SCHEMA.fullmatch(schema) is not None

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from strandline.sql.column_types import FLOATS, NOT_ON_SAIL, NUMBER, WHOLE, is_decimal
-from strandline.sql.form import AS_IT_IS, Form, Types, checked, first_as
+from strandline.sql.differences import AS_IT_IS, Form, Types, checked, first_as
 from strandline.sql.functions_for_sail import FORMS
 from strandline.sql.operations import COMPARISONS, Operation
 from strandline.sql.texts_on_sail import REGULAR, as_rust, unescaped
-from strandline.sql.times_for_sail import FORMS_OF_TIMES
+from strandline.sql.times_on_sail import FORMS_OF_TIMES
 
 _MOST = "1.7976931348623157E308D"
 _DIGITS = re.compile(r"[0-9]{1,2}")

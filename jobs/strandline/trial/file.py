@@ -13,8 +13,7 @@ import yaml
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from strandline.errors import InputError
-from strandline.spec.documents import read_document
-from strandline.spec.messages import line_of
+from strandline.spec.documents import line_of, read_document
 from strandline.spec.values import SpecModel, parse_instant
 from strandline.trial.values import EPOCH, MS, plain, to_time
 

@@ -35,11 +35,10 @@ from strandline.pipeline.request.ask_engine import asked
 from strandline.sql import known_functions as known
 from strandline.sql.as_on_spark import as_on_spark
 from strandline.sql.by_name_on_sail import BY_NAME, is_compared
-from strandline.sql.calls import NotUnderstood
-from strandline.sql.form import AS_IT_IS
+from strandline.sql.calls import NotUnderstood, read_sql
+from strandline.sql.differences import AS_IT_IS
 from strandline.sql.on_sail import names_not_on_sail, types_not_on_sail
 from strandline.sql.operations import Operation, operations_of
-from strandline.sql.read import read_sql
 from strandline.sql.written_for_sail import RULES, form_of
 
 if TYPE_CHECKING:

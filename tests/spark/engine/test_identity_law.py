@@ -19,7 +19,7 @@ from spark_answers import EXPRESSIONS, TABLES, register
 
 from strandline.engine import columns as c
 from strandline.engine.records.identity import SourceColumns, content, identity
-from strandline.lake.landing.facts import hashable
+from strandline.lake.landing.table_landing import hashable
 
 pytestmark = pytest.mark.spark
 KEPT = EXPRESSIONS / "identities.json"

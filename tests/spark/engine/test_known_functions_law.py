@@ -12,8 +12,7 @@ from pyspark.sql import functions as F
 from sqlglot import tokenize
 
 from strandline.sql import known_functions as known
-from strandline.sql.calls import Sql
-from strandline.sql.read import read_sql
+from strandline.sql.calls import Sql, read_sql
 
 pytestmark = [pytest.mark.spark, pytest.mark.only_on_spark(reason="Spark's own functions")]
 

@@ -9,7 +9,7 @@ import pytest
 from lakes import Line, a_spec, a_week, land
 
 from strandline.cli.preview import parts
-from strandline.lake.publish import pieces_by_key
+from strandline.lake.publish import batches
 
 pytestmark = pytest.mark.spark
 KEY = ("window_start", "window_end", "device")
@@ -47,7 +47,7 @@ def test_a_preview_says_of_each_window_and_row_what_the_run_then_does(
     previewed = line.backfill("1", "5", dry_run=True, **asked)
     preview = json.loads(json.dumps(previewed.preview))
     with monkeypatch.context() as patch:
-        patch.setattr(pieces_by_key, "BYTES_AT_ONCE", 9_000)
+        patch.setattr(batches, "BYTES_AT_ONCE", 9_000)
         in_pieces = line.backfill("1", "5", dry_run=True, **asked)
     assert in_any_order(in_pieces.preview) == in_any_order(preview)
     done = line.backfill("1", "5", **asked)

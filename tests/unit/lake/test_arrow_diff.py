@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from values import INFINITY, KINDS
 
-from strandline.lake.publish import pieces_by_key
+from strandline.lake.publish import batches
 from strandline.lake.publish.arrow_diff import (
     DELETE,
     INSERT,
@@ -22,7 +22,7 @@ from strandline.lake.publish.arrow_diff import (
     names_rows_twice,
     with_changes,
 )
-from strandline.lake.publish.pieces_by_key import in_pieces
+from strandline.lake.publish.batches import in_pieces
 
 SCHEMA = pa.schema(
     [
@@ -86,7 +86,7 @@ def test_a_diff_in_any_batches_and_pieces_is_the_whole_one_and_what_a_dict_says(
     whole = diff(mine, there, KEYS)
     assert told(whole) == by_dict(staged, published)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces_by_key, "BYTES_AT_ONCE", bytes_at_once)
+        patch.setattr(batches, "BYTES_AT_ONCE", bytes_at_once)
         found = [*in_pieces([cut(mine, sizes), cut(there, sizes)], ["day"], KEYS)]
     assert len(found) == 1 or bytes_at_once < 2**28
     of_pieces = pa.concat_tables([diff(*piece, KEYS) for piece in found])

@@ -16,9 +16,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
+from strandline.lake.ledger.publications import UnfinishedPublish
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
-from strandline.lake.ledger.unfinished import UnfinishedPublish
 from strandline.lake.store.lake import Lake
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange

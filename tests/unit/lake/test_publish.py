@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from staged import staged
 
 from strandline.errors import RetryableError
-from strandline.lake.publish import apply_diff, pieces_by_key
+from strandline.lake.publish import apply_diff, batches
 from strandline.lake.publish.adopt import Adoption, Attempt
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE
 from strandline.lake.publish.staged_diff import Change, whole_part
@@ -110,7 +110,7 @@ def test_rows_of_a_key_are_replaced_or_go_all_others_stay_and_twice_is_once(
         if op == DELETE:
             del expected[key]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces_by_key, "BYTES_AT_ONCE", bytes_at_once)
+        patch.setattr(batches, "BYTES_AT_ONCE", bytes_at_once)
         for _ in range(2):
             publish(store, diff, attempt=attempt_of("run-2"))
             assert held_by(store) == expected

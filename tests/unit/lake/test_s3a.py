@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.errors import InputError
-from strandline.lake.sessions.s3a import s3a_settings
+from strandline.lake.sessions.settings import s3a_settings
 from strandline.lake.store.places import for_hadoop
 
 JARS = {"spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.5.0"}

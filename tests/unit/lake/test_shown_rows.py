@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from values import KINDS
 
-from strandline.lake.publish import pieces_by_key
+from strandline.lake.publish import batches
 from strandline.lake.publish.shown_rows import first_rows, largest_updates
 
 KEYS = ["key"]
@@ -40,15 +40,15 @@ numbers = st.dictionaries(st.integers(0, 40).map(str), st.integers(-9, 9), min_s
 @given(numbers, st.integers(0, 5), st.lists(st.integers(0, 9)))
 def test_only_so_many_rows_are_shown_and_all_are_counted_in_whatever_pieces(held, most, sizes):
     after, there = rows_of(**held), rows_of(**{key: n + 1 for key, n in held.items()})
-    batches, begin = [after.slice(0, 0)], 0
+    parts, begin = [after.slice(0, 0)], 0
     for size in sizes:
-        batches.append(after.slice(begin, size))
+        parts.append(after.slice(begin, size))
         begin += size
-    batches.append(after.slice(begin))
+    parts.append(after.slice(begin))
     whole = largest(after, there, most=len(held))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces_by_key, "BYTES_AT_ONCE", 200)
-        found = largest_updates(batches, [there], KEYS, ["n"], most)
+        patch.setattr(batches, "BYTES_AT_ONCE", 200)
+        found = largest_updates(parts, [there], KEYS, ["n"], most)
     assert found.in_values == len(held) == len(whole.after)
     assert found.after == whole.after.slice(0, most)
     assert found.before == whole.before.slice(0, most)

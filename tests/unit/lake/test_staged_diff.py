@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 from staged import staged
 
-from strandline.lake.publish import pieces_by_key
+from strandline.lake.publish import batches
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.publish.batches import ROWS
 from strandline.lake.publish.staged_diff import (
     Compared,
     counted_by,
@@ -17,7 +18,6 @@ from strandline.lake.publish.staged_diff import (
     rows_with,
     stage_diff,
 )
-from strandline.lake.publish.sums import ROWS
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.schema import fit
 from strandline.tables import PublishedTable
@@ -71,11 +71,11 @@ def test_a_diff_goes_by_names_without_case_and_by_the_wider_type(diff):
     assert (back[OP], back["n"], back["s"]["a"]) == (UPDATE, 2**40, 3)
 
 
-@pytest.mark.parametrize("bytes_at_once", [pieces_by_key.BYTES_AT_ONCE, 1_000])
+@pytest.mark.parametrize("bytes_at_once", [batches.BYTES_AT_ONCE, 1_000])
 def test_what_is_staged_is_counted_and_read_by_what_happens_to_a_row(
     diff, monkeypatch, bytes_at_once
 ):
-    monkeypatch.setattr(pieces_by_key, "BYTES_AT_ONCE", bytes_at_once)
+    monkeypatch.setattr(batches, "BYTES_AT_ONCE", bytes_at_once)
     mine = pa.table({"key": range(10, 110), "day": ["b"] * 100, "run_id": ["new"] * 100})
     there = pa.table({"key": range(100), "day": ["a"] * 50 + ["b"] * 50, "run_id": ["old"] * 100})
     done = diff(mine, there, ("key",), may_go=ds.field("key") < 7)
@@ -95,11 +95,11 @@ def test_a_part_that_says_nothing_of_operations_is_all_inserted(tmp_path):
     assert sum(map(len, rows_with(part, INSERT))) == 3
 
 
-@pytest.mark.parametrize("bytes_at_once", [pieces_by_key.BYTES_AT_ONCE, 100])
+@pytest.mark.parametrize("bytes_at_once", [batches.BYTES_AT_ONCE, 100])
 def test_published_rows_that_change_and_are_one_by_their_key_are_noticed(
     diff, monkeypatch, bytes_at_once
 ):
-    monkeypatch.setattr(pieces_by_key, "BYTES_AT_ONCE", bytes_at_once)
+    monkeypatch.setattr(batches, "BYTES_AT_ONCE", bytes_at_once)
     there = pa.table({"key": [*range(30), 7], "value": [1] * 31})
     assert diff(pa.table({"key": [7], "value": [2]}), there, ("key",)).names_rows_twice
     assert not diff(

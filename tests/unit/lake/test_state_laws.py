@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.lake.ledger.entry import Entry, entries_of, row_of
+from strandline.lake.ledger.publications import earlier_of
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.ledger.taken_back import earlier_of
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.model.intervals import DAY_MS, TimeRange
 

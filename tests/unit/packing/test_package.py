@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 
 from strandline.cli.main import app
 from strandline.errors import InputError, RetryableError
-from strandline.packing import environment, wheel
-from strandline.packing.environment import Contents
-from strandline.packing.uv import Uv
+from strandline.packing import builds
+from strandline.packing.builds import Contents, Uv
 
 
 def uv_that_says(folder: Path, text: str) -> Uv:
@@ -42,9 +41,9 @@ def test_an_index_that_does_not_answer_may_later_and_a_refusal_stays_one(tmp_pat
 def test_a_wheel_that_is_not_there_is_asked_for(tmp_path, monkeypatch, where):
     (tmp_path / "empty").mkdir()
     found = None if where is None else tmp_path / where
-    monkeypatch.setattr(wheel, "_installed_from", lambda: found)
+    monkeypatch.setattr(builds, "_installed_from", lambda: found)
     with pytest.raises(InputError, match="--wheel FILE"):
-        wheel.origin()
+        builds.origin()
 
 
 def test_an_installed_wheel_says_where_it_is_from(tmp_path, monkeypatch):
@@ -53,11 +52,11 @@ def test_an_installed_wheel_says_where_it_is_from(tmp_path, monkeypatch):
             assert name == "direct_url.json"
             return json.dumps({"url": f"file://{tmp_path}/a%20folder/s.whl"})
 
-    monkeypatch.setattr(wheel, "distribution", lambda name: Installed())
+    monkeypatch.setattr(builds, "distribution", lambda name: Installed())
     place = tmp_path / "a folder" / "s.whl"
     place.parent.mkdir()
     place.touch()
-    assert wheel.origin() == place
+    assert builds.origin() == place
 
 
 def test_a_python_of_the_workers_is_a_whole_path():
@@ -73,8 +72,8 @@ def test_an_environment_begins_the_workers_python_and_shows_no_user_of_this_mach
     (made / "bin" / "python").symlink_to(sys.executable)
     (made / "pyvenv.cfg").write_text("home = /here/bin\nrelocatable = true\n")
     contents = Contents(Path("strandline-9.9-py3-none-any.whl"), python=Path("/elsewhere"))
-    environment._lead_to(contents, made)
-    environment._write(made, target)
+    builds._lead_to(contents, made)
+    builds._write(made, target)
     with tarfile.open(target) as tar:
         entries = {entry.name: entry for entry in tar.getmembers()}
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -23,12 +23,12 @@ from meter import HALF_DAYS_FILE as FILE
 from strandline.cli.main import main
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.ledger.retention import spent_steps
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.read import published_tables
 from strandline.lake.store.store import PUBLISHED
 from strandline.lake.upkeep import leftovers, upkeep
+from strandline.lake.upkeep.leftovers import spent_steps
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.maintain import (
     Retention,

@@ -13,10 +13,10 @@ from no_session import spark_of
 
 from strandline.errors import InputError
 from strandline.lake.ledger.ledger import Entry
-from strandline.lake.ledger.retention import spent_steps
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
+from strandline.lake.upkeep.leftovers import spent_steps
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.revert import Reverted, require_revertible
 from strandline.pipeline.rebuild.first_accepted import first_accepted_before

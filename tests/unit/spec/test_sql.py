@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.sql.calls import NotUnderstood, Sql
-from strandline.sql.read import read_sql
+from strandline.sql.calls import NotUnderstood, Sql, read_sql
 
 
 def understood(text: str) -> Sql:

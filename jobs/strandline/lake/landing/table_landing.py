@@ -1,4 +1,4 @@
-"""The landing of a single table: a version of it, its arrival days, and reads of some days."""
+"""The landing of a single table: a version of it, reads of some days, and the facts of its days."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, partial
+from hashlib import sha256
+from typing import NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from strandline.engine import columns as c
 from strandline.engine.position.axis import Axis
 from strandline.engine.records.days import lies_in_its_day, on_days
+from strandline.engine.records.exact_json import OPTIONS, Field, exact_json
+from strandline.engine.records.expressions import quoted
 from strandline.engine.records.identity import SourceColumns, kinds_to_write
 from strandline.engine.records.quarantine import result_names
 from strandline.engine.records.read import read_records
-from strandline.lake.landing.facts import facts_by_log, facts_by_rows
 from strandline.lake.landing.landing import Landing
-from strandline.lake.landing.log import file_name
+from strandline.lake.landing.log import DeletedRows, LandingLog, file_name
 from strandline.lake.store.commits import keeps_rows, only_moved
 from strandline.lake.store.identities import in_order_of
 from strandline.lake.store.places import table_at
@@ -68,12 +71,12 @@ class TableLanding(Landing):
         """
         name = self._day_partition
         if name is not None:
-            return facts_by_log(self.log, name)
+            return _facts_by_log(self.log, name)
         # whatever the pipeline leaves out of it
         every = self.spec.without_where
         records = read_records(self.frame, every)
         days_by = every.source.arrival_date or every.source.arrival_time
-        return facts_by_rows(records, self.version, self.log.table_id, days_by)
+        return _facts_by_rows(records, self.log, days_by)
 
     @property
     def landed_days(self) -> LandedDays:
@@ -170,3 +173,95 @@ class TableLanding(Landing):
     def rows_over(self, table: TableName) -> DataFrame:
         """See `Landing.rows_over`."""
         return self.frame
+
+
+_DIGITS_OF_A_LONG = 18
+"""Spark hashes a DECIMAL of more digits by its bytes, and Sail otherwise."""
+
+
+def _facts_by_log(log: LandingLog, days_by: str) -> dict[date | None, DayFacts]:
+    """The facts of each arrival day, from the files of a table that is partitioned by it."""
+    of_day: dict[date | None, list[_File]] = {}
+    files, days = log.files, log.days_of_files(days_by)
+    for path, rows, day in zip(files["path"], files["num_records"], days, strict=True):
+        of_day.setdefault(day, []).append(_File(path, rows, log.deleted.get(file_name(path))))
+    return {day: _facts(found, log) for day, found in of_day.items()}
+
+
+class _File(NamedTuple):
+    """A file of a day, with its number of rows and its deleted rows."""
+
+    path: str
+    rows: int | None
+    deleted: DeletedRows | None
+
+    @property
+    def left(self) -> int | None:
+        """The number of rows that are not deleted; None if the log does not have it."""
+        deleted = 0 if self.deleted is None else self.deleted.rows
+        return None if self.rows is None else self.rows - deleted
+
+    @property
+    def identity(self) -> str:
+        """Its path, with the number and the digest of its deleted rows."""
+        if self.deleted is None:
+            return f"{self.path}|0"
+        return f"{self.path}|{self.deleted.rows}|{self.deleted.digest}"
+
+
+def _facts(files: Sequence[_File], log: LandingLog) -> DayFacts:
+    rows = [file.left for file in files]
+    known = [left for left in rows if left is not None]
+    identity = "\n".join(sorted(file.identity for file in files))
+    return DayFacts(
+        sum(known) if len(known) == len(rows) else None,
+        sha256(identity.encode()).hexdigest()[:32],
+        log.version,
+        table_id=log.table_id,
+    )
+
+
+def _facts_by_rows(
+    records: DataFrame, log: LandingLog, days_by: str
+) -> dict[date | None, DayFacts]:
+    """The facts of each arrival day, from the rows, for tables that are not partitioned by it.
+
+    A column that is null in all rows does not change them, so that adding columns does not either.
+
+    Args:
+        records: the rows.
+        log: the log of the table's version.
+        days_by: the expression that gives the day of a row.
+    """
+    by = sha256(days_by.encode()).hexdigest()[:8]
+    own = [field for field in records.schema.fields if not c.is_ours(field.name)]
+    is_exact = bool(kinds_to_write(records))
+    hashed = F.xxhash64(*(hashable(field, is_exact=is_exact) for field in own))
+    counted = records.groupBy(c.ARRIVAL_DAY).agg(
+        F.count(F.lit(1)), F.sum(hashed.cast("decimal(38,0)")).cast("string")
+    )
+    return {
+        row[0]: DayFacts(int(row[1]), f"{by}:{row[2]}", log.version, table_id=log.table_id)
+        for row in counted.collect()
+    }
+
+
+def hashable(field: T.StructField, *, is_exact: bool) -> Column:
+    """A column that each engine hashes to the same number.
+
+    It is JSON for types that Spark cannot hash (maps), or that Sail hashes otherwise; a null stays
+    null, which no hash counts.
+
+    Args:
+        field: the column.
+        is_exact: whether the engine writes JSON differently from Spark.
+    """
+    column, kind = quoted(field.name), field.dataType
+    is_long = isinstance(kind, T.DecimalType) and kind.precision > _DIGITS_OF_A_LONG
+    if isinstance(kind, T.AtomicType) and not is_long:
+        return column
+    if is_exact:
+        written = exact_json([Field(field.name, column, kind)], nulls=False)
+    else:
+        written = F.to_json(F.struct(column), OPTIONS)
+    return F.when(column.isNotNull(), written)

@@ -17,14 +17,14 @@ from strandline.lake.ledger.in_force import (
     overridden_ranges,
     with_missing_days,
 )
-from strandline.lake.ledger.taken_back import (
+from strandline.lake.ledger.publications import (
     TakenBack,
+    UnfinishedPublish,
     frontier_of,
     moved_by,
     no_further_than,
     pairs_taken_back,
 )
-from strandline.lake.ledger.unfinished import UnfinishedPublish
 from strandline.model.intervals import EVERYTHING, TimeRange, merged
 
 if TYPE_CHECKING:

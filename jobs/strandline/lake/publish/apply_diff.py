@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from strandline.lake.publish.adopt import Adoption, Attempt, Written, rows_by_log
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE, with_changes
+from strandline.lake.publish.batches import in_pieces
 from strandline.lake.publish.change_feed import has_change_feed, merge_with_feed
-from strandline.lake.publish.pieces_by_key import in_pieces
 from strandline.lake.publish.staged_diff import Change
 from strandline.lake.store.identities import marked
 from strandline.lake.store.lock import commit

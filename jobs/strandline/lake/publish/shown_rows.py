@@ -14,9 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.lake.publish.arrow_diff import Pairs
-from strandline.lake.publish.pieces_by_key import in_pieces
-from strandline.lake.publish.same_values import TOLERANCE, differ
+from strandline.lake.publish.arrow_diff import TOLERANCE, Pairs, differ
+from strandline.lake.publish.batches import in_pieces
 
 _SIZE = "_strandline_size"
 _BEFORE = "_strandline_before_"

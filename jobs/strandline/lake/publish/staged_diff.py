@@ -12,9 +12,8 @@ from pyspark.sql import types as T
 
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE, diff, names_rows_twice
-from strandline.lake.publish.pieces_by_key import in_pieces
+from strandline.lake.publish.batches import ROWS, in_pieces, sums_by
 from strandline.lake.publish.staging import Part, Staging
-from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.schema import Fit, with_all_columns
 from strandline.tables import PublishedTable
 

@@ -23,9 +23,9 @@ from strandline.lake.local import MEMORY
 from strandline.lake.sessions import sail_server
 from strandline.lake.sessions.choice import TRUST
 from strandline.lake.sessions.linked_version import link_version
-from strandline.lake.sessions.machine import others_who_may_log_in
 from strandline.lake.sessions.protocol import register
 from strandline.lake.sessions.remote import connected, keep_settings, limit_retries
+from strandline.lake.sessions.sail_server import others_who_may_log_in
 from strandline.lake.sessions.settings import EVERYWHERE, WITHOUT_LINES
 from strandline.lake.store.places import is_uri, uri_of
 from strandline.lake.store.reads import LOG, columns_in

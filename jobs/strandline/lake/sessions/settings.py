@@ -1,4 +1,4 @@
-"""Settings of sessions on every engine, and settings for queries over few rows."""
+"""Settings of sessions: on every engine, for queries over few rows, and for an object store."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from strandline.errors import InputError
+from strandline.lake.local import spark_folder
 from strandline.lake.sessions.protocol import session_of
 
 EVERYWHERE = {
@@ -66,3 +68,53 @@ def for_input_of(
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         spark.conf.set(name, value)
+
+
+_PACKAGE = "org.apache.hadoop:hadoop-aws"
+_S3A = "spark.hadoop.fs.s3a"
+_BY_HAND = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+
+
+def s3a_settings(environment: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings of S3A that correspond to delta-rs' environment variables.
+
+    Credentials are not among them: S3A reads them from the environment.
+
+    Args:
+        environment: the environment variables of the process.
+        conf: the pipeline's settings.
+
+    Raises:
+        InputError: S3A is not among Spark's jars. This is not checked under spark-submit, whose
+            option `--packages` may add it.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in environment and not (
+        {*_BY_HAND} & {*conf} or _jars("hadoop-aws")
+    ):
+        raise InputError(
+            "engine spark",
+            f"reads no object store without {_PACKAGE}, which is not among its jars",
+            f"add spark.jars.packages: {_PACKAGE}:{_hadoop_version()} below spark: in the file; "
+            "or give --engine sail, which needs none",
+        )
+    found = {
+        f"{_S3A}.endpoint.region": environment.get("AWS_REGION"),
+        f"{_S3A}.endpoint": environment.get("AWS_ENDPOINT_URL"),
+        # in memory: its folder on disk wants a file system with checksums, which is left out here
+        f"{_S3A}.fast.upload.buffer": "bytebuffer",
+        # each bucket below the endpoint's address, and not a host of its own
+        f"{_S3A}.path.style.access": "true" if environment.get("AWS_ENDPOINT_URL") else None,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _hadoop_version() -> str:
+    """The version of Spark's Hadoop, which S3A must have."""
+    (client,) = _jars("hadoop-client-api")[:1] or ["hadoop-client-api-VERSION"]
+    return client.rpartition("-")[2]
+
+
+def _jars(name: str) -> list[str]:
+    """The names of Spark's jars with a prefix, without suffix."""
+    folder = spark_folder()
+    return [] if folder is None else [jar.stem for jar in (folder / "jars").glob(f"*{name}-*.jar")]

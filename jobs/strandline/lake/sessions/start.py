@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.protocol import EngineSession
-from strandline.lake.sessions.s3a import s3a_settings
-from strandline.lake.sessions.settings import FEW_ROWS
+from strandline.lake.sessions.settings import FEW_ROWS, s3a_settings
 
 
 def start(

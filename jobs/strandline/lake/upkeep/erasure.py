@@ -1,19 +1,24 @@
-"""The deletion of rows by a condition, without Spark."""
+"""The deletion of rows by a condition, without Spark, and of quarantined rows by their age."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from itertools import product
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from strandline.errors import InputError, problem_of
 from strandline.lake.store.lock import commit
-from strandline.lake.store.reads import MOST_DAYS, columns_of, in_days
+from strandline.lake.store.reads import MOST_DAYS, columns_of, dataset_of, in_days
 from strandline.lake.store.second_columns import second_columns
+from strandline.lake.store.store import Store
 from strandline.spec.join import SIDES
+from strandline.spec.source import Source
+from strandline.tables import QUARANTINE
 
 _OWN = "_strandline_own_"
 _NO_COLUMN = "No field named"
@@ -92,7 +97,7 @@ def erase(
 
 def _days_of(table: DeltaTable, partition: str, expression: str, sides: Sequence[str]) -> pa.Array:
     """The dates with rows that meet a condition."""
-    day = in_double_quotes(_OWN + partition)
+    day = _in_double_quotes(_OWN + partition)
     dates = (
         f"SELECT {day} AS day FROM ({_seen(table, record, 'rows')}) WHERE {condition}"
         for record, condition in _records_in(table, expression, sides)
@@ -108,7 +113,7 @@ def _kept(
 
     For a pair, the condition is applied to the record of each side as if it were a row.
     """
-    back = _renamed({name: in_double_quotes(_OWN + name) for name in columns_of(table).names})
+    back = _renamed({name: _in_double_quotes(_OWN + name) for name in columns_of(table).names})
     for record, condition in _records_in(table, expression, sides):
         view = _seen(table, record, f"({rows})")
         rows = f"SELECT {back} FROM ({view}) WHERE ({condition}) IS NOT TRUE"
@@ -117,7 +122,7 @@ def _kept(
 
 def _seen(table: DeltaTable, record: Mapping[str, str], rows: str) -> str:
     """A query for rows with the columns of a condition; original names get the prefix `_OWN`."""
-    aside = _renamed({_OWN + name: in_double_quotes(name) for name in columns_of(table).names})
+    aside = _renamed({_OWN + name: _in_double_quotes(name) for name in columns_of(table).names})
     return f"SELECT {aside}, {_renamed(record)} FROM {rows}"
 
 
@@ -136,7 +141,7 @@ def _records_in(
             for name, column in record.items()
             if column in second and name.lower() in expression.lower()
         }
-        own = {name: in_double_quotes(column) for name, column in record.items()}
+        own = {name: _in_double_quotes(column) for name, column in record.items()}
         for columns in product(*columns_by_name.values()):
             chosen = dict(zip(columns_by_name, columns, strict=True))
             found = {
@@ -155,14 +160,14 @@ def _others_are_null(
     for name, columns in columns_by_name.items():
         for column in columns:
             if column != chosen[name]:
-                yield f"{in_double_quotes(_OWN + column)} IS NULL"
+                yield f"{_in_double_quotes(_OWN + column)} IS NULL"
 
 
 def _comparable(table: DeltaTable, column: str, second: str) -> str:
     """A second column as SQL in a type comparable with its column; empty if there is none."""
     kinds = columns_of(table)
     of_column, of_second = kinds.field(column).type, kinds.field(second).type
-    name = in_double_quotes(second)
+    name = _in_double_quotes(second)
     if second == column:
         return name
     if pa.types.is_nested(of_column) or pa.types.is_nested(of_second):
@@ -176,10 +181,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _renamed(columns: Mapping[str, str]) -> str:
     """The columns of a query: SQL by the name that each gets."""
-    return ", ".join(f"{value} AS {in_double_quotes(name)}" for name, value in columns.items())
+    return ", ".join(f"{value} AS {_in_double_quotes(name)}" for name, value in columns.items())
 
 
-def in_double_quotes(name: str) -> str:
+def _in_double_quotes(name: str) -> str:
     """A column's name, of any characters, quoted for a query of delta-rs."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
@@ -215,4 +220,51 @@ def _refused(error: Exception) -> InputError:
         f"no condition on a row of this table ({problem_of(error)})",
         "compare columns as strandline read PIPELINE quarantine shows them, texts in single "
         "quotes; TRY_CAST gives null where CAST fails",
+    )
+
+
+def older_rows(store: Store, source: Source, first: date | None) -> int:
+    """The number of quarantined rows that arrived before a day; None if there is none.
+
+    Raises:
+        InputError: no column of quarantine has the arrival day of a row.
+    """
+    table = store.table(QUARANTINE.name)
+    if table is None or first is None or not table.file_uris():
+        return 0
+    name = _arrival(table, source, store.pipeline)
+    before = pa.scalar(first, pa.date32()).cast(columns_of(table).field(name).type)
+    return int(dataset_of(table, _before(name, first)).count_rows(filter=ds.field(name) < before))
+
+
+def drop_older(store: Store, source: Source, first: date) -> None:
+    """Delete the quarantined rows that arrived before a day, in at most one commit.
+
+    Call it under the lock.
+
+    Raises:
+        InputError: as for `older_rows`.
+    """
+    table = DeltaTable(store.uri(QUARANTINE.name))
+    condition = _before(_arrival(table, source, store.pipeline), first)
+    erase(table, QUARANTINE.partition, condition, "maintain")
+
+
+def _before(name: str, first: date) -> str:
+    return f"{_in_double_quotes(name)} < '{first.isoformat()}'"
+
+
+def _arrival(table: DeltaTable, source: Source, pipeline: str) -> str:
+    """The column of quarantine with the arrival day, or the arrival time, of a row."""
+    columns = columns_of(table)
+    for asked in filter(None, (source.arrival_date, source.arrival_time)):
+        name = f"source_{asked}" if asked.lower() in QUARANTINE.columns else asked
+        if name in columns.names:
+            kind = columns.field(name).type
+            if kind == pa.date32() or pa.types.is_timestamp(kind):
+                return name
+    raise InputError(
+        f"{pipeline}: quarantine_days",
+        "no column of the quarantine has the day on which a row arrived",
+        "let source.arrival_date or source.arrival_time be a column; or leave quarantine_days out",
     )

@@ -12,8 +12,8 @@ import pyarrow.dataset as ds
 from strandline.engine.history.history import History
 from strandline.engine.rebuild import Scope
 from strandline.lake.publish.arrow_diff import DELETE, OP
+from strandline.lake.publish.batches import ROWS, sums_by
 from strandline.lake.publish.staged_diff import Change
-from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import rows_on_days
 from strandline.model.books import Book

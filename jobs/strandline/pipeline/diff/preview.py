@@ -19,10 +19,10 @@ from deltalake import DeltaTable
 
 from strandline.lake.publish.apply_diff import without_op
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP, UPDATE
+from strandline.lake.publish.batches import ROWS
 from strandline.lake.publish.shown_rows import Largest, first_rows, largest_updates
 from strandline.lake.publish.staged_diff import Change, counted_by, rows_with
 from strandline.lake.publish.staging import Part
-from strandline.lake.publish.sums import ROWS
 from strandline.lake.store.days import rows_by_day
 from strandline.lake.store.reads import dataset_of, files_started_in, rows_of, started_in
 from strandline.lake.store.schema import arrow_of, fit, schema_of, with_all_columns

@@ -14,14 +14,14 @@ from typing import Any
 from deltalake import DeltaTable
 
 from strandline.lake.ledger.ledger import Entry, Ledger
-from strandline.lake.ledger.retention import spent_steps
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.arrow_diff import only_deleted
 from strandline.lake.store.days import PARTITIONS
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
 from strandline.lake.upkeep import leftovers, upkeep
-from strandline.lake.upkeep.quarantine_retention import drop_older, older_rows
+from strandline.lake.upkeep.erasure import drop_older, older_rows
+from strandline.lake.upkeep.leftovers import spent_steps
 from strandline.pipeline.manage.retention import Retention
 from strandline.pipeline.publish.abandon import drop_prepared
 from strandline.spec import PipelineSpec

@@ -20,8 +20,8 @@ from strandline.engine.records.quarantine import as_quarantined
 from strandline.engine.records.side_by_side import columns_side_by_side
 from strandline.lake.landing.known_columns import columns_by_log
 from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.publications import no_further_than
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.ledger.taken_back import no_further_than
 from strandline.lake.publish.apply_diff import fit_into
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.object_store import PUBLISHERS, one_publisher

@@ -14,9 +14,9 @@ from strandline.engine.records.quarantine import of_inputs, quarantine_malformed
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
 from strandline.lake.publish import apply_diff
+from strandline.lake.publish.batches import ROWS, sums_by
 from strandline.lake.publish.staged_diff import Change, Compared, stage_diff, whole_part
 from strandline.lake.publish.staging import Part, Staging
-from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.reads import columns_of, dataset_of, holds, rows_of, rows_on_days
 from strandline.lake.store.schema import schema_of
 from strandline.model.books import Book

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 
 from strandline.engine import columns as c
 from strandline.engine.position.grid import Grid
+from strandline.lake.publish.batches import ROWS, sums_by
 from strandline.lake.publish.staging import Part
-from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.reads import in_arrow
 from strandline.quality.completeness import Accepted
 from strandline.tables import QUARANTINE

@@ -13,8 +13,8 @@ from strandline.engine.columns import is_ours
 from strandline.errors import InputError, RetryableError
 from strandline.lake.ledger.in_force import with_missing_days
 from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.publications import no_further_than
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.ledger.taken_back import no_further_than
 from strandline.lake.publish import apply_diff
 from strandline.lake.publish.arrow_diff import INSERT
 from strandline.lake.publish.staged_diff import Change, counts_of, whole_part

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from strandline.engine.position.grid import Grid
-from strandline.lake.publish.pieces_by_key import in_pieces
+from strandline.lake.publish.batches import in_pieces
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import rows_in_days, started_at
 from strandline.lake.store.schema import arrow_schema

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.publications import earlier_of
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.ledger.taken_back import earlier_of
 from strandline.lake.store.store import PUBLISHED, Store
 from strandline.pipeline.request.begin import begin_run, first_step
 from strandline.pipeline.request.driver import program

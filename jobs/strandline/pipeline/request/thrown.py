@@ -34,9 +34,8 @@ from strandline.pipeline.request.try_forms import (
 from strandline.spec.expressions import expressions_of
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use
-from strandline.sql.calls import NotUnderstood
+from strandline.sql.calls import NotUnderstood, read_sql
 from strandline.sql.column_types import NOT_ON_SAIL, ON_SPARK
-from strandline.sql.read import read_sql
 
 _SECONDS = 60
 """The time in seconds after which no further query is started."""

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from strandline.lake.ledger.entry import rows_without_day
 from strandline.lake.ledger.state import PipelineState
-from strandline.lake.publish.sums import ROWS, sums_by
+from strandline.lake.publish.batches import ROWS, sums_by
 from strandline.lake.store.days import Days, days_of
 from strandline.lake.store.reads import rows_of
 from strandline.lake.store.store import Store

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.engine.position.grid import Grid
-from strandline.lake.publish.sums import ROWS, sums_by
+from strandline.lake.publish.batches import ROWS, sums_by
 from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.reads import in_arrow
 from strandline.model.intervals import (

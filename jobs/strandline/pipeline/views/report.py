@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from strandline.errors import InputError, not_writable
-from strandline.lake.publish.sums import ROWS, sums_by
+from strandline.lake.publish.batches import ROWS, sums_by
 from strandline.lake.store.days import (
     Days,
     read_days,

@@ -1,4 +1,4 @@
-"""The division of tables into pieces that fit into memory, with all rows of a key in one piece.
+"""Rows that may not fit into memory: sums over their batches, and pieces with all rows of a key.
 
 Larger tables are divided into files by a hash of the key, which are read one after the other; a
 file that is too large is divided again.
@@ -18,7 +18,36 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import ipc
 
-from strandline.lake.publish.same_values import comparable
+from strandline.lake.publish.arrow_diff import comparable
+
+ROWS = "rows"
+"""The column with the number of rows of a group."""
+_MOST_GROUPS = 2**20
+
+
+def sums_by(rows: Iterable[pa.Table], by: Sequence[str], names: Sequence[str] = ()) -> pa.Table:
+    """The sums of some columns by groups, and the number of rows as `ROWS`.
+
+    Args:
+        rows: batches of rows; the first batch may be empty.
+        by: the grouping columns; nulls are equal.
+        names: the columns to sum; a sum over nulls only is null.
+    """
+    tables, most = list[pa.Table](), _MOST_GROUPS
+    for some in rows:
+        groups = some.group_by([*by]).aggregate([*((n, "sum") for n in names), ([], "count_all")])
+        tables.append(groups.rename_columns([*by, *names, ROWS]))
+        if sum(map(len, tables)) > most:
+            tables = [_added(tables, by, names)]
+            most = max(_MOST_GROUPS, 2 * len(tables[0]))
+    return _added(tables, by, names)
+
+
+def _added(parts: Sequence[pa.Table], by: Sequence[str], names: Sequence[str]) -> pa.Table:
+    sums = [*names, ROWS]
+    groups = pa.concat_tables(parts).group_by([*by]).aggregate([(name, "sum") for name in sums])
+    return groups.rename_columns([*by, *sums])
+
 
 BYTES_AT_ONCE = 128 * 2**20
 """The largest piece in bytes; its processing takes some three times as much memory."""

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from values import KINDS
 
-from strandline.lake.publish import pieces_by_key, sums
-from strandline.lake.publish.pieces_by_key import in_pieces
-from strandline.lake.publish.sums import ROWS, sums_by
+from strandline.lake.publish import batches
+from strandline.lake.publish.batches import ROWS, in_pieces, sums_by
 
 keys = st.lists(st.tuples(st.sampled_from([None, "a", "b"]), st.integers(0, 30)), max_size=60)
 
@@ -31,7 +30,7 @@ def in_batches(rows, size):
 
 @pytest.fixture
 def few_at_once(monkeypatch, tmp_path):
-    monkeypatch.setattr(pieces_by_key, "BYTES_AT_ONCE", 300)
+    monkeypatch.setattr(batches, "BYTES_AT_ONCE", 300)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
@@ -40,7 +39,7 @@ def few_at_once(monkeypatch, tmp_path):
 def test_each_row_is_in_one_piece_with_all_rows_of_its_key(some, others, size):
     sides = a_table(some), a_table(others)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces_by_key, "BYTES_AT_ONCE", 400)
+        patch.setattr(batches, "BYTES_AT_ONCE", 400)
         found = [*in_pieces([in_batches(rows, size) for rows in sides], ["day"], ["day", "key"])]
     for place, rows in enumerate(sides):
         every = [row for piece in found for row in piece[place].to_pylist()]
@@ -99,7 +98,7 @@ def text_of(key):
 def test_sums_are_those_of_all_rows_in_whatever_batches(rows, size, most):
     table = a_table(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sums, "_MOST", most)
+        patch.setattr(batches, "_MOST_GROUPS", most)
         found = sums_by(in_batches(table, size), ["day", "key"], ["n"]).to_pylist()
     expected = Counter(rows)
     assert {(row["day"], row["key"]): row[ROWS] for row in found} == expected
