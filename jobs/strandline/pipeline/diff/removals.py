@@ -13,7 +13,7 @@ from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP
 from strandline.lake.publish.staged_diff import Change
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.plan.late_records import starts_in
+from strandline.pipeline.plan.published_rows import starts_in
 from strandline.pipeline.request.context import Context
 from strandline.pipeline.request.request import Request
 

@@ -9,7 +9,7 @@ from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import EVERYTHING, text_of
 from strandline.model.overrides import in_words
-from strandline.pipeline.plan.closures import notes_of_closures
+from strandline.pipeline.plan.plan import notes_of_closures
 from strandline.pipeline.request.request import Request
 from strandline.spec.pipeline import PipelineSpec
 

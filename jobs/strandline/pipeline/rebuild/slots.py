@@ -21,7 +21,7 @@ from strandline.lake.publish.sums import ROWS, sums_by
 from strandline.lake.store.reads import in_arrow, rows_in_days, started_at
 from strandline.lake.store.schema import arrow_schema
 from strandline.model.intervals import TimeRange, day_of, instant_of
-from strandline.pipeline.plan.late_records import LateRecords
+from strandline.pipeline.plan.published_rows import LateRecords
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import Accepted, in_ms
 from strandline.tables import COMPLETENESS, QUARANTINE
