@@ -24,8 +24,11 @@ from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, v
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, outside, tallies
 from strandline.pipeline.notes.notes import notes_of, of_frontier, of_staged
 from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
-from strandline.pipeline.observe.commit_observation import commit_observed
-from strandline.pipeline.observe.malformed import Malformed, stage_malformed
+from strandline.pipeline.observe.commit_observation import (
+    Malformed,
+    commit_observed,
+    stage_malformed,
+)
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.planned_run import PlannedRun, planned_run_of, too_much_to_read
 from strandline.pipeline.plan.results_changed import of_changed_results

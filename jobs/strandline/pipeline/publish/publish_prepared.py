@@ -22,9 +22,8 @@ from strandline.model.books import books_off
 from strandline.model.intervals import TimeRange, midnight_of
 from strandline.model.overrides import as_options
 from strandline.pipeline.audit.verdict import BOOKS_ARE_OFF
-from strandline.pipeline.observe.commit_observation import commit_observed
+from strandline.pipeline.observe.commit_observation import commit_observed, stage_malformed
 from strandline.pipeline.observe.landing_status import landing_status_of
-from strandline.pipeline.observe.malformed import stage_malformed
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.publish.publish import changes_of, finish_dead_publish, publish_unchecked
 from strandline.pipeline.publish.stale import changed_since

@@ -32,7 +32,7 @@ from strandline.model.intervals import (
     midnight_before,
     midnight_of,
 )
-from strandline.pipeline.observe.observe_input import known_rows
+from strandline.pipeline.observe.observation import known_rows
 from strandline.pipeline.plan.kept import Kept
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.rebuild.kept_leaving import (
