@@ -38,13 +38,11 @@ from strandline.pipeline.publish.publish import (
     publish,
 )
 from strandline.pipeline.rebuild.rebuild import Staged, rebuild_into_staging
-from strandline.pipeline.request.already_processed import require_no_earlier_recreation
-from strandline.pipeline.request.as_command import command_of
+from strandline.pipeline.request.answered import require_no_earlier_recreation
 from strandline.pipeline.request.ask_engine import require_all_expressions
 from strandline.pipeline.request.begin import begin_run
-from strandline.pipeline.request.context import Context, Progress
+from strandline.pipeline.request.context import Context, Journal, Progress, started
 from strandline.pipeline.request.failures import failures_recorded
-from strandline.pipeline.request.journal import Journal, started
 from strandline.pipeline.request.layout import require_same_layout
 from strandline.pipeline.request.opened import (
     OpenedLog,
@@ -53,7 +51,7 @@ from strandline.pipeline.request.opened import (
     staging_cleared,
 )
 from strandline.pipeline.request.outcome import Outcome
-from strandline.pipeline.request.request import Request
+from strandline.pipeline.request.request import Request, command_of
 from strandline.pipeline.request.thrown import thrown_by
 from strandline.pipeline.run_outcome import (
     RebuiltRange,

@@ -14,8 +14,7 @@ from strandline.pipeline.audit.books_of_tables import books_of_tables
 from strandline.pipeline.diff.removals import may_shrink, removals_of
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
-from strandline.pipeline.request.context import Context
-from strandline.pipeline.request.journal import Journal
+from strandline.pipeline.request.context import Context, Journal
 from strandline.pipeline.request.request import Request
 from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.wording import Gaps

@@ -40,8 +40,8 @@ from strandline.pipeline.plan.kept import KEPT
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.layout import EditedRules
 from strandline.pipeline.request.request import Request, of_overrides
-from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.spec import PipelineSpec
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS

@@ -28,9 +28,8 @@ from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import observed_days, read_facts
 from strandline.model.books import Book
 from strandline.pipeline.observe.observation import Observation, sums_by_day
-from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.context import Context, Journal
 from strandline.pipeline.request.driver import attempt_of
-from strandline.pipeline.request.journal import Journal
 from strandline.tables import INPUT, QUARANTINE
 
 _PART, _DAY = "malformed", QUARANTINE.partition

@@ -27,8 +27,8 @@ from strandline.pipeline.plan.plan import (
     require_rows,
 )
 from strandline.pipeline.plan.results_changed import left_to_scheduled_run
+from strandline.pipeline.request.answered import request_fingerprint
 from strandline.pipeline.request.context import Context
-from strandline.pipeline.request.repeated import request_fingerprint
 from strandline.pipeline.request.request import Request
 from strandline.visible import number_of
 

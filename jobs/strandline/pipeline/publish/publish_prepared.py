@@ -27,12 +27,11 @@ from strandline.pipeline.observe.landing_status import landing_status_of
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.publish.publish import changes_of, finish_dead_publish, publish_unchecked
 from strandline.pipeline.publish.stale import changed_since
-from strandline.pipeline.request.as_command import known_command_of
-from strandline.pipeline.request.context import Context, Progress
+from strandline.pipeline.request.context import Context, Journal, Progress
 from strandline.pipeline.request.driver import state_of, this_driver
-from strandline.pipeline.request.journal import Journal
 from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import known_command_of
 from strandline.pipeline.views.changes import completed_by
 from strandline.spec import PipelineSpec
 

@@ -32,8 +32,7 @@ from strandline.model.intervals import (
     text_of,
     text_or_none,
 )
-from strandline.pipeline.request.layout import require_same_layout
-from strandline.pipeline.views.edited_rules import EditedRules
+from strandline.pipeline.request.layout import EditedRules, require_same_layout
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec.chained import ResultsSpec
