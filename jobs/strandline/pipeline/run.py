@@ -22,8 +22,8 @@ from strandline.lake.store.lake import Lake
 from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, outside, tallies
+from strandline.pipeline.notes.changed import of_rebuilt_first
 from strandline.pipeline.notes.notes import notes_of, of_frontier, of_staged
-from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
 from strandline.pipeline.observe.commit_observation import (
     Malformed,
     commit_observed,

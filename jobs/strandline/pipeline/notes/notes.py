@@ -31,9 +31,13 @@ from strandline.lake.store.second_columns import second_columns
 from strandline.lake.store.type_widening import key_of
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.diff.diff import no_longer_kept
-from strandline.pipeline.notes.of_days import of_changed_days, of_days_to_come
+from strandline.pipeline.notes.changed import (
+    of_changed_days,
+    of_days_to_come,
+    of_less_known,
+    of_reverts,
+)
 from strandline.pipeline.notes.of_form import of_form
-from strandline.pipeline.notes.of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe import behind_earlier_ones
 from strandline.pipeline.plan.kept import KEPT
