@@ -11,7 +11,7 @@ from typing import Any
 from strandline.lake.store.days import Days
 from strandline.lake.store.lake import Lake
 from strandline.pipeline.views.calendar import calendar_page
-from strandline.pipeline.views.incomplete import incomplete_in
+from strandline.pipeline.views.incomplete import Cause, incomplete_in
 from strandline.pipeline.views.runs import run_of, runs_of
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slot import (
@@ -25,7 +25,6 @@ from strandline.pipeline.views.slot import (
 )
 from strandline.pipeline.views.slots import Slot, slots_of
 from strandline.pipeline.views.status import status_of
-from strandline.pipeline.views.why import Cause
 from strandline.spec import PipelineSpec
 from strandline.visible import visible
 

@@ -11,11 +11,7 @@ import pyarrow.compute as pc
 from strandline.lake.ledger.ledger import OF_RUNS
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.lacking import days_lacking
-from strandline.lake.store.days import (
-    Days,
-    read_days,
-    slots_beyond_rows,
-)
+from strandline.lake.store.days import Days, read_days, slots_beyond_rows
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import counts_of
 from strandline.lake.store.store import Store
