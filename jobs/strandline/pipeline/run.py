@@ -32,11 +32,7 @@ from strandline.pipeline.observe.commit_observation import (
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.planned_run import PlannedRun, planned_run_of, too_much_to_read
 from strandline.pipeline.plan.results_changed import of_changed_results
-from strandline.pipeline.publish.publish import (
-    create_tables,
-    finish_dead_publish,
-    publish,
-)
+from strandline.pipeline.publish.publish import create_tables, finish_dead_publish, publish
 from strandline.pipeline.rebuild.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request.answered import require_no_earlier_recreation
 from strandline.pipeline.request.ask_engine import require_all_expressions

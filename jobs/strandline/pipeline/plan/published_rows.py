@@ -20,11 +20,7 @@ from strandline.engine.frames import fields_of
 from strandline.engine.kind import WindowKind, kind_of
 from strandline.engine.records.days import in_days
 from strandline.engine.records.duplicates import DUPLICATE, with_duplicates
-from strandline.engine.records.quarantine import (
-    as_landed,
-    quarantine_malformed,
-    result_names,
-)
+from strandline.engine.records.quarantine import as_landed, quarantine_malformed, result_names
 from strandline.engine.records.read import read_records
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.days import Days, read_days, rows_by_date
