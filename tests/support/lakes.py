@@ -182,7 +182,7 @@ def books_alone(spec: PipelineSpec, staged: AuditInput, **_: Any) -> Audit:
 def few_at_once(records: int = 60) -> Iterator[None]:
     """As on a driver that holds no more: days are observed in staging, ranges rebuilt in pieces."""
     with (
-        patch("strandline.pipeline.observe.observe_input._AT_ONCE", records),
+        patch("strandline.pipeline.observe.observation._AT_ONCE", records),
         patch("strandline.pipeline.rebuild.rebuild._MOST_CELLS", records),
         patch("strandline.lake.timeline.commit._AT_ONCE", records),
     ):

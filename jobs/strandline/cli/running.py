@@ -114,8 +114,7 @@ def _computed(
 
 def _known_outcome(spec: PipelineSpec, opened: OpenedLog, request: Request) -> Outcome | None:
     """The result of a run with nothing new to process, or of the run it would repeat; else None."""
-    from strandline.pipeline.request.already_processed import already_processed  # noqa: PLC0415
-    from strandline.pipeline.request.repeated import repeat  # noqa: PLC0415
+    from strandline.pipeline.request.answered import already_processed, repeat  # noqa: PLC0415
 
     return already_processed(spec, opened, request) or repeat(spec, opened, request)
 

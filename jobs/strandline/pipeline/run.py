@@ -22,26 +22,23 @@ from strandline.lake.store.lake import Lake
 from strandline.pipeline.audit.arrivals import RunArrivals, checks_of, note_of_dates
 from strandline.pipeline.audit.verdict import verdict_of, verdict_of_removals, verdict_of_tables
 from strandline.pipeline.diff.diff import diffs, no_longer_kept, outside, tallies
+from strandline.pipeline.notes.changed import of_rebuilt_first
 from strandline.pipeline.notes.notes import notes_of, of_frontier, of_staged
-from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
-from strandline.pipeline.observe.commit_observation import commit_observed
-from strandline.pipeline.observe.malformed import Malformed, stage_malformed
+from strandline.pipeline.observe.commit_observation import (
+    Malformed,
+    commit_observed,
+    stage_malformed,
+)
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.plan.planned_run import PlannedRun, planned_run_of, too_much_to_read
 from strandline.pipeline.plan.results_changed import of_changed_results
-from strandline.pipeline.publish.publish import (
-    create_tables,
-    finish_dead_publish,
-    publish,
-)
+from strandline.pipeline.publish.publish import create_tables, finish_dead_publish, publish
 from strandline.pipeline.rebuild.rebuild import Staged, rebuild_into_staging
-from strandline.pipeline.request.already_processed import require_no_earlier_recreation
-from strandline.pipeline.request.as_command import command_of
+from strandline.pipeline.request.answered import require_no_earlier_recreation
 from strandline.pipeline.request.ask_engine import require_all_expressions
 from strandline.pipeline.request.begin import begin_run
-from strandline.pipeline.request.context import Context, Progress
+from strandline.pipeline.request.context import Context, Journal, Progress, started
 from strandline.pipeline.request.failures import failures_recorded
-from strandline.pipeline.request.journal import Journal, started
 from strandline.pipeline.request.layout import require_same_layout
 from strandline.pipeline.request.opened import (
     OpenedLog,
@@ -50,7 +47,7 @@ from strandline.pipeline.request.opened import (
     staging_cleared,
 )
 from strandline.pipeline.request.outcome import Outcome
-from strandline.pipeline.request.request import Request
+from strandline.pipeline.request.request import Request, command_of
 from strandline.pipeline.request.thrown import thrown_by
 from strandline.pipeline.run_outcome import (
     RebuiltRange,

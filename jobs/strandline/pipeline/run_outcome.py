@@ -13,7 +13,7 @@ from strandline.model.books import Book
 from strandline.pipeline.audit.arrivals import RunArrivals
 from strandline.pipeline.audit.verdict import Verdict
 from strandline.pipeline.diff.preview import preview_of
-from strandline.pipeline.observe.malformed import Malformed, malformed_diff
+from strandline.pipeline.observe.commit_observation import Malformed, malformed_diff
 from strandline.pipeline.plan.earlier_durations import records_of, similar_runs
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged

@@ -13,9 +13,9 @@ from lakes import SCHEMA, Line, a_record, a_spec, a_week, instant, land
 
 from strandline.lake.ledger.ledger import Ledger
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.request import repeated
+from strandline.pipeline.request import answered
+from strandline.pipeline.request.answered import repeat, run_repeated
 from strandline.pipeline.request.opened import OpenedLog
-from strandline.pipeline.request.repeated import repeat, run_repeated
 from strandline.pipeline.request.request import Request
 
 pytestmark = pytest.mark.spark
@@ -132,7 +132,7 @@ def test_a_change_of_the_file_is_computed_but_for_schedule_and_spark(advanced):
 
 
 def test_another_program_computes(advanced, monkeypatch):
-    monkeypatch.setattr(repeated, "program", lambda: "another")
+    monkeypatch.setattr(answered, "program", lambda: "another")
     assert repeats(advanced) is None
 
 

@@ -19,8 +19,8 @@ from replayed import (
 )
 
 from strandline.lake.store.days import Days
-from strandline.pipeline.views.passed import channels_passed
 from strandline.pipeline.views.shown import Shown
+from strandline.pipeline.views.slot import channels_passed
 from strandline.pipeline.views.slots import slots_of
 
 pytestmark = pytest.mark.spark

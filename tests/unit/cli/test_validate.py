@@ -290,7 +290,7 @@ def test_a_hundred_pipelines_are_checked_in_a_second(home):
     ("modules", "absent"),
     [
         ("strandline.cli.main", {"pyspark", "pyarrow", "pandas", "pydantic", "great_expectations"}),
-        ("strandline.cli.main, strandline.pipeline.request.repeated", {"pyspark", "sqlglot"}),
+        ("strandline.cli.main, strandline.pipeline.request.answered", {"pyspark", "sqlglot"}),
         ("strandline.spec", {"pyspark", "pyarrow", "pandas", "sqlglot"}),
     ],
 )

@@ -88,8 +88,8 @@ def test_days_are_named_as_ranges_and_not_too_many_of_them():
     assert days_named([]) == ""
 
 
-def test_days_are_consecutive_if_no_day_that_exists_lies_between_them():
-    first, second, fourth, ninth = (date(2024, 3, day) for day in (1, 2, 4, 9))
+def test_days_are_grouped_into_consecutive_ones():
+    first, second, fourth = (date(2024, 3, day) for day in (1, 2, 4))
     assert consecutive([fourth, second, first]) == [[first, second], [fourth]]
     assert consecutive([]) == []
 

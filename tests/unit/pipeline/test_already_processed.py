@@ -13,7 +13,7 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.request.already_processed import already_processed
+from strandline.pipeline.request.answered import already_processed
 from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.request import Request
 

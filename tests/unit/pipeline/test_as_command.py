@@ -14,8 +14,7 @@ from strandline.cli.main import app
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.request.as_command import command_of, known_command_of
-from strandline.pipeline.request.request import Request
+from strandline.pipeline.request.request import Request, command_of, known_command_of
 
 MAIN = sys.modules["strandline.cli.main"]
 BY_HAND = Request("backfill", TimeRange(instant("2"), instant("3 12:00")), prepare=True)

@@ -25,9 +25,8 @@ from strandline.model.intervals import (
 )
 from strandline.model.lateness import is_window_late
 from strandline.pipeline.views.channels import emitted_before
-from strandline.pipeline.views.closed import closed_up_to, first_accepting
 from strandline.pipeline.views.read_pipeline import ReadPipeline
-from strandline.pipeline.views.watermark import evaluated_watermark
+from strandline.pipeline.views.watermark import closed_up_to, evaluated_watermark, first_accepting
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec, parse_any, parse_spec
 

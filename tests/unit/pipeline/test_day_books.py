@@ -6,7 +6,7 @@ import pytest
 
 from strandline.errors import InputError
 from strandline.model.books import Book
-from strandline.pipeline.observe.malformed import require_balance
+from strandline.pipeline.observe.commit_observation import require_balance
 
 
 def test_days_that_balance_pass():

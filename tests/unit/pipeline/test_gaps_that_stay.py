@@ -17,8 +17,7 @@ from meter import a_meter
 from strandline.engine.position.grid import Grid
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import EVERYTHING, HOUR_MS, TimeRange, instant_of, merged
-from strandline.pipeline.rebuild.gap_rows import EDGES, GapRows
-from strandline.pipeline.rebuild.gaps import StagedGaps
+from strandline.pipeline.rebuild.gaps import EDGES, GapRows, StagedGaps
 
 GRID = Grid.of(SPEC)
 STEP, FIRST = GRID.step_ms, instant_of(NEW_YEAR)

@@ -38,8 +38,8 @@ from strandline.pipeline.manage.maintain import (
     upkeep_of,
 )
 from strandline.pipeline.publish.publish_prepared import publish_prepared
+from strandline.pipeline.request.answered import _are_as_published
 from strandline.pipeline.request.driver import state_of
-from strandline.pipeline.request.repeated import _are_as_published
 from strandline.pipeline.views.report import write_report
 from strandline.pipeline.views.status import status_of
 

@@ -25,8 +25,8 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.model.intervals import DAY_MS, EVERYTHING, HOUR_MS, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
+from strandline.pipeline.notes.changed import of_rebuilt_first
 from strandline.pipeline.notes.notes import of_edited_file
-from strandline.pipeline.notes.of_rebuilt import of_rebuilt_first
 from strandline.pipeline.plan.kept import reached_by
 from strandline.pipeline.plan.open_slots import EdgeSlots, closed_part
 from strandline.pipeline.plan.plan import outside_by_other_rules

@@ -12,7 +12,7 @@ from lakes import SPEC, a_record, land
 from strandline.errors import InputError
 from strandline.lake.ledger.entry import Entry, entries_of, row_of
 from strandline.model.intervals import DAY_MS, TimeRange, datetime_of
-from strandline.pipeline.request.repeated import request_fingerprint
+from strandline.pipeline.request.answered import request_fingerprint
 from strandline.pipeline.request.request import Request
 from strandline.spec import find_spec, parse_spec
 

@@ -28,7 +28,7 @@ from strandline.model.intervals import TimeRange
 from strandline.pipeline.audit.verdict import Verdict
 from strandline.pipeline.publish.publish import _missing_after, changes_of
 from strandline.pipeline.publish.publish_prepared import require_publishable
-from strandline.pipeline.request.journal import Journal
+from strandline.pipeline.request.context import Journal
 from strandline.quality.audit.result import Audit, AuditResult
 
 if TYPE_CHECKING:

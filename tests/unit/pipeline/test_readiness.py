@@ -15,7 +15,7 @@ from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, compare
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.observe.observe_input import DaysToObserve
+from strandline.pipeline.observe.observation import DaysToObserve
 from strandline.pipeline.request.request import Request
 
 TWO_HOURS = 2 * 3_600_000

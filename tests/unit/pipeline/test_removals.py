@@ -9,7 +9,7 @@ import pytest
 from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.diff.removals import may_shrink
+from strandline.pipeline.audit.verdict import may_shrink
 from strandline.pipeline.request.request import Request
 
 WITHIN = TimeRange(10, 20)

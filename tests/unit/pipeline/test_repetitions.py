@@ -11,8 +11,8 @@ from strandline.lake.landing.log import LandingLog
 from strandline.lake.ledger.ledger import Entry, Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
+from strandline.pipeline.request.answered import request_fingerprint, run_repeated
 from strandline.pipeline.request.opened import OpenedLog
-from strandline.pipeline.request.repeated import request_fingerprint, run_repeated
 from strandline.pipeline.request.request import Request
 
 

@@ -19,7 +19,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.upkeep.leftovers import spent_steps
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.manage.revert import Reverted, require_revertible
-from strandline.pipeline.rebuild.first_accepted import first_accepted_before
+from strandline.pipeline.rebuild.listed_gaps import first_accepted_before
 
 if TYPE_CHECKING:
     from strandline.pipeline.request.context import Context

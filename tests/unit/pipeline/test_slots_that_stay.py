@@ -17,7 +17,7 @@ from strandline.lake.store.lake import Lake
 from strandline.model.intervals import HOUR_MS, TimeRange, instant_of
 from strandline.pipeline.rebuild.gaps import _by_their_rules
 from strandline.pipeline.rebuild.piece import calendar_of
-from strandline.pipeline.rebuild.slots_that_stay import published_slots, with_published_values
+from strandline.pipeline.rebuild.slots import published_slots, with_published_values
 from strandline.quality.completeness import completeness
 
 HALF_DAY_MS = 12 * HOUR_MS

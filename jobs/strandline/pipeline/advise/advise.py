@@ -25,7 +25,7 @@ from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, EVERYTHING, midnight_of
 from strandline.model.loss_curve import LossCurve, totals_on_offer, unit_of
 from strandline.pipeline.advise.advice import Advice, ClocksAhead, Question, delays_of
-from strandline.pipeline.observe.observe_input import known_rows
+from strandline.pipeline.observe.observation import known_rows
 from strandline.pipeline.request.ask_engine import require_all_expressions
 from strandline.pipeline.request.context import Progress
 from strandline.pipeline.request.failures import failures_recorded

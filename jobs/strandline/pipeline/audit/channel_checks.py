@@ -16,7 +16,7 @@ from strandline.engine.history.inputs import OfInput
 from strandline.engine.timeline import Timeline
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.pipeline.observe.observe_input import known_rows
+from strandline.pipeline.observe.observation import known_rows
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context

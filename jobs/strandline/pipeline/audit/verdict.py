@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from strandline.errors import AuditFailedError
+from strandline.lake.ledger.state import PipelineState
+from strandline.lake.publish.arrow_diff import DELETE, INSERT, OP
 from strandline.lake.publish.staged_diff import Change
 from strandline.lake.sessions.exceptions import require_answers
 from strandline.model.books import Book, books_off
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.audit.books_of_tables import books_of_tables
-from strandline.pipeline.diff.removals import may_shrink, removals_of
 from strandline.pipeline.plan.planned_run import PlannedRun
+from strandline.pipeline.plan.published_rows import starts_in
 from strandline.pipeline.rebuild.rebuild import Staged
-from strandline.pipeline.request.context import Context
-from strandline.pipeline.request.journal import Journal
+from strandline.pipeline.request.context import Context, Journal
 from strandline.pipeline.request.request import Request
 from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.wording import Gaps
@@ -117,6 +122,24 @@ def _gaps_of(staged: Staged, within: TimeRange) -> Gaps:
     return Gaps.of(listed, staged.gaps.count - known, known)
 
 
+def verdict_of_tables(
+    ctx: Context, journal: Journal, planned: PlannedRun, changes: Sequence[Change]
+) -> Verdict:
+    """Check whether a record would be both in quarantine and in windows after publishing.
+
+    Returns:
+        The result; empty for a run that has not quarantined its malformed rows yet.
+    """
+    if ctx.dry_run or journal.entry.overrides or planned.observation.status.accepted:
+        return Verdict()
+    from strandline.quality.audit.run import audit_tables  # noqa: PLC0415 - takes seconds
+
+    books = books_of_tables(ctx, planned, changes)
+    result = audit_tables(books, run_id=ctx.run_id)
+    shown = f"strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
+    return _verdict_of_one(result, journal, f"this is a defect: report it with {shown}")
+
+
 def verdict_of_removals(
     ctx: Context,
     request: Request,
@@ -136,32 +159,59 @@ def verdict_of_removals(
     if limit is None or may_shrink(request, planned.state, within, planned.horizon_ms):
         return Verdict()
     (results,) = (change for change in changes if change.target.name == ctx.spec.result)
-    removals = removals_of(ctx, results, staged.parts[ctx.spec.result].frame(), within)
-    if removals is None:
+    if not results.counts[DELETE]:
         return Verdict()
-    result = audit_removals(
-        removals.removed, removals.published, max_share=limit, run_id=ctx.run_id
-    )
+    removed = _removed(ctx, results, staged.parts[ctx.spec.result].frame())
+    target = results.target
+    inside = starts_in(target.start, [within])
+    published = ctx.store.frame(ctx.spark, target.name).where(inside).count()
+    result = audit_removals(removed, published, max_share=limit, run_id=ctx.run_id)
     way_out = "find out where their records are; to remove these windows, give --allow-removals"
     return _verdict_of_one(result, journal, way_out)
 
 
-def verdict_of_tables(
-    ctx: Context, journal: Journal, planned: PlannedRun, changes: Sequence[Change]
-) -> Verdict:
-    """Check whether a record would be both in quarantine and in windows after publishing.
+def may_shrink(request: Request, state: PipelineState, within: TimeRange, horizon_ms: int) -> bool:
+    """Whether a run may remove windows of its range.
 
-    Returns:
-        The result; empty for a run that has not quarantined its malformed rows yet.
+    The request allows it, or the run reads fewer arrivals than a published run of the range.
     """
-    if ctx.dry_run or journal.entry.overrides or planned.observation.status.accepted:
-        return Verdict()
-    from strandline.quality.audit.run import audit_tables  # noqa: PLC0415 - takes seconds
+    published_ms = state.largest_horizon(within)
+    earlier = published_ms is not None and horizon_ms < published_ms
+    return request.allow_removals or request.reopen or request.recreate or earlier
 
-    books = books_of_tables(ctx, planned, changes)
-    result = audit_tables(books, run_id=ctx.run_id)
-    shown = f"strandline runs show {ctx.spec.pipeline} {ctx.run_id}"
-    return _verdict_of_one(result, journal, f"this is a defect: report it with {shown}")
+
+def _removed(ctx: Context, results: Change, staged: DataFrame) -> int:
+    """The number of published windows or pairs of a range that a run removes without replacement.
+
+    A window that only changes its edges, like a merged session, is not removed: a staged window of
+    its key overlaps it. Nor is a pair that another pair with its key and time replaces, as when a
+    record lands again with another value.
+
+    Args:
+        ctx: the run.
+        results: the diff of `windows`, or of `pairs`.
+        staged: the staged rows of the range.
+    """
+    changes, key = results.rows.frame(), list(ctx.spec.source.key)
+    if results.target.name != "windows":
+        return _fewer_pairs(changes, key)
+    removed = changes.where(F.col(OP) == DELETE).alias("gone")
+    return removed.join(staged.alias("staged"), _overlap(key), "left_anti").count()
+
+
+def _fewer_pairs(changes: DataFrame, key: Sequence[str]) -> int:
+    """The decrease in the number of pairs, by key and time."""
+    steps = F.when(F.col(OP) == DELETE, 1).when(F.col(OP) == INSERT, -1).otherwise(0)
+    less = changes.groupBy(*key, "pair_ts").agg(F.greatest(F.sum(steps), F.lit(0)).alias("less"))
+    return int(less.agg(F.coalesce(F.sum("less"), F.lit(0))).collect()[0][0])
+
+
+def _overlap(key: Sequence[str]) -> Column:
+    same_key = [F.col(f"gone.`{name}`").eqNullSafe(F.col(f"staged.`{name}`")) for name in key]
+    overlaps = (F.col("gone.window_start") < F.col("staged.window_end")) & (
+        F.col("staged.window_start") < F.col("gone.window_end")
+    )
+    return reduce(Column.__and__, same_key, overlaps)
 
 
 def _verdict_of_one(result: AuditResult, journal: Journal, way_out: str) -> Verdict:

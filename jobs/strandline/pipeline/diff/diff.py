@@ -28,10 +28,9 @@ from strandline.lake.store.reads import (
     started_in,
 )
 from strandline.model.intervals import EVERYTHING, TimeRange
-from strandline.pipeline.plan.late_records import LateRecords, started_in_any
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.planned_run import PlannedRun
-from strandline.pipeline.plan.published_rows import no_longer_malformed
+from strandline.pipeline.plan.published_rows import LateRecords, no_longer_malformed, started_in_any
 from strandline.pipeline.rebuild.gaps import StagedGaps
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context

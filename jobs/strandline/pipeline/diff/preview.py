@@ -132,7 +132,8 @@ class _Days:
 
     def shown(self, most: int) -> dict[str, Any]:
         """The fields of a preview by day: days with most changes, and the sum of the others."""
-        by_size = sorted(self.found, key=lambda day: -_rows_in(self.found[day]))
+        rows = {day: sum(map(Counter.total, of.values())) for day, of in self.found.items()}
+        by_size = sorted(rows, key=lambda day: -rows[day])
         others, totals = by_size[most:], _nothing()
         for day in others:
             for table, counts in self.found[day].items():
@@ -153,10 +154,6 @@ def _nothing() -> _Changes:
         "windows": Counter(dict.fromkeys(_OF_WINDOWS.values(), 0)),
         "quarantine": Counter(dict.fromkeys(_OF_QUARANTINE.values(), 0)),
     }
-
-
-def _rows_in(changes: _Changes) -> int:
-    return sum(counts.total() for counts in changes.values())
 
 
 def _shown_windows(

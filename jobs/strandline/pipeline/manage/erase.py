@@ -23,11 +23,7 @@ from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors
 from strandline.lake.upkeep import leftovers, upkeep
 from strandline.lake.upkeep.erasure import erase as erase_rows
-from strandline.lake.upkeep.erasure import (
-    has_columns,
-    matching,
-    sides_with_columns,
-)
+from strandline.lake.upkeep.erasure import has_columns, matching, sides_with_columns
 from strandline.lake.upkeep.row_condition import condition_on_row
 from strandline.pipeline.manage.maintain import next_run_id, versions_with
 from strandline.pipeline.publish.abandon import drop_prepared

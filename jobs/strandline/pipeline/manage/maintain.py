@@ -51,16 +51,13 @@ class Upkeep:
         return None if days is None else self.before(days).date()
 
 
-def upkeep_of(
-    spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime | None = None
-) -> dict[str, Any]:
+def upkeep_of(spec: PipelineSpec, lake: Lake, retention: Retention) -> dict[str, Any]:
     """What `maintain` would do now; nothing is written.
 
     Args:
         spec: the pipeline.
         lake: where its tables lie.
         retention: what is kept, and for how long.
-        now: the current time; None: the machine's clock.
 
     Returns:
         `pipeline`; `notice`: about an unfinished publish, or None; for each of the `tables` the
@@ -72,7 +69,7 @@ def upkeep_of(
     Raises:
         InputError: nothing has run yet, or the arrival day of quarantined rows is not known.
     """
-    todo = _opened(spec, lake, retention, now)
+    todo = _opened(spec, lake, retention)
     state = todo.ledger.state()
     tables: dict[str, Any] = {}
     for name in (*PARTITIONS, "runs"):
@@ -149,7 +146,9 @@ def _sizes(table: DeltaTable) -> dict[str, Any]:
     return {"in_use": upkeep.in_use(table), "stored": upkeep.stored(table)}
 
 
-def _opened(spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime | None) -> Upkeep:
+def _opened(
+    spec: PipelineSpec, lake: Lake, retention: Retention, now: datetime | None = None
+) -> Upkeep:
     store = lake.pipeline(spec.pipeline)
     ledger = Ledger(store)
     ledger.state_after_runs()

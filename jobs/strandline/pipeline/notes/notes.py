@@ -31,17 +31,21 @@ from strandline.lake.store.second_columns import second_columns
 from strandline.lake.store.type_widening import key_of
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.diff.diff import no_longer_kept
-from strandline.pipeline.notes.of_days import of_changed_days, of_days_to_come
+from strandline.pipeline.notes.changed import (
+    of_changed_days,
+    of_days_to_come,
+    of_less_known,
+    of_reverts,
+)
 from strandline.pipeline.notes.of_form import of_form
-from strandline.pipeline.notes.of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observe.observation import Observation
 from strandline.pipeline.observe.observe import behind_earlier_ones
 from strandline.pipeline.plan.kept import KEPT
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
+from strandline.pipeline.request.layout import EditedRules
 from strandline.pipeline.request.request import Request, of_overrides
-from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.spec import PipelineSpec
 from strandline.spec.expressions import left_to_the_engine
 from strandline.spec.joined import PAIRS

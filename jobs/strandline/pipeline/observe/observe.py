@@ -30,8 +30,12 @@ from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import StoredTimeline, read_steps, read_violations
 from strandline.model.intervals import text_of
 from strandline.pipeline.observe.landing_status import LandingStatus, landing_status_of
-from strandline.pipeline.observe.observation import Observation
-from strandline.pipeline.observe.observe_input import DaysToObserve, ObservedInput, observe_input
+from strandline.pipeline.observe.observation import (
+    DaysToObserve,
+    Observation,
+    ObservedInput,
+    observe_input,
+)
 from strandline.quality.figures import exact_duration
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import JoinedSpec

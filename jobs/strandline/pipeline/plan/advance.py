@@ -22,10 +22,14 @@ from strandline.model.intervals import (
     text_of,
 )
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.plan.closures import closed_in_order, notes_of_closures
 from strandline.pipeline.plan.earlier_runs import EarlierRuns
 from strandline.pipeline.plan.kept import Kept, Reached, reached_by
-from strandline.pipeline.plan.plan import Plan, outside_by_other_rules
+from strandline.pipeline.plan.plan import (
+    Plan,
+    closed_in_order,
+    notes_of_closures,
+    outside_by_other_rules,
+)
 from strandline.pipeline.request.request import Request
 
 

@@ -22,9 +22,15 @@ from strandline.model.intervals import (
     text_of,
 )
 from strandline.pipeline.observe.landing_status import LandingStatus
-from strandline.pipeline.plan.closures import closed_in_order, closures_around, notes_of_closures
 from strandline.pipeline.plan.earlier_runs import EarlierRuns
-from strandline.pipeline.plan.plan import Plan, asked_of, outside_by_other_rules
+from strandline.pipeline.plan.plan import (
+    Plan,
+    asked_of,
+    closed_in_order,
+    closures_around,
+    notes_of_closures,
+    outside_by_other_rules,
+)
 from strandline.pipeline.request.request import Request
 
 

@@ -13,13 +13,13 @@ from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, TimeRange, last_day_before, midnight_of
 from strandline.pipeline.observe.observation import Observation
-from strandline.pipeline.plan.late_records import late_slots
 from strandline.pipeline.plan.open_slots import EdgeSlots, FirstOpen, first_open, states_in
 from strandline.pipeline.plan.published_rows import (
     first_closed_since,
     has_slots_outside,
     last_end,
     last_slot,
+    late_slots,
 )
 from strandline.pipeline.plan.results_changed import days_observed_since
 from strandline.pipeline.request.context import Context

@@ -1,19 +1,28 @@
-"""The horizon of a run, and its plan."""
+"""The horizon of a run, its plan, and the closures that it keeps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
 from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
-from strandline.engine.position.clock import Clock
+from strandline.engine.position.clock import Clock, Closure
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
 from strandline.lake.ledger.state import PipelineState
-from strandline.model.intervals import EVERYTHING, TimeRange, days_named, parts_outside, text_of
+from strandline.model.intervals import (
+    EVERYTHING,
+    LEAST_INSTANT_MS,
+    TimeRange,
+    days_named,
+    parts_outside,
+    start_text_of,
+    text_of,
+)
 from strandline.pipeline.plan.kept import Kept
 from strandline.pipeline.request.request import Request
 from strandline.spec.pipeline import PipelineSpec
@@ -128,3 +137,48 @@ def require_all(request: Request, plan: Plan, history: History) -> None:
         f"{text_of(events.start_ms)} to {text_of(events.end_ms)}",
         "give a range that holds them all, or let advance find it",
     )
+
+
+def closures_around(state: PipelineState, history: History, within: TimeRange) -> list[Closure]:
+    """The closures of all windows whose records decide about a range."""
+    return state.closures_in(kind_of(history.spec).decided_by(within))
+
+
+def closed_in_order(
+    state: PipelineState, history: History, within: TimeRange, horizon_ms: int
+) -> list[Closure]:
+    """The closures that decide about a range, with the older windows that were still open by then.
+
+    Where windows share records, none may be open longer than a newer one. None was when `--close`
+    was given; one may be now, since rows that made the watermark advance are missing or rules were
+    edited.
+
+    Args:
+        state: the pipeline's state, by its ledger.
+        history: everything observed below the horizon.
+        within: the range.
+        horizon_ms: the horizon.
+    """
+    if history.grid.sharing(within) == within:
+        return closures_around(state, history, within)
+    around, before_ms = kind_of(history.spec).decided_by(within), LEAST_INSTANT_MS
+    in_order = []
+    for closure in sorted(state.closures, key=lambda one: one.windows.start_ms):
+        if closure.windows.end_ms > around.start_ms:
+            reached_ms = history.crossings.watermark_reached(min(closure.at_ms, horizon_ms))
+            open_ms = max(history.grid.first_open(reached_ms), before_ms)
+            start_ms = min(open_ms, closure.windows.start_ms)
+            in_order.append(Closure(TimeRange(start_ms, closure.windows.end_ms), closure.at_ms))
+        before_ms = closure.windows.end_ms
+    return [closure for closure in in_order if closure.windows.overlaps(around)]
+
+
+def notes_of_closures(closures: Iterable[Closure], within: TimeRange) -> list[str]:
+    """A note for each closure that a run keeps and that overlaps a range."""
+    return [
+        f"windows from {start_text_of(closure.windows)} to {text_of(closure.windows.end_ms)} "
+        f"stay closed, since their input ended at {text_of(closure.at_ms)} (--close): what arrives "
+        "from then on is late"
+        for closure in closures
+        if closure.windows.overlaps(within)
+    ]

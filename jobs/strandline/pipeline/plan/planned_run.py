@@ -20,15 +20,10 @@ from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.plan.advance import plan_advance
 from strandline.pipeline.plan.backfill import plan_backfill
 from strandline.pipeline.plan.earlier_runs import EarlierRuns
-from strandline.pipeline.plan.plan import (
-    Plan,
-    horizon_of,
-    require_all,
-    require_rows,
-)
+from strandline.pipeline.plan.plan import Plan, horizon_of, require_all, require_rows
 from strandline.pipeline.plan.results_changed import left_to_scheduled_run
+from strandline.pipeline.request.answered import request_fingerprint
 from strandline.pipeline.request.context import Context
-from strandline.pipeline.request.repeated import request_fingerprint
 from strandline.pipeline.request.request import Request
 from strandline.visible import number_of
 

@@ -30,10 +30,7 @@ from strandline.lake.store.commits import days_changed
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_facts
-from strandline.model.intervals import (
-    END_OF_INSTANTS_MS,
-    parts_outside,
-)
+from strandline.model.intervals import END_OF_INSTANTS_MS, parts_outside
 from strandline.pipeline.plan.open_slots import closed_part, states_in
 from strandline.pipeline.request.request import Request
 from strandline.spec.pipeline import PipelineSpec

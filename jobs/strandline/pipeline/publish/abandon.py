@@ -167,10 +167,10 @@ def _abandon(
         return dropped.versions or {}
     why = {"reason": reason, "requested_by": requested_by, "message": message}
     if unfinished is None or unfinished.run_id != run_id:
-        return take_back(ledger, _step_of(steps[-1], "dropping", **why))
+        return take_back(ledger, _dropping(steps[-1], **why))
     asked = unfinished.drop
     if asked is None:
-        asked = _step_of(steps[-1], "dropping", versions=unfinished.begun.versions, **why)
+        asked = _dropping(steps[-1], versions=unfinished.begun.versions, **why)
         ledger.append(asked, datetime.now(UTC))
     return take_back(ledger, asked)
 
@@ -282,12 +282,12 @@ def _cannot_go_back(store: Store, name: str, run_id: str, error: Exception) -> I
     )
 
 
-def _step_of(run: Entry, step: str, **more: Any) -> Entry:
-    """A step that names its run and the reason, without the results of the run."""
+def _dropping(run: Entry, **more: Any) -> Entry:
+    """The step `dropping` of a run, with the reason in `more`, without the results of the run."""
     return Entry(
         run_id=run.run_id,
         attempt=run.attempt,
-        step=step,
+        step="dropping",
         kind=run.kind,
         range=run.range,
         horizon_ms=run.horizon_ms,

@@ -22,18 +22,16 @@ from strandline.model.books import books_off
 from strandline.model.command import as_options
 from strandline.model.intervals import TimeRange, midnight_of
 from strandline.pipeline.audit.verdict import BOOKS_ARE_OFF
-from strandline.pipeline.observe.commit_observation import commit_observed
+from strandline.pipeline.observe.commit_observation import commit_observed, stage_malformed
 from strandline.pipeline.observe.landing_status import landing_status_of
-from strandline.pipeline.observe.malformed import stage_malformed
 from strandline.pipeline.observe.observe import observe_landing
 from strandline.pipeline.publish.publish import changes_of, finish_dead_publish, publish_unchecked
 from strandline.pipeline.publish.stale import changed_since
-from strandline.pipeline.request.as_command import known_command_of
-from strandline.pipeline.request.context import Context, Progress
+from strandline.pipeline.request.context import Context, Journal, Progress
 from strandline.pipeline.request.driver import state_of, this_driver
-from strandline.pipeline.request.journal import Journal
 from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.outcome import Outcome
+from strandline.pipeline.request.request import known_command_of
 from strandline.pipeline.views.changes import completed_by
 from strandline.spec import PipelineSpec
 

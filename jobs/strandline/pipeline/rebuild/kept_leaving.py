@@ -18,9 +18,8 @@ from strandline.lake.landing.landing import Landing
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.reads import files_started_in, holds, started_in
 from strandline.pipeline.plan.kept import Kept
-from strandline.pipeline.plan.late_records import starts_in
-from strandline.pipeline.plan.published_rows import arrived, arrived_in
-from strandline.pipeline.rebuild.slots_that_stay import REASONS, published_slots
+from strandline.pipeline.plan.published_rows import arrived, arrived_in, starts_in
+from strandline.pipeline.rebuild.slots import REASONS, published_slots
 from strandline.pipeline.request.context import Context
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE

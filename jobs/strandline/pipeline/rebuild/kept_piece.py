@@ -32,8 +32,7 @@ from strandline.model.intervals import (
     midnight_before,
     midnight_of,
 )
-from strandline.pipeline.observe.observe_input import known_rows
-from strandline.pipeline.plan.counts import late_in, refused_by_newest
+from strandline.pipeline.observe.observation import known_rows
 from strandline.pipeline.plan.kept import Kept
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.rebuild.kept_leaving import (
@@ -46,8 +45,10 @@ from strandline.pipeline.rebuild.kept_leaving import (
     without_row,
 )
 from strandline.pipeline.rebuild.piece import Piece, stage_calendar
-from strandline.pipeline.rebuild.slots_that_stay import (
+from strandline.pipeline.rebuild.slots import (
     REASONS,
+    late_in,
+    refused_by_newest,
     refused_in_all,
     with_published_values,
 )

@@ -17,8 +17,7 @@ from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.gaps import StagedGaps, stage_gaps
 from strandline.pipeline.rebuild.kept_piece import stage_kept
-from strandline.pipeline.rebuild.pairs_piece import stage_pairs
-from strandline.pipeline.rebuild.piece import Piece, stage_piece
+from strandline.pipeline.rebuild.piece import Piece, stage_pairs, stage_piece
 from strandline.pipeline.request.context import Context
 from strandline.quality.completeness import in_ms
 

@@ -1,4 +1,4 @@
-"""A pipeline's published rows have one window and one key.
+"""The layout of a pipeline's published rows: one window, one key, and rules that may be edited.
 
 With another window or key it is another pipeline.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from strandline.errors import InputError
@@ -55,3 +56,39 @@ def _published_by(state: PipelineState) -> Mapping[str, Any] | None:
         if publishes and not state.has_step(entry.run_id, "dropped"):
             return entry.layout
     return None
+
+
+@dataclass(frozen=True)
+class EditedRules:
+    """The rules of a pipeline beside the rules of its earlier runs.
+
+    They are not known of runs of earlier versions, whose fingerprint covers all rules at once.
+
+    Attributes:
+        fingerprint: the fingerprint of the pipeline's rules.
+        now: these rules, by their key.
+        earlier: the rules of earlier runs by their fingerprint.
+    """
+
+    fingerprint: str
+    now: Mapping[str, Any]
+    earlier: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, spec: PipelineSpec, state: PipelineState) -> EditedRules:
+        """The rules of a pipeline, and of the runs in its ledger."""
+        layouts = ((step.spec_fingerprint, step.layout or {}) for step in reversed(state.steps))
+        earlier = {of: layout["rules"] for of, layout in layouts if of and layout.get("rules")}
+        return cls(spec.spec_fingerprint, spec.rules, earlier)
+
+    def since(self, fingerprint: str) -> list[str] | None:
+        """The rules that differ from earlier ones, as `["allowed_lateness"]`.
+
+        None: they are not known.
+        """
+        if fingerprint == self.fingerprint:
+            return []
+        then, now = self.earlier.get(fingerprint), self.now
+        if then is None:
+            return None
+        return [key for key in {**now, **then} if now.get(key) != then.get(key)]

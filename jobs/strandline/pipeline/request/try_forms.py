@@ -11,13 +11,7 @@ from strandline.sql.as_written import text_of
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.guards import is_choice
 from strandline.sql.known_functions import AGGREGATES
-from strandline.sql.operations import (
-    is_operation,
-    name_of,
-    operands_of,
-    places_of,
-    shallow_tree_of,
-)
+from strandline.sql.operations import is_operation, name_of, operands_of, places_of, shallow_tree_of
 from strandline.sql.parsing import sql_of
 
 _SUGGESTED = re.compile(r"[Uu]se (?:the SQL function )?['`](\w+)")

@@ -11,12 +11,12 @@ from typing import Any
 from strandline.lake.store.days import Days
 from strandline.lake.store.lake import Lake
 from strandline.pipeline.views.calendar import calendar_page
-from strandline.pipeline.views.incomplete import incomplete_in
-from strandline.pipeline.views.passed import channels_passed
+from strandline.pipeline.views.incomplete import Cause, incomplete_in
 from strandline.pipeline.views.runs import run_of, runs_of
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.slot import (
     Rows,
+    channels_passed,
     malformed_and_late,
     refused_at,
     results_of,
@@ -25,7 +25,6 @@ from strandline.pipeline.views.slot import (
 )
 from strandline.pipeline.views.slots import Slot, slots_of
 from strandline.pipeline.views.status import status_of
-from strandline.pipeline.views.why import Cause
 from strandline.spec import PipelineSpec
 from strandline.visible import visible
 

@@ -11,8 +11,8 @@ from strandline.model.command import in_words
 from strandline.model.intervals import days_named, instant_of, start_text_of, text_of
 from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.views.audited import findings_of_audits
-from strandline.pipeline.views.failed_runs import findings_of_failed_runs
 from strandline.pipeline.views.read_pipeline import ReadPipeline
+from strandline.pipeline.views.runs import findings_of_failed_runs
 from strandline.quality.findings.check import Finding, in_order
 from strandline.quality.findings.freshness import ScheduledRun, not_run_since
 from strandline.spec import PipelineSpec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -17,10 +17,7 @@ import pyarrow.dataset as ds
 
 from strandline.errors import InputError, not_writable
 from strandline.lake.publish.batches import ROWS, sums_by
-from strandline.lake.store.days import (
-    Days,
-    read_days,
-)
+from strandline.lake.store.days import Days, read_days
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import TimelineTable
@@ -186,16 +183,10 @@ def _records(store: Store, days: Days) -> dict[date, int]:
     return {day: of_day.well_formed for day, of_day in found.items()}
 
 
-def _frame(rows: pa.Table | None, columns: Sequence[str]) -> pd.DataFrame:
-    """Rows in pandas; empty if there is no table yet."""
-    frame: pd.DataFrame = pd.DataFrame(columns=list(columns)) if rows is None else rows.to_pandas()
-    return frame
-
-
 def _completeness(shown: Shown, days: Days) -> pd.DataFrame:
     """The calendar; an earlier version has no number of slots for each row."""
     found = rows_on(shown.spec, shown.store, _SLOTS, days, part_ms=_PART_MS)
-    rows = _frame(found, _SLOTS)
+    rows = pd.DataFrame(columns=[*_SLOTS]) if found is None else found.to_pandas()
     late = LateOfNewer.of(shown, days)
     if late is not None:
         edges = [in_ms(rows[name]).to_numpy() for name in ("slot_start", "slot_end")]

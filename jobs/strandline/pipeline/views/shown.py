@@ -14,12 +14,16 @@ from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_event_times
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.pipeline.views.channels import ChannelWatermarks, channel_watermarks
-from strandline.pipeline.views.closed import closed_up_to
 from strandline.pipeline.views.findings import findings_of
+from strandline.pipeline.views.incomplete import Causes
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.unfinished_work import unfinished_work
-from strandline.pipeline.views.watermark import evaluated_watermark, last_day_of, watermark_by
-from strandline.pipeline.views.why import Causes
+from strandline.pipeline.views.watermark import (
+    closed_up_to,
+    evaluated_watermark,
+    last_day_of,
+    watermark_by,
+)
 from strandline.quality.findings.check import Finding
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec import PipelineSpec

@@ -12,14 +12,7 @@ from strandline.engine.position.grid import Grid
 from strandline.errors import InputError
 from strandline.lake.store.days import Days, facts_of_files, rows_by_date, rows_by_day
 from strandline.lake.store.store import Store
-from strandline.model.intervals import (
-    DAY_MS,
-    EVERYTHING,
-    TimeRange,
-    day_of,
-    merged,
-    midnight_of,
-)
+from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, merged, midnight_of
 from strandline.pipeline.views.calendar_rows import GapsInARow, gaps_on, parts_of
 from strandline.spec.pipeline import PipelineSpec
 

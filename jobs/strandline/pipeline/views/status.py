@@ -11,18 +11,14 @@ import pyarrow.compute as pc
 from strandline.lake.ledger.ledger import OF_RUNS
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.lacking import days_lacking
-from strandline.lake.store.days import (
-    Days,
-    read_days,
-    slots_beyond_rows,
-)
+from strandline.lake.store.days import Days, read_days, slots_beyond_rows
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import counts_of
 from strandline.lake.store.store import Store
 from strandline.model.intervals import text_or_none
+from strandline.pipeline.request.layout import EditedRules
 from strandline.pipeline.views.calendar_rows import rows_on
 from strandline.pipeline.views.deep import books_of_all, findings_of_books
-from strandline.pipeline.views.edited_rules import EditedRules
 from strandline.pipeline.views.runs import run_line
 from strandline.pipeline.views.shown import Shown
 from strandline.pipeline.views.shown_days import shown_days, totals

@@ -11,13 +11,7 @@ from typing import Any
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
-from strandline.errors import (
-    InputError,
-    RetryableError,
-    StrandlineError,
-    problem_of,
-    storage_error,
-)
+from strandline.errors import InputError, RetryableError, StrandlineError, problem_of, storage_error
 from strandline.lake.landing.changed_results import dates_to_use_again
 from strandline.lake.landing.known_columns import columns_in_lake
 from strandline.lake.landing.results_log import ResultsLog
@@ -27,13 +21,8 @@ from strandline.lake.store.days import Days, facts_of_files, read_days
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.reads import dataset_of, in_arrow, rows_on_days
 from strandline.lake.store.store import Store
-from strandline.model.intervals import (
-    instant_of,
-    text_of,
-    text_or_none,
-)
-from strandline.pipeline.request.layout import require_same_layout
-from strandline.pipeline.views.edited_rules import EditedRules
+from strandline.model.intervals import instant_of, text_of, text_or_none
+from strandline.pipeline.request.layout import EditedRules, require_same_layout
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.quality.report.held_back_by import HeldBack
 from strandline.spec.chained import ResultsSpec
@@ -176,7 +165,8 @@ def _pieces(store: Store) -> Iterator[RulesRange]:
     known = _KNOWN_BY_FILES & files.keys()
     rows = [dict(zip(files, row, strict=True)) for row in zip(*files.values(), strict=True)]
     mixed: list[date] = []
-    for day, found in groupby(sorted(rows, key=_by_day), key=lambda row: row["day"]):
+    rows.sort(key=lambda row: row["day"] or date.min)
+    for day, found in groupby(rows, key=lambda row: row["day"]):
         of_day = [row for row in found if row["num_records"] != 0]
         rules = {row.get(f"{end}.spec_fingerprint") for row in of_day for end in ("min", "max")}
         if (
@@ -194,10 +184,6 @@ def _pieces(store: Store) -> Iterator[RulesRange]:
     for slot in _slots_of(store, mixed):
         start_ms, end_ms = instant_of(slot["slot_start"]), instant_of(slot["slot_end"])
         yield RulesRange(str(slot["spec_fingerprint"]), start_ms, end_ms, slot.get("slots") or 1)
-
-
-def _by_day(row: dict[str, Any]) -> date:
-    return row["day"] or date.min
 
 
 def _slots_of(store: Store, days: list[date]) -> list[dict[str, Any]]:

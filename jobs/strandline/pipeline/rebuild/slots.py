@@ -1,4 +1,4 @@
-"""Slots that stay as they are published, while late records arrive for them or leave them."""
+"""Slots of a run's calendar: counts of their records, and slots that stay as they are published."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
 
+from strandline.engine import columns as c
 from strandline.engine.position.grid import Grid
-from strandline.lake.publish.batches import in_pieces
+from strandline.lake.publish.batches import ROWS, in_pieces, sums_by
 from strandline.lake.publish.staging import Part
-from strandline.lake.store.reads import rows_in_days, started_at
+from strandline.lake.store.reads import in_arrow, rows_in_days, started_at
 from strandline.lake.store.schema import arrow_schema
 from strandline.model.intervals import TimeRange, day_of, instant_of
-from strandline.pipeline.plan.counts import refused_by_newest
-from strandline.pipeline.plan.late_records import LateRecords
+from strandline.pipeline.plan.published_rows import LateRecords
 from strandline.pipeline.request.context import Context
-from strandline.quality.completeness import in_ms
+from strandline.quality.completeness import Accepted, in_ms
 from strandline.tables import COMPLETENESS, QUARANTINE
 
 REASONS = ("late", "no_window")
@@ -31,6 +34,36 @@ _OF_CLOSING = ("state", "fired_at", "closed_at", "spec_fingerprint")
 _REFUSAL_KEY = ["record_id", "slot_start"]
 _REFUSAL = [*_REFUSAL_KEY, "reason"]
 _TYPES = arrow_schema({name: QUARANTINE.columns[name] for name in _REFUSAL})
+_REFUSED_BY = ["slot_start", "reason"]
+"""The columns of quarantine that `refused_by_newest` reads."""
+_ALL = pc.scalar(True)
+
+
+def accepted_by_slot(counted: DataFrame) -> dict[int, Accepted]:
+    """The record counts of each slot (`Rebuild.accepted_by_slot`), by the id of its window."""
+    counts = (row.asDict() for row in counted.na.fill(0).collect())
+    return {int(row.pop(c.SLOT)): Accepted(**row) for row in counts}
+
+
+def refused_by_newest(quarantine: Iterable[pa.Table], grid: Grid) -> dict[tuple[int, str], int]:
+    """The number of records that no window accepted, by start of the newest window and reason."""
+    groups = sums_by(quarantine, _REFUSED_BY)
+    starts_ms = pc.divide(groups["slot_start"].cast(pa.int64()), 1000).to_pylist()
+    counts = (groups[name].to_pylist() for name in ("reason", ROWS))
+    by_slot = zip(starts_ms, *counts, strict=True)
+    return {(grid.newest_ids(int(ms)), reason): int(count) for ms, reason, count in by_slot}
+
+
+def late_in(
+    quarantine: Part, since_ms: int | None, wanted: ds.Expression = _ALL
+) -> Iterator[pa.Table]:
+    """The staged late records of slots that start at or after an instant, with `_REFUSED_BY`.
+
+    `since_ms`: the instant; None: all.
+    """
+    if since_ms is not None:
+        wanted &= ds.field(QUARANTINE.start) >= in_arrow(since_ms)
+    return quarantine.rows(wanted, _REFUSED_BY)
 
 
 def refused_in_all(
