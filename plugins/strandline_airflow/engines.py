@@ -16,7 +16,7 @@ from strandline.lake.sessions.choice import ENGINE, REMOTE, TRUST, choose
 from strandline.spec import find_spec
 from strandline.spec.common import EngineName
 from strandline_airflow import settings
-from strandline_airflow.connection import CONNECTION, connection
+from strandline_airflow.settings import CONNECTION, connection
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """The environment variable from which PySpark reads the token of a Spark Connect server."""

@@ -10,11 +10,11 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from strandline_airflow import settings
-from strandline_airflow.connection import CONNECTION, connection, spark_master
 from strandline_airflow.engines import TOKEN
 from strandline_airflow.outcomes import failure_of
 from strandline_airflow.processes import PlainProcess
 from strandline_airflow.provider import SUBMITS
+from strandline_airflow.settings import CONNECTION, connection, spark_master
 from strandline_airflow.submit import SparkOnKubernetes, SubmitSpec
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The places of the command, the lake and the pipelines, and the retries of tasks.
+"""The connection of tasks, the places of the command, the lake and the pipelines, and retries.
 
 An argument of an operator or a DAG file comes first, then the connection, then the environment.
 """
@@ -11,24 +11,78 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from airflow.sdk import BaseHook, Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import mask_secret
+
 import strandline
 from strandline.errors import InputError
 from strandline.lake.store.places import path_of
-from strandline_airflow.connection import CONNECTION, in_connection, store_environment
 
+CONNECTION = "strandline_engine"
+"""The connection's id; the connection is optional."""
 SPARK_CONNECTION = "spark_default"
 ENTRY_POINT = Path(strandline.__file__).parent / "cli" / "entry" / "strandline_job.py"
 """The file that starts a command as a Spark application."""
-
 RETRIES = 2
 """Retries of a task; exit codes 2 and 3 are never retried."""
 RETRY_DELAY = timedelta(seconds=30)
 """The delay before the first retry; it doubles with each further retry."""
 MAX_RETRY_DELAY = timedelta(minutes=10)
-
-
 APPROVAL_TIMEOUT = timedelta(days=1)
 """The longest wait for an approval; other ranges are reprocessed meanwhile."""
+
+
+def connection() -> Connection | None:
+    """The connection, of any type; None if there is none."""
+    try:
+        return BaseHook.get_connection(CONNECTION)
+    except AirflowNotFoundException:
+        return None
+
+
+def in_connection(name: str) -> str | None:
+    """A field of the connection's extras, such as `lake`; None if it is missing or empty."""
+    found = connection()
+    value = found.extra_dejson.get(name) if found else None
+    return str(value) if value not in (None, "") else None
+
+
+def store_environment() -> dict[str, str]:
+    """The credentials of the lake's object store as environment variables; or none.
+
+    The extra `store` names a connection of Airflow's type `aws`, which holds them.
+
+    Raises:
+        AirflowNotFoundException: there is no such connection.
+    """
+    name = in_connection("store")
+    if name is None:
+        return {}
+    found = BaseHook.get_connection(name)
+    extra = found.extra_dejson
+    endpoint = str(extra.get("endpoint_url") or "")
+    variables = {
+        "AWS_ACCESS_KEY_ID": found.login,
+        "AWS_SECRET_ACCESS_KEY": found.password,
+        "AWS_SESSION_TOKEN": extra.get("aws_session_token"),
+        "AWS_REGION": extra.get("region_name"),
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true" if endpoint.startswith("http://") else None,
+    }
+    for secret in (variables["AWS_SECRET_ACCESS_KEY"], variables["AWS_SESSION_TOKEN"]):
+        if secret:
+            mask_secret(secret)
+    return {variable: str(value) for variable, value in variables.items() if value}
+
+
+def spark_master(spark_connection: str) -> str | None:
+    """The master of a Spark connection, as `local[2]` or `spark://host:7077`."""
+    try:
+        found = BaseHook.get_connection(spark_connection)
+    except AirflowNotFoundException:
+        return None
+    return f"{found.host}:{found.port}" if found.port else found.host
 
 
 def lake(given: str | None = None) -> str:
