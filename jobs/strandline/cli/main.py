@@ -30,7 +30,6 @@ from strandline.cli.erase import erase
 from strandline.cli.groups import PLACES, EngineOptions, Places, command_typed, with_groups
 from strandline.cli.incomplete import incomplete
 from strandline.cli.init import init
-from strandline.cli.jars import jars
 from strandline.cli.json_document import document, write_failure
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
@@ -42,7 +41,7 @@ from strandline.cli.options import (
     instant_at,
     range_of,
 )
-from strandline.cli.package import package
+from strandline.cli.package import jars, package
 from strandline.cli.plan import plan
 from strandline.cli.read import read
 from strandline.cli.run_options import (
@@ -55,10 +54,9 @@ from strandline.cli.run_options import (
 )
 from strandline.cli.running import run_pipeline
 from strandline.cli.runs import runs_app
-from strandline.cli.schema import schema
 from strandline.cli.status import status
 from strandline.cli.test import test
-from strandline.cli.validate import validate
+from strandline.cli.validate import schema, validate
 from strandline.cli.views import views
 from strandline.errors import (
     InputError,
