@@ -25,7 +25,6 @@ from strandline.cli.acknowledge import acknowledge
 from strandline.cli.advise import advise
 from strandline.cli.changes import changes
 from strandline.cli.conformance import conformance
-from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.erase import erase
 from strandline.cli.groups import PLACES, EngineOptions, Places, command_typed, with_groups
 from strandline.cli.incomplete import incomplete
@@ -37,6 +36,9 @@ from strandline.cli.options import (
     LakeAt,
     Pipeline,
     Pipelines,
+    Since,
+    Until,
+    asked_days,
     given_path,
     instant_at,
     range_of,
