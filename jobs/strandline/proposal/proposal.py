@@ -30,6 +30,10 @@ from strandline.spec.values import written
 from strandline.visible import number_of, visible
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./]*(\(([\w ]|\*)*\))?", re.ASCII)
+_PART_OF_TIME = re.compile(r"(?i)(^|_)(year|month|week|day|hour|minute|date|dt|ds)$")
+_LIKELY_OF_ARRIVAL = 0.5
+"""The least share of rows whose partition is the day of arrival, for it to be named."""
+_DAYS_OR_MONTHS = r"^\d{4}-\d{2}(-\d{2})?$"
 _YAML_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "none"}
 
 
@@ -176,12 +180,6 @@ def _map(name: str, values: Mapping[str, str], comment: str) -> Iterator[str]:
     yield _line(f"{name}:", comment) if comment else f"{name}:"
     indent = " " * (len(name) - len(name.lstrip()) + 2)
     yield from (f"{indent}{scalar(key)}: {scalar(value)}" for key, value in values.items())
-
-
-_PART_OF_TIME = re.compile(r"(?i)(^|_)(year|month|week|day|hour|minute|date|dt|ds)$")
-_LIKELY_OF_ARRIVAL = 0.5
-"""The least share of rows whose partition is the day of arrival, for it to be named."""
-_DAYS_OR_MONTHS = r"^\d{4}-\d{2}(-\d{2})?$"
 
 
 def _is_of_time(table: Table, partition: str) -> bool:
