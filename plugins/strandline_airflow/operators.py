@@ -21,7 +21,7 @@ from strandline.visible import visible
 from strandline_airflow import settings
 from strandline_airflow.alerts import OF_A_RUN, alert_findings, failure_callbacks
 from strandline_airflow.announcing import announce, count_run
-from strandline_airflow.engines import TaskEngine, engine_of_task
+from strandline_airflow.engines import Runner, TaskEngine, engine_of_task, runner_of
 from strandline_airflow.links import ReportLink
 from strandline_airflow.outcomes import StagingIsStaleError
 from strandline_airflow.processes import started
@@ -33,7 +33,6 @@ from strandline_airflow.requests import (
     options_of,
     publish_request,
 )
-from strandline_airflow.runners import Runner, runner_of
 from strandline_airflow.submit import SubmitSpec
 
 
@@ -42,7 +41,7 @@ class StrandlineJobOperator(BaseOperator):
 
     On `connect` and `sail` it is a child process of the task: the engine is a server, or starts
     inside the process. On `spark` it is one Spark application: by spark-submit, as a child process,
-    or on Kubernetes (`runners.runner_of`). On every engine exit codes 2 (wrong input) and 3 (failed
+    or on Kubernetes (`engines.runner_of`). On every engine exit codes 2 (wrong input) and 3 (failed
     audit) fail the task without retries, other codes are retried, and the command's JSON document
     becomes the task's XCom.
 
