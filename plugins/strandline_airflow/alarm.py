@@ -58,7 +58,7 @@ class Alarm:
 _TIMEOUT_S = 10
 
 
-class WebhookNotifier(BaseNotifier):
+class _WebhookNotifier(BaseNotifier):
     """Posts an alarm as JSON to the URL of a connection.
 
     Args:
@@ -119,7 +119,7 @@ def notifier_of(connection: Connection, alarm: Alarm) -> BaseNotifier:
         ValueError: the connection has another type, or lacks a host or a recipient.
     """
     if connection.conn_type in {"http", "https"}:
-        return WebhookNotifier(connection, alarm)
+        return _WebhookNotifier(connection, alarm)
     if connection.conn_type == "smtp":
         from airflow.providers.smtp.notifications.smtp import SmtpNotifier  # noqa: PLC0415
 

@@ -22,7 +22,7 @@ _REPROCESSED = AssetAlias("strandline_reprocessed")
 """The alias of the events for the tables of a pipeline that a param of the DAG run names."""
 
 
-def complete_asset(pipeline: str) -> Asset:
+def _complete_asset(pipeline: str) -> Asset:
     """The asset of a pipeline's complete days; it has an event when further days are complete.
 
     A day is complete when all its slots are closed.
@@ -51,7 +51,7 @@ def announce(events: Any, outlets: Sequence[Any], pipeline: str | None, answer: 
     """
     if pipeline is None:
         return
-    event, days = event_of(answer), changed_dates(answer)
+    event, days = event_of(answer), _changed_dates(answer)
     for outlet in outlets:
         if isinstance(outlet, Asset):
             events[outlet].extra = event
@@ -59,7 +59,7 @@ def announce(events: Any, outlets: Sequence[Any], pipeline: str | None, answer: 
         elif outlet == _REPROCESSED or (outlet == _PUBLISHED and days):
             events[outlet].add(published_asset(pipeline), extra=event)
         elif outlet == _COMPLETE and event.get("completed"):
-            events[outlet].add(complete_asset(pipeline), extra=event)
+            events[outlet].add(_complete_asset(pipeline), extra=event)
 
 
 def event_of(answer: Any) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def event_of(answer: Any) -> dict[str, Any]:
     }
 
 
-def changed_dates(answer: Any) -> list[str]:
+def _changed_dates(answer: Any) -> list[str]:
     """The dates on which a run has changed windows or pairs, as ISO texts."""
     dates = answer.get("dates") if isinstance(answer, Mapping) else None
     ranges = (dates or {}).get("windows") or (dates or {}).get("pairs") or ()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow.sdk.types import Logger
 
 
-TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """The environment variable from which PySpark reads the token of a Spark Connect server."""
 _PORT = 15002
 """Spark Connect's port if the connection has none."""
@@ -75,7 +75,7 @@ def engine_of_task(
         handed_on[TRUST] = str(int(choice.trust_this_machine))
     if choice.remote is not None:
         handed_on[REMOTE] = choice.remote
-        handed_on |= {name: of_connection[name] for name in (TOKEN,) if name in of_connection}
+        handed_on |= {name: of_connection[name] for name in (_TOKEN,) if name in of_connection}
     return TaskEngine(choice.name, handed_on)
 
 
@@ -89,10 +89,10 @@ def _set_by_connection() -> dict[str, str]:
         ENGINE: extra.get("engine"),
         REMOTE: extra.get("remote") or _address(found, use_ssl=extra.get("use_ssl")),
         TRUST: extra.get("trust_this_machine"),
-        TOKEN: found.password or extra.get("token"),
+        _TOKEN: found.password or extra.get("token"),
     }
-    if variables[TOKEN]:
-        mask_secret(variables[TOKEN])
+    if variables[_TOKEN]:
+        mask_secret(variables[_TOKEN])
     return {name: str(value) for name, value in variables.items() if value not in (None, "")}
 
 
@@ -146,7 +146,7 @@ class ProcessRunner:
         master = spark_master(self._spark_connection) if self._spark_connection else None
         options = [f"--master={master}"] if master else []
         argv = [str(settings.executable()), *spec.arguments, *options]
-        secret = spec.environment.get(TOKEN)
+        secret = spec.environment.get(_TOKEN)
         ended = self._process.run(argv, spec.environment, self._log, secret=secret)
         if ended.exit_code:
             raise failure_of(spec.title, ended.exit_code, ended.output, ended.answer)

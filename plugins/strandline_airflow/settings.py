@@ -24,11 +24,11 @@ CONNECTION = "strandline_engine"
 SPARK_CONNECTION = "spark_default"
 ENTRY_POINT = Path(strandline.__file__).parent / "cli" / "entry" / "strandline_job.py"
 """The file that starts a command as a Spark application."""
-RETRIES = 2
+_RETRIES = 2
 """Retries of a task; exit codes 2 and 3 are never retried."""
 RETRY_DELAY = timedelta(seconds=30)
 """The delay before the first retry; it doubles with each further retry."""
-MAX_RETRY_DELAY = timedelta(minutes=10)
+_MAX_RETRY_DELAY = timedelta(minutes=10)
 APPROVAL_TIMEOUT = timedelta(days=1)
 """The longest wait for an approval; other ranges are reprocessed meanwhile."""
 
@@ -41,14 +41,14 @@ def connection() -> Connection | None:
         return None
 
 
-def in_connection(name: str) -> str | None:
+def _in_connection(name: str) -> str | None:
     """A field of the connection's extras, such as `lake`; None if it is missing or empty."""
     found = connection()
     value = found.extra_dejson.get(name) if found else None
     return str(value) if value not in (None, "") else None
 
 
-def store_environment() -> dict[str, str]:
+def _store_environment() -> dict[str, str]:
     """The credentials of the lake's object store as environment variables; or none.
 
     The extra `store` names a connection of Airflow's type `aws`, which holds them.
@@ -56,7 +56,7 @@ def store_environment() -> dict[str, str]:
     Raises:
         AirflowNotFoundException: there is no such connection.
     """
-    name = in_connection("store")
+    name = _in_connection("store")
     if name is None:
         return {}
     found = BaseHook.get_connection(name)
@@ -106,7 +106,7 @@ def pipelines_folder(given: str | Path | None = None) -> Path:
 
 
 def _found(given: str | Path | None, name: str, variable: str) -> str:
-    found = given or in_connection(name) or os.environ.get(variable)
+    found = given or _in_connection(name) or os.environ.get(variable)
     if not found:
         way_out = (
             f"give `{name}` to the DAG file, to the connection {CONNECTION!r}, or set {variable}"
@@ -124,7 +124,7 @@ def job_environment(
     has any.
     """
     return {
-        **store_environment(),
+        **_store_environment(),
         "STRANDLINE_LAKE": lake(given_lake),
         "STRANDLINE_PIPELINES": str(pipelines_folder(given_pipelines)),
     }
@@ -132,7 +132,7 @@ def job_environment(
 
 def executable() -> Path:
     """The `strandline` executable of the connection, or else of this Python environment."""
-    return Path(in_connection("executable") or Path(sys.executable).with_name("strandline"))
+    return Path(_in_connection("executable") or Path(sys.executable).with_name("strandline"))
 
 
 def report_file(pipeline: str, given_lake: str | None = None) -> str:
@@ -153,8 +153,8 @@ def task_defaults() -> dict[str, Any]:
     """The `default_args` of every DAG."""
     return {
         "owner": "strandline",
-        "retries": RETRIES,
+        "retries": _RETRIES,
         "retry_delay": RETRY_DELAY,
         "retry_exponential_backoff": True,
-        "max_retry_delay": MAX_RETRY_DELAY,
+        "max_retry_delay": _MAX_RETRY_DELAY,
     }

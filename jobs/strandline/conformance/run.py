@@ -199,13 +199,13 @@ def run_conformance(
     """
     outcomes = []
     with ThreadPoolExecutor(at_once) as pool:
-        for outcome in pool.map(lambda case: run_case(case, engine), cases):
+        for outcome in pool.map(lambda case: _run_case(case, engine), cases):
             on_outcome(outcome)
             outcomes.append(outcome)
     return ConformanceResult(tuple(outcomes))
 
 
-def run_case(case: Case, engine: Engine) -> Outcome:
+def _run_case(case: Case, engine: Engine) -> Outcome:
     """Run one scenario; any error becomes its outcome."""
     try:
         scenario = read_scenario(case.scenario)

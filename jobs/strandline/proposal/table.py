@@ -27,7 +27,7 @@ _CODE = r"^[+-]?0[0-9]"
 """Matches a code with leading zeros, which would be lost in a number."""
 
 
-class TypeInference:
+class _TypeInference:
     """The types of columns, determined block by block."""
 
     def __init__(self) -> None:
@@ -216,7 +216,7 @@ def _sample_of(dataset: ds.Dataset) -> pa.Table:
 def _of_files(places: list[str], name: str | None) -> Table:
     files = files_at(places)
     own = name or short_name(files[0].name if len(files) == 1 else files[0].parent.name)
-    kinds, kept, rows = TypeInference(), _Sample(), 0
+    kinds, kept, rows = _TypeInference(), _Sample(), 0
     for path in files:
         for block in batches_of(path):
             kinds.add(block)
