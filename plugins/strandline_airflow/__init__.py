@@ -21,9 +21,8 @@ if TYPE_CHECKING:
         StrandlineScriptOperator,
     )
     from strandline_airflow.factory import raise_broken_files, strandline_dags
-    from strandline_airflow.operators import StrandlineJobOperator
-    from strandline_airflow.publishing import StrandlinePublishOperator
-    from strandline_airflow.task_group import StrandlineTaskGroup
+    from strandline_airflow.families.daily import StrandlineTaskGroup
+    from strandline_airflow.operators import StrandlineJobOperator, StrandlinePublishOperator
 
 __all__ = [
     "PreviewApprovalOperator",
@@ -41,10 +40,10 @@ _MODULES = {
     "PreviewApprovalOperator": "approvals",
     "StrandlineJobOperator": "operators",
     "StrandlineMaintainOperator": "commands",
-    "StrandlinePublishOperator": "publishing",
+    "StrandlinePublishOperator": "operators",
     "StrandlineReportOperator": "commands",
     "StrandlineScriptOperator": "commands",
-    "StrandlineTaskGroup": "task_group",
+    "StrandlineTaskGroup": "families.daily",
     "raise_broken_files": "factory",
     "strandline_dags": "factory",
 }

@@ -17,8 +17,7 @@ from strandline.spec import PipelineSpec, find_spec
 from strandline.spec.common import Event
 from strandline.visible import visible
 from strandline_airflow import settings
-from strandline_airflow.alarm import Alarm
-from strandline_airflow.notifiers import notifier_of
+from strandline_airflow.alarm import Alarm, notifier_of
 from strandline_airflow.outcomes import AuditRejectedError
 from strandline_airflow.requests import options_of
 

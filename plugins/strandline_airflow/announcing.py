@@ -1,12 +1,13 @@
-"""The asset events of a published run: which assets get one, and its `extra`."""
+"""What a published run announces: asset events with their `extra`, and metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import Asset, AssetAlias
+from airflow.sdk.observability import stats
 
 from strandline_airflow.catalogue import published_asset
 
@@ -21,7 +22,7 @@ _REPROCESSED = AssetAlias("strandline_reprocessed")
 """The alias of the events for the tables of a pipeline that a param of the DAG run names."""
 
 
-def complete_asset(pipeline: str) -> Asset:
+def _complete_asset(pipeline: str) -> Asset:
     """The asset of a pipeline's complete days; it has an event when further days are complete.
 
     A day is complete when all its slots are closed.
@@ -50,7 +51,7 @@ def announce(events: Any, outlets: Sequence[Any], pipeline: str | None, answer: 
     """
     if pipeline is None:
         return
-    event, days = event_of(answer), changed_dates(answer)
+    event, days = event_of(answer), _changed_dates(answer)
     for outlet in outlets:
         if isinstance(outlet, Asset):
             events[outlet].extra = event
@@ -58,7 +59,7 @@ def announce(events: Any, outlets: Sequence[Any], pipeline: str | None, answer: 
         elif outlet == _REPROCESSED or (outlet == _PUBLISHED and days):
             events[outlet].add(published_asset(pipeline), extra=event)
         elif outlet == _COMPLETE and event.get("completed"):
-            events[outlet].add(complete_asset(pipeline), extra=event)
+            events[outlet].add(_complete_asset(pipeline), extra=event)
 
 
 def event_of(answer: Any) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def event_of(answer: Any) -> dict[str, Any]:
     }
 
 
-def changed_dates(answer: Any) -> list[str]:
+def _changed_dates(answer: Any) -> list[str]:
     """The dates on which a run has changed windows or pairs, as ISO texts."""
     dates = answer.get("dates") if isinstance(answer, Mapping) else None
     ranges = (dates or {}).get("windows") or (dates or {}).get("pairs") or ()
@@ -86,3 +87,42 @@ def changed_dates(answer: Any) -> list[str]:
 def _days(first: str, last: str) -> list[date]:
     begin, end = date.fromisoformat(first), date.fromisoformat(last)
     return [begin + timedelta(days=n) for n in range((end - begin).days + 1)]
+
+
+_PREFIX = "strandline"
+
+
+def count_run(pipeline: str | None, answer: Any, now: datetime | None = None) -> None:
+    """Send the gauges of a published run (see `gauges_of`), and its seconds per step as timings."""
+    if pipeline is None or not isinstance(answer, Mapping) or answer.get("status") != "published":
+        return
+    tags = {"pipeline": pipeline}
+    for name, value in gauges_of(answer, now or datetime.now(UTC)).items():
+        stats.gauge(f"{_PREFIX}.{pipeline}.{name}", value, tags=tags)
+    for step, seconds in (answer.get("seconds") or {}).items():
+        stats.timing(f"{_PREFIX}.{pipeline}.seconds.{step}", float(seconds) * 1_000, tags=tags)
+
+
+def gauges_of(answer: Mapping[str, Any], now: datetime) -> dict[str, float]:
+    """The gauges of a run by name; a gauge that the run does not decide is missing.
+
+    `freshness_seconds`: the age of the instant up to which the pipeline is processed;
+    `rows`: landing rows read to observe new days; `malformed_share`: the share of these rows that
+    is malformed; `late_share`: the share of the range's records that is late.
+    """
+    found: dict[str, float] = {}
+    if until := answer.get("frontier"):
+        found["freshness_seconds"] = (now - datetime.fromisoformat(until)).total_seconds()
+    rows = malformed = evaluated = late = 0
+    for book in answer.get("books") or ():
+        parts = book["parts"]
+        rows += book["total"] if "malformed" in parts else 0
+        malformed += parts.get("malformed", 0)
+        evaluated += book["total"] if "late" in parts else 0
+        late += parts.get("late", 0)
+    found["rows"] = rows
+    if rows:
+        found["malformed_share"] = malformed / rows
+    if evaluated:
+        found["late_share"] = late / evaluated
+    return found

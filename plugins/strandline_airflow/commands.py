@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from strandline.errors import InputError
 from strandline.lake.store.places import is_uri
 from strandline_airflow import settings
+from strandline_airflow.alerts import alert_findings
 from strandline_airflow.links import ReportLink
-from strandline_airflow.outcomes import failure_of
+from strandline_airflow.outcomes import NothingHasRunError, failure_of
 from strandline_airflow.params import ALL
 from strandline_airflow.processes import PlainProcess
 from strandline_airflow.requests import Rendered
@@ -87,7 +89,7 @@ class StrandlineScriptOperator(_ProcessOperator):
         self._run(Path(self.script).name, sys.executable, self.script, *self.arguments)
 
 
-class CommandOperator(_ProcessOperator):
+class _CommandOperator(_ProcessOperator):
     """A `strandline` command for a pipeline."""
 
     template_fields: Sequence[str] = ("pipeline",)
@@ -101,7 +103,7 @@ class CommandOperator(_ProcessOperator):
         return self._run(program.name, str(program), *arguments)
 
 
-class StrandlineReportOperator(CommandOperator):
+class StrandlineReportOperator(_CommandOperator):
     """`strandline report` for a pipeline."""
 
     operator_extra_links = (ReportLink(),)
@@ -125,7 +127,7 @@ class StrandlineReportOperator(CommandOperator):
         return file
 
 
-class StrandlineMaintainOperator(CommandOperator):
+class StrandlineMaintainOperator(_CommandOperator):
     """`strandline maintain` for one pipeline, or for all pipelines that have run (`ALL`).
 
     Args:
@@ -147,3 +149,46 @@ class StrandlineMaintainOperator(CommandOperator):
         """
         which = "--all" if self.pipeline == ALL else str(self.pipeline)
         self._call("maintain", which, *(["--dry-run"] if self.shows_only is True else []))
+
+
+class StrandlineWatchOperator(_CommandOperator):
+    """Sends the alerts of a pipeline that has become stale, to the receivers in its file.
+
+    It is stale if `strandline status` finds that arrivals or runs are missing, or if yesterday is
+    not processed; one that has never run is stale, too.
+    """
+
+    ui_color = "#f2dcdc"
+
+    def execute(self, context: Context) -> None:
+        """Read the status, and send an alarm for each new finding.
+
+        Raises:
+            AirflowException: as for StrandlineJobOperator.
+        """
+        try:
+            status = self._call("status", str(self.pipeline), "--json")
+        except NothingHasRunError:
+            status = {}
+        found = with_unprocessed(status, datetime.now(UTC))
+        alert_findings(context, str(self.pipeline), self, found, events=("stale",))
+
+
+def with_unprocessed(status: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """The findings of a status, with one more if the last full day is not processed.
+
+    Their range begins where processing has ended, and ends with the last midnight; there is none if
+    nothing is missing, or nothing has ever been processed.
+    """
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    until, findings = status.get("processed_up_to"), list(status.get("findings") or ())
+    is_known = any(finding["name"] == "schedule" for finding in findings)
+    is_behind = until is None or datetime.fromisoformat(until) < midnight
+    if is_behind and not is_known:
+        reached = "nothing is processed" if until is None else f"processed up to {until}"
+        sentence = f"{reached}, and it is {now:%Y-%m-%dT%H:%MZ}"
+        findings.append({"name": "schedule", "severity": "warning", "sentence": sentence})
+    found: dict[str, Any] = {"findings": findings}
+    if is_behind and until is not None:
+        found["range"] = {"start": until, "end": f"{midnight:%Y-%m-%dT%H:%M:%SZ}"}
+    return found

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowFailException
+
 from strandline.errors import InputError
 from strandline_airflow.catalogue import read_catalogue
-from strandline_airflow.families.broken import broken_dag
+from strandline_airflow.families.all_pipelines import maintain_dag, report_dag, times_of, watch_dag
 from strandline_airflow.families.daily import daily_dag
-from strandline_airflow.families.maintain import maintain_dag
-from strandline_airflow.families.report import report_dag
 from strandline_airflow.families.reprocess import reprocess_dag
-from strandline_airflow.families.watch import times_of, watch_dag
 from strandline_airflow.settings import pipelines_folder
+
+_DOC_OF_BROKEN = """
+### Pipeline files that are broken
+
+They have no daily DAG until they are corrected; those of the other pipelines go on. An import error
+of the DAG file would stop them all.
+
+```text
+{errors}
+```
+"""
 
 
 def strandline_dags(
@@ -45,7 +57,7 @@ def strandline_dags(
     dags += [make(names, **at) for make in (reprocess_dag, report_dag, maintain_dag)]
     watched = [spec for spec in catalogue.specs.values() if times_of(spec)]
     dags += [watch_dag(watched, **at)] if watched else []
-    dags += [broken_dag(catalogue.broken)] if catalogue.broken else []
+    dags += [_broken_dag(catalogue.broken)] if catalogue.broken else []
     module.update({dag.dag_id: dag for dag in dags})
 
 
@@ -67,3 +79,23 @@ def _folder(pipelines: str | Path | None, module: MutableMapping[str, Any]) -> P
     if pipelines is None:
         return pipelines_folder()
     return (Path(module["__file__"]).parent / pipelines).resolve()
+
+
+def _broken_dag(errors: Sequence[InputError]) -> DAG:
+    """The DAG whose documentation lists each broken file with its error; it has no schedule."""
+    problems = "\n".join(str(error) for error in errors)
+    with DAG(
+        dag_id="strandline_broken",
+        description=f"{len(errors)} broken, so without a daily DAG",
+        schedule=None,
+        start_date=datetime(1970, 1, 1, tzinfo=UTC),
+        doc_md=_DOC_OF_BROKEN.format(errors=problems),
+        tags=["strandline", "broken"],
+    ) as dag:
+
+        @task
+        def pipeline_files() -> None:
+            raise AirflowFailException(problems)
+
+        pipeline_files()
+    return dag

@@ -8,8 +8,8 @@ from typing import Any
 from airflow.sdk import BaseHook, Connection
 
 from strandline_airflow import settings
-from strandline_airflow.connection import CONNECTION
 from strandline_airflow.provider import CONNECTION_TYPE
+from strandline_airflow.settings import CONNECTION
 
 _SECONDS_TO_ANSWER = 60
 

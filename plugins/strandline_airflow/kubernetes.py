@@ -11,9 +11,8 @@ from airflow.providers.cncf.kubernetes.operators.spark_kubernetes import SparkKu
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
-from strandline_airflow.answers import exit_code_of
 from strandline_airflow.answers_in_lake import AnswerInLake
-from strandline_airflow.outcomes import failure_of
+from strandline_airflow.outcomes import exit_code_of, failure_of
 from strandline_airflow.submit import SparkOnKubernetes, SubmitSpec, as_spark_kubernetes
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The operator of a `strandline` command on an engine: Spark, Spark Connect or Sail."""
+"""The operators of commands on an engine: Spark, Spark Connect or Sail."""
 
 from __future__ import annotations
 
@@ -20,13 +20,19 @@ from strandline.spec.values import parse_instant
 from strandline.visible import visible
 from strandline_airflow import settings
 from strandline_airflow.alerts import OF_A_RUN, alert_findings, failure_callbacks
-from strandline_airflow.announcing import announce
-from strandline_airflow.engines import TaskEngine, engine_of_task
+from strandline_airflow.announcing import announce, count_run
+from strandline_airflow.engines import Runner, TaskEngine, engine_of_task, runner_of
 from strandline_airflow.links import ReportLink
-from strandline_airflow.metrics import count_run
+from strandline_airflow.outcomes import StagingIsStaleError
 from strandline_airflow.processes import started
-from strandline_airflow.requests import Rendered, options_of
-from strandline_airflow.runners import Runner, runner_of
+from strandline_airflow.requests import (
+    APPROVAL,
+    PREPARE,
+    Rendered,
+    approver_of,
+    options_of,
+    publish_request,
+)
 from strandline_airflow.submit import SubmitSpec
 
 
@@ -35,7 +41,7 @@ class StrandlineJobOperator(BaseOperator):
 
     On `connect` and `sail` it is a child process of the task: the engine is a server, or starts
     inside the process. On `spark` it is one Spark application: by spark-submit, as a child process,
-    or on Kubernetes (`runners.runner_of`). On every engine exit codes 2 (wrong input) and 3 (failed
+    or on Kubernetes (`engines.runner_of`). On every engine exit codes 2 (wrong input) and 3 (failed
     audit) fail the task without retries, other codes are retried, and the command's JSON document
     becomes the task's XCom.
 
@@ -201,3 +207,61 @@ class StrandlineJobOperator(BaseOperator):
 
     def _name_of_pipeline(self) -> str | None:
         return self.pipeline if isinstance(self.pipeline, str) else None
+
+
+class StrandlinePublishOperator(StrandlineJobOperator):
+    """`strandline runs publish` for the run that another task has prepared.
+
+    A prepared run becomes stale if its range is published by another run, rows land, or the rules
+    change. A stale run that a person has approved fails the task, which names the tasks to clear.
+    A stale run without approval is rebuilt and published in one go, since nobody has seen its
+    preview.
+
+    Args:
+        again: the arguments of `strandline backfill` for this rebuild, or a callable that returns
+            them when rendered.
+        prepare: the id of the task that has prepared the run; in a task group with the group's.
+        approval: the id of the task that has asked a person; there need not be one.
+    """
+
+    template_fields: Sequence[str] = (*StrandlineJobOperator.template_fields, "again")
+
+    def __init__(
+        self,
+        *,
+        again: Rendered | list[str],
+        prepare: str = PREPARE,
+        approval: str = APPROVAL,
+        **kwargs: Any,
+    ) -> None:
+        arguments = publish_request(prepare, approval)
+        super().__init__(command="runs publish", application_args=arguments, **kwargs)
+        self.again = again
+        self.prepare = prepare
+        self.approval = approval
+
+    def execute(self, context: Context) -> Any:
+        """Publish the prepared run, or rebuild and publish its range.
+
+        Returns:
+            The JSON document of the command.
+
+        Raises:
+            AirflowFailException: the run is stale and was approved, or an error of
+                StrandlineJobOperator.
+        """
+        try:
+            return super().execute(context)
+        except StagingIsStaleError as stale:
+            if approver_of(context, self.approval) is not None:
+                way_out = (
+                    f"Clear the task {self.prepare} with all after it: it prepares and asks again."
+                )
+                raise AirflowFailException(f"{stale}\n{way_out}") from None
+            self.log.warning("%s\nNobody was to approve it: the range is rebuilt.", stale)
+        self.command, self.application_args = "backfill", self.again
+        return super().execute(context)
+
+    def _repeated(self, engine: TaskEngine) -> Any:
+        """None: a prepared run is never a repetition."""
+        return None

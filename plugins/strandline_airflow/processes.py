@@ -15,8 +15,8 @@ import psutil
 from airflow.sdk.exceptions import AirflowFailException
 
 from strandline.visible import visible
-from strandline_airflow.answers import answer_file
-from strandline_airflow.connection import CONNECTION
+from strandline_airflow.outcomes import answer_file
+from strandline_airflow.settings import CONNECTION
 
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger

@@ -20,8 +20,7 @@ from strandline.errors import InputError
 from strandline.model.command import option_of
 from strandline.spec import PipelineSpec
 from strandline_airflow.catalogue import published_asset, read_catalogue
-from strandline_airflow.params import ALL
-from strandline_airflow.ranges import horizon_of, pipeline_of, range_options
+from strandline_airflow.params import ALL, horizon_of, pipeline_of, range_options
 from strandline_airflow.settings import pipelines_folder
 
 PREPARE, APPROVAL = "prepare", "approval"

@@ -20,9 +20,8 @@ from airflow.sdk.exceptions import (
 
 from strandline.lake.local import DRIVERS_PYTHON, cluster_settings, local_settings
 from strandline_airflow import settings
-from strandline_airflow.answers import Answer, answer_file, exit_code_of
 from strandline_airflow.answers_in_lake import AnswerInLake
-from strandline_airflow.outcomes import failure_of
+from strandline_airflow.outcomes import Answer, answer_file, exit_code_of, failure_of
 from strandline_airflow.processes import LINES_KEPT, end_tree
 from strandline_airflow.submit import SubmitSpec, as_spark_submit
 

@@ -268,7 +268,7 @@ def test_an_approval_that_nobody_gives_is_an_alert_as_every_task_that_fails(aler
 
 
 def test_a_day_that_is_not_processed_in_time_is_stale():
-    from strandline_airflow.watching import with_unprocessed
+    from strandline_airflow.commands import with_unprocessed
 
     now = datetime(2013, 1, 20, 9, tzinfo=UTC)
     on_time = {"processed_up_to": "2013-01-20T00:00:00Z", "findings": []}
@@ -294,10 +294,10 @@ def test_the_watch_says_what_is_not_processed_also_of_what_has_never_run(
     from types import SimpleNamespace
 
     from strandline.errors import NoRunsError
-    from strandline_airflow import watching
-    from strandline_airflow.watching import StrandlineWatchOperator
+    from strandline_airflow import commands
+    from strandline_airflow.commands import StrandlineWatchOperator
 
-    monkeypatch.setattr(watching, "datetime", _OnThe21st)
+    monkeypatch.setattr(commands, "datetime", _OnThe21st)
     folder = alerting("{on: stale, to: hook}")
     watch = StrandlineWatchOperator(task_id="flights", pipeline="flights", pipelines=folder)
     context = {"task": watch, "ti": SimpleNamespace(log_url="http://127.0.0.1:8080/dags/x")}

@@ -61,7 +61,7 @@ def server(monkeypatch):
 
 
 def test_a_published_run_is_sent_as_gauges_and_timings(server):
-    from strandline_airflow.metrics import count_run
+    from strandline_airflow.announcing import count_run
 
     count_run("flights", ANSWER, NOW)
     assert server() == {
@@ -76,13 +76,13 @@ def test_a_published_run_is_sent_as_gauges_and_timings(server):
 
 @pytest.mark.parametrize("answer", [None, {}, ANSWER | {"status": "previewed"}])
 def test_what_has_not_published_sends_nothing(server, answer):
-    from strandline_airflow.metrics import count_run
+    from strandline_airflow.announcing import count_run
 
     count_run("flights", answer, NOW)
     assert server() == set()
 
 
 def test_a_run_over_nothing_has_no_share():
-    from strandline_airflow.metrics import gauges_of
+    from strandline_airflow.announcing import gauges_of
 
     assert gauges_of({"status": "published", "books": []}, NOW) == {"rows": 0}

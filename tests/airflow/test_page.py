@@ -453,7 +453,7 @@ def test_airflow_is_given_the_page_in_its_navigation_and_beside_dags_runs_and_ta
 def test_below_a_base_url_with_a_path_the_page_stands_below_that(monkeypatch, home):
     from airflow.sdk.configuration import conf
 
-    from strandline_airflow.page.external_views import external_views
+    from strandline_airflow.plugin import external_views
 
     monkeypatch.setattr(conf, "get", lambda *_, **__: "http://here:8080/airflow/")
     assert external_views()[0]["href"] == "/airflow/strandline/"
@@ -498,9 +498,9 @@ def test_one_that_cannot_be_started_is_an_error_page_that_says_which(get, lake, 
 
 
 def test_one_that_takes_too_long_is_ended(get, lake, command, monkeypatch):
-    from strandline_airflow.page import views, worker
+    from strandline_airflow.page import views
 
-    monkeypatch.setattr(worker, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(views, "TIMEOUT_S", 0.5)
     command.program.write_text("#!/bin/sh\nexec sleep 60\n")
     answer = get("/pipelines/flights?until=2013-01-08")
     assert answer.status_code == 503

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from strandline.errors import InputError
-from strandline_airflow.ranges import horizon_of, pipeline_of, range_options
+from strandline_airflow.params import horizon_of, pipeline_of, range_options
 
 END = datetime(2013, 1, 15, 6, tzinfo=UTC)
 PARTITION = datetime(2013, 1, 20, tzinfo=UTC)

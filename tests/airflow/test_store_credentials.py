@@ -57,12 +57,12 @@ def test_a_report_which_no_folder_of_the_lake_can_hold_is_skipped_and_made_when_
 ):
     from airflow.sdk.exceptions import AirflowSkipException
 
-    from strandline_airflow import reports
+    from strandline_airflow.page import documents
 
     with pytest.raises(AirflowSkipException, match="the page Strandline makes it"):
         execute("strandline_daily_flights", "report")
-    monkeypatch.setattr(reports, "_report_of", lambda pipeline, **days: f"{pipeline}, {days}")
-    shown = reports.report(SimpleNamespace(pipeline="flights"))
+    monkeypatch.setattr(documents, "_report_of", lambda pipeline, **days: f"{pipeline}, {days}")
+    shown = documents.report(SimpleNamespace(pipeline="flights"))
     assert shown.body == b"flights, {'since': None, 'until': None}"
 
 

@@ -95,7 +95,7 @@ def test_a_connection_that_names_no_place_is_refused_for_good_and_says_what_it_t
 
     from airflow.sdk.exceptions import AirflowFailException
 
-    from strandline_airflow.runners import runner_of
+    from strandline_airflow.engines import runner_of
 
     said = json.dumps({"conn_type": "strandline", "extra": extra})
     monkeypatch.setenv("AIRFLOW_CONN_STRANDLINE_ENGINE", said)
@@ -107,7 +107,7 @@ def test_a_connection_that_names_no_place_is_refused_for_good_and_says_what_it_t
 def test_sail_and_connect_are_plain_processes_whatever_the_connection_submits_by(bag, monkeypatch):
     import logging
 
-    from strandline_airflow.runners import ProcessRunner, runner_of
+    from strandline_airflow.engines import ProcessRunner, runner_of
 
     monkeypatch.setenv(
         "AIRFLOW_CONN_STRANDLINE_ENGINE",

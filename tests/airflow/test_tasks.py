@@ -246,7 +246,7 @@ def test_a_failure_says_what_the_job_said():
     [('{"a": {"b": 2}}', {"a": {"b": 2}}), ('{"a": {"b"', None), ("", None), (None, None)],
 )
 def test_an_answer_is_the_document_that_was_written_whole(written, expected):
-    from strandline_airflow.answers import answer_file
+    from strandline_airflow.outcomes import answer_file
 
     with answer_file() as file:
         if written is not None:

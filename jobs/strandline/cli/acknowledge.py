@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from strandline.cli import findings, show
+from strandline.cli import show, words
 from strandline.cli.console import escape
 from strandline.cli.groups import Places
 from strandline.cli.options import AsJson, Pipeline, RequestedBy, not_empty, require_reason
@@ -60,4 +60,4 @@ def _acknowledged(found: Mapping[str, Any]) -> None:
         show.out.print(f"{name}: nothing to acknowledge, no audit's finding stands")
         return
     show.out.print(f"{name}: {many} {'would be ' if found['dry_run'] else ''}acknowledged")
-    show.out.print("".join(findings.lines(these)).rstrip("\n"))
+    show.out.print("".join(words.finding_lines(these)).rstrip("\n"))

@@ -17,8 +17,7 @@ from strandline.cli.running import SHOWN_AS
 from strandline.errors import InputError
 
 if TYPE_CHECKING:
-    from strandline.conformance.files import Case
-    from strandline.conformance.run import ConformanceResult
+    from strandline.conformance.run import Case, ConformanceResult
     from strandline.lake.sessions.choice import EngineChoice
 
 

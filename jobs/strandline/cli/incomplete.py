@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from strandline.cli import days, show
+from strandline.cli import show, words
 from strandline.cli.console import escape, table
-from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.groups import Places
-from strandline.cli.options import AsJson, Pipeline
+from strandline.cli.options import AsJson, Pipeline, Since, Until, asked_days
 from strandline.quality.figures import share_so_far
 from strandline.visible import number_of
 
@@ -56,7 +55,7 @@ def _page(found: Mapping[str, Any]) -> None:
     if found["notice"]:
         out.print(f"note: {escape(found['notice'])}")
     facts = show.facts_table()
-    facts.add_row("shown", days.shown(found["days"]))
+    facts.add_row("shown", words.shown_days(found["days"]))
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
     if found["watermark"]:
         facts.add_row("watermark", escape(found["watermark"]))

@@ -63,7 +63,7 @@ def init(asked: _Asked, *, as_json: AsJson = False, on: EngineOptions, at: Place
 
     It says what it has guessed, how sure it is, and why.
     """
-    from strandline.proposal.propose import propose  # noqa: PLC0415
+    from strandline.proposal.proposal import propose  # noqa: PLC0415
     from strandline.proposal.table import table_at  # noqa: PLC0415
 
     root, places = at.root, [not_empty("--from", place) for place in asked.source]

@@ -25,12 +25,10 @@ from strandline.cli.acknowledge import acknowledge
 from strandline.cli.advise import advise
 from strandline.cli.changes import changes
 from strandline.cli.conformance import conformance
-from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.erase import erase
 from strandline.cli.groups import PLACES, EngineOptions, Places, command_typed, with_groups
 from strandline.cli.incomplete import incomplete
 from strandline.cli.init import init
-from strandline.cli.jars import jars
 from strandline.cli.json_document import document, write_failure
 from strandline.cli.maintain import maintain
 from strandline.cli.options import (
@@ -38,11 +36,14 @@ from strandline.cli.options import (
     LakeAt,
     Pipeline,
     Pipelines,
+    Since,
+    Until,
+    asked_days,
     given_path,
     instant_at,
     range_of,
 )
-from strandline.cli.package import package
+from strandline.cli.package import jars, package
 from strandline.cli.plan import plan
 from strandline.cli.read import read
 from strandline.cli.run_options import (
@@ -55,10 +56,9 @@ from strandline.cli.run_options import (
 )
 from strandline.cli.running import run_pipeline
 from strandline.cli.runs import runs_app
-from strandline.cli.schema import schema
 from strandline.cli.status import status
 from strandline.cli.test import test
-from strandline.cli.validate import validate
+from strandline.cli.validate import schema, validate
 from strandline.cli.views import views
 from strandline.errors import (
     InputError,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -60,6 +61,12 @@ PreviewRows = Annotated[
         max=MOST_SHOWN,
         help="The most windows of each kind (added, changed, removed) to list in the preview.",
     ),
+]
+Since = Annotated[
+    str | None, typer.Option(metavar="DATE", help="First day shown. [89 days before the last]")
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="DATE", help="Last day shown. [the last there is]")
 ]
 Remote = Annotated[
     str | None,
@@ -134,3 +141,25 @@ def parsed(option: str, text: str, parser: Callable[[str], int]) -> int:
         return parser(text)
     except (ValueError, OverflowError) as error:
         raise InputError(option, f"{text!r} is {error}") from None
+
+
+def asked_days(since: str | None, until: str | None) -> dict[str, date | None]:
+    """The days of --since and --until; None for an option that is not given.
+
+    Raises:
+        InputError: a text is not a day, or the last day is before the first.
+    """
+    first, last = _day("--since", since), _day("--until", until)
+    if first is not None and last is not None and first > last:
+        problem = f"{first} is after --until {last}"
+        raise InputError("--since", problem, "give the earlier day first")
+    return {"since": first, "until": last}
+
+
+def _day(option: str, text: str | None) -> date | None:
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            option, f"{text!r} is not a date", "write one such as 2013-01-15"
+        ) from None

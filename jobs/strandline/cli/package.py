@@ -1,10 +1,10 @@
-"""package: what a cluster needs, built into one folder."""
+"""package, jars: what a cluster needs, built into one folder; and Delta's jars, fetched once."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,3 +82,22 @@ def _show(built: Mapping[str, Any]) -> None:
 def _size(count: int) -> str:
     """A size such as `9.5 MB`; below a megabyte in kB."""
     return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+
+
+def jars(*, as_json: AsJson = False) -> None:
+    """Fetch Delta's jars for the engine spark.
+
+    They are checked by their hashes. They come from Maven Central (DEFAULT_ARTIFACT_REPOSITORY
+    names a mirror) and go to the jars of the installed pyspark. It needs Java, as Spark does; again
+    it finds nothing to do.
+    """
+    from strandline.lake.jars import fetch  # noqa: PLC0415
+
+    show.document(fetch(os.environ), as_json=as_json, human=_show_fetched)
+
+
+def _show_fetched(fetched: Sequence[str]) -> None:
+    for name in fetched:
+        show.out.print(f"fetched {name}", highlight=False)
+    if not fetched:
+        show.out.print("nothing to fetch: Delta's jars are the locked ones")

@@ -15,9 +15,8 @@ from rich.table import Table
 
 from strandline.cli import show
 from strandline.cli.console import TextConsole, escape, plain_table
-from strandline.cli.days import asked_days
 from strandline.cli.groups import Places
-from strandline.cli.options import AsJson, Pipeline, given_path
+from strandline.cli.options import AsJson, Pipeline, asked_days, given_path
 from strandline.errors import InputError
 from strandline.visible import number_of, visible
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from strandline.cli import days, findings, preview, run_words
+from strandline.cli import preview, words
 from strandline.cli.console import TextConsole, dropping_unread, escape, table
 from strandline.cli.json_document import json_place, write_document, write_failure
 from strandline.errors import StrandlineError
@@ -62,15 +62,15 @@ def outcome(run: Mapping[str, Any]) -> None:
     verb, facts = run["status"].replace("_", " "), facts_table()
     out.print(f"[bold]{escape(run['pipeline'])}[/] {run['kind']} {run['run_id']}: [bold]{verb}[/]")
     if within := run["range"]:
-        facts.add_row(*run_words.windows(within["start"], within["end"]))
-    facts.add_row("data cut-off", run_words.cutoff(run["horizon"]))
+        facts.add_row(*words.windows(within["start"], within["end"]))
+    facts.add_row("data cut-off", words.cutoff(run["horizon"]))
     if run["status"] in {"repeated", "already_processed"}:
         out.print(facts)
         _notes(run["notes"])
-        out.print(*findings.lines(run["findings"]), sep="", end="")
+        out.print(*words.finding_lines(run["findings"]), sep="", end="")
         return
     for one in run["rebuilt_first"]:
-        within = " ".join(run_words.windows(one["range"]["start"], one["range"]["end"]))
+        within = " ".join(words.windows(one["range"]["start"], one["range"]["end"]))
         out.print(f"first, {within}: [bold]{one['status']}[/]")
         _changes(one)
         _notes([note for note in one["notes"] if note not in run["notes"]])
@@ -103,7 +103,7 @@ def _changes(run: Mapping[str, Any]) -> None:
     """Print what a run changes, its preview, and the result of its audit."""
     for part in (preview.diff_table(run["diff"]), *preview.parts(run["preview"])):
         out.print(part)
-    out.print(*findings.of_audit(run["audit"]), sep="", end="")
+    out.print(*words.failed_expectations(run["audit"]), sep="", end="")
 
 
 def _notes(notes: Sequence[str]) -> None:
@@ -115,7 +115,7 @@ def status(found: Mapping[str, Any]) -> None:
     """Print the progress of a pipeline, and its findings."""
     colour = "green" if found["state"].startswith("OK") else "yellow"
     out.print(f"[bold]{escape(found['pipeline'])}[/]: [{colour}]{escape(found['state'])}[/]")
-    out.print(*findings.of_status(found), sep="", end="")
+    out.print(*words.findings_of_status(found), sep="", end="")
     facts, last, records = facts_table(), found["last_run"], counted(found["records"])
     facts.add_row("lake", escape(found["lake"]))
     facts.add_row("processed up to", found["processed_up_to"] or "no midnight yet")
@@ -123,17 +123,17 @@ def status(found: Mapping[str, Any]) -> None:
     facts.add_row("closed up to", progress.closed_up_to(found["closed_up_to"], slots, str))
     _add_last_run(facts, last)
     facts.add_row("watermark", escape(progress.watermark(found)))
-    facts.add_row("in all", days.in_all(found["totals"]))
-    facts.add_row("shown", days.shown(found["days"]))
+    facts.add_row("in all", words.in_all(found["totals"]))
+    facts.add_row("shown", words.shown_days(found["days"]))
     only_late = {"only late": found["slots_only_late"]} if found["slots_only_late"] else {}
     facts.add_row("slots", counted(found["slots"] | only_late))
     if found["overlapping"]:
         records += "; an accepted record counts in each of its windows, a late one in its newest"
     facts.add_row("records", records)
     facts.add_row(
-        "quarantine", days.quarantine(counted(found["quarantine"]), found["quarantine_removed"])
+        "quarantine", words.quarantined(counted(found["quarantine"]), found["quarantine_removed"])
     )
-    for line in days.unfinished(found):
+    for line in words.unfinished(found):
         facts.add_row(*line)
     _add_rules(facts, found)
     _add_violations(facts, last)
@@ -147,7 +147,7 @@ def status(found: Mapping[str, Any]) -> None:
                 "fills it"
             )
     if not found["spec_is_published"]:
-        upstream, keys = found["upstream"], run_words.edited(": ", found)
+        upstream, keys = found["upstream"], words.edited(": ", found)
         or_other = f", or that of {escape(upstream['pipeline'])}," if upstream else ""
         out.print(
             f"note: the pipeline file{or_other} has changed since the last published run{keys}"
@@ -157,11 +157,11 @@ def status(found: Mapping[str, Any]) -> None:
 def _add_last_run(facts: Table, run: Mapping[str, Any]) -> None:
     """Add the lines about the last run to the facts of a status."""
     facts.add_row(
-        "last run", f"{run['run_id']} ({run['kind']}): {run_words.state(run)}, {run['ended']}"
+        "last run", f"{run['run_id']} ({run['kind']}): {words.state(run)}, {run['ended']}"
     )
     start, end = (run[name] or "not known" for name in ("start", "end"))
-    windows, cutoff = " ".join(run_words.windows(start, end)), run_words.cutoff(run["horizon"])
-    facts.add_row("", f"{windows}, data cut-off {cutoff}{run_words.engine(run)}")
+    windows, cutoff = " ".join(words.windows(start, end)), words.cutoff(run["horizon"])
+    facts.add_row("", f"{windows}, data cut-off {cutoff}{words.engine(run)}")
 
 
 def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
@@ -170,7 +170,7 @@ def _add_rules(facts: Table, found: Mapping[str, Any]) -> None:
         return
     for one in found["rules"]:
         of_range = f"{one['start']} to {one['end']}: {number_of(one['slots'], 'slot')}"
-        by_other = run_words.edited(", edited since: ", one)
+        by_other = words.edited(", edited since: ", one)
         facts.add_row(f"rules {one['spec_fingerprint'][:8]}", of_range + by_other)
     if across := found["sessions_across_rules"]:
         sessions = number_of(across, "session")
@@ -183,9 +183,9 @@ def runs(lines: Sequence[Mapping[str, Any]]) -> None:
     runs_table.columns[0].min_width = max((len(line["run_id"]) for line in lines), default=0)
     for line in lines:
         start, end = line["start"], line["end"]
-        windows = ("none", "") if start and start == end else (run_words.first_window(start), end)
-        of_run = (line["run_id"], line["kind"], run_words.state(line), line["ended"])
-        runs_table.add_row(*of_run, *windows, run_words.changes(line))
+        windows = ("none", "") if start and start == end else (words.first_window(start), end)
+        of_run = (line["run_id"], line["kind"], words.state(line), line["ended"])
+        runs_table.add_row(*of_run, *windows, words.changes(line))
     out.print(runs_table)
 
 
@@ -193,7 +193,7 @@ def one_run(run: Mapping[str, Any]) -> None:
     """Print one run: its steps, books, audit and diff."""
     runs([run])
     if run["engine"]:
-        out.print(f"computed{run_words.engine(run)}")
+        out.print(f"computed{words.engine(run)}")
     steps = table("at", "", first="step")
     for step in run["steps"]:
         steps.add_row(step["step"], step["at"], escape(step["message"] or ""))
@@ -235,8 +235,8 @@ def written(report: Mapping[str, Any]) -> None:
     out.print(f"report: {escape(report['report'])}")
     if report["notice"]:
         out.print(f"note: {escape(report['notice'])}")
-    out.print(f"shown: {days.shown(report['days'])}")
-    out.print(f"in all: {days.in_all(report['totals'])}")
+    out.print(f"shown: {words.shown_days(report['days'])}")
+    out.print(f"in all: {words.in_all(report['totals'])}")
 
 
 def facts_table() -> Table:

@@ -11,9 +11,8 @@ import typer
 
 from strandline.cli import show
 from strandline.cli.console import escape, table
-from strandline.cli.days import Since, Until, asked_days
 from strandline.cli.groups import Places
-from strandline.cli.options import AsJson
+from strandline.cli.options import AsJson, Since, Until, asked_days
 from strandline.errors import (
     AuditFailedError,
     InputError,

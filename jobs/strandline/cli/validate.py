@@ -1,7 +1,8 @@
-"""validate: the mistakes in pipeline files, found without Spark."""
+"""validate, schema: the mistakes in pipeline files, and their JSON schema; without Spark."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -105,3 +106,19 @@ def _show(results: Sequence[Mapping[str, Any]]) -> None:
             show.out.print(f"[red]wrong[/]  {escape(result['problem'], keep=show.LINES)}")
         for note in result.get("notes", ()):
             show.out.print(f"  note: {escape(note)}")
+
+
+def schema(
+    tests: Annotated[
+        bool, typer.Option("--tests", help="Print the schema of pipelines' tests instead.")
+    ] = False,
+) -> None:
+    """Print the JSON schema of pipeline files.
+
+    Editors complete and explain the keys of a file by it.
+    """
+    from strandline.spec.schema import json_schema  # noqa: PLC0415
+    from strandline.trial.file import SampleTest  # noqa: PLC0415
+
+    content = SampleTest.model_json_schema() if tests else json_schema()
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))

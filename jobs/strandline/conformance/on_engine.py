@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from strandline.conformance.files import Case
-from strandline.conformance.run import ConformanceResult, Outcome, run_conformance
+from strandline.conformance.run import Case, ConformanceResult, Outcome, run_conformance
 from strandline.conformance.spark_runner import SparkEngine
 from strandline.lake.sessions.choice import EngineChoice
 from strandline.lake.sessions.start import start

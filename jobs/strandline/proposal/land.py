@@ -17,9 +17,8 @@ from strandline.lake.store.store import storage_errors
 from strandline.model.intervals import DAY_MS
 from strandline.proposal.files import batches_of
 from strandline.proposal.roles import Roles
-from strandline.proposal.table import Table
+from strandline.proposal.table import Table, as_typed
 from strandline.proposal.times import NONE_MS, Millis
-from strandline.proposal.typed import as_typed
 
 _DATE, _DAY = "arrival_date", "arrival_day"
 SURE_OF_ARRIVAL = 0.99

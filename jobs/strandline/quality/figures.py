@@ -1,8 +1,10 @@
-"""Durations and shares as text."""
+"""Durations, shares and instants as text."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms"))
 NOTHING = "–"
@@ -60,3 +62,18 @@ def share_so_far(share: float | None, state: str) -> str:
     if share is None:
         return NOTHING
     return percent(share, 1) + (" so far" if state in _STILL_COMING else "")
+
+
+def instant(value: Any) -> str:
+    """An instant in UTC such as `2013-01-05 06:00`, with seconds if it has any; a dash for null."""
+    if not isinstance(value, datetime) or value != value:  # noqa: PLR0124 - NaT differs from itself
+        return NOTHING
+    aware = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    # isoformat, since strftime leaves out the leading zeros of early years
+    text = aware.isoformat(" ", "milliseconds").removesuffix("+00:00").removesuffix(".000")
+    return text.removesuffix(":00")
+
+
+def day_or_instant(value: Any) -> str:
+    """A midnight as a date, every other instant with its time; a dash for null."""
+    return instant(value).removesuffix(" 00:00")

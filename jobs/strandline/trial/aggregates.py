@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from strandline.trial.conditions import Evaluate, Row
 from strandline.trial.expressions import not_computed, of_tree, parsed
+from strandline.trial.operators import Evaluate, Row
 from strandline.trial.values import ThrownError
 
 Aggregate = Callable[[Sequence[Row]], Any]

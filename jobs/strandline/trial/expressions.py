@@ -17,9 +17,17 @@ from sqlglot import exp
 from strandline.errors import InputError
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.parsing import sql_of, tree_of
-from strandline.trial import conditions
-from strandline.trial.conditions import Evaluate, Row
-from strandline.trial.functions import CALLED_LIKE_TYPES, FUNCTIONS, OF_NULLS, substring
+from strandline.trial import operators
+from strandline.trial.operators import (
+    CALLED_LIKE_TYPES,
+    FUNCTIONS,
+    OF_NULLS,
+    Evaluate,
+    Row,
+    bits_of,
+    substring,
+    within,
+)
 from strandline.trial.values import (
     CASTS,
     ThrownError,
@@ -32,7 +40,6 @@ from strandline.trial.values import (
     to_text,
     whole_division,
 )
-from strandline.trial.whole_numbers import bits_of, within
 
 _SECONDS = {
     "MICROSECOND": 1e-6,
@@ -140,13 +147,13 @@ def _is(tree: exp.Expr, place: str) -> Evaluate:
 def _between(tree: exp.Expr, place: str) -> Evaluate:
     low = exp.GTE(this=tree.this, expression=tree.args["low"])
     high = exp.LTE(this=tree.this, expression=tree.args["high"])
-    return conditions.both(of_tree(low, place), of_tree(high, place))
+    return operators.both(of_tree(low, place), of_tree(high, place))
 
 
 def _in(tree: exp.Expr, place: str) -> Evaluate:
     if not tree.expressions:
         raise not_computed(tree, place)
-    return conditions.among(
+    return operators.among(
         of_tree(tree.this, place), [of_tree(one, place) for one in tree.expressions]
     )
 
@@ -158,7 +165,7 @@ def _case(tree: exp.Expr, place: str) -> Evaluate:
         test = exp.EQ(this=subject, expression=one.this) if subject is not None else one.this
         branches.append((of_tree(test, place), of_tree(one.args["true"], place)))
     otherwise = of_tree(default, place) if default is not None else None
-    return conditions.chosen(branches, otherwise)
+    return operators.chosen(branches, otherwise)
 
 
 def _if(tree: exp.Expr, place: str) -> Evaluate:
@@ -242,14 +249,14 @@ _MAKERS: dict[type[exp.Expr], Callable[[exp.Expr, str], Evaluate]] = {
     exp.GTE: _strict(compared(lambda a, b: bool(a >= b))),
     exp.LT: _strict(compared(lambda a, b: bool(a < b))),
     exp.LTE: _strict(compared(lambda a, b: bool(a <= b))),
-    exp.NullSafeEQ: _of_two(conditions.same),
-    exp.And: _of_two(conditions.both),
-    exp.Or: _of_two(conditions.either),
-    exp.Not: lambda tree, place: conditions.negated(of_tree(tree.this, place)),
+    exp.NullSafeEQ: _of_two(operators.same),
+    exp.And: _of_two(operators.both),
+    exp.Or: _of_two(operators.either),
+    exp.Not: lambda tree, place: operators.negated(of_tree(tree.this, place)),
     exp.Is: _is,
     exp.Between: _between,
     exp.In: _in,
-    exp.Like: _strict(conditions.like),
+    exp.Like: _strict(operators.like),
     exp.Case: _case,
     exp.If: _if,
     exp.Neg: lambda tree, place: _strict_call(neg, [of_tree(tree.this, place)]),

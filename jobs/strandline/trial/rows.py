@@ -14,8 +14,8 @@ from strandline.reference.records import Record, without_duplicates
 from strandline.spec.pipeline import PipelineSpec
 from strandline.spec.used_expressions import Use, uses_of
 from strandline.spec.window import GridWindow, Session
-from strandline.trial.conditions import Row
 from strandline.trial.expressions import evaluator
+from strandline.trial.operators import Row
 from strandline.trial.values import EPOCH, MS, ThrownError, as_time, kind_of, to_time
 
 _DUPLICATE = "duplicate"

@@ -1,1 +1,1 @@
-"""The kinds of DAGs, one in each file; `factory` builds them from a folder of pipeline files."""
+"""The DAGs: of one pipeline, by hand, and over all; `factory` builds them from pipeline files."""

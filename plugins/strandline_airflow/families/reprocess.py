@@ -10,9 +10,8 @@ from airflow.sdk import DAG, TriggerRule
 from strandline_airflow.announcing import outlets_of_any
 from strandline_airflow.approvals import PreviewApprovalOperator
 from strandline_airflow.commands import StrandlineReportOperator
-from strandline_airflow.operators import StrandlineJobOperator
+from strandline_airflow.operators import StrandlineJobOperator, StrandlinePublishOperator
 from strandline_airflow.params import reprocess_params
-from strandline_airflow.publishing import StrandlinePublishOperator
 from strandline_airflow.requests import (
     APPROVAL,
     PREPARE,
@@ -21,7 +20,7 @@ from strandline_airflow.requests import (
 )
 from strandline_airflow.settings import APPROVAL_TIMEOUT, dag_defaults
 
-DOC = """
+_DOC = """
 ### Rebuild a range of history
 
 For a bug fix, a new aggregate, an outage or a migration. *Trigger*, fill in the form, and read:
@@ -67,7 +66,7 @@ def reprocess_dag(names: Sequence[str], *, folder: Path, lake: str | None = None
         max_active_runs=16,  # a run that waits for a person holds no other up
         params=reprocess_params(names),
         **dag_defaults(),
-        doc_md=DOC,
+        doc_md=_DOC,
         tags=["strandline", "reprocess"],
     ) as dag:
         prepare = StrandlineJobOperator(

@@ -11,8 +11,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from strandline.errors import StrandlineError
-from strandline_airflow import reports
-from strandline_airflow.page import dags, documents, pages
+from strandline_airflow.page import documents, pages
 from strandline_airflow.page.access import SIGNED_IN
 from strandline_airflow.page.rendering import page
 from strandline_airflow.page.views import NoRunsHereError, UnreadableError
@@ -24,7 +23,7 @@ app = FastAPI(
     openapi_url=None,
     dependencies=[SIGNED_IN],
 )
-for one in (pages, dags, documents, reports):
+for one in (pages, documents):
     app.include_router(one.router)
 
 

@@ -1,22 +1,105 @@
-"""The data of the pages, read one request at a time and cached until the pipeline changes."""
+"""The data of the pages, read by one process at a time and cached until the pipeline changes."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
+from airflow.sdk.exceptions import AirflowFailException
 from fastapi import HTTPException
 
 from strandline.lake.store.places import is_uri
 from strandline.spec import PipelineSpec
 from strandline_airflow import settings
 from strandline_airflow.asked_reports import AskedReports, BusyError
-from strandline_airflow.page.worker import Worker
+from strandline_airflow.processes import started
 
-_KEPT = AskedReports[dict[str, Any]](most_kept=64, most_waiting=12)
-_WORKER = Worker()
+TIMEOUT_S = 60.0
+"""The longest time for an answer, in seconds."""
+_ENDED = {"kind": "Ended", "exit_code": 4}
 _MISSING = ("NoSlotError", "NoSuchRunError")
+_KEPT = AskedReports[dict[str, Any]](most_kept=64, most_waiting=12)
+
+
+@dataclass
+class Worker:
+    """The process `strandline views`, which loads the libraries that Airflow's API does not have.
+
+    It answers one question at a time; a timeout, a lack of memory or a crash fails this question.
+    """
+
+    _process: subprocess.Popen[str] | None = None
+    _started_for: Any = None
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a question: `found`, or an `error`."""
+        line = json.dumps(question) + "\n"
+        for _ in range(2):
+            is_new = self._process is None
+            try:
+                process = self._running()
+            except AirflowFailException as error:
+                return {"error": _ENDED | {"message": f"{question['pipeline']}: {error}"}}
+            timer = Timer(TIMEOUT_S, process.kill)
+            timer.start()
+            try:
+                answer = _exchanged(process, line)
+            finally:
+                timer.cancel()
+            if answer is not None:
+                return answer
+            self.end()
+            if is_new:  # an older one may have ended for want of questions: it is started again
+                break
+        problem = f"the process that reads it has ended, or took longer than {TIMEOUT_S:.0f} s"
+        return {"error": _ENDED | {"message": f"{question['pipeline']}: {problem}; try again"}}
+
+    def end(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _running(self) -> subprocess.Popen[str]:
+        environment = settings.job_environment()
+        command = [str(settings.executable()), "views"]
+        started_for = (command, environment)
+        if self._process is not None and self._started_for != started_for:
+            self.end()
+        if self._process is None:
+            with started(command[0]):
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    env={**os.environ, **environment},
+                )
+            self._started_for = started_for
+        return self._process
+
+
+def _exchanged(process: subprocess.Popen[str], line: str) -> dict[str, Any] | None:
+    """The answer of the process to a line; None if it has ended, or printed something else."""
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(line)
+        process.stdin.flush()
+        found = json.loads(process.stdout.readline())
+    except (BrokenPipeError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+_WORKER = Worker()
 
 
 class NoRunsHereError(Exception):

@@ -12,9 +12,8 @@ import pytest
 
 from strandline.conformance.answer import Answer, FiringRow
 from strandline.conformance.compare import compare
-from strandline.conformance.files import cases_of
 from strandline.conformance.reference_runner import answer_by_reference
-from strandline.conformance.run import Outcome, run_conformance
+from strandline.conformance.run import Outcome, cases_of, run_conformance
 from strandline.conformance.scenario import Unsupported
 
 GOLDENS = Path(__file__).parents[2] / "golden" / "flink"

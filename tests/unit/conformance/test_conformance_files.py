@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.conformance.files import read_cases, scenario_files
+from strandline.conformance.run import read_cases, scenario_files
 from strandline.errors import InputError
 
 PAIR = {"scenario": {"name": "one"}, "expected": {}}

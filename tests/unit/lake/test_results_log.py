@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 from lakes import a_record, a_spec, at, instant, land
 
-from strandline.cli.days import unfinished
+from strandline.cli.words import unfinished
 from strandline.errors import RetryableError, StaleStagingError
 from strandline.lake.landing.changed_results import dates_to_use_again, ranges_changed
 from strandline.lake.landing.log import LandingLog

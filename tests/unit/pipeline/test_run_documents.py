@@ -13,7 +13,7 @@ from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 from run_documents import a_run
 
-from strandline.cli import days, show
+from strandline.cli import show, words
 from strandline.cli.main import main
 from strandline.lake.ledger.entry import UPKEEP, Entry
 from strandline.lake.ledger.ledger import Ledger
@@ -109,13 +109,15 @@ def test_a_run_that_was_reverted_says_so_until_the_revert_is(lake, capsys):
 
 def test_a_single_day_is_not_said_to_be_from_itself_to_itself():
     totals = {"slots": 2, "windows": 3, "quarantine": 0, "first_day": "2013-01-01"}
-    said = [days.in_all(totals | {"last_day": last}) for last in ("2013-01-01", "2013-01-02")]
+    said = [words.in_all(totals | {"last_day": last}) for last in ("2013-01-01", "2013-01-02")]
     assert said[0].endswith("in quarantine, of 2013-01-01")
     assert said[1].endswith("in quarantine, from 2013-01-01 to 2013-01-02")
-    one = days.shown({"since": "2013-01-01", "until": "2013-01-01"})
+    one = words.shown_days({"since": "2013-01-01", "until": "2013-01-01"})
     assert one.startswith("of 2013-01-01; ")
-    assert days.shown({"since": None, "until": "2013-01-01"}).startswith("to 2013-01-01; ")
-    assert days.shown({"since": "2013-01-01", "until": None}).startswith("from 2013-01-01 to the ")
+    assert words.shown_days({"since": None, "until": "2013-01-01"}).startswith("to 2013-01-01; ")
+    assert words.shown_days({"since": "2013-01-01", "until": None}).startswith(
+        "from 2013-01-01 to the "
+    )
 
 
 def test_a_run_of_several_attempts_is_one_line_and_upkeep_and_kinds_of_later_versions_none():

@@ -11,12 +11,10 @@ from strandline.model.intervals import midnight_of
 from strandline.quality.findings.check import Finding
 from strandline.quality.findings.volume import Unusual, UsualVolume
 from strandline.quality.report.advised import advised
-from strandline.quality.report.revisions import revisions_plot
-from strandline.quality.report.runs import run_lines
-from strandline.quality.report.since_before import changes_since, summary_of
-from strandline.quality.report.state import State
+from strandline.quality.report.quarantine import who
+from strandline.quality.report.runs import revisions_plot, run_lines
+from strandline.quality.report.state import State, changes_since, summary_of
 from strandline.quality.report.volume import volume
-from strandline.quality.report.who import who
 
 HOUR_MS = 3_600_000
 MONDAY = date(2013, 1, 7)

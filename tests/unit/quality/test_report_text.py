@@ -7,8 +7,14 @@ from datetime import UTC, datetime, timedelta, timezone
 import pandas as pd
 import pytest
 
-from strandline.quality.figures import duration, exact_duration, least_shown, percent
-from strandline.quality.report.format import day_or_instant, instant
+from strandline.quality.figures import (
+    day_or_instant,
+    duration,
+    exact_duration,
+    instant,
+    least_shown,
+    percent,
+)
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ from strandline.pipeline.views.shown_days import shown_days, totals
 from strandline.pipeline.views.slots import COUNTS
 from strandline.pipeline.views.values import frequent_values
 from strandline.quality.completeness import in_ms
+from strandline.quality.figures import instant
 from strandline.quality.findings.volume import first_compared
-from strandline.quality.report.format import instant
 from strandline.quality.report.page import Page, build_report
 from strandline.quality.report.tables import ReportTables, ShownDays
 from strandline.spec import PipelineSpec

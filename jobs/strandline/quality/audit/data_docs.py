@@ -22,7 +22,7 @@ from great_expectations.render.components import RenderedDocumentContent
 from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
 from great_expectations.render.view.view import DefaultJinjaPageView
 
-from strandline.quality.audit import checks as _registered_too  # noqa: F401 - to render them
+from strandline.quality.audit import declared as _registered_too  # noqa: F401 - to render them
 from strandline.quality.audit import expectations as _registered  # noqa: F401 - to render them
 from strandline.quality.audit.validation import (
     context,

@@ -22,8 +22,11 @@ from great_expectations.expectations.expectation import Expectation
 from strandline.model.books import Book
 from strandline.quality.audit import expectations as own
 from strandline.quality.audit import validation, wording
-from strandline.quality.audit.checks import expectations_of, results_of_passed
-from strandline.quality.audit.declared import declared_expectations
+from strandline.quality.audit.declared import (
+    declared_expectations,
+    expectations_of,
+    results_of_passed,
+)
 from strandline.quality.audit.result import Audit, AuditResult
 from strandline.quality.audit.wording import Gaps, RangeFigures
 from strandline.quality.completeness import in_ms

@@ -9,22 +9,17 @@ from typing import Any
 
 from strandline.model.intervals import text_of, text_or_none
 from strandline.quality.advisable import why_not_advisable
-from strandline.quality.figures import NOTHING, exact_duration, percent
+from strandline.quality.figures import NOTHING, day_or_instant, exact_duration, percent
 from strandline.quality.findings.check import Finding
 from strandline.quality.progress import closed_up_to
 from strandline.quality.report.advised import advised
 from strandline.quality.report.calendar import calendar, late_calendar
-from strandline.quality.report.format import day_or_instant
-from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by
-from strandline.quality.report.revisions import revisions_plot
-from strandline.quality.report.runs import MOST_RUNS, run_lines, runs_left_out
-from strandline.quality.report.since_before import changes_since, summary_of
-from strandline.quality.report.state import State
-from strandline.quality.report.tables import ReportTables, ShownDays
-from strandline.quality.report.totals import meanings_for, totals_of
+from strandline.quality.report.quarantine import lateness_plot, quarantine_plots, saved_by, who
+from strandline.quality.report.runs import MOST_RUNS, revisions_plot, run_lines, runs_left_out
+from strandline.quality.report.state import State, changes_since, summary_of
+from strandline.quality.report.tables import ReportTables, ShownDays, meanings_for, totals_of
 from strandline.quality.report.volume import volume
 from strandline.quality.report.watermarks import watermarks
-from strandline.quality.report.who import who
 from strandline.quality.templates import templates_of
 from strandline.spec import PipelineSpec
 from strandline.spec.joined import JoinedSpec

@@ -1,16 +1,16 @@
-"""The report's list of runs, the newest first."""
+"""The report's list of runs, the newest first, and the plot of what they have changed."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from datetime import date, datetime
+from typing import Any, TypeAlias
 
 from strandline.model.intervals import LEAST_INSTANT_MS, datetime_of
-from strandline.quality.figures import NOTHING
+from strandline.quality.figures import NOTHING, day_or_instant, instant
 from strandline.quality.progress import cutoff
-from strandline.quality.report.format import day_or_instant, instant
+from strandline.quality.report.figure import Figure, Series, TableBehind, bars
 from strandline.visible import number_of
 
 MOST_RUNS = 40
@@ -113,3 +113,38 @@ def _changes(diff: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str]]
             if counts.get(what)
         ]
         yield table, " ".join(parts)
+
+
+_RESULTS = ("windows", "pairs")
+_Diff: TypeAlias = Mapping[str, Mapping[str, int]]
+"""The number of rows by table and operation."""
+
+
+def revisions_plot(runs: Sequence[Mapping[str, Any]]) -> Figure | None:
+    """The plot of updated and removed results by the day of the run; None if there are none."""
+    updated, removed, published = Counter[date](), Counter[date](), Counter[date]()
+    for day, diff in _published(runs):
+        updated[day] += _results_in(diff, "update")
+        removed[day] += _results_in(diff, "delete")
+        published[day] += 1
+    if not updated.total() and not removed.total():
+        return None
+    days = sorted(published)
+    rows = [(day.isoformat(), updated[day], removed[day], published[day]) for day in days]
+    table = TableBehind.of(("day", "results updated", "results removed", "runs"), rows)
+    parts = [
+        (Series("updated", "colour-0"), [updated[day] for day in days]),
+        (Series("removed", "unusual"), [removed[day] for day in days]),
+    ]
+    return bars("results that runs have changed, by day", days, parts, unit="results", table=table)
+
+
+def _published(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[date, _Diff]]:
+    """The day and the diff of each published run; runs without either are left out."""
+    for run in runs:
+        if run["status"] == "published" and run["diff_published"] and run["ended"]:
+            yield date.fromisoformat(run["ended"][:10]), run["diff"]
+
+
+def _results_in(diff: _Diff, operation: str) -> int:
+    return sum(int(diff[name].get(operation, 0)) for name in _RESULTS if name in diff)
