@@ -161,13 +161,12 @@ def test_the_value_that_stands_out_most_comes_first():
         counted(
             origin={"JFK": 444, "EWR": 399},
             dest=destinations,
-            year={"2013": 843},
             letter=dict.fromkeys("abcdefghijkl", 70),
         ),
         always=["origin"],
     )
     assert (found.found.column, found.found.values[0].value, found.records) == ("dest", "HNL", 843)
-    # all rows have one year, and no letter stands out
+    # no letter stands out
     assert [column.column for column in found.columns] == ["dest", "origin"]
     first = found.columns[0]
     assert [(one.value, one.records) for one in first.values][-1] == ("(null)", 9)
@@ -179,6 +178,12 @@ def test_a_column_that_is_one_value_among_the_late_but_not_among_all_stands_out(
     late, malformed = who(rows)
     assert late.found.values[0].value == "HNL"
     assert malformed.group == "malformed"
+
+
+def test_a_column_that_is_one_value_among_the_late_stands_out_though_nobody_else_is_counted():
+    """The malformed rows have too many values, none of them frequent."""
+    (late,) = who(counted(device={"bad": 100}))
+    assert (late.found.column, late.found.values[0].value) == ("device", "bad")
 
 
 def test_a_column_that_is_only_listed_always_is_no_find():
