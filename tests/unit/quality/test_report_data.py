@@ -142,6 +142,30 @@ def test_days_without_a_record_are_drawn_and_named_up_to_the_last_processed_one(
     assert [one.day for one in until_tuesday.unusual] == [MONDAY]
 
 
+def test_days_without_a_record_are_drawn_from_the_first_shown_one_on_though_no_shown_one_has_any():
+    rows = {MONDAY - timedelta(number): 1_000 for number in range(1, 61)}
+    silence = [MONDAY + timedelta(number) for number in range(6)]
+    processed = midnight_of(MONDAY + timedelta(6))
+    outage = volume(rows, MONDAY, None, processed_ms=processed)
+    assert [(one.day, one.records) for one in outage.unusual] == [(day, 0) for day in silence]
+    assert outage.figure.data["x"] == [0, 1, 2, 3, 4, 5]
+    rows |= {MONDAY + timedelta(number): 1_000 for number in range(6, 10)}
+    over = volume(rows, MONDAY, None, processed_ms=midnight_of(MONDAY + timedelta(10)))
+    assert [one.day for one in over.unusual] == silence
+    assert over.figure.data["x"] == [*range(10)]
+
+
+def test_a_day_of_the_first_or_of_the_last_year_asks_for_no_volume_of_all_the_days_between(
+    monkeypatch,
+):
+    rows = {MONDAY - timedelta(number): 1_000 for number in range(60)}
+    asked, of = [], UsualVolume.of
+    monkeypatch.setattr(UsualVolume, "of", lambda *given: asked.append(given) or of(*given))
+    found = volume(rows | {date.min: 0, date.max: 0}, None, None)
+    assert found.figure.data["x"][0] == 0
+    assert len(asked) < 500
+
+
 # --------------------------------------------------------------------------------------------- who
 
 
