@@ -40,7 +40,7 @@ def _commit_new_days(
     to_recompute = [day for day in observation.days_to_recompute if day in days]
     if to_recompute:  # before the days are observed, so that a run killed in between loses none
         journal.write("owed", owed=to_recompute)
-    publish_malformed(ctx, malformed, days, observation)
+    journal.quarantined = publish_malformed(ctx, malformed, days, observation)
     if days or of_other_rules:
         written = DaysToWrite(
             spec,

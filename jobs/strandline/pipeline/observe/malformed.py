@@ -74,17 +74,23 @@ def require_balance(books: Sequence[Book], pipeline: str) -> None:
 
 def publish_malformed(
     ctx: Context, malformed: Part | None, whole: Sequence[date], observation: Observation
-) -> None:
+) -> Mapping[str, int]:
     """Publish the malformed rows of some whole days, and of an observation's partial days.
 
     Rows are removed only on whole days whose landing has changed. A row that new settings make
     well-formed stays until a run rebuilds its range.
+
+    Returns:
+        The numbers of rows inserted, updated and deleted in quarantine; empty: there was nothing
+        to compare.
     """
     if malformed is not None:
         apply_diff.create(ctx.store, QUARANTINE, malformed.schema)
     found = malformed_diff(ctx, malformed, whole, observation)
-    if found is not None:
-        apply_diff.apply(ctx.store, found, attempt_of(f"{ctx.run_id}/observed"))
+    if found is None:
+        return {}
+    apply_diff.apply(ctx.store, found, attempt_of(f"{ctx.run_id}/observed"))
+    return found.counts
 
 
 def malformed_diff(
