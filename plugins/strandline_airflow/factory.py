@@ -20,8 +20,8 @@ from strandline_airflow.settings import pipelines_folder
 _DOC_OF_BROKEN = """
 ### Pipeline files that are broken
 
-They have no daily DAG until they are corrected; those of the other pipelines go on. An import error
-of the DAG file would stop them all.
+A broken file has no daily DAG until it is corrected; the DAGs of the other pipelines go on. An
+import error of the DAG file would stop all of them.
 
 ```text
 {errors}

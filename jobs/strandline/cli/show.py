@@ -94,8 +94,9 @@ def _unchanged(run: Mapping[str, Any]) -> str:
     if run["changed_first"]:
         runs = ", ".join(f"run {run_id}" for run_id in run["changed_first"])
         return f"{runs} first changed what is published; nothing else changes"
-    if run["malformed"] or (run["preview"] or {}).get("quarantine"):
-        return "no result changes: malformed rows go to quarantine alone"
+    previewed = (run["preview"] or {"quarantine": {}})["quarantine"]
+    if any(run["quarantined"].values()) or any(previewed.values()):
+        return "no result changes: only malformed rows of quarantine do"
     return "nothing changes: the published rows are those of this run"
 
 

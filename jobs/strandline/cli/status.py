@@ -74,7 +74,8 @@ def status(
     if not as_json:
         _print_missing(root)
         _print_without_file(root, at.folder, {found["pipeline"] for found in lines})
-    if all(isinstance(found, NoRunsError) for _, found in every) and not _in_lake(root):
+    has_status = any(not isinstance(found, StrandlineError) for _, found in every)
+    if not has_status and not _in_lake(root):
         raise typer.Exit(InputError.exit_code)
     _exit_by(codes, deep=deep)
 

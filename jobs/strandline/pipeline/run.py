@@ -179,6 +179,7 @@ def _steps(
         took_before=duration_to_show(request, state, journal.entry.books or ()),
         # two ranges may have the same note
         notes=[*dict.fromkeys([*notes, *of_staged(rebuilt.staged, request), *moved_back])],
+        quarantined=journal.quarantined,
         seconds=journal.seconds,
     )
 

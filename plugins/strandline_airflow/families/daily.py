@@ -89,7 +89,7 @@ param `to`. Nothing has to be caught up by hand: a run that was skipped or rejec
 next one. To fill in a long time, trigger one run with `to`; there is no need for a run per day.
 
 **A pipeline that reads another one's results** runs whenever that one has published, and goes as
-far as that one has come. What changed there, be it of long ago, it heals.
+far as that one has come. It recomputes what has changed there, however old.
 
 **When it fails**, the task's error says what the job said:
 

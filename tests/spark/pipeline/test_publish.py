@@ -207,15 +207,20 @@ def test_a_malformed_row_is_quarantined_once_whichever_horizon_first_knew_it(spa
         known = {("2024-03-01", "null_arrival"): 1, ("None", "arrival_outside_partition"): 1}
         return null | known
 
-    assert_audited_by_books(line.backfill("1", "3", as_of="1 12:30"))
+    first = line.backfill("1", "3", as_of="1 12:30")
+    assert_audited_by_books(first)
     assert reasons() == by_noon(2)
     assert line.table("timeline").to_pyarrow_table().num_rows == 0
-    line.backfill("1", "3", as_of="1 20:00")
+    more = line.backfill("1", "3", as_of="1 20:00")
     assert reasons() == by_noon(3)
-    line.advance("2")
+    again = line.advance("2")
     assert reasons() == by_noon(3)
-    line.backfill("1", "3")
+    last = line.backfill("1", "3")
     assert reasons() == by_noon(3, 1)
+    # the row without a day is read by each run, and counts as malformed there
+    assert all("arrival_outside_partition" in run.malformed for run in (first, more, again, last))
+    gained = [sum(run.quarantined.values()) for run in (first, more, again, last)]
+    assert gained == [4, 1, 0, 1]
     for entry in line.ledger:
         for book in entry.books or []:
             assert book.balanced, book

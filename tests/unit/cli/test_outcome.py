@@ -45,16 +45,32 @@ def test_what_a_dry_run_shows_first_has_its_notes_and_its_findings_are_the_runs(
     ]
 
 
+def a_preview(**quarantine):
+    return {"quarantine": {"gained": {}, "changed": {}, "lost": {}} | quarantine, "days": []}
+
+
 @pytest.mark.parametrize(
     ("facts", "last_line"),
     [
         ({}, "nothing changes: the published rows are those of this run"),
         (
-            {"malformed": {"null_arrival": 600}},
-            "no result changes: malformed rows go to quarantine alone",
+            {"quarantined": {"insert": 600, "update": 0, "delete": 0}},
+            "no result changes: only malformed rows of quarantine do",
+        ),
+        (  # which an earlier run has quarantined
+            {"malformed": {"null_arrival": 600}, "quarantined": {"insert": 0}},
+            "nothing changes: the published rows are those of this run",
         ),
         (
-            {"changed_first": ["advance-1-first"], "malformed": {"null_arrival": 600}},
+            {"preview": a_preview(gained={"null_arrival": 600})},
+            "no result changes: only malformed rows of quarantine do",
+        ),
+        (
+            {"preview": a_preview(), "malformed": {"null_arrival": 600}},
+            "nothing changes: the published rows are those of this run",
+        ),
+        (
+            {"changed_first": ["advance-1-first"], "quarantined": {"insert": 600}},
             "run advance-1-first first changed what is published; nothing else changes",
         ),
         ({"diff": {"windows": {"insert": 1, "update": 0, "delete": 0}}}, None),

@@ -101,6 +101,15 @@ def test_tables_of_a_pipeline_that_no_file_names_any_more_are_named(status, tmp_
     assert [one["pipeline"] for one in json.loads(status("--json")[1])] == ["gauge"]
 
 
+def test_a_broken_file_hides_no_lake_in_which_nothing_has_run(status, tmp_path):
+    (tmp_path / "other.yaml").write_text("pipeline: [", encoding="utf-8")
+    assert status()[0] == 0
+    assert status("--lake", str(tmp_path / "empty"))[0] == 2
+    (tmp_path / "meter.yaml").write_text("pipeline: [", encoding="utf-8")
+    assert status()[0] == 0  # the lake has tables of meter
+    assert status("--lake", str(tmp_path / "empty"))[0] == 2
+
+
 def test_a_landing_table_called_runs_is_no_pipeline_without_a_file(lake, status):
     write_deltalake(str(lake.folder / "landing" / "runs"), pa.table({"a": [1]}))
     assert "note:" not in status()[1]

@@ -100,6 +100,19 @@ def test_a_function_that_fails_is_named_and_not_the_operation_around_it(text, fa
     assert try_form(failing_part(text, problem, lambda one: failing in one), problem) == form
 
 
+@pytest.mark.parametrize(
+    "choice",
+    [
+        *("coalesce(day, to_date(ts))", "nvl2(day, 1, to_date(ts))"),
+        *("decode(kind, 'a', to_date(ts), day)", "elt(n, day, to_date(ts))"),
+    ],
+)
+def test_a_part_that_is_computed_for_some_rows_only_is_not_asked_alone(choice):
+    part = failing_part(f"max({choice})", "invalid input", lambda one: "to_date" in one)
+    assert part == choice
+    assert try_form(part, "invalid input") == "try_to_date()"
+
+
 def test_where_no_part_fails_alone_the_message_tells_which_function_of_the_whole_text_does():
     guard = "make_timestamp(y, 13, 1, 0, 0, 0) > t"
     text = f"max(to_date(t) + 1) - min(to_date(t) + 1) FILTER (WHERE {guard})"
@@ -171,6 +184,10 @@ def test_spark_is_no_way_out_of_a_failure_that_it_shares_with_sail(problem, fail
         ("IF(b > 0, a / b, 0)", True),
         ("b > 0 AND a / b > 2", True),
         ("coalesce(a, 1 / b)", True),
+        ("nvl2(a, 1, 1 / b)", True),
+        ("decode(a, 1, 1 / b, 2)", True),
+        ("elt(a, 1 / b, 2)", True),
+        ("decode(a, 'UTF-8')", True),  # of bytes: one too many is no harm
         ("sum(a / b) FILTER (WHERE b > 0)", True),
     ],
 )

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from meter import HALF_DAYS as SPEC
 
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
-from strandline.pipeline.audit.channel_checks import _pauses
+from strandline.pipeline.audit.channel_checks import _pauses, check_of_ahead
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.findings.ahead import (
     Raised,
@@ -417,6 +419,15 @@ def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_s
         "2023-11-14T00:00:00Z with the event time 2023-11-14T00:00:40Z, 40s ahead; "
         "sources.left.max_ahead: 1h and sources.right.max_ahead: 1s would have quarantined them"
     )
+
+
+def test_a_watermark_that_may_be_ahead_is_not_looked_for():
+    """It was, and so was the record that had raised it, by a job of the engine."""
+    spec = SPEC.model_copy(
+        update={"quality": SPEC.quality.model_copy(update={"watermark_ahead": "allow"})}
+    )
+    planned = SimpleNamespace(horizon_ms=0, plan=SimpleNamespace(closes_now=False))
+    assert check_of_ahead(SimpleNamespace(spec=spec), planned, staged=None) is None
 
 
 def test_a_watermark_at_the_horizon_is_not_ahead():

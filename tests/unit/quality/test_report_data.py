@@ -140,6 +140,30 @@ def test_days_without_a_record_are_drawn_and_named_up_to_the_last_processed_one(
     assert [one.day for one in until_tuesday.unusual] == [MONDAY]
 
 
+def test_days_without_a_record_are_drawn_from_the_first_shown_one_on_though_no_shown_one_has_any():
+    rows = {MONDAY - timedelta(number): 1_000 for number in range(1, 61)}
+    silence = [MONDAY + timedelta(number) for number in range(6)]
+    processed = midnight_of(MONDAY + timedelta(6))
+    outage = volume(rows, MONDAY, None, processed_ms=processed)
+    assert [(one.day, one.records) for one in outage.unusual] == [(day, 0) for day in silence]
+    assert outage.figure.data["x"] == [0, 1, 2, 3, 4, 5]
+    rows |= {MONDAY + timedelta(number): 1_000 for number in range(6, 10)}
+    over = volume(rows, MONDAY, None, processed_ms=midnight_of(MONDAY + timedelta(10)))
+    assert [one.day for one in over.unusual] == silence
+    assert over.figure.data["x"] == [*range(10)]
+
+
+def test_a_day_of_the_first_or_of_the_last_year_asks_for_no_volume_of_all_the_days_between(
+    monkeypatch,
+):
+    rows = {MONDAY - timedelta(number): 1_000 for number in range(60)}
+    asked, of = [], UsualVolume.of
+    monkeypatch.setattr(UsualVolume, "of", lambda *given: asked.append(given) or of(*given))
+    found = volume(rows | {date.min: 0, date.max: 0}, None, None)
+    assert found.figure.data["x"][0] == 0
+    assert len(asked) < 500
+
+
 # --------------------------------------------------------------------------------------------- who
 
 
@@ -159,13 +183,12 @@ def test_the_value_that_stands_out_most_comes_first():
         counted(
             origin={"JFK": 444, "EWR": 399},
             dest=destinations,
-            year={"2013": 843},
             letter=dict.fromkeys("abcdefghijkl", 70),
         ),
         always=["origin"],
     )
     assert (found.found.column, found.found.values[0].value, found.records) == ("dest", "HNL", 843)
-    # all rows have one year, and no letter stands out
+    # no letter stands out
     assert [column.column for column in found.columns] == ["dest", "origin"]
     first = found.columns[0]
     assert [(one.value, one.records) for one in first.values][-1] == ("(null)", 9)
@@ -177,6 +200,12 @@ def test_a_column_that_is_one_value_among_the_late_but_not_among_all_stands_out(
     late, malformed = who(rows)
     assert late.found.values[0].value == "HNL"
     assert malformed.group == "malformed"
+
+
+def test_a_column_that_is_one_value_among_the_late_stands_out_though_nobody_else_is_counted():
+    """The malformed rows have too many values, none of them frequent."""
+    (late,) = who(counted(device={"bad": 100}))
+    assert (late.found.column, late.found.values[0].value) == ("device", "bad")
 
 
 def test_a_column_that_is_only_listed_always_is_no_find():

@@ -28,7 +28,7 @@ from strandline.quality.findings.ahead import (
     check_of_watermark,
     raised_in_words,
 )
-from strandline.quality.findings.check import Check
+from strandline.quality.findings.check import BY_QUALITY, Check
 from strandline.quality.findings.silence import (
     FOUR_WEEKS_MS,
     ChannelArrivals,
@@ -59,7 +59,7 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
     `CHANNEL_AHEAD_MS`. None: not configured, or the input has ended.
     """
     asked, horizon_ms = ctx.spec.quality.watermark_ahead, planned.horizon_ms
-    if planned.plan.closes_now:
+    if planned.plan.closes_now or BY_QUALITY[asked] is None:
         return None
     own, behind = planned.observation.history, ""
     history = _of_the_watermark(own)

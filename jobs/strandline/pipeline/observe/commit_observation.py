@@ -157,7 +157,7 @@ def _commit_new_days(
     to_recompute = [day for day in observation.days_to_recompute if day in days]
     if to_recompute:  # before the days are observed, so that a run killed in between loses none
         journal.write("owed", owed=to_recompute)
-    _publish_malformed(ctx, malformed, days, observation)
+    journal.quarantined = _publish_malformed(ctx, malformed, days, observation)
     if days or of_other_rules:
         written = DaysToWrite(
             spec,
@@ -191,17 +191,23 @@ def _not_observed_meanwhile(observation: Observation, newest: TimelineTable) -> 
 
 def _publish_malformed(
     ctx: Context, malformed: Part | None, whole: Sequence[date], observation: Observation
-) -> None:
+) -> Mapping[str, int]:
     """Publish the malformed rows of some whole days, and of an observation's partial days.
 
     Rows are removed only on whole days whose landing has changed. A row that new settings make
     well-formed stays until a run rebuilds its range.
+
+    Returns:
+        The numbers of rows inserted, updated and deleted in quarantine; empty: there was nothing
+        to compare.
     """
     if malformed is not None:
         apply_diff.create(ctx.store, QUARANTINE, malformed.schema)
     found = malformed_diff(ctx, malformed, whole, observation)
-    if found is not None:
-        apply_diff.apply(ctx.store, found, attempt_of(f"{ctx.run_id}/observed"))
+    if found is None:
+        return {}
+    apply_diff.apply(ctx.store, found, attempt_of(f"{ctx.run_id}/observed"))
+    return found.counts
 
 
 def malformed_diff(

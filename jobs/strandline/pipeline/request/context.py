@@ -119,7 +119,14 @@ def started(spec: PipelineSpec, landing: Landing, request: Request) -> Entry:
 
 
 class Journal:
-    """The known facts of a run so far; each step that it writes contains all of them."""
+    """The known facts of a run so far; each step that it writes contains all of them.
+
+    Attributes:
+        entry: the facts.
+        seconds: the seconds of each part of the run, by its name.
+        quarantined: the malformed rows that the run has inserted, updated and deleted in
+            quarantine; empty: none.
+    """
 
     def __init__(self, ctx: Context, started: Entry, progress: Progress) -> None:
         """Start the journal of a run.
@@ -133,6 +140,7 @@ class Journal:
         self._progress = progress
         self.entry = replace(started, position=0)
         self.seconds: dict[str, float] = {}
+        self.quarantined: Mapping[str, int] = {}
 
     def add_facts(self, **facts: Any) -> None:
         """Add facts to all further steps: fields of `Entry`."""

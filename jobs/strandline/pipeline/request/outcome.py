@@ -34,6 +34,7 @@ class Outcome:
     read: Mapping[str, Any] = field(default_factory=dict)
     books: list[Book] = field(default_factory=list)
     malformed: Mapping[str, int] = field(default_factory=dict)
+    quarantined: Mapping[str, int] = field(default_factory=dict)
     violations: int | None = None
     slots: Mapping[str, int] = field(default_factory=dict)
     gaps: int = 0
@@ -103,6 +104,7 @@ class Outcome:
             "read": dict(self.read),
             "books": [book.to_json() for book in self.books],
             "malformed": dict(self.malformed),
+            "quarantined": dict(self.quarantined),
             "violations": self.violations,
             "slots": dict(self.slots),
             "gaps": self.gaps,

@@ -56,6 +56,8 @@ _ON_SPARK_TOO = (
 Spark takes some that Sail does not."""
 _LAZY = (exp.Case, exp.If, exp.And, exp.Or, exp.Lambda)
 """Parts of an expression whose own parts are not computed for every row."""
+_CHOOSING = ("nvl2", "decode", "elt")
+"""Functions of which Spark computes, for each row, the first operand and what it chooses."""
 
 
 def failing_part(text: str, problem: str, fails: Callable[[str], bool]) -> str:
@@ -90,8 +92,7 @@ def has_condition(text: str) -> bool:
     """Whether an expression computes some of its parts for some rows only; yes, if not known."""
     tree = shallow_tree_of(text)
     return isinstance(tree, NotUnderstood) or any(
-        isinstance(part, (*_LAZY, exp.Filter)) or (is_operation(part) and is_choice(part))
-        for part in tree.walk()
+        isinstance(part, (*_LAZY, exp.Filter)) or _chooses(part) for part in tree.walk()
     )
 
 
@@ -103,12 +104,17 @@ def _is_asked(part: exp.Expr) -> bool:
     return not of_aggregate and not _is_lazy(part)
 
 
+def _chooses(part: exp.Expr) -> bool:
+    """Whether a part computes its first operand, and of the others only some, for each row."""
+    return is_choice(part) or (is_operation(part) and name_of(part) in _CHOOSING)
+
+
 def _is_lazy(part: exp.Expr) -> bool:
-    """Whether it stands where a CASE, or a later operand of coalesce, is computed for some rows."""
+    """Whether it stands in a CASE, or in a later operand of a choice, computed for some rows."""
     above = part.parent
     if above is None:
         return False
-    is_later = is_operation(above) and is_choice(above) and part is not operands_of(above)[0]
+    is_later = _chooses(above) and part is not operands_of(above)[0]
     return is_later or isinstance(above, _LAZY) or _is_lazy(above)
 
 
@@ -124,7 +130,7 @@ def _shown(part: exp.Expr, written: str) -> str:
     """A part with letters for its operands, such as `x * y`; as written if one may be the cause."""
     if isinstance(part, exp.Bracket):
         return "x[y]"
-    if isinstance(part, _LAZY) or part.find(exp.Lambda):
+    if isinstance(part, _LAZY) or _chooses(part) or part.find(exp.Lambda):
         return written
     name = name_of(part)
     if name in _PER_SECOND:  # the way out shows the number

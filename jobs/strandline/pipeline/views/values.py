@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -36,13 +36,13 @@ class _Counted:
 
     Attributes:
         few: the rows by value, shortened; None: the column has too many values.
-        frequent: the rows by value, of the values that are frequent so far and not long.
-        is_least: whether `frequent` is without some rows, since their value is long, or was rare
-            when they were read.
+        frequent: the rows by value, shortened, and hash of the whole value, of the values that are
+            frequent so far.
+        is_least: whether `frequent` is without some rows, whose value was rare when they were read.
     """
 
     few: Counter[str | None] | None = field(default_factory=Counter)
-    frequent: Counter[str | None] = field(default_factory=Counter)
+    frequent: Counter[tuple[str | None, int]] = field(default_factory=Counter)
     is_least: bool = False
 
     def count(self, values: pa.Array) -> None:
@@ -50,31 +50,35 @@ class _Counted:
         found = values.value_counts()
         counts, shown = found.field("counts"), min(len(found), _MOST_RAW_VALUES)
         most = pc.array_sort_indices(counts, order="descending")[:shown]
-        of_batch = [
-            (None if value is None else str(value), int(count))
-            for value, count in zip(
-                found.field("values").take(most).to_pylist(),
-                counts.take(most).to_pylist(),
-                strict=True,
-            )
-        ]
-        if self.few is not None:
-            for value, count in of_batch:
-                self.few[None if value is None else value[:_LONGEST]] += count
-            if shown < len(found) or len(self.few) > _MOST_VALUES:
-                self.few = None
-        kept = [one for one in of_batch if one[0] is None or len(one[0]) <= _LONGEST]
-        for value, count in kept:
-            self.frequent[value] += count
-        self.is_least |= len(kept) < len(found)
+        counted = zip(
+            found.field("values").take(most).to_pylist(),
+            counts.take(most).to_pylist(),
+            strict=True,
+        )
+        self._add(((None if value is None else str(value), count) for value, count in counted))
+        if shown < len(found) or len(self.few or ()) > _MOST_VALUES:
+            self.few = None
+        self.is_least |= shown < len(found)
         if len(self.frequent) > 2 * _MOST_RAW_VALUES:
             self.frequent = Counter(dict(self.frequent.most_common(_MOST_RAW_VALUES)))
             self.is_least = True
 
-    def most_frequent(self, rows: int) -> Counter[str | None]:
-        """The values of a column with many, if one of them is frequent among some rows."""
-        most = max(self.frequent.values(), default=0)
-        return self.frequent if most and most >= _FREQUENT * rows else Counter()
+    def _add(self, counted: Iterable[tuple[str | None, int]]) -> None:
+        for value, count in counted:
+            shortened = None if value is None else value[:_LONGEST]
+            self.frequent[shortened, hash(value)] += count
+            if self.few is not None:
+                self.few[shortened] += count
+
+    def shown(self, rows: int) -> Counter[str | None]:
+        """The rows by value, shortened; of many values none, unless one is frequent among rows."""
+        if self.few is not None:
+            return self.few
+        found: Counter[str | None] = Counter()
+        if max(self.frequent.values()) >= _FREQUENT * rows:
+            for (value, _), count in self.frequent.items():
+                found[value] += count
+        return found
 
 
 @dataclass
@@ -100,15 +104,21 @@ class _Groups:
                 self.counted[group, name].count(of_group.column(name))
 
     def shown(self) -> Iterator[tuple[str, str, str | None, int, int, bool]]:
-        """The rows of `frequent_values`; a column has many values if it has in any group."""
-        many = {name for (_, name), one in self.counted.items() if one.few is None}
+        """The rows of `frequent_values`."""
         for (group, name), one in self.counted.items():
-            rows = self.rows[group]
-            values = one.few
-            if values is None or name in many:
-                values = one.most_frequent(rows)
-            for value, count in values.items():
-                yield group, name, value, count, rows, name in many and one.is_least
+            rows, is_least = self.rows[group], one.few is None and one.is_least
+            for value, count in one.shown(rows).items() if self._varies(name) else ():
+                yield group, name, value, count, rows, is_least
+
+    def _varies(self, name: str) -> bool:
+        """Whether a column has more than one value, shortened, among the rows of both groups."""
+        found: set[str | None] = set()
+        for (_, column), one in self.counted.items():
+            if column == name:
+                if one.few is None:
+                    return True
+                found.update(one.few)
+        return len(found) > 1
 
 
 def frequent_values(store: Store, days: Days, spec: PipelineSpec) -> pd.DataFrame | None:
@@ -116,7 +126,8 @@ def frequent_values(store: Store, days: Days, spec: PipelineSpec) -> pd.DataFram
 
     Columns: `group` (late or malformed), `column`, `value`, `records`, `of`: the rows of the group,
     `is_least`: whether there may be more records. Only text, integer and boolean columns of the
-    source count; of a column with many values the frequent ones, if one has a fifth of the rows.
+    source count, if they have more than one value in both groups together; of a column with many
+    values in a group the frequent ones, if one has a fifth of the group's rows.
     The rows are read batch by batch, so that only a bounded number of counts is in memory.
     """
     table = store.table(QUARANTINE.name)

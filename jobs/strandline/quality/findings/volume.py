@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from math import ceil, floor
@@ -71,6 +71,15 @@ def first_compared(day: date) -> date:
     """The first day that the usual volume of a day may depend on, eight weeks before it."""
     weeks = timedelta(weeks=_WEEKS)
     return day - weeks if day - date.min > weeks else date.min
+
+
+def comparing_days(days: Iterable[date]) -> set[date]:
+    """The days whose usual volume depends on some days: their weekdays of the eight weeks after."""
+    return {
+        day + timedelta(weeks=number)
+        for day in days
+        for number in range(1, min(_WEEKS, (date.max - day).days // 7) + 1)
+    }
 
 
 def unusual_days(records: Mapping[date, int], checked: Sequence[date]) -> list[Unusual]:

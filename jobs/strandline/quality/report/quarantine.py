@@ -169,16 +169,15 @@ def who(values: pd.DataFrame, always: Collection[str] = ()) -> tuple[Who, ...]:
     """The frequent values of late and of malformed rows.
 
     Args:
-        values: the counts of values: `group`, `column`, `value` (text; None: null), `records`,
-            `of`: the rows of the group, `is_least`: whether there may be more records.
+        values: the counts of values of columns with more than one: `group`, `column`, `value`
+            (text; None: null), `records`, `of`: the rows of the group, `is_least`: whether there
+            may be more records.
         always: columns that are listed even without a frequent value.
     """
-    same = values.groupby("column")["value"].nunique(dropna=False)
-    telling = values[values["column"].map(same) > 1]
     return tuple(
         Who(str(group), _records(of_group), columns)
         for group, of_group in values.groupby("group")
-        if (columns := _columns(telling[telling["group"] == group], always))
+        if (columns := _columns(of_group, always))
     )
 
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 
 from strandline.model.intervals import last_day_before
-from strandline.quality.findings.volume import Unusual, UsualVolume, unusual_days
+from strandline.quality.findings.volume import (
+    Unusual,
+    UsualVolume,
+    comparing_days,
+    unusual_days,
+)
 from strandline.quality.report.figure import Figure, Series, TableBehind, bars
 
 
@@ -75,17 +80,12 @@ def volume(
 def _usual_by_day(
     records: Mapping[date, int], since: date | None, until: date | None, processed_ms: int | None
 ) -> dict[date, tuple[float, float] | None]:
-    """The usual minimum and maximum of each shown day, in order; empty without a shown record."""
-    known = [
-        day
-        for day in records
-        if (since is None or day >= since) and (until is None or day <= until)
-    ]
-    if not known:
-        return {}
-    over = max(known) if processed_ms is None else last_day_before(processed_ms)
-    first, last = min(known), max(*known, over if until is None else min(over, until))
-    days = (first + timedelta(days=number) for number in range((last - first).days + 1))
+    """The usual minimum and maximum of each shown day, in order."""
+    over = [] if processed_ms is None else [last_day_before(processed_ms)]
+    last = min(max([*records, *over], default=date.min), until or date.max)
+    days = sorted(
+        day for day in comparing_days(records).union(records) if (since or date.min) <= day <= last
+    )
     usual = {day: _edges(records, day) for day in days}
     return {day: edges for day, edges in usual.items() if day in records or edges is not None}
 
