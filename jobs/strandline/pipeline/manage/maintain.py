@@ -119,27 +119,42 @@ def maintain(
             if may:
                 _keep_small(todo, name, run_id)
     progress("staging, reports, ledger")
-    with storage_errors(todo.store.root), todo.store.lock():
-        # whoever publishes what a run has staged has the lock, and has said so in the ledger
-        state, old = todo.ledger.state(), todo.before(retention.staging_days)
-        dead = leftovers.dead_staging(todo.store, state, old)["runs"]
-        days = number_of(retention.staging_days, "day")
-        drop_prepared(todo.ledger, dead, f"maintain removed its staging after {days}")
-        for dead_run in dead:
-            todo.store.drop_staging(dead_run)
-        todo.ledger.forget(spent_steps(state, todo.before(retention.ledger_days)))
+    state = _drop_old_staging(todo)
     leftovers.drop_reports(todo.store, todo.before(retention.report_days))
-    with storage_errors(todo.store.root), todo.store.ledger_lock():
-        if (steps := todo.store.table("runs")) is not None:
-            # on an object store steps are written without a lock: files of today are not touched
-            least = 0 if lake.folder else 1
-            upkeep.vacuum(steps, max(retention.keep_days, least), ())
+    _keep_ledger_small(todo)
     tables = {name: todo.store.table(name) for name in (*PARTITIONS, "runs")}
     return {
         "pipeline": spec.pipeline,
         "notice": state.unfinished and state.unfinished.notice,
         "tables": {name: _sizes(table) for name, table in tables.items() if table},
     }
+
+
+def _drop_old_staging(todo: Upkeep) -> PipelineState:
+    """Remove old staged results, and old steps of the ledger, under the publishers' lock.
+
+    Returns:
+        The state of the ledger before.
+    """
+    with storage_errors(todo.store.root), todo.store.lock():
+        # whoever publishes what a run has staged has the lock, and has said so in the ledger
+        state, old = todo.ledger.state(), todo.before(todo.retention.staging_days)
+        dead = leftovers.dead_staging(todo.store, state, old)["runs"]
+        days = number_of(todo.retention.staging_days, "day")
+        drop_prepared(todo.ledger, dead, f"maintain removed its staging after {days}")
+        for dead_run in dead:
+            todo.store.drop_staging(dead_run)
+        todo.ledger.forget(spent_steps(state, todo.before(todo.retention.ledger_days)))
+    return state
+
+
+def _keep_ledger_small(todo: Upkeep) -> None:
+    """Remove old files of the ledger's table."""
+    with storage_errors(todo.store.root), todo.store.ledger_lock():
+        if (steps := todo.store.table("runs")) is not None:
+            # on an object store steps are written without a lock: files of today are not touched
+            least = 0 if todo.store.lake.folder else 1
+            upkeep.vacuum(steps, max(todo.retention.keep_days, least), ())
 
 
 def _sizes(table: DeltaTable) -> dict[str, Any]:
