@@ -196,6 +196,29 @@ def test_a_single_channel_ahead_is_a_warning_though_the_other_holds_the_windows_
     assert "watermark_ahead" not in named(again)
 
 
+def test_seconds_that_are_read_as_milliseconds_are_a_warning_until_they_are_read_right(
+    spark, tmp_path
+):
+    """No window was ever published, no record was late, and the run was green."""
+    rows = every(60, "1 00:01", "2")
+    epoch = at("1").replace(year=1970, month=1)
+    wrong = [
+        row | {"source": "b", "happened_at": epoch + (row["happened_at"] - epoch) / 1_000}
+        for row in rows
+    ]
+    channels = {"source__channel": "source", "source__channels": ["a", "b"]}
+    line = a_line(spark, tmp_path, [*(row | {"source": "a"} for row in rows), *wrong], **channels)
+    assert named(line.advance("2", dry_run=True))["events_of_1970"].startswith(
+        "the latest event of channel b on its last arrival day, 2024-03-01, is of 1970-01-20T18:"
+    )
+    assert line.advance("2").status == "published"
+    assert shown(line)["events_of_1970"].endswith("would be 2024-03-01T23:00:00Z")
+    read = "case source when 'b' then timestamp_seconds(unix_millis(happened_at)) "
+    right = line.of(a_spec(**ONE | channels, source__event_time=read + "else happened_at end"))
+    assert "events_of_1970" not in named(right.advance("2"))
+    assert "events_of_1970" not in shown(right)
+
+
 @pytest.mark.parametrize("content", [JOIN, COGROUP], ids=["pairs", "one valve"])
 def test_a_watermark_ahead_of_two_sources_names_a_record_of_each(spark, tmp_path, content):
     sides = {"left": every(30, "1 00:01", "2"), "right": every(30, "1 00:01", "2")}

@@ -22,6 +22,7 @@ from strandline.quality.findings.ahead import (
     raised_in_words,
 )
 from strandline.quality.findings.check import Finding, findings_in, state_line
+from strandline.quality.findings.epoch import FROM_MS, UNTIL_MS, LastDay, check_of_1970
 from strandline.quality.findings.freshness import (
     ScheduledRun,
     check_of_freshness,
@@ -453,6 +454,52 @@ def test_the_bound_that_is_proposed_would_have_refused_the_record(ahead_ms):
     assert Raised(START_MS + ahead_ms, START_MS, "").max_ahead_ms < ahead_ms
 
 
+# ----------------------------------------------------------------------------- events of early 1970
+
+
+def test_seconds_that_are_read_as_milliseconds_are_a_question_with_what_they_would_be():
+    """A run without a window, whose watermark lay 56 years behind its arrivals, was green."""
+    ms = 1_772_409_600_000
+    found = check_of_1970("warn", [LastDay("", DAY, ms // 1_000)])
+    assert found is not None
+    assert (found.success, found.severity, found.every) == (False, "warning", ())
+    assert found.sentence == (
+        "the latest event of the last arrival day, 2026-03-02, is of 1970-01-21T12:20:09.600Z: is "
+        "the event time a number of seconds that is read as milliseconds? As seconds "
+        "(timestamp_seconds) it would be 2026-03-02T00:00:00Z"
+    )
+    others = [LastDay("b", DAY, ms // 1_000 - 1), LastDay("c", DAY, ms)]
+    of_channels = check_of_1970("fail", [LastDay("a", DAY, ms // 1_000), *others])
+    assert of_channels is not None
+    assert (of_channels.value, of_channels.severity) == (2, "critical")
+    assert of_channels.sentence.startswith("the latest event of channel a on its last arrival day")
+    assert of_channels.sentence.endswith("; so of 1 more channel, named by --json and in the report")
+    assert of_channels.every[1].startswith("channel b on its last arrival day, 2026-03-02, is of ")
+
+
+def test_a_zero_for_a_missing_event_time_is_no_number_of_seconds():
+    for ts_ms in (-5 * HOUR_MS, 0, 14 * HOUR_MS):
+        found = check_of_1970("warn", [LastDay("", DAY, ts_ms)])
+        assert found is not None
+        assert found.sentence.endswith("is a 0 sent where the event time is missing?")
+
+
+def test_only_a_day_of_early_1970_alone_that_has_arrived_decades_later_is_one():
+    for ts_ms, day in (
+        (FROM_MS - 1, DAY),
+        (UNTIL_MS, DAY),
+        (midnight_of(DAY), DAY),
+        (DAY_MS, date(1970, 1, 3)),
+    ):
+        found = check_of_1970("warn", [LastDay("", day, ts_ms)])
+        assert found is not None
+        assert found.success
+    assert check_of_1970("allow", [LastDay("", DAY, 0)]) is None
+    nothing = check_of_1970("warn", [])
+    assert nothing is not None
+    assert nothing.success
+
+
 # ----------------------------------------------------------------------------------------- findings
 
 
@@ -494,6 +541,7 @@ def test_of_equally_severe_findings_the_first_line_has_staleness_and_then_causes
     names = (
         "fresh_within",
         "watermark_ahead",
+        "events_of_1970",
         "max_malformed_share",
         "silent_after",
         "owed",
