@@ -141,10 +141,10 @@ def test_a_channel_that_never_spoke_and_one_that_fell_silent_are_named(spark, tm
     changes = {"source__channel": "source", "source__channels": ["a", "b", "c"]}
     line = a_line(spark, tmp_path, rows, **changes)
     assert named(line.advance("2"))["silent_after"].startswith(
-        "1 of 3 channels silent: c since the start, 2024-03-01T00:00:00Z"
+        "1 of 3 channels silent: channel c since the start, 2024-03-01T00:00:00Z"
     )
     assert (
-        "c since the start, 2024-03-01T00:00:00Z; b since 2024-03-03T11:31:00Z"
+        "channel c since the start, 2024-03-01T00:00:00Z; channel b since 2024-03-03T11:31:00Z"
         in (named(line.advance("4"))["silent_after"])
     )
     assert "silent_after" in shown(line)
@@ -161,8 +161,9 @@ def test_a_watermark_ahead_names_its_record_and_is_shown_of_one_channel_too(spar
     said = named(run)["watermark_ahead"]
     assert late > 20
     assert "that arrived at 2024-03-01T10:01:00Z with the event time 2024-03-15T10:00:00Z" in said
+    refused = "quarantined 2 of 49 records of that arrival day"
     spared = f"spared up to {late} records late behind it"
-    assert f"source.max_ahead: 1h would have quarantined it and {spared}" in said
+    assert f"source.max_ahead: 1h would have {refused}, and {spared}" in said
     standing = status_of(line.spec, line.lake)
     assert standing["watermark"]["combined"] == "2024-03-15T09:29:59.999Z"
     # windows over these results are behind the same watermark
@@ -189,7 +190,8 @@ def test_a_single_channel_ahead_is_a_warning_though_the_other_holds_the_windows_
         "the watermark of one channel is ahead of the data cut-off 2024-03-02T00:00"
     )
     assert "the record of channel b that arrived at 2024-03-01T10:01:00Z with the event" in said
-    assert said.endswith("source.max_ahead: 1h would have quarantined it")
+    refused = "quarantined 1 of 96 records of that arrival day"
+    assert said.endswith(f"source.max_ahead: 1h would have {refused}")
     assert "watermark_ahead" in shown(line)
     retired = line.of(a_spec(**ONE | channels, source__retired={"b": "2024-03-02"}))
     again = retired.advance("2", recreate=True, reason="b has ended", allow_removals=True)
@@ -229,7 +231,9 @@ def test_a_watermark_ahead_of_two_sources_names_a_record_of_each(spark, tmp_path
     for side, hour, event in (("left", 10, "21T10:00"), ("right", 12, "26T12:30")):
         assert f"record of channel a of {side} that arrived at 2024-03-01T{hour}:" in said
         assert f"with the event time 2024-03-{event}:00Z" in said
-    assert "sources.left.max_ahead: 1h and sources.right.max_ahead: 1h would" in said
+    for side in ("left", "right"):
+        refused = "quarantined 1 of 48 records of that arrival day"
+        assert f"sources.{side}.max_ahead: 1h would have {refused}" in said
 
 
 def test_the_audit_names_the_watermark_of_two_sources_that_status_names(spark, tmp_path):

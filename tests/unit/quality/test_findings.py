@@ -291,15 +291,15 @@ def test_all_channels_that_are_silent_are_named_with_the_time_since_when():
     assert check is not None
     assert (check.success, check.severity, check.value) == (False, "warning", 3)
     assert check.sentence == (
-        "3 of 5 channels silent: 2, 3 since the start, 2023-11-14T00:00:00Z; 1 since "
-        "2023-11-14T17:00:00Z; before the data cut-off 2023-11-15T00:00:00Z, longer than "
+        "3 of 5 channels silent: channels 2, 3 since the start, 2023-11-14T00:00:00Z; channel 1 "
+        "since 2023-11-14T17:00:00Z; before the data cut-off 2023-11-15T00:00:00Z, longer than "
         "silent_after allows"
     )
     never = check_of_silence(channels[2:4], "default", horizon_ms, START_MS)
     assert never is not None
     assert never.sentence == (
-        "2 of 2 channels silent: 2, 3 since the start, 2023-11-14T00:00:00Z; before the data "
-        "cut-off 2023-11-15T00:00:00Z"
+        "2 of 2 channels silent: channels 2, 3 since the start, 2023-11-14T00:00:00Z; before the "
+        "data cut-off 2023-11-15T00:00:00Z"
     )
 
 
@@ -399,7 +399,7 @@ def test_of_ten_thousand_silent_channels_the_ledger_keeps_a_thousand_names_and_t
 
 
 def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_spared_it():
-    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b")
+    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b", records=48, refused=1)
     behind = raised_in_words([raised], 214)
     check = check_of_watermark("warn", START_MS + 14 * DAY_MS - 1, START_MS + DAY_MS, behind)
     assert check is not None
@@ -407,17 +407,37 @@ def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_s
     assert check.sentence == (
         "at 2023-11-27T23:59:59.999Z, 12d 23h ahead of the data cut-off 2023-11-15T00:00:00Z; "
         "raised by the record of channel b that arrived at 2023-11-14T00:00:00Z with the event "
-        "time 2023-11-28T00:00:00Z, 14d ahead; source.max_ahead: 1h would have quarantined it and "
-        "spared up to 214 records late behind it"
+        "time 2023-11-28T00:00:00Z, 14d ahead; source.max_ahead: 1h would have quarantined 1 of "
+        "48 records of that arrival day, and spared up to 214 records late behind it"
     )
-    assert raised_in_words([raised], 1).endswith("and spared up to 1 record late behind it")
-    of_two = [replace(raised, side="left"), Raised(START_MS + 40_000, START_MS, "", "right")]
+    assert raised_in_words([raised], 1).endswith(", and spared up to 1 record late behind it")
+    of_two = [replace(raised, side="left"), Raised(START_MS + 40_000, START_MS, "", "right", 9, 2)]
     assert raised_in_words(of_two, 0) == (
         "raised by the record of channel b of left that arrived at 2023-11-14T00:00:00Z with the "
         "event time 2023-11-28T00:00:00Z, 14d ahead, and by the record of right that arrived at "
         "2023-11-14T00:00:00Z with the event time 2023-11-14T00:00:40Z, 40s ahead; "
-        "sources.left.max_ahead: 1h and sources.right.max_ahead: 1s would have quarantined them"
+        "sources.left.max_ahead: 1h would have quarantined 1 of 48 records of that arrival day; "
+        "sources.right.max_ahead: 1s would have quarantined 2 of 9 records of that arrival day"
     )
+
+
+def test_where_most_records_are_ahead_the_zone_or_the_unit_is_named_in_place_of_max_ahead():
+    """Of a producer in local time `max_ahead: 1h` would have quarantined every record."""
+    local = Raised(START_MS + 2 * HOUR_MS, START_MS, "", records=96, refused=96)
+    assert raised_in_words([local], 3).endswith(
+        "2h ahead; 96 of 96 records of that arrival day are more than 1h ahead of their arrival: "
+        "is the event time a local time that is read as UTC? to_utc_timestamp(…, ZONE) in "
+        "event_time corrects it"
+    )
+    unit = Raised(1_000 * START_MS, START_MS, "", records=96, refused=49)
+    assert raised_in_words([unit], 3).endswith(
+        "49 of 96 records of that arrival day are more than 1h ahead of their arrival: is the "
+        "event time in another unit than it is read in, such as microseconds read as milliseconds?"
+    )
+    one_channel = check_of_one_channel("warn", local, START_MS)
+    assert one_channel is not None
+    assert "max_ahead" not in one_channel.sentence
+    assert "to_utc_timestamp" in one_channel.sentence
 
 
 def test_a_watermark_at_the_horizon_is_not_ahead():
@@ -472,8 +492,9 @@ def test_seconds_that_are_read_as_milliseconds_are_a_question_with_what_they_wou
     of_channels = check_of_1970("fail", [LastDay("a", DAY, ms // 1_000), *others])
     assert of_channels is not None
     assert (of_channels.value, of_channels.severity) == (2, "critical")
-    assert of_channels.sentence.startswith("the latest event of channel a on its last arrival day")
-    assert of_channels.sentence.endswith("; so of 1 more channel, named by --json and in the report")
+    said = of_channels.sentence
+    assert said.startswith("the latest event of channel a on its last arrival day")
+    assert said.endswith("; so of 1 more channel, named by --json and in the report")
     assert of_channels.every[1].startswith("channel b on its last arrival day, 2026-03-02, is of ")
 
 

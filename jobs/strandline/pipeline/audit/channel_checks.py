@@ -158,13 +158,22 @@ def _first_offer(
 def _first_record(
     ctx: Context, planned: PlannedRun, side: str, offer: tuple[date, str, int]
 ) -> Raised | None:
-    """The first record of a day and a channel that offers a watermark; None: it is not there."""
+    """The first record of a day and a channel that offers a watermark; None: it is not there.
+
+    The day is read once more for the records that `max_ahead` would have quarantined with it.
+    """
     day, channel, least_ms = offer
-    records = known_rows(ctx.landing.inputs[side], [day], planned.horizon_ms)
+    known = known_rows(ctx.landing.inputs[side], [day], planned.horizon_ms)
+    records = known.where(F.col(c.REASON).isNull())
     offers = (F.col(c.CHANNEL) == channel) & (F.col(c.CANDIDATE) >= least_ms)
-    found = records.where(F.col(c.REASON).isNull() & offers)
-    first = found.orderBy(c.INSTANT, F.desc(c.CANDIDATE)).select(c.TS, c.ARRIVAL).first()
-    return None if first is None else Raised(int(first[0]), int(first[1]), channel, side)
+    in_order = records.where(offers).orderBy(c.INSTANT, F.desc(c.CANDIDATE))
+    first = in_order.select(c.TS, c.ARRIVAL).first()
+    if first is None:
+        return None
+    raised = Raised(int(first[0]), int(first[1]), channel, side)
+    is_ahead = F.col(c.TS) - F.col(c.ARRIVAL) > raised.max_ahead_ms
+    counts = records.agg(F.count(F.lit(1)), F.count(F.when(is_ahead, 1))).first()
+    return raised if counts is None else replace(raised, records=counts[0], refused=counts[1])
 
 
 def _offers_ahead(timeline: Timeline, spec: PipelineSpec, horizon_ms: int) -> pd.DataFrame:
