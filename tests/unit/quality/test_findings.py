@@ -42,7 +42,7 @@ from strandline.quality.findings.silence import (
     longest_pauses,
     silent_channels,
 )
-from strandline.quality.findings.volume import check_of_volume, unusual_days
+from strandline.quality.findings.volume import check_of_volume, unusual_days, unusual_in_words
 from strandline.quality.report.state import State
 from strandline.spec.quality import Quality
 
@@ -235,6 +235,23 @@ def test_less_than_four_weeks_say_nothing_and_a_day_without_a_row_has_none():
     del known[DAY]
     (found,) = unusual_days(known, [DAY])
     assert found.records == 0
+
+
+def test_unusual_days_are_named_as_ranges_the_furthest_from_what_is_usual_first():
+    """Six of ten empty days were named one by one, and not the day with ten times the records."""
+    days = [DAY + timedelta(days=n) for n in range(60)]
+    known = dict.fromkeys(days, 72) | {days[30]: 75, days[33]: 15}
+    known |= dict.fromkeys(days[40:50], 0) | {days[50]: 5, days[51]: 790, days[55]: 3}
+    check = check_of_volume("warn", known, days)
+    assert check is not None
+    first = unusual_in_words(unusual_days(known, days), 1)
+    assert first.endswith("; and 3 more days, the last 2026-04-26")
+    assert check.value == 14
+    assert check.sentence == (
+        "2026-04-11 to 2026-04-21: 0 to 5 records a day, usually 72; 2026-04-22: 790 records, "
+        "usually 72 (51 to 93); 2026-04-26: 3 records, usually 72 (51 to 93); and 1 more day, "
+        "2026-04-04"
+    )
 
 
 def test_volume_is_a_warning_or_what_is_asked():

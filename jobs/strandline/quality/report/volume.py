@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from strandline.model.intervals import last_day_before
-from strandline.quality.findings.volume import Unusual, UsualVolume, unusual_days
+from strandline.quality.findings.volume import (
+    Unusual,
+    UsualVolume,
+    unusual_days,
+    unusual_in_words,
+)
 from strandline.quality.report.figure import Figure, Series, TableBehind, bars
+
+_SHOWN = 6
+"""The number of stretches of unusual days that are named beside the plot."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +30,11 @@ class Volume:
 
     figure: Figure | None
     unusual: tuple[Unusual, ...]
+
+    @property
+    def outside(self) -> str:
+        """The unusual days as text; empty if there is none."""
+        return unusual_in_words(self.unusual, _SHOWN)
 
 
 def volume(
