@@ -87,6 +87,8 @@ class Quality(SpecModel):
         volume: the treatment of arrival days with far fewer or more records than usual.
         silent_after: the longest time, in ms, from a channel's last arrival to the horizon.
         watermark_ahead: the treatment of a watermark ahead of the horizon.
+        events_of_1970: the treatment of channels whose last arrival day has events of early 1970
+            alone, as of seconds that are read as milliseconds.
     """
 
     max_late_share: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None
@@ -101,6 +103,7 @@ class Quality(SpecModel):
     volume: Severity = "warn"
     silent_after: _Limit = DEFAULT
     watermark_ahead: Severity = "warn"
+    events_of_1970: Severity = "warn"
     slot: Length | None = None
     expectations: Annotated[tuple[ExpectationSpec, ...], Field(strict=False)] = ()
 

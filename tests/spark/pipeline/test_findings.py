@@ -141,10 +141,10 @@ def test_a_channel_that_never_spoke_and_one_that_fell_silent_are_named(spark, tm
     changes = {"source__channel": "source", "source__channels": ["a", "b", "c"]}
     line = a_line(spark, tmp_path, rows, **changes)
     assert named(line.advance("2"))["silent_after"].startswith(
-        "1 of 3 channels silent: c since the start, 2024-03-01T00:00:00Z"
+        "1 of 3 channels silent: channel c since the start, 2024-03-01T00:00:00Z"
     )
     assert (
-        "c since the start, 2024-03-01T00:00:00Z; b since 2024-03-03T11:31:00Z"
+        "channel c since the start, 2024-03-01T00:00:00Z; channel b since 2024-03-03T11:31:00Z"
         in (named(line.advance("4"))["silent_after"])
     )
     assert "silent_after" in shown(line)
@@ -161,8 +161,9 @@ def test_a_watermark_ahead_names_its_record_and_is_shown_of_one_channel_too(spar
     said = named(run)["watermark_ahead"]
     assert late > 20
     assert "that arrived at 2024-03-01T10:01:00Z with the event time 2024-03-15T10:00:00Z" in said
+    refused = "quarantined 2 of 49 records of that arrival day"
     spared = f"spared up to {late} records late behind it"
-    assert f"source.max_ahead: 1h would have quarantined it and {spared}" in said
+    assert f"source.max_ahead: 1h would have {refused}, and {spared}" in said
     standing = status_of(line.spec, line.lake)
     assert standing["watermark"]["combined"] == "2024-03-15T09:29:59.999Z"
     # windows over these results are behind the same watermark
@@ -189,11 +190,35 @@ def test_a_single_channel_ahead_is_a_warning_though_the_other_holds_the_windows_
         "the watermark of one channel is ahead of the data cut-off 2024-03-02T00:00"
     )
     assert "the record of channel b that arrived at 2024-03-01T10:01:00Z with the event" in said
-    assert said.endswith("source.max_ahead: 1h would have quarantined it")
+    refused = "quarantined 1 of 96 records of that arrival day"
+    assert said.endswith(f"source.max_ahead: 1h would have {refused}")
     assert "watermark_ahead" in shown(line)
     retired = line.of(a_spec(**ONE | channels, source__retired={"b": "2024-03-02"}))
     again = retired.advance("2", recreate=True, reason="b has ended", allow_removals=True)
     assert "watermark_ahead" not in named(again)
+
+
+def test_seconds_that_are_read_as_milliseconds_are_a_warning_until_they_are_read_right(
+    spark, tmp_path
+):
+    """No window was ever published, no record was late, and the run was green."""
+    rows = every(60, "1 00:01", "2")
+    epoch = at("1").replace(year=1970, month=1)
+    wrong = [
+        row | {"source": "b", "happened_at": epoch + (row["happened_at"] - epoch) / 1_000}
+        for row in rows
+    ]
+    channels = {"source__channel": "source", "source__channels": ["a", "b"]}
+    line = a_line(spark, tmp_path, [*(row | {"source": "a"} for row in rows), *wrong], **channels)
+    assert named(line.advance("2", dry_run=True))["events_of_1970"].startswith(
+        "the latest event of channel b on its last arrival day, 2024-03-01, is of 1970-01-20T18:"
+    )
+    assert line.advance("2").status == "published"
+    assert shown(line)["events_of_1970"].endswith("would be 2024-03-01T23:00:00Z")
+    read = "case source when 'b' then timestamp_seconds(unix_millis(happened_at)) "
+    right = line.of(a_spec(**ONE | channels, source__event_time=read + "else happened_at end"))
+    assert "events_of_1970" not in named(right.advance("2"))
+    assert "events_of_1970" not in shown(right)
 
 
 @pytest.mark.parametrize("content", [JOIN, COGROUP], ids=["pairs", "one valve"])
@@ -206,7 +231,9 @@ def test_a_watermark_ahead_of_two_sources_names_a_record_of_each(spark, tmp_path
     for side, hour, event in (("left", 10, "21T10:00"), ("right", 12, "26T12:30")):
         assert f"record of channel a of {side} that arrived at 2024-03-01T{hour}:" in said
         assert f"with the event time 2024-03-{event}:00Z" in said
-    assert "sources.left.max_ahead: 1h and sources.right.max_ahead: 1h would" in said
+    for side in ("left", "right"):
+        refused = "quarantined 1 of 48 records of that arrival day"
+        assert f"sources.{side}.max_ahead: 1h would have {refused}" in said
 
 
 def test_the_audit_names_the_watermark_of_two_sources_that_status_names(spark, tmp_path):

@@ -24,6 +24,7 @@ from strandline.quality.findings.ahead import (
     raised_in_words,
 )
 from strandline.quality.findings.check import Finding, findings_in, state_line
+from strandline.quality.findings.epoch import FROM_MS, UNTIL_MS, LastDay, check_of_1970
 from strandline.quality.findings.freshness import (
     ScheduledRun,
     check_of_freshness,
@@ -43,7 +44,7 @@ from strandline.quality.findings.silence import (
     longest_pauses,
     silent_channels,
 )
-from strandline.quality.findings.volume import check_of_volume, unusual_days
+from strandline.quality.findings.volume import check_of_volume, unusual_days, unusual_in_words
 from strandline.quality.report.state import State
 from strandline.spec.quality import Quality
 
@@ -238,6 +239,23 @@ def test_less_than_four_weeks_say_nothing_and_a_day_without_a_row_has_none():
     assert found.records == 0
 
 
+def test_unusual_days_are_named_as_ranges_the_furthest_from_what_is_usual_first():
+    """Six of ten empty days were named one by one, and not the day with ten times the records."""
+    days = [DAY + timedelta(days=n) for n in range(60)]
+    known = dict.fromkeys(days, 72) | {days[30]: 75, days[33]: 15}
+    known |= dict.fromkeys(days[40:50], 0) | {days[50]: 5, days[51]: 790, days[55]: 3}
+    check = check_of_volume("warn", known, days)
+    assert check is not None
+    first = unusual_in_words(unusual_days(known, days), 1)
+    assert first.endswith("; and 3 more days, the last 2026-04-26")
+    assert check.value == 14
+    assert check.sentence == (
+        "2026-04-11 to 2026-04-21: 0 to 5 records a day, usually 72; 2026-04-22: 790 records, "
+        "usually 72 (51 to 93); 2026-04-26: 3 records, usually 72 (51 to 93); and 1 more day, "
+        "2026-04-04"
+    )
+
+
 def test_volume_is_a_warning_or_what_is_asked():
     known = weeks(100, 100, 100, 100, 1)
     assert check_of_volume("allow", known, [DAY]) is None
@@ -292,15 +310,15 @@ def test_all_channels_that_are_silent_are_named_with_the_time_since_when():
     assert check is not None
     assert (check.success, check.severity, check.value) == (False, "warning", 3)
     assert check.sentence == (
-        "3 of 5 channels silent: 2, 3 since the start, 2023-11-14T00:00:00Z; 1 since "
-        "2023-11-14T17:00:00Z; before the data cut-off 2023-11-15T00:00:00Z, longer than "
+        "3 of 5 channels silent: channels 2, 3 since the start, 2023-11-14T00:00:00Z; channel 1 "
+        "since 2023-11-14T17:00:00Z; before the data cut-off 2023-11-15T00:00:00Z, longer than "
         "silent_after allows"
     )
     never = check_of_silence(channels[2:4], "default", horizon_ms, START_MS)
     assert never is not None
     assert never.sentence == (
-        "2 of 2 channels silent: 2, 3 since the start, 2023-11-14T00:00:00Z; before the data "
-        "cut-off 2023-11-15T00:00:00Z"
+        "2 of 2 channels silent: channels 2, 3 since the start, 2023-11-14T00:00:00Z; before the "
+        "data cut-off 2023-11-15T00:00:00Z"
     )
 
 
@@ -400,7 +418,7 @@ def test_of_ten_thousand_silent_channels_the_ledger_keeps_a_thousand_names_and_t
 
 
 def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_spared_it():
-    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b")
+    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b", records=48, refused=1)
     behind = raised_in_words([raised], 214)
     check = check_of_watermark("warn", START_MS + 14 * DAY_MS - 1, START_MS + DAY_MS, behind)
     assert check is not None
@@ -408,16 +426,17 @@ def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_s
     assert check.sentence == (
         "at 2023-11-27T23:59:59.999Z, 12d 23h ahead of the data cut-off 2023-11-15T00:00:00Z; "
         "raised by the record of channel b that arrived at 2023-11-14T00:00:00Z with the event "
-        "time 2023-11-28T00:00:00Z, 14d ahead; source.max_ahead: 1h would have quarantined it and "
-        "spared up to 214 records late behind it"
+        "time 2023-11-28T00:00:00Z, 14d ahead; source.max_ahead: 1h would have quarantined 1 of "
+        "48 records of that arrival day, and spared up to 214 records late behind it"
     )
-    assert raised_in_words([raised], 1).endswith("and spared up to 1 record late behind it")
-    of_two = [replace(raised, side="left"), Raised(START_MS + 40_000, START_MS, "", "right")]
+    assert raised_in_words([raised], 1).endswith(", and spared up to 1 record late behind it")
+    of_two = [replace(raised, side="left"), Raised(START_MS + 40_000, START_MS, "", "right", 9, 2)]
     assert raised_in_words(of_two, 0) == (
         "raised by the record of channel b of left that arrived at 2023-11-14T00:00:00Z with the "
         "event time 2023-11-28T00:00:00Z, 14d ahead, and by the record of right that arrived at "
         "2023-11-14T00:00:00Z with the event time 2023-11-14T00:00:40Z, 40s ahead; "
-        "sources.left.max_ahead: 1h and sources.right.max_ahead: 1s would have quarantined them"
+        "sources.left.max_ahead: 1h would have quarantined 1 of 48 records of that arrival day; "
+        "sources.right.max_ahead: 1s would have quarantined 2 of 9 records of that arrival day"
     )
 
 
@@ -428,6 +447,25 @@ def test_a_watermark_that_may_be_ahead_is_not_looked_for():
     )
     planned = SimpleNamespace(horizon_ms=0, plan=SimpleNamespace(closes_now=False))
     assert check_of_ahead(SimpleNamespace(spec=spec), planned, staged=None) is None
+
+
+def test_where_most_records_are_ahead_the_zone_or_the_unit_is_named_in_place_of_max_ahead():
+    """Of a producer in local time `max_ahead: 1h` would have quarantined every record."""
+    local = Raised(START_MS + 2 * HOUR_MS, START_MS, "", records=96, refused=96)
+    assert raised_in_words([local], 3).endswith(
+        "2h ahead; 96 of 96 records of that arrival day are more than 1h ahead of their arrival: "
+        "is the event time a local time that is read as UTC? to_utc_timestamp(…, ZONE) in "
+        "event_time corrects it"
+    )
+    unit = Raised(1_000 * START_MS, START_MS, "", records=96, refused=49)
+    assert raised_in_words([unit], 3).endswith(
+        "49 of 96 records of that arrival day are more than 1h ahead of their arrival: is the "
+        "event time in another unit than it is read in, such as microseconds read as milliseconds?"
+    )
+    one_channel = check_of_one_channel("warn", local, START_MS)
+    assert one_channel is not None
+    assert "max_ahead" not in one_channel.sentence
+    assert "to_utc_timestamp" in one_channel.sentence
 
 
 def test_a_watermark_at_the_horizon_is_not_ahead():
@@ -462,6 +500,53 @@ def test_one_channel_far_ahead_is_judged_as_the_watermark_is():
 @given(st.integers(1, 10**9))
 def test_the_bound_that_is_proposed_would_have_refused_the_record(ahead_ms):
     assert Raised(START_MS + ahead_ms, START_MS, "").max_ahead_ms < ahead_ms
+
+
+# ----------------------------------------------------------------------------- events of early 1970
+
+
+def test_seconds_that_are_read_as_milliseconds_are_a_question_with_what_they_would_be():
+    """A run without a window, whose watermark lay 56 years behind its arrivals, was green."""
+    ms = 1_772_409_600_000
+    found = check_of_1970("warn", [LastDay("", DAY, ms // 1_000)])
+    assert found is not None
+    assert (found.success, found.severity, found.every) == (False, "warning", ())
+    assert found.sentence == (
+        "the latest event of the last arrival day, 2026-03-02, is of 1970-01-21T12:20:09.600Z: is "
+        "the event time a number of seconds that is read as milliseconds? As seconds "
+        "(timestamp_seconds) it would be 2026-03-02T00:00:00Z"
+    )
+    others = [LastDay("b", DAY, ms // 1_000 - 1), LastDay("c", DAY, ms)]
+    of_channels = check_of_1970("fail", [LastDay("a", DAY, ms // 1_000), *others])
+    assert of_channels is not None
+    assert (of_channels.value, of_channels.severity) == (2, "critical")
+    said = of_channels.sentence
+    assert said.startswith("the latest event of channel a on its last arrival day")
+    assert said.endswith("; so of 1 more channel, named by --json and in the report")
+    assert of_channels.every[1].startswith("channel b on its last arrival day, 2026-03-02, is of ")
+
+
+def test_a_zero_for_a_missing_event_time_is_no_number_of_seconds():
+    for ts_ms in (-5 * HOUR_MS, 0, 14 * HOUR_MS):
+        found = check_of_1970("warn", [LastDay("", DAY, ts_ms)])
+        assert found is not None
+        assert found.sentence.endswith("is a 0 sent where the event time is missing?")
+
+
+def test_only_a_day_of_early_1970_alone_that_has_arrived_decades_later_is_one():
+    for ts_ms, day in (
+        (FROM_MS - 1, DAY),
+        (UNTIL_MS, DAY),
+        (midnight_of(DAY), DAY),
+        (DAY_MS, date(1970, 1, 3)),
+    ):
+        found = check_of_1970("warn", [LastDay("", day, ts_ms)])
+        assert found is not None
+        assert found.success
+    assert check_of_1970("allow", [LastDay("", DAY, 0)]) is None
+    nothing = check_of_1970("warn", [])
+    assert nothing is not None
+    assert nothing.success
 
 
 # ----------------------------------------------------------------------------------------- findings
@@ -505,6 +590,7 @@ def test_of_equally_severe_findings_the_first_line_has_staleness_and_then_causes
     names = (
         "fresh_within",
         "watermark_ahead",
+        "events_of_1970",
         "max_malformed_share",
         "silent_after",
         "owed",

@@ -308,6 +308,17 @@ def test_a_channel_that_never_spoke_and_retired_after_the_last_arrival_holds_not
     assert silent == [("JFK",), ()]
 
 
+def test_the_watermarks_go_on_to_the_last_processed_day_while_nothing_arrives():
+    """The plot of a pipeline that was stale for ten days ended with its last record, in health."""
+    row = settled(("", 0, NEW_YEAR_MS + 20 * HOUR_MS, NEW_YEAR_MS + 23 * HOUR_MS))
+    until = {"until": date(2013, 1, 2)}
+    for shown, behind in (({}, [4, 25, 49]), (until, [4, 25])):
+        drawn = watermarks(row, a_spec(None), processed_ms=NEW_YEAR_MS + 3 * DAY_MS, **shown)
+        assert drawn.figure.data["series"][0]["values"] == behind
+    early = watermarks(row, a_spec(None), processed_ms=NEW_YEAR_MS)
+    assert early.figure.data["series"][0]["values"] == [4]
+
+
 def test_a_watermark_never_goes_back():
     lines = drawn_lines(
         [("", 0, NEW_YEAR_MS + 20 * HOUR_MS, None), ("", 2, NEW_YEAR_MS, None)], None

@@ -11,7 +11,11 @@ import pandas as pd
 
 from strandline.lake.ledger.entry import rows_without_day
 from strandline.model.intervals import DAY_MS, midnight_of
-from strandline.pipeline.audit.channel_checks import check_of_ahead, check_of_channels
+from strandline.pipeline.audit.channel_checks import (
+    check_of_ahead,
+    check_of_channels,
+    check_of_epoch,
+)
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.rebuild.rebuild import Staged
 from strandline.pipeline.request.context import Context
@@ -103,6 +107,7 @@ def checks_of(ctx: Context, arrivals: RunArrivals, staged: Staged) -> list[Check
         check_of_volume(quality.volume, records, over),
         check_of_channels(ctx.spec, planned),
         check_of_ahead(ctx, planned, staged),
+        check_of_epoch(ctx.spec, planned),
     ]
     return [check for check in found if check is not None]
 

@@ -29,6 +29,7 @@ from strandline.quality.findings.ahead import (
     raised_in_words,
 )
 from strandline.quality.findings.check import BY_QUALITY, Check
+from strandline.quality.findings.epoch import UNTIL_MS, LastDay, check_of_1970
 from strandline.quality.findings.silence import (
     FOUR_WEEKS_MS,
     ChannelArrivals,
@@ -36,7 +37,7 @@ from strandline.quality.findings.silence import (
     check_of_silence,
     longest_pauses,
 )
-from strandline.quality.report.held_back_by import held_back_by, waits_for_all
+from strandline.quality.report.held_back_by import held_back_by, name_of, waits_for_all
 from strandline.spec.pipeline import PipelineSpec
 from strandline.tables import QUARANTINE
 
@@ -76,6 +77,17 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
             return check_of_one_channel(asked, raised[0], horizon_ms)
     waits = watermark_ms is not None and _waits_for_a_tick(history, watermark_ms, horizon_ms)
     return check_of_watermark(asked, watermark_ms, horizon_ms, behind, waits=waits)
+
+
+def check_of_epoch(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
+    """The check for channels whose events are of early 1970; None: not configured."""
+    days = planned.observation.history.timeline.channel_days
+    early = {*days["channel"][days["largest_ts_ms"] < UNTIL_MS]}
+    days = days[days["channel"].isin(early - spec.retired_by(planned.horizon_ms))]
+    last = days.sort_values("arrival_date").drop_duplicates("channel", keep="last")
+    facts = zip(last["channel"], last["arrival_date"], last["largest_ts_ms"], strict=True)
+    found = [LastDay(name_of(str(name), spec), day, int(ts_ms)) for name, day, ts_ms in facts]
+    return check_of_1970(spec.quality.events_of_1970, found)
 
 
 def _of_the_watermark(history: History) -> History:
@@ -146,13 +158,22 @@ def _first_offer(
 def _first_record(
     ctx: Context, planned: PlannedRun, side: str, offer: tuple[date, str, int]
 ) -> Raised | None:
-    """The first record of a day and a channel that offers a watermark; None: it is not there."""
+    """The first record of a day and a channel that offers a watermark; None: it is not there.
+
+    The day is read once more for the records that `max_ahead` would have quarantined with it.
+    """
     day, channel, least_ms = offer
-    records = known_rows(ctx.landing.inputs[side], [day], planned.horizon_ms)
+    known = known_rows(ctx.landing.inputs[side], [day], planned.horizon_ms)
+    records = known.where(F.col(c.REASON).isNull())
     offers = (F.col(c.CHANNEL) == channel) & (F.col(c.CANDIDATE) >= least_ms)
-    found = records.where(F.col(c.REASON).isNull() & offers)
-    first = found.orderBy(c.INSTANT, F.desc(c.CANDIDATE)).select(c.TS, c.ARRIVAL).first()
-    return None if first is None else Raised(int(first[0]), int(first[1]), channel, side)
+    in_order = records.where(offers).orderBy(c.INSTANT, F.desc(c.CANDIDATE))
+    first = in_order.select(c.TS, c.ARRIVAL).first()
+    if first is None:
+        return None
+    raised = Raised(int(first[0]), int(first[1]), channel, side)
+    is_ahead = F.col(c.TS) - F.col(c.ARRIVAL) > raised.max_ahead_ms
+    counts = records.agg(F.count(F.lit(1)), F.count(F.when(is_ahead, 1))).first()
+    return raised if counts is None else replace(raised, records=counts[0], refused=counts[1])
 
 
 def _offers_ahead(timeline: Timeline, spec: PipelineSpec, horizon_ms: int) -> pd.DataFrame:

@@ -30,7 +30,7 @@ from strandline.quality.findings.check import (
 
 _NOT_EVALUATED = ("dropped", "dropping")
 """Steps after which the findings of a run are void."""
-_OF_A_HORIZON = ("fresh_within", "silent_after", "watermark_ahead")
+_OF_A_HORIZON = ("fresh_within", "silent_after", "watermark_ahead", "events_of_1970")
 """Rules about all that has arrived by a run's horizon, whatever the range of the run."""
 _OF_A_RUN = (*_OF_A_HORIZON, "max_removed_share")
 """Rules about a run or its horizon, which say nothing of what earlier runs have published."""

@@ -59,6 +59,12 @@ class ExpectWatermarkNotToBeAhead(ExpectColumnValuesToBeBetween):
     description: str | None = "The watermark is not ahead of the data cut-off."
 
 
+class ExpectNoEventsAtTheEpoch(ExpectColumnValuesToBeBetween):
+    """The number of channels with events of early 1970 alone. Table `range`."""
+
+    description: str | None = "No channel has events of early 1970 alone."
+
+
 def expectations_of(checks: Sequence[Check]) -> list[Expectation]:
     """The expectation of each check, over the column that holds its value."""
     return [_expectation_of(check) for check in checks]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strandline.model.intervals import HOUR_MS, text_of
+from strandline.model.intervals import DAY_MS, HOUR_MS, text_of
 from strandline.quality.figures import duration
 from strandline.quality.findings.check import BY_QUALITY, Check
 from strandline.visible import number_of
@@ -25,12 +25,16 @@ class Raised:
         arrival_ms: its arrival time.
         channel: its channel; empty if there is only one.
         side: its source, if there are two.
+        records: the number of well-formed records of its source on its arrival day.
+        refused: the number of these records that the proposed `max_ahead` would have quarantined.
     """
 
     ts_ms: int
     arrival_ms: int
     channel: str
     side: str = ""
+    records: int = 1
+    refused: int = 0
 
     @property
     def max_ahead_ms(self) -> int:
@@ -44,6 +48,29 @@ class Raised:
         bound = duration(self.max_ahead_ms).replace("0s", "0ms").replace(" ", "")
         return f"{f'sources.{self.side}' if self.side else 'source'}.max_ahead: {bound}"
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether most records of its day are ahead as well, so that `max_ahead` is no way out."""
+        return 2 * self.refused > self.records
+
+    @property
+    def way_out(self) -> str:
+        """The proposed `max_ahead` with the number of records that it would have quarantined.
+
+        Where most records are ahead it is a question about their zone, or about their unit if no
+        zone is as far ahead.
+        """
+        of_day = f"{self.refused:,} of {number_of(self.records, 'record')} of that arrival day"
+        if not self.is_usual:
+            return f"{self.max_ahead} would have quarantined {of_day}"
+        cause = (
+            "a local time that is read as UTC? to_utc_timestamp(…, ZONE) in event_time corrects it"
+            if self.ts_ms - self.arrival_ms <= DAY_MS
+            else "in another unit than it is read in, such as microseconds read as milliseconds?"
+        )
+        bound = duration(self.max_ahead_ms)
+        return f"{of_day} are more than {bound} ahead of their arrival: is the event time {cause}"
+
     def __str__(self) -> str:
         """`the record of channel b that arrived at … with the event time …, 14d ahead`."""
         of_side = f" of {self.side}" if self.side else ""
@@ -55,7 +82,7 @@ class Raised:
 
 
 def raised_in_words(raised: Sequence[Raised], late: int) -> str:
-    """The records that raised the watermark, and the late records that `max_ahead` may save.
+    """The records that raised the watermark, the way out, and the late records that it may save.
 
     Some of the late records may have been late without them, too.
 
@@ -63,13 +90,10 @@ def raised_in_words(raised: Sequence[Raised], late: int) -> str:
         raised: one record, or one for each of two sources whose watermark is ahead.
         late: the number of quarantined records that were late behind a watermark ahead of its time.
     """
-    bounds = " and ".join(one.max_ahead for one in raised)
-    them = "it" if len(raised) == 1 else "them"
-    spared = f" and spared up to {number_of(late, 'record')} late behind it" if late else ""
-    return (
-        f"raised by {', and by '.join(map(str, raised))}; {bounds} would have quarantined {them}"
-        f"{spared}"
-    )
+    ways_out = "; ".join(one.way_out for one in raised)
+    spares = late and not any(one.is_usual for one in raised)
+    spared = f", and spared up to {number_of(late, 'record')} late behind it" if spares else ""
+    return f"raised by {', and by '.join(map(str, raised))}; {ways_out}{spared}"
 
 
 def check_of_one_channel(asked: str, raised: Raised, horizon_ms: int) -> Check | None:
@@ -87,8 +111,7 @@ def check_of_one_channel(asked: str, raised: Raised, horizon_ms: int) -> Check |
         return None
     sentence = (
         f"the watermark of one channel is ahead of the data cut-off {text_of(horizon_ms)}, so that "
-        f"the channel holds no window back: raised by {raised}; {raised.max_ahead} would have "
-        "quarantined it"
+        f"the channel holds no window back: raised by {raised}; {raised.way_out}"
     )
     return Check("watermark_ahead", severity, raised.ts_ms - horizon_ms, 0, sentence)
 

@@ -76,6 +76,7 @@ EXPECTATIONS = {
     "volume": "expect_volume_to_be_usual",
     "silent_after": "expect_no_silent_channel",
     "watermark_ahead": "expect_watermark_not_to_be_ahead",
+    "events_of_1970": "expect_no_events_at_the_epoch",
     "max_late_share": "expect_late_share_to_be_at_most",
     "max_removed_share": "expect_removed_share_to_be_at_most",
     "gaps": "expect_no_gaps",
@@ -97,7 +98,7 @@ _KEYS = {expectation: key for key, expectation in EXPECTATIONS.items()}
 _GRAVEST_FIRST = ("critical", "warning", "info")
 _STALE = ("fresh_within", "schedule")
 """The names of findings that mean that the data is stale."""
-_FIRST = (*_STALE, "watermark_ahead", "max_malformed_share", "silent_after")
+_FIRST = (*_STALE, "watermark_ahead", "events_of_1970", "max_malformed_share", "silent_after")
 """Of equally severe findings the first ones, since they are often the cause of the others."""
 _LAST = ("volume", "gaps", "overridden")
 """Of equally severe findings the last ones, which silence, for one, has as its effects."""

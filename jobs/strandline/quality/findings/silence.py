@@ -165,8 +165,9 @@ def _named(found: Sequence[ChannelArrivals], start_ms: int) -> str:
     """The silent channels as text, grouped by their last arrival; the first twenty by name."""
     parts = []
     for last_ms, silent in groupby(found[:_SHOWN], key=lambda one: one.last_ms):
-        names = ", ".join(one.name for one in silent)
-        parts.append(f"{names} since {_since(last_ms, start_ms)}")
+        names = [one.name for one in silent]
+        channels = "channel" if len(names) == 1 else "channels"
+        parts.append(f"{channels} {', '.join(names)} since {_since(last_ms, start_ms)}")
     if (more := len(found) - _SHOWN) > 0:
         which = "all" if len(found) <= _KEPT else f"the first {_KEPT:,}"
         parts.append(f"and {more:,} more, {which} named by --json and in the report")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import groupby
 from math import ceil, floor
 from statistics import median
 
@@ -20,6 +21,7 @@ _SIGMAS = 3 * 1.4826
 """Three standard deviations, as a multiple of the median absolute deviation."""
 _LEAST_SHARE = 0.3
 _SHOWN = 3
+"""The number of stretches of unusual days that a finding names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,65 @@ class Unusual:
         within = f"{ceil(usual.least):,} to {floor(usual.most):,}"
         records = number_of(self.records, "record")
         return f"{self.day}: {records}, usually {usual.usual:,.0f} ({within})"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive unusual days that are all below, or all above, their usual range.
+
+    Attributes:
+        days: the days in ascending order, at least one.
+    """
+
+    days: Sequence[Unusual]
+
+    @classmethod
+    def of(cls, found: Iterable[Unusual]) -> list[Stretch]:
+        """The stretches of some days in ascending order, the furthest from what is usual first."""
+
+        def place(numbered: tuple[int, Unusual]) -> tuple[bool, int]:
+            number, one = numbered
+            return one.records > one.usual.most, one.day.toordinal() - number
+
+        groups = groupby(enumerate(found), key=place)
+        stretches = [cls([one for _, one in group]) for _, group in groups]
+        return sorted(stretches, key=lambda one: -one.deviation)
+
+    @property
+    def deviation(self) -> float:
+        """The number of records that are missing or too many, of all days together."""
+        return sum(abs(one.records - one.usual.usual) for one in self.days)
+
+    def __str__(self) -> str:
+        """`2026-03-10 to 2026-03-19: 0 records a day, usually 70 to 72`; one day as `Unusual`."""
+        first, last = self.days[0], self.days[-1]
+        if first is last:
+            return str(first)
+        records = _span([one.records for one in self.days])
+        usual = _span([one.usual.usual for one in self.days])
+        return f"{first.day} to {last.day}: {records} records a day, usually {usual}"
+
+
+def _span(counts: Sequence[float]) -> str:
+    """The least and the largest count: `9 to 12`; `9` if they are equal as text."""
+    least, most = f"{min(counts):,.0f}", f"{max(counts):,.0f}"
+    return least if least == most else f"{least} to {most}"
+
+
+def unusual_in_words(found: Sequence[Unusual], most: int = _SHOWN) -> str:
+    """The stretches of unusual days as text, the furthest from what is usual first.
+
+    Args:
+        found: the days in ascending order.
+        most: the largest number of stretches to name; of the others the number of days.
+    """
+    stretches = Stretch.of(found)
+    parts = [str(one) for one in stretches[:most]]
+    if others := [one for stretch in stretches[most:] for one in stretch.days]:
+        last = max(one.day for one in others)
+        which = "the last " if len(others) > 1 else ""
+        parts.append(f"and {number_of(len(others), 'more day')}, {which}{last}")
+    return "; ".join(parts)
 
 
 def first_compared(day: date) -> date:
@@ -113,10 +174,7 @@ def check_of_volume(
     if severity is None:
         return None
     found = unusual_days(records, checked)
-    sentence = "; ".join(map(str, found[:_SHOWN])) or "as many records as usual"
+    sentence = unusual_in_words(found) or "as many records as usual"
     if checked and not any(UsualVolume.of(records, day) for day in checked):
         sentence = _NOT_KNOWN
-    if len(found) > _SHOWN:
-        more = number_of(len(found) - _SHOWN, "more day")
-        sentence += f"; and {more}, the last {found[-1]}"
     return Check("volume", severity, len(found), 0, sentence)

@@ -98,7 +98,7 @@ def build_report(
             ),
             **_of_runs(tables.runs, runs),
             **_of_records(tables, spec, shown),
-            watermarks=watermarks(tables.channels, spec, tables.latest, processed_ms),
+            watermarks=watermarks(tables.channels, spec, tables.latest, processed_ms, shown.until),
             held_back=tables.watermark,
         )
     )

@@ -12,8 +12,12 @@ from strandline.quality.findings.volume import (
     UsualVolume,
     comparing_days,
     unusual_days,
+    unusual_in_words,
 )
 from strandline.quality.report.figure import Figure, Series, TableBehind, bars
+
+_SHOWN = 6
+"""The number of stretches of unusual days that are named beside the plot."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,11 @@ class Volume:
 
     figure: Figure | None
     unusual: tuple[Unusual, ...]
+
+    @property
+    def outside(self) -> str:
+        """The unusual days as text; empty if there is none."""
+        return unusual_in_words(self.unusual, _SHOWN)
 
 
 def volume(

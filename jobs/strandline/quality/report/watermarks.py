@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from math import isnan, nan
 from typing import Any
 
@@ -48,16 +49,25 @@ def watermarks(
     spec: PipelineSpec,
     latest: pd.DataFrame | None = None,
     processed_ms: int | None = None,
+    until: date | None = None,
 ) -> Watermarks:
     """The watermarks of channels, and the combined one, over the shown days.
 
-    The arguments are the fields of `ReportTables` with these names.
+    They go on to the last processed day, since a watermark falls behind while nothing arrives.
+
+    Args:
+        channels: see `ReportTables`.
+        spec: the pipeline.
+        latest: see `ReportTables`.
+        processed_ms: see `ReportTables`.
+        until: the last shown day; None: the last of all days.
     """
     until_now = channels if latest is None else latest
-    behind = _hours_behind(channels, until_now, spec)
-    known = set(_emitted(until_now)["channel"])
     days_over = (midnight_of(day) + DAY_MS for day in until_now["arrival_date"])
-    known |= spec.retired_by(max([processed_ms or LEAST_INSTANT_MS, *days_over]))
+    over_ms = max([processed_ms or LEAST_INSTANT_MS, *days_over])
+    last_ms = over_ms if until is None else min(over_ms, midnight_of(until) + DAY_MS)
+    behind = _hours_behind(channels, until_now, spec, last_ms // DAY_MS - 1)
+    known = {*_emitted(until_now, over_ms // DAY_MS - 1)["channel"]} | spec.retired_by(over_ms)
     silent = tuple(name_of(one, spec) for one in silent_channels(spec, known))
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)
@@ -128,30 +138,34 @@ def _figure(drawn: list[tuple[Series, pd.Series[float]]]) -> Figure:
     )
 
 
-def _hours_behind(channels: pd.DataFrame, latest: pd.DataFrame, spec: PipelineSpec) -> pd.DataFrame:
+def _hours_behind(
+    channels: pd.DataFrame, latest: pd.DataFrame, spec: PipelineSpec, last: int
+) -> pd.DataFrame:
     """The hours from each channel's watermark (a column) to the end of each day (a row).
 
+    The days go on to `last`, counted from 1970, or to the last observed one if that is later.
     A channel without a row on these days begins with its watermark from before, unless it had
     retired by then.
     """
     observed = sorted({midnight_of(day) // DAY_MS for day in channels["arrival_date"]})
     if not observed:
         return pd.DataFrame()
-    first, last = observed[0], observed[-1]
-    before = _emitted(latest)
+    first, last = observed[0], max(observed[-1], last)
+    before = _emitted(latest, last)
     before = before[~before["channel"].isin([*spec.retired_by(first * DAY_MS)])]
-    rows = pd.concat([_emitted(channels), before])
+    rows = pd.concat([_emitted(channels, last), before])
     if rows.empty:
         return pd.DataFrame()
     emitted = rows.pivot_table(index="day", columns="channel", values="watermark", aggfunc="max")
-    days = pd.Index(range(first, last + 1) if last - first < _MOST_DAYS else observed)
+    is_short = last - first < _MOST_DAYS
+    days = pd.Index(range(first, last + 1) if is_short else sorted({*observed, last}))
     watermark = emitted.reindex(emitted.index.union(days)).cummax().ffill().reindex(days)
     midnights = pd.Series([(day + 1) * DAY_MS for day in days], index=days)
     return watermark.dropna(axis=1, how="all").rsub(midnights, axis=0) / HOUR_MS
 
 
-def _emitted(channels: pd.DataFrame) -> pd.DataFrame:
-    """The watermarks of channels by the `day` on which they are emitted, up to the last day."""
+def _emitted(channels: pd.DataFrame, last: int) -> pd.DataFrame:
+    """The watermarks of channels by the `day` on which they are emitted, up to the day `last`."""
     rows = offers_of(channels).dropna(subset="watermark_ms")
     rows = pd.DataFrame(
         {
@@ -161,5 +175,4 @@ def _emitted(channels: pd.DataFrame) -> pd.DataFrame:
             "channel": rows["channel"].fillna(""),
         }
     )
-    last = max((midnight_of(day) // DAY_MS for day in channels["arrival_date"]), default=0)
     return rows[rows["day"] <= last]
