@@ -17,9 +17,7 @@ from strandline.pipeline.manage.acknowledge import acknowledge
 from strandline.pipeline.views.missing_rows import findings_of_missing_rows
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 
-SPEC = a_meter(
-    {"tumbling": "12h"}, channel="source", channels=["a"], arrival_date="arrival_date"
-)
+SPEC = a_meter({"tumbling": "12h"}, channel="source", channels=["a"], arrival_date="arrival_date")
 DAYS = [date(2026, 3, day) for day in range(1, 7)]
 
 
