@@ -209,6 +209,6 @@ def _ways_to_compute_it(context: Context) -> list[str]:
     if "force" not in context["params"]:
         return []
     return [
-        "in Airflow: trigger strandline_reprocess with start and end of the range; or this DAG with "
-        "the params to and force, which computes up to that midnight again"
+        "in Airflow: trigger strandline_reprocess with start and end of the range; or this DAG "
+        "with the params to and force, which computes up to that midnight again"
     ]

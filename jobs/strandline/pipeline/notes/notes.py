@@ -31,7 +31,11 @@ from strandline.lake.store.second_columns import second_columns
 from strandline.lake.store.type_widening import key_of
 from strandline.model.intervals import TimeRange, text_of
 from strandline.pipeline.diff.diff import no_longer_kept
-from strandline.pipeline.notes.of_days import of_changed_days, of_days_to_come
+from strandline.pipeline.notes.of_days import (
+    of_changed_days,
+    of_days_to_come,
+    of_repeated_loads,
+)
 from strandline.pipeline.notes.of_form import of_form
 from strandline.pipeline.notes.of_reverts import of_less_known, of_reverts
 from strandline.pipeline.observe.observation import Observation
@@ -64,6 +68,7 @@ def notes_of(ctx: Context, request: Request, planned: PlannedRun) -> list[str]:
         *(of_form(ctx.spec) if ctx.dry_run else ()),
         *of_days_to_come(ctx.landing.days_to_come),
         *of_changed_days(ctx.spec, observation, plan),
+        *of_repeated_loads(ctx.spec, ctx.landing.log, {*observation.new_days}),
         *_of_violations(observation),
         *_of_second_columns(ctx),
         *_of_tables_no_longer_kept(ctx),
