@@ -130,7 +130,8 @@ class StrandlineJobOperator(BaseOperator):
             answer = self._runner.run(spec, context)
         if isinstance(answer, Mapping) and answer.get("status") == "already_processed":
             context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, answer)
-            raise AirflowSkipException("\n".join(map(visible, answer["notes"])))
+            notes = [*map(visible, answer["notes"]), *_ways_to_compute_it(context)]
+            raise AirflowSkipException("\n".join(notes))
         count_run(pipeline, answer)
         alert_findings(context, pipeline, self, answer, events=OF_A_RUN)
         announce(context["outlet_events"], self.outlets, self._name_of_pipeline(), answer)
@@ -265,3 +266,13 @@ class StrandlinePublishOperator(StrandlineJobOperator):
     def _repeated(self, engine: TaskEngine) -> Any:
         """None: a prepared run is never a repetition."""
         return None
+
+
+def _ways_to_compute_it(context: Context) -> list[str]:
+    """How to compute again what was processed, where the DAG has the params for it."""
+    if "force" not in context["params"]:
+        return []
+    return [
+        "in Airflow: trigger strandline_reprocess with start and end of the range; or this DAG "
+        "with the params to and force, which computes up to that midnight again"
+    ]

@@ -137,8 +137,8 @@ def _allow_removals() -> Param:
 def _force() -> Param:
     return _switch(
         "Force",
-        "Compute also what would only repeat a published run: same request, same rules, same "
-        "landed rows",
+        "Compute also what would only repeat a published run (same request, same rules, same "
+        "landed rows), or was processed before",
     )
 
 

@@ -59,6 +59,19 @@ def test_a_day_that_was_processed_before_skips_the_task_and_starts_nobody(run, s
     assert events() == before + 1
 
 
+def test_a_skipped_task_names_the_way_of_airflow_to_compute_what_was_processed(execute, submit):
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    submit.will_answer({"status": "already_processed", "notes": ["already processed"]})
+    ti = SimpleNamespace(xcom_push=lambda key, value: None)
+    with pytest.raises(AirflowSkipException) as skipped:
+        execute("strandline_daily_flights", "advance", data_interval_end=END, ti=ti)
+    assert str(skipped.value) == (
+        "already processed\nin Airflow: trigger strandline_reprocess with start and end of the "
+        "range; or this DAG with the params to and force, which computes up to that midnight again"
+    )
+
+
 @pytest.mark.parametrize(
     ("conf", "asked_for"),
     [

@@ -19,7 +19,7 @@ def acknowledge(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names of findings, as status lists them; by default all that audits found.",
+            help="Names of findings, as status lists them; by default all that can be.",
             metavar="FINDING",
         ),
     ] = None,
@@ -57,7 +57,7 @@ def _acknowledged(found: Mapping[str, Any]) -> None:
     these = found["acknowledged"]
     name, many = f"[bold]{escape(found['pipeline'])}[/]", number_of(len(these), "finding")
     if not these:
-        show.out.print(f"{name}: nothing to acknowledge, no audit's finding stands")
+        show.out.print(f"{name}: nothing to acknowledge, no finding stands that can be")
         return
     show.out.print(f"{name}: {many} {'would be ' if found['dry_run'] else ''}acknowledged")
     show.out.print("".join(words.finding_lines(these)).rstrip("\n"))

@@ -21,8 +21,8 @@ def windows(start: str, end: str) -> tuple[str, str]:
 
 
 def first_window(start: str) -> str:
-    """The start of a run's windows; `the first` for a run over all windows."""
-    return "the first" if start == text_of(EVERYTHING.start_ms) else start
+    """The start of a run's windows; `the first one` for a run over all windows."""
+    return "the first one" if start == text_of(EVERYTHING.start_ms) else start
 
 
 def cutoff(horizon: str | None) -> str:

@@ -147,11 +147,13 @@ def text_of(instant_ms: int) -> str:
 
 
 def start_text_of(within: TimeRange) -> str:
-    """The start of a range of windows as people read it; `the first` if it has all before its end.
+    """The start of a range of windows as people read it.
 
-    Said after `from`: `windows from the first to 2024-03-02T00:00:00Z`.
+    It is `the first one` if the range has all before its end.
+
+    Said after `from`: `windows from the first one to 2024-03-02T00:00:00Z`.
     """
-    return "the first" if within.start_ms == LEAST_INSTANT_MS else text_of(within.start_ms)
+    return "the first one" if within.start_ms == LEAST_INSTANT_MS else text_of(within.start_ms)
 
 
 def known_text_of(known_ms: int) -> str:

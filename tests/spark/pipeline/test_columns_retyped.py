@@ -130,6 +130,8 @@ def test_a_retyped_input_of_an_aggregate_stops_the_run_and_both_ways_out_work(tw
     with pytest.raises(InputError) as refused:
         line.advance("4")
     assert "column total is double, but published as bigint" in refused.value.problem
+    cause = "(column amount of the landing table is double now, and was bigint in its version 0"
+    assert cause in refused.value.problem
     assert "cast aggregates.total to bigint, or give it another name" in refused.value.way_out
     other = line.copy(tmp_path / "other")
     cast = {"total": "cast(sum(amount) as bigint)"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from lakes import Line, a_record, a_spec, a_week, instant, land
@@ -67,6 +68,15 @@ def test_a_backfill_of_an_earlier_day_leaves_processed_up_to_where_it_is(until4,
     assert done.changed
     assert (done.horizon_ms, done.frontier_ms) == (instant("4"), instant("4"))
     assert not any(note.startswith("processed up to") for note in done.notes)
+
+
+def test_a_load_that_was_landed_twice_is_noted_as_its_day_is_observed(until4, tmp_path):
+    line = until4.copy(tmp_path)
+    again = [row for row in a_week(days=3) if row["arrived_on"] == date(2024, 3, 3)]
+    land(tmp_path, again, mode="append")
+    notes = line.advance("4", dry_run=True).notes
+    named = f"{len(again)} rows of 2024-03-03 in files of landing/meter that have the size"
+    assert any(note.startswith(named) for note in notes)
 
 
 def test_a_run_that_moves_processed_up_to_back_says_so_before_and_after(until4, tmp_path):

@@ -11,6 +11,7 @@ from replayed import assert_books_balance, assert_told_by_replay, of_range
 from strandline.errors import AuditFailedError, InputError
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.lake.timeline.timeline import read_facts
+from strandline.pipeline.manage.acknowledge import acknowledge
 from strandline.pipeline.publish.abandon import drop_run
 from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.request.outcome import Outcome
@@ -71,6 +72,17 @@ def test_a_scheduled_run_leaves_the_windows_of_rows_that_have_gone_and_names_the
     assert any("2024-03-02" in note for note in outcome.notes)
     assert line.published() == untouched  # it reads none of them
     assert_books_balance(line)
+    assert_acknowledging_ends_the_warning(line)
+
+
+def assert_acknowledging_ends_the_warning(line: Line) -> None:
+    """It stood for ever: the rows of a day between others, which no run needs."""
+    (found,) = (one for one in status_of(line.spec, line.lake)["findings"] if one["name"] == "lost")
+    assert found["severity"] == "warning"
+    assert "strandline acknowledge meter lost --reason REASON" in found["sentence"]
+    acknowledge(line.spec, line.lake, ["lost"], reason="wrong rows")
+    names = [one["name"] for one in status_of(line.spec, line.lake)["findings"]]
+    assert "lost" not in names
 
 
 def test_rows_gone_that_open_windows_need_leave_these_as_they_are_until_they_land_again(

@@ -123,7 +123,7 @@ def test_what_stays_as_it_is_is_acknowledged_and_what_is_found_later_stands_agai
     assert [one["name"] for one in shown_only["acknowledged"]] == ["gaps"]
     assert shown_only["run_id"] is None
     assert "gaps" in shown(line)
-    with pytest.raises(InputError, match="no audit's finding of this name stands"):
+    with pytest.raises(InputError, match="no finding of this name can be acknowledged now"):
         acknowledge(line.spec, line.lake, ["volume"], reason="Christmas")
     done = acknowledge(line.spec, line.lake, ["gaps"], reason="off", requested_by="me")
     assert done["acknowledged"] == shown_only["acknowledged"]

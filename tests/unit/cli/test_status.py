@@ -303,5 +303,5 @@ def test_edited_rules_are_said_to_be_until_a_run_by_them_is_published_and_stands
 def test_a_run_over_all_windows_names_no_year_of_one(lake, status):
     note(lake, "r-2", "published", range=TimeRange(EVERYTHING.start_ms, 0), horizon_ms=0)
     text = status("meter")[1]
-    assert "windows from the first to 1970-01-01T00:00:00Z" in text
+    assert "windows from the first one to 1970-01-01T00:00:00Z" in text
     assert "0001-01-01" not in text

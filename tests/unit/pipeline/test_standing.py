@@ -207,7 +207,7 @@ def test_of_many_runs_the_newest_are_listed_and_the_older_ones_counted(tmp_path)
     of_all = replace(nights[0], range=EVERYTHING, audit=other)
     unbounded = PipelineState.of([of_all, *nights[1:]])
     assert (
-        "windows from the first to "
+        "windows from the first one to "
         in findings_of_audits(ReadPipeline(SPEC, store, unbounded))[-1].sentence
     )
 

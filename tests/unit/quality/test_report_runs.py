@@ -63,7 +63,7 @@ def test_a_run_over_all_windows_or_none_names_no_year_of_one():
         return line["rebuilt"]
 
     midnight = "2013-01-02T00:00:00Z"
-    assert rebuilt("0001-01-01T00:00:00Z", midnight) == ("the first", "2013-01-02")
+    assert rebuilt("0001-01-01T00:00:00Z", midnight) == ("the first one", "2013-01-02")
     assert rebuilt(midnight, midnight) == ()
 
 

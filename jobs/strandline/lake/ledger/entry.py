@@ -121,7 +121,8 @@ class Entry:
             their channel; None if the watermark strategy assumes no order, or ignores violations.
         owed: (step `owed`) arrival days to recompute: their rows have changed since they were
             observed, or arrived behind the frontier.
-        settled: (step `published`) the days to recompute that the run has recomputed.
+        settled: (step `published`) the days to recompute that the run has recomputed; of step
+            `acknowledged` the days whose missing rows are acknowledged.
         lost: arrival days of which the landing table has fewer rows than were observed.
         accepted_loss: the reason why a run accepts these missing rows; None: it does not.
         touched_from_ms: the start of the oldest slot that the run updates; null: of its range.

@@ -14,7 +14,6 @@ from deltalake import DeltaTable
 
 from strandline.engine.rebuild import Scope
 from strandline.errors import InputError
-from strandline.lake.publish.apply_diff import fit_into
 from strandline.lake.publish.arrow_diff import DELETE, only_deleted
 from strandline.lake.publish.staged_diff import Change, Compared, counts_of, stage_diff, whole_part
 from strandline.lake.publish.staging import Part
@@ -28,6 +27,7 @@ from strandline.lake.store.reads import (
     started_in,
 )
 from strandline.model.intervals import EVERYTHING, TimeRange
+from strandline.pipeline.diff.fitting import fit_of
 from strandline.pipeline.plan.plan import Plan
 from strandline.pipeline.plan.planned_run import PlannedRun
 from strandline.pipeline.plan.published_rows import LateRecords, no_longer_malformed, started_in_any
@@ -154,7 +154,7 @@ class _Covered:
             target,
             self.staged.rows(),
             chain(self._published(table), *(leaving.rows() for leaving in self.leaves)),
-            fit_into(table, target, self.staged.schema, ctx.spec.pipeline),
+            fit_of(ctx, table, target, self.staged.schema),
             keep=target.name == QUARANTINE.name,  # of what the landing table has no more
             may_go=self._slots_that_may_go if target.name == COMPLETENESS.name else None,
         )

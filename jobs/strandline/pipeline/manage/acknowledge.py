@@ -15,6 +15,7 @@ from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.views.audited import findings_of_audits
 from strandline.pipeline.views.audited_data import AuditedData
+from strandline.pipeline.views.missing_rows import MISSING, acknowledgeable_missing_rows
 from strandline.quality.findings.check import Finding
 from strandline.spec import PipelineSpec
 
@@ -28,10 +29,11 @@ def acknowledge(
     requested_by: str | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Acknowledge findings of audits: status and report no longer have them.
+    """Acknowledge findings about published data: status and report no longer have them.
 
-    What a later run finds is a finding again, except for acknowledged gaps. Findings that no audit
-    has found, such as a failed run, cannot be acknowledged.
+    They are the findings of audits, and missing rows that no scheduled run waits for. What a later
+    run finds is a finding again, except for acknowledged gaps, and for acknowledged days as long as
+    their rows are missing. Others, such as a failed run, cannot be acknowledged.
 
     Args:
         spec: the pipeline.
@@ -55,7 +57,8 @@ def acknowledge(
         nonlocal found
         store, _ = tables_shown(ledger)
         data = AuditedData(spec, store, state)
-        found = _asked(spec.pipeline, findings_of_audits(data), names)
+        can_be = [*findings_of_audits(data), *acknowledgeable_missing_rows(data)]
+        found = _asked(spec.pipeline, can_be, names)
         written = step_about(found, data)
         return replace(written, reason=reason, requested_by=requested_by)
 
@@ -76,6 +79,7 @@ def step_about(found: Sequence[Finding], data: AuditedData) -> Entry:
     found_by = [one.run_id for one in found if one.name == "gaps" and one.run_id is not None]
     rejected = [run for run in found_by if data.state.runs[run][-1].step == "rejected"]
     gaps = data.ranges_of_gaps(rejected) if found_by else []
+    has_missing = any(one.name == MISSING for one in found)
     return Entry(
         run_id=f"acknowledge-{data.state.position + 1}",
         attempt=1,
@@ -83,6 +87,7 @@ def step_about(found: Sequence[Finding], data: AuditedData) -> Entry:
         kind="acknowledge",
         range=TimeRange(gaps[0].start_ms, gaps[-1].end_ms) if gaps else None,
         kept=[(one.start_ms, one.end_ms) for one in gaps] or None,
+        settled=data.state.missing_days if has_missing else None,
         acknowledged={one.name: one.sentence for one in reversed(found)},
         message=", ".join(dict.fromkeys(one.name for one in found)),
     )
@@ -93,10 +98,11 @@ def _asked(pipeline: str, in_force: Sequence[Finding], names: Sequence[str]) -> 
     known = {one.name for one in in_force}
     for name in names:
         if name not in known:
-            there = f"there are {', '.join(sorted(known))}" if known else "there are none"
+            there = f"these can: {', '.join(sorted(known))}" if known else "there is none that can"
             raise InputError(
                 f"{pipeline} finding {name}",
-                "no audit's finding of this name stands",
-                f"{there}; see strandline status {pipeline}",
+                "no finding of this name can be acknowledged now",
+                f"{there}; what ends any other finding stands beside it in strandline status "
+                f"{pipeline}",
             )
     return [one for one in in_force if not names or one.name in names]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 from itertools import zip_longest
 
+from strandline.lake.landing.log import LandingLog
+from strandline.lake.landing.repeated_files import repeated_rows
 from strandline.lake.ledger.in_force import OverriddenRange
 from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
@@ -25,6 +27,27 @@ def of_days_to_come(days: Sequence[date]) -> Iterator[str]:
             f"rows have landed of {days_named(days)}, which {'have' if len(days) > 1 else 'has'} "
             "not begun: they are not read yet"
         )
+
+
+def of_repeated_loads(spec: PipelineSpec, log: LandingLog, days: Collection[date]) -> Iterator[str]:
+    """A note about rows of newly observed days that look like a load that was repeated.
+
+    None where duplicates are malformed, or results of another pipeline are read.
+    """
+    if spec.reads_results_of is not None:
+        return
+    for name, side in spec.sides.items():
+        if side.source.deduplicate is not None:
+            continue
+        found = repeated_rows(log.of_sides[name], side.source.arrival_date, days)
+        if found:
+            rows = number_of(sum(found.values()), "row")
+            yield (
+                f"{rows} of {days_named(sorted(found))} in files of {side.source.table} that have "
+                "the size, the number of rows and the column statistics of another file of the "
+                "day: if a load was repeated, its records count twice; remove one of both, or name "
+                "what identifies a record in source.deduplicate"
+            )
 
 
 def of_changed_days(spec: PipelineSpec, observation: Observation, plan: Plan) -> Iterator[str]:

@@ -35,6 +35,7 @@ from strandline.pipeline.notes.changed import (
     of_changed_days,
     of_days_to_come,
     of_less_known,
+    of_repeated_loads,
     of_reverts,
 )
 from strandline.pipeline.notes.of_form import of_form
@@ -68,6 +69,7 @@ def notes_of(ctx: Context, request: Request, planned: PlannedRun) -> list[str]:
         *(of_form(ctx.spec) if ctx.dry_run else ()),
         *of_days_to_come(ctx.landing.days_to_come),
         *of_changed_days(ctx.spec, observation, plan),
+        *of_repeated_loads(ctx.spec, ctx.landing.log, {*observation.new_days}),
         *_of_violations(observation),
         *_of_second_columns(ctx),
         *_of_tables_no_longer_kept(ctx),

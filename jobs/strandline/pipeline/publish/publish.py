@@ -23,6 +23,7 @@ from strandline.lake.sessions.exceptions import FAILURES, refused_after
 from strandline.lake.store.days import dates_between
 from strandline.lake.store.store import PUBLISHED
 from strandline.lake.timeline.timeline import read_facts
+from strandline.pipeline.diff.fitting import fit_of
 from strandline.pipeline.observe.landing_status import LandingStatus
 from strandline.pipeline.plan.open_slots import complete_until, first_open
 from strandline.pipeline.publish.abandon import take_back
@@ -127,7 +128,7 @@ def publish_unchecked(
     for change in changes:
         table = ctx.store.table(change.target.name)
         if table is not None and not (change.is_empty or change.replaces_all):
-            apply_diff.fit_into(table, change.target, change.rows.schema, ctx.spec.pipeline)
+            fit_of(ctx, table, change.target, change.rows.schema)
     state = ctx.ledger.state()
     state = state.recreating if entry.recreated else state
     after_ms = state.frontier_after(entry, entry.completes_ms)

@@ -11,6 +11,7 @@ from strandline.model.command import in_words
 from strandline.model.intervals import days_named, instant_of, start_text_of, text_of
 from strandline.pipeline.request.driver import state_of
 from strandline.pipeline.views.audited import findings_of_audits
+from strandline.pipeline.views.missing_rows import findings_of_missing_rows
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.runs import findings_of_failed_runs
 from strandline.quality.findings.check import Finding, in_order
@@ -43,7 +44,8 @@ def findings_of(
         *_of_the_clock(spec, state),
         *findings_of_failed_runs(state),
         *_of_audits(read),
-        *_of_unfinished(spec, state, unfinished),
+        *_of_unfinished(state, unfinished),
+        *findings_of_missing_rows(read),
         *_of_overridden(spec, state),
         *_of_upstream(state, unfinished["upstream"]),
         *_of_closures(state),
@@ -134,16 +136,11 @@ def _of_the_clock(spec: PipelineSpec, state: PipelineState) -> Iterator[Finding]
         yield Finding("start", "warning", sentence)
 
 
-def _of_unfinished(
-    spec: PipelineSpec, state: PipelineState, unfinished: Mapping[str, Any]
-) -> Iterator[Finding]:
-    """Findings about slots that should be closed, and days to recompute or with missing rows."""
+def _of_unfinished(state: PipelineState, unfinished: Mapping[str, Any]) -> Iterator[Finding]:
+    """Findings about slots that should be closed, and about days to recompute."""
     if behind := unfinished["open_behind_watermark"]:
         others = unfinished["open_by_other_rules"]
         yield from _of_open(behind - others, others, _reverted_since_scheduled(state))
-    if days := state.missing_days:
-        sentence = f"rows of {days_named(days)} have disappeared from {spec.input_in_words}"
-        yield Finding("lost", "warning", sentence)
     if days := state.days_to_recompute:
         sentence = f"{days_named(days)} to be recomputed: changed, or landed late"
         yield Finding("owed", "warning", sentence)

@@ -94,7 +94,7 @@ def _rebuilt(*edges: str | None) -> tuple[str, ...]:
     start, end = map(_shown, edges)
     if NOTHING in {start, end} or start == end:
         return ()
-    return "the first" if start == _FIRST else start, end
+    return "the first one" if start == _FIRST else start, end
 
 
 def _shown(instant: str | None) -> str:
