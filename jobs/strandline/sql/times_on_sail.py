@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.column_types import FLOATS, WHOLE, is_decimal
+from strandline.sql.column_types import FLOATS, WHOLE, is_decimal, is_nested
 from strandline.sql.form import Types
 from strandline.sql.operations import COMPARISONS, Operation, operations_of
 from strandline.sql.table import Row
-from strandline.sql.times_for_sail import OF_ZONES
+from strandline.sql.times_for_sail import OF_ZONES, UNITS_OF_TIMES
 
 _DAYS = r"INTERVAL(?:\s+(?:'[^']*'|-?\d+|TO\b|(?:DAY|WEEK|MONTH|QUARTER|YEAR)S?\b))+"
 _OF_DAYS = re.compile(
@@ -22,12 +22,13 @@ _INTERVAL = re.compile(
     re.I,
 )
 """Matches a literal with its units; a column `days` beside it is none of them."""
+_DATE_OR_TEXT = re.compile(r"\b(?:date|string)\b(?!:)")
+"""Matches these types inside of another one, and no field of that name."""
 _OFFSET = re.compile(r"'(?:Z'|[+-]|(?:UTC|GMT|UT)[+-])")
 """Matches the literal of a zone such as `'+02:00'`, `'GMT+2'` and `'Z'`."""
 _UNITS = {
     *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
-    *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
-    *("minute", "m", "min", "mins", "minutes", "second", "s", "sec", "seconds", "secs"),
+    *("week", "w", "weeks", "day", "d", "days", "doy", *UNITS_OF_TIMES),
 }
 _WEEKS = {"dow", "dayofweek", "dow_iso", "dayofweek_iso"}
 _UNITS_OF_TRUNC = {"year", "yyyy", "yy", "quarter", "month", "mon", "mm", "week"}
@@ -89,10 +90,25 @@ def _is_read(operation: Operation, types: Types) -> bool:
     return types[0] == "string" and operation.operands[0].literal is None
 
 
-def _has_read(operation: Operation, types: Types) -> bool:
-    """Whether an operand is a text of a record, of which a time is read."""
+def _is_read_otherwise(operation: Operation, types: Types) -> bool:
+    """Whether a DATE is compared with texts of a record as one of several types.
+
+    Beside a DATE alone they are written as DATE, but those of `s BETWEEN d AND r` Spark compares as
+    texts.
+    """
     pairs = zip(operation.operands, types, strict=True)
-    return any(kind == "string" and one.literal is None for one, kind in pairs)
+    if "date" not in types or not any(k == "string" and one.literal is None for one, k in pairs):
+        return False
+    is_of_dates = {*types} - {"void"} == {"date", "string"}
+    return not is_of_dates or (operation.name == "between" and types[0] != "date")
+
+
+def _holds_other_dates(operation: Operation, types: Types) -> bool:
+    """Whether one value holds a DATE where another one holds a text, as array(d) = array(s)."""
+    if not any(map(is_nested, types)):
+        return False
+    held = {tuple(_DATE_OR_TEXT.findall(kind)) for kind in types if kind not in {"void", None}}
+    return len(held) > 1
 
 
 OF_TIMES: tuple[Row[str], ...] = (
@@ -104,8 +120,8 @@ OF_TIMES: tuple[Row[str], ...] = (
     ("cast try_cast", lambda o, t: o.to in {"date", "timestamp_ntz"} and _is_number(t[0]),
         "makes a time of it, which Spark refuses", "CAST(timestamp_seconds(x) AS {to})"),
     ("add_months date_add date_sub last_day next_day year",
-        lambda o, t: _is_number(t[0]) or _is_read(o, t),
-        "makes dates of numbers and other texts", "CAST(x AS DATE) for it"),
+        lambda o, t: _is_number(t[0]),
+        "makes dates of numbers", "to_date(CAST(x AS STRING), 'yyyyMMdd') for it"),
     ("date_diff datediff months_between", lambda o, t: any(map(_is_number, t)),
         "makes dates of numbers", "to_date(CAST(x AS STRING), 'yyyyMMdd') for it"),
     ("unix_date unix_micros unix_millis unix_seconds",
@@ -113,17 +129,21 @@ OF_TIMES: tuple[Row[str], ...] = (
         "takes types that Spark refuses", "x cast to DATE or TIMESTAMP"),
     ("+ - date_add date_sub", lambda o, t: len(t) == 2 and "date" in t and "bigint" in t,
         "adds BIGINT days, which Spark refuses", "date_add(d, CAST(x AS INT))"),
-    ("date_format", _is_read,
+    ("date_format",
+        lambda o, t: t[0] == "string" and not re.match(r"'\d{4}-", o.operands[0].literal or ""),
         "gives null for a text that is no time", "date_format(CAST(x AS TIMESTAMP), 'yyyy')"),
     ("from_unixtime", _is_read, "reads times", "from_unixtime(CAST(x AS BIGINT))"),
     (" ".join(COMPARISONS),
         lambda o, t: "date" in t and any(map(_is_number, t)),
         "compares dates with numbers, which Spark refuses", "unix_date(d)"),
-    (" ".join(COMPARISONS), lambda o, t: "date" in t and _has_read(o, t),
+    (" ".join(COMPARISONS), _is_read_otherwise,
         "takes texts for dates that Spark does not", "CAST(x AS DATE) for it"),
-    ("date_diff datediff", lambda o, t: len(t) == 2 and _has_read(o, t),
-        "takes texts for dates that Spark does not", "CAST(x AS DATE) for it"),
-    ("-", lambda o, t: [*t] == ["date", "date"],
+    (f"{' '.join(COMPARISONS)} equal_null nullif array_position arrays_overlap",
+        _holds_other_dates, "compares dates with texts inside of values, which Spark refuses",
+        "CAST(x AS DATE) for the text"),
+    ("element_at", lambda o, t: (t[0] or "").startswith("map<date,") and t[1:] == ["string"],
+        "takes texts for dates, which Spark refuses", "element_at(m, CAST(x AS DATE))"),
+    ("-", lambda o, t: len(t) == 2 and "date" in t and {*t} <= {"date", "string"},
         "gives a whole number", "CAST(datediff(a, b) AS INT)"),
     ("/", has_intervals,
         "cuts off the microseconds", "(unix_micros(b) - unix_micros(a)) / 2"),
