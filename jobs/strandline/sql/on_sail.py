@@ -169,19 +169,19 @@ def _subjects(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _dates_by_texts(text: str, type_of: TypeOf) -> Iterator[Problem]:
-    """Each CASE d WHEN s … and m[s] of a DATE d, a map m with such keys, and a text s."""
+    """Each CASE d WHEN s …, CASE s WHEN d … and m[s] of a DATE d, a map m by DATE, and a text s."""
     tree = shallow_tree_of(text)
     for node in [] if isinstance(tree, NotUnderstood) else tree.find_all(exp.Case, exp.Bracket):
         if isinstance(node, exp.Case):
-            name, of_dates, instead, parts = "CASE", "date", "CASE WHEN d = x", compared_by(node)
+            name, dates, instead, parts = "CASE", "date", "CASE WHEN d = x", compared_by(node)
         else:
-            name, of_dates, instead = "m[x]", "map<date,", "m[CAST(x AS DATE)]"
+            name, dates, instead = "m[x]", "map<date,", "m[CAST(x AS DATE)]"
             parts = [node.this, *node.expressions]
         kinds = [type_alone(one, type_of) or "" for one in parts]
         texts = [
             typed_alone(one) for one, kind in zip(parts, kinds, strict=True) if kind == "string"
         ]
-        if kinds and kinds[0].startswith(of_dates) and not all(map(_is_plain_date, texts)):
+        if any(kind.startswith(dates) for kind in kinds) and not all(map(_is_plain_date, texts)):
             yield (
                 f"{name}: Sail takes texts for dates that Spark does not",
                 f"for example {instead}, or {ON_SPARK}",

@@ -111,6 +111,12 @@ def _holds_other_dates(operation: Operation, types: Types) -> bool:
     return len(held) > 1
 
 
+def _has_another_key(operation: Operation, types: Types) -> bool:
+    """Whether a map by DATE is asked for a text, or a map by texts for a DATE."""
+    key = re.match("map<(date|string),", types[0] or "")
+    return key is not None and {key[1], *types[1:]} == {"date", "string"}
+
+
 OF_TIMES: tuple[Row[str], ...] = (
     ("to_date to_timestamp to_timestamp_ltz to_timestamp_ntz try_to_timestamp",
         lambda o, t: len(t) > 1 and _is_number(t[0]),
@@ -141,8 +147,8 @@ OF_TIMES: tuple[Row[str], ...] = (
     (f"{' '.join(COMPARISONS)} equal_null nullif array_position arrays_overlap",
         _holds_other_dates, "compares dates with texts inside of values, which Spark refuses",
         "CAST(x AS DATE) for the text"),
-    ("element_at", lambda o, t: (t[0] or "").startswith("map<date,") and t[1:] == ["string"],
-        "takes texts for dates, which Spark refuses", "element_at(m, CAST(x AS DATE))"),
+    ("element_at try_element_at", _has_another_key,
+        "takes texts for dates, which Spark refuses", "{name}(m, CAST(x AS DATE))"),
     ("-", lambda o, t: len(t) == 2 and "date" in t and {*t} <= {"date", "string"},
         "gives a whole number", "CAST(datediff(a, b) AS INT)"),
     ("/", has_intervals,

@@ -20,6 +20,7 @@ TYPES = {
     **{"xs": "array<double>", "'on'": "string", "' Yes'": "string", "'Yes'": "string"},
     **{"1": "int", "2": "int", "1.5": "decimal(2,1)", "NULL": "void", "'x'": "string"},
     **{"o": "boolean", "by_date": "map<date,string>", "ds": "array<date>", "ss": "array<string>"},
+    "by_text": "map<string,date>",
     **{"struct_d": "struct<string:date>", "struct_s": "struct<string:string>"},
     **dict.fromkeys(("'20130115'", "'2013-1-15'", "'2013-01-15T10:00:00'"), "string"),
     **{"date_trunc('DAY', d)": "timestamp_ntz", "u": "timestamp_ntz"},
@@ -226,6 +227,9 @@ TYPES = {
         ("CASE d WHEN s THEN 1 ELSE 2 END", "CASE: Sail takes texts for dates that Spark does not"),
         ("CASE d WHEN '20130115' THEN 1 ELSE 2 END", "CASE: Sail takes texts for dates"),
         ("by_date[s]", "m[x]: Sail takes texts for dates that Spark does not"),
+        ("CASE s WHEN d THEN 1 ELSE 2 END", "CASE: Sail takes texts for dates that Spark does not"),
+        ("try_element_at(by_date, s)", "try_element_at(): Sail takes texts for dates"),
+        ("element_at(by_text, d)", "element_at(): Sail takes texts for dates, which Spark refuses"),
         ("element_at(by_date, s)", "element_at(): Sail takes texts for dates, which Spark refuses"),
         *(
             (f"{text}", f"{called}: Sail compares dates with texts inside of values")
@@ -342,6 +346,7 @@ def test_what_differs_by_its_types_is_refused_with_a_way_out(text, problem):
         "by_date['2013-01-15T10:00:00']",
         "by_date[d]",
         "element_at(by_date, d)",
+        "element_at(by_text, s)",
         "ds = ds",
         "struct_d = NULL",
         "array_position(ss, s)",
