@@ -57,7 +57,7 @@ BY_NAME: dict[str, Problem] = {
     ),
     "try_avg": ("gives another type", "avg(x)"),
     "try_parse_url": _WRONG_ADDRESSES,
-    "try_to_date": (_LACKS, "CAST(try_to_timestamp(s) AS DATE)"),
+    "try_to_date": (_LACKS, "TRY_CAST(s AS DATE)"),
     "unbase64": (_LENIENT, "land it as BINARY"),
     "vector_norm": (_LACKS, "sqrt(aggregate(a, 0D, (s, v) -> s + v * v))"),
     "vector_normalize": (_LACKS, "transform(a, v -> v / 5D)"),

@@ -19,7 +19,14 @@ from strandline.sql.by_name_on_sail import BY_NAME, is_compared
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, ON_SPARK, WHOLE, Problem
 from strandline.sql.differences import AS_IT_IS, Table, Types, problem_in
-from strandline.sql.guards import TypeOf, is_choice, repeated_terms, terms_of, type_alone
+from strandline.sql.guards import (
+    TypeOf,
+    compared_by,
+    is_choice,
+    repeated_terms,
+    terms_of,
+    type_alone,
+)
 from strandline.sql.known_functions import UNITS_FIRST
 from strandline.sql.operations import (
     Operation,
@@ -47,6 +54,8 @@ and a second for three."""
 _LONGEST, _MOST_GROWTH = 10_000, 40
 """A form that is longer, and so many times longer than the expression, repeats its operands in
 each other: Sail takes a second and more for it."""
+_PLAIN_DATE = re.compile(r"'\d{4}-\d\d?-\d\d?(?:[ T][\d:.]*)?'")
+"""Matches the texts in which both engines read the same date."""
 _BY_FORM = Table[str](
     ("covar_pop covar_samp kurtosis median percentile skewness try_sum regr_avgx regr_avgy "
         "regr_count regr_intercept regr_slope regr_sxx regr_sxy regr_syy",
@@ -113,6 +122,7 @@ def types_not_on_sail(text: str, type_of: TypeOf) -> Iterator[Problem]:
             types = _types_of(operation, type_of)
             problems = (*problems_of_types(operation, types), *_without_place(operation, types))
             yield from (_with_operation(operation, problem) for problem in problems)
+    yield from _dates_by_texts(text, type_of)
     for name, way_out, subject in _subjects(text):
         if (kind := type_of(subject)) in FLOATS:
             yield f"{name}: Sail takes other {kind.upper()} as equal", way_out
@@ -155,6 +165,30 @@ def _subjects(text: str) -> Iterator[tuple[str, str, str]]:
         for name, instead, part in parts:
             if (subject := typed_alone(part)) is not None:
                 yield name, f"{instead}{ON_SPARK}", subject
+
+
+def _dates_by_texts(text: str, type_of: TypeOf) -> Iterator[Problem]:
+    """Each CASE d WHEN s …, CASE s WHEN d … and m[s] of a DATE d, a map m by DATE, and a text s."""
+    tree = shallow_tree_of(text)
+    for node in [] if isinstance(tree, NotUnderstood) else tree.find_all(exp.Case, exp.Bracket):
+        if isinstance(node, exp.Case):
+            name, dates, instead, parts = "CASE", "date", "CASE WHEN d = x", compared_by(node)
+        else:
+            name, dates, instead = "m[x]", "map<date,", "m[CAST(x AS DATE)]"
+            parts = [node.this, *node.expressions]
+        kinds = [type_alone(one, type_of) or "" for one in parts]
+        texts = [
+            typed_alone(one) for one, kind in zip(parts, kinds, strict=True) if kind == "string"
+        ]
+        if any(kind.startswith(dates) for kind in kinds) and not all(map(_is_plain_date, texts)):
+            yield (
+                f"{name}: Sail takes texts for dates that Spark does not",
+                f"for example {instead}, or {ON_SPARK}",
+            )
+
+
+def _is_plain_date(text: str | None) -> bool:
+    return _PLAIN_DATE.fullmatch(text or "") is not None
 
 
 def _repeats_choices(text: str, type_of: TypeOf) -> bool:

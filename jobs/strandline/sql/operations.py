@@ -81,7 +81,8 @@ class Operation:
             compared.
         is_distinct: whether it is an aggregate with DISTINCT.
         is_filtered: whether it is an aggregate with FILTER (WHERE …).
-        has_places: whether its operands have places in the text, unlike the `x` of `x::INT`.
+        has_places: whether its operands have places in the text, unlike the `x` of `x::INT`; the
+            unit of EXTRACT needs none.
     """
 
     name: str
@@ -162,7 +163,9 @@ def operation_of(node: exp.Expr) -> Operation:
         given,
         is_distinct=any(isinstance(one, exp.Distinct) for one in node.expressions),
         is_filtered=isinstance(node.parent, exp.Filter) and node.arg_key == "this",
-        has_places=all(span_of(one) is not None for one in operands_of(node)),
+        has_places=all(
+            span_of(one) is not None for one in operands_of(node) if not isinstance(one, exp.Var)
+        ),
     )
 
 

@@ -1,60 +1,14 @@
-"""Operations on times: how some are written for Sail, and which have another result on it.
-
-For the second ones see `types_on_sail`.
-"""
+"""Operations on times with another result on Sail than on Spark; see `types_on_sail`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from strandline.sql.calls import NotUnderstood
-from strandline.sql.column_types import FLOATS, WHOLE, is_decimal
-from strandline.sql.differences import AS_IT_IS, Form, Row, Types, checked, first_as
+from strandline.sql.column_types import FLOATS, WHOLE, is_decimal, is_nested
+from strandline.sql.differences import Row, Types
 from strandline.sql.operations import COMPARISONS, Operation, operations_of
-
-_FIXED_ZONES = {"EST": "Etc/GMT+5", "HST": "Etc/GMT+10", "MST": "Etc/GMT+7"}
-"""Zones that have one offset on Spark at all times."""
-_OF_ZONES = (
-    *("convert_timezone", "from_utc_timestamp", "to_utc_timestamp", "make_timestamp"),
-    *("make_timestamp_ltz", "try_make_timestamp", "try_make_timestamp_ltz"),
-)
-"""The functions that take zones."""
-_CASES_OF_ZONES = " ".join(f"WHEN '{name}' THEN '{same}'" for name, same in _FIXED_ZONES.items())
-
-
-def _with_year(operation: Operation, types: Types) -> Form:
-    """A time as text, which Sail writes differently beyond the years 1 to 9999."""
-    time = "timestamp_seconds({0})" if operation.name == "from_unixtime" else "{0}"
-    if not types or (time == "{0}" and "y" not in str(operation.written(1))):
-        return AS_IT_IS
-    problem = f"{operation.name}() beyond the years 1 to 9999"
-    return first_as(checked(f"year({time}) BETWEEN 1 AND 9999", problem), types)
-
-
-def _zoned(operation: Operation, types: Types) -> Form:
-    """A time in a zone by its name: from 2100 on Sail has the offset of December all year."""
-    if len(types) < (7 if "make_" in operation.name else 2):
-        return AS_IT_IS
-    at, zones, until = 0, [1], "timestamp'2100-01-01 00:00:00' OR month({0}) IN (12, 1, 2)"
-    if operation.name == "convert_timezone":
-        *zones, at = range(len(types))
-    elif operation.name not in {"from_utc_timestamp", "to_utc_timestamp"}:
-        zones, until = [6], "2100"
-    forms = ["{0}" for _ in types]
-    forms[at] = checked(f"({{0}}) < {until}", f"{operation.name}() in summers after 2099")
-    for place in zones:
-        if operation.written(place) in {None, *_FIXED_ZONES}:
-            forms[place] = f"CASE {{0}} {_CASES_OF_ZONES} ELSE {{0}} END"
-    return Form(operands=tuple(forms))
-
-
-FORMS_OF_TIMES: dict[str, Callable[[Operation, Types], Form]] = {
-    **dict.fromkeys(("date_format", "from_unixtime", "to_char"), _with_year),
-    **dict.fromkeys(_OF_ZONES, _zoned),
-}
-"""The rules by the names of functions."""
-
+from strandline.sql.times_for_sail import OF_ZONES, UNITS_OF_TIMES
 
 _DAYS = r"INTERVAL(?:\s+(?:'[^']*'|-?\d+|TO\b|(?:DAY|WEEK|MONTH|QUARTER|YEAR)S?\b))+"
 _OF_DAYS = re.compile(
@@ -67,12 +21,13 @@ _INTERVAL = re.compile(
     re.I,
 )
 """Matches a literal with its units; a column `days` beside it is none of them."""
+_DATE_OR_TEXT = re.compile(r"\b(?:date|string)\b(?!:)")
+"""Matches these types inside of another one, and no field of that name."""
 _OFFSET = re.compile(r"'(?:Z'|[+-]|(?:UTC|GMT|UT)[+-])")
 """Matches the literal of a zone such as `'+02:00'`, `'GMT+2'` and `'Z'`."""
 _UNITS = {
     *("year", "y", "years", "yr", "yrs", "quarter", "qtr", "month", "mon", "mons", "months"),
-    *("week", "w", "weeks", "day", "d", "days", "doy", "hour", "h", "hours", "hr", "hrs"),
-    *("minute", "m", "min", "mins", "minutes", "second", "s", "sec", "seconds", "secs"),
+    *("week", "w", "weeks", "day", "d", "days", "doy", *UNITS_OF_TIMES),
 }
 _WEEKS = {"dow", "dayofweek", "dow_iso", "dayofweek_iso"}
 _UNITS_OF_TRUNC = {"year", "yyyy", "yy", "quarter", "month", "mon", "mm", "week"}
@@ -134,10 +89,31 @@ def _is_read(operation: Operation, types: Types) -> bool:
     return types[0] == "string" and operation.operands[0].literal is None
 
 
-def _has_read(operation: Operation, types: Types) -> bool:
-    """Whether an operand is a text of a record, of which a time is read."""
+def _is_read_otherwise(operation: Operation, types: Types) -> bool:
+    """Whether a DATE is compared with texts of a record as one of several types.
+
+    Beside a DATE alone they are written as DATE, but those of `s BETWEEN d AND r` Spark compares as
+    texts.
+    """
     pairs = zip(operation.operands, types, strict=True)
-    return any(kind == "string" and one.literal is None for one, kind in pairs)
+    if "date" not in types or not any(k == "string" and one.literal is None for one, k in pairs):
+        return False
+    is_of_dates = {*types} - {"void"} == {"date", "string"}
+    return not is_of_dates or (operation.name == "between" and types[0] != "date")
+
+
+def _holds_other_dates(operation: Operation, types: Types) -> bool:
+    """Whether one value holds a DATE where another one holds a text, as array(d) = array(s)."""
+    if not any(map(is_nested, types)):
+        return False
+    held = {tuple(_DATE_OR_TEXT.findall(kind)) for kind in types if kind not in {"void", None}}
+    return len(held) > 1
+
+
+def _has_another_key(operation: Operation, types: Types) -> bool:
+    """Whether a map by DATE is asked for a text, or a map by texts for a DATE."""
+    key = re.match("map<(date|string),", types[0] or "")
+    return key is not None and {key[1], *types[1:]} == {"date", "string"}
 
 
 OF_TIMES: tuple[Row[str], ...] = (
@@ -149,8 +125,8 @@ OF_TIMES: tuple[Row[str], ...] = (
     ("cast try_cast", lambda o, t: o.to in {"date", "timestamp_ntz"} and _is_number(t[0]),
         "makes a time of it, which Spark refuses", "CAST(timestamp_seconds(x) AS {to})"),
     ("add_months date_add date_sub last_day next_day year",
-        lambda o, t: _is_number(t[0]) or _is_read(o, t),
-        "makes dates of numbers and other texts", "CAST(x AS DATE) for it"),
+        lambda o, t: _is_number(t[0]),
+        "makes dates of numbers", "to_date(CAST(x AS STRING), 'yyyyMMdd') for it"),
     ("date_diff datediff months_between", lambda o, t: any(map(_is_number, t)),
         "makes dates of numbers", "to_date(CAST(x AS STRING), 'yyyyMMdd') for it"),
     ("unix_date unix_micros unix_millis unix_seconds",
@@ -158,17 +134,21 @@ OF_TIMES: tuple[Row[str], ...] = (
         "takes types that Spark refuses", "x cast to DATE or TIMESTAMP"),
     ("+ - date_add date_sub", lambda o, t: len(t) == 2 and "date" in t and "bigint" in t,
         "adds BIGINT days, which Spark refuses", "date_add(d, CAST(x AS INT))"),
-    ("date_format", _is_read,
+    ("date_format",
+        lambda o, t: t[0] == "string" and not re.match(r"'\d{4}-", o.operands[0].literal or ""),
         "gives null for a text that is no time", "date_format(CAST(x AS TIMESTAMP), 'yyyy')"),
     ("from_unixtime", _is_read, "reads times", "from_unixtime(CAST(x AS BIGINT))"),
     (" ".join(COMPARISONS),
         lambda o, t: "date" in t and any(map(_is_number, t)),
         "compares dates with numbers, which Spark refuses", "unix_date(d)"),
-    (" ".join(COMPARISONS), lambda o, t: "date" in t and _has_read(o, t),
+    (" ".join(COMPARISONS), _is_read_otherwise,
         "takes texts for dates that Spark does not", "CAST(x AS DATE) for it"),
-    ("date_diff datediff", lambda o, t: len(t) == 2 and _has_read(o, t),
-        "takes texts for dates that Spark does not", "CAST(x AS DATE) for it"),
-    ("-", lambda o, t: [*t] == ["date", "date"],
+    (f"{' '.join(COMPARISONS)} equal_null nullif array_position arrays_overlap",
+        _holds_other_dates, "compares dates with texts inside of values, which Spark refuses",
+        "CAST(x AS DATE) for the text"),
+    ("element_at try_element_at", _has_another_key,
+        "takes texts for dates, which Spark refuses", "{name}(m, CAST(x AS DATE))"),
+    ("-", lambda o, t: len(t) == 2 and "date" in t and {*t} <= {"date", "string"},
         "gives a whole number", "CAST(datediff(a, b) AS INT)"),
     ("/", has_intervals,
         "cuts off the microseconds", "(unix_micros(b) - unix_micros(a)) / 2"),
@@ -194,7 +174,7 @@ OF_TIMES: tuple[Row[str], ...] = (
         "rounds up before 1970", "timestamp_millis(unix_millis(t))"),
     ("date_format to_char", _may_name_zones,
         "writes the names of zones differently", "{name}(t, 'yyyy-MM-dd HH:mm:ss')"),
-    (" ".join(_OF_ZONES),
+    (" ".join(OF_ZONES),
         lambda o, t: any(_OFFSET.match(one.literal or "") for one in o.operands),
         "knows no zone by its offset", "'Etc/GMT-2' for '+02:00'"),
     ("trunc", lambda o, t: (o.written(1) or "").lower() not in _UNITS_OF_TRUNC,

@@ -159,7 +159,7 @@ _TABLE = Table[str](
         lambda o, t: (o.to or "").startswith("decimal") and t[0] in {"timestamp", "timestamp_ntz"},
         "rounds the microseconds", "unix_micros(t)"),
     ("try_cast",
-        lambda o, t: [*t] == ["string"] and bool(re.match("date|double|float|decimal", o.to or "")),
+        lambda o, t: [*t] == ["string"] and bool(re.match("double|float|decimal", o.to or "")),
         "gives null for some texts", "CAST(x AS {to})"),
     (f"{_OF_BYTES} left right substring to_char", lambda o, t: "binary" in t,
         "makes text of BINARY", "hex(x)"),

@@ -14,7 +14,7 @@ from strandline.sql.differences import AS_IT_IS, Form, Types, checked, first_as
 from strandline.sql.functions_for_sail import FORMS
 from strandline.sql.operations import COMPARISONS, Operation
 from strandline.sql.texts_on_sail import REGULAR, as_rust, unescaped
-from strandline.sql.times_on_sail import FORMS_OF_TIMES
+from strandline.sql.times_for_sail import DATE, DAY, FORMS_OF_TIMES, read_of_texts
 
 _MOST = "1.7976931348623157E308D"
 _DIGITS = re.compile(r"[0-9]{1,2}")
@@ -74,6 +74,13 @@ def _compared(operation: Operation, types: Types) -> Form:
     return _with(operation, types, lambda text, to: f"({text}) + CAST(0 AS {to})")
 
 
+def _beside(operation: Operation, types: Types) -> Form:
+    """Values that are compared; a text beside a DATE is one, as Spark casts it."""
+    if {*types} - {"void"} == {"date", "string"}:
+        return read_of_texts(operation, types, [DATE] * len(types))
+    return _compared(operation, types)
+
+
 def _ordered(operation: Operation, types: Types) -> Form:
     """Floating-point numbers with one NaN, the largest number; -0.0 stays as it is."""
     return _with(operation, types, lambda text, to: text)
@@ -97,7 +104,7 @@ def _with(operation: Operation, types: Types, zero: Callable[[str, str], str]) -
 
 def _unless_equal(operation: Operation, types: Types) -> Form:
     """nullif, whose first operand is compared, and is the result as it is, of its own type."""
-    forms = _compared(operation, types).operands if len(types) == 2 else ()
+    forms = _beside(operation, types).operands if len(types) == 2 else ()
     if not forms and len({*types}) == 2 and {*types} <= {*WHOLE}:
         forms = ("{0}", "{0}")
     if not forms:
@@ -159,6 +166,8 @@ def _cast(operation: Operation, types: Types) -> Form:
         return Form(f"{operation.name}({{0}} AS TIMESTAMP)")
     if kind in FLOATS and (found := _DECIMAL.fullmatch(to)):
         return Form(_decimal(operation.name, to, int(found[1] or 10), int(found[2] or 0)))
+    if kind == "string" and to == "date" and operation.has_places:
+        return read_of_texts(operation, types, [DAY])
     return AS_IT_IS
 
 
@@ -259,11 +268,10 @@ RULES: dict[str, Callable[[Operation, Types], Form]] = {
     **dict.fromkeys(("unix_millis", "unix_seconds"), _since_1970),
     **dict.fromkeys(("timestamp_millis", "timestamp_seconds"), _of_units),
     **dict.fromkeys(REGULAR, _matched),
+    **dict.fromkeys((*COMPARISONS, "equal_null"), _beside),
     **dict.fromkeys(
         (
-            *COMPARISONS,
-            *("equal_null", "mode"),
-            *("array_distinct", "array_except", "array_intersect", "array_position"),
+            *("mode", "array_distinct", "array_except", "array_intersect", "array_position"),
             *("array_remove", "array_union", "arrays_overlap", "collect_set"),
         ),
         _compared,

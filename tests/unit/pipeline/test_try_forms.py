@@ -9,6 +9,7 @@ from strandline.pipeline.request.try_forms import (
     failing_part,
     fails_on_spark_too,
     has_condition,
+    is_on_sail,
     try_form,
 )
 
@@ -174,6 +175,24 @@ def test_a_value_that_sail_has_not_has_a_way_out_of_its_kind(problem, wanted, wa
 )
 def test_spark_is_no_way_out_of_a_failure_that_it_shares_with_sail(problem, fails):
     assert fails_on_spark_too(problem) == fails
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "on_sail"),
+    [
+        ("cast(x)", "Cannot cast string 'x' to value of Int32 type", True),
+        ("cast(x)", 'The value \'x\' of the type "STRING" cannot be cast to "DATE" because', True),
+        ("x / y", "Division by zero", True),
+        ("cast(x)", "Cannot cast string 'x' to value of Decimal128(10, 2) type", False),
+        ("cast(x)", "Cannot cast string 'x' to value of Float64 type", False),
+        ("to_date(x)", "invalid timestamp: x", False),
+        ("parse_json(x)", "invalid JSON", False),
+    ],
+)
+def test_spark_stays_a_way_out_where_sail_does_not_take_the_function_that_gives_null(
+    text, problem, on_sail
+):
+    assert is_on_sail(try_form(text, problem), problem) == on_sail
 
 
 @pytest.mark.parametrize(

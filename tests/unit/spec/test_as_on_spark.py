@@ -40,6 +40,7 @@ ONE_NAN = "nanvl((x) + CAST(0 AS DOUBLE), CAST('NaN' AS DOUBLE))"
 WHOLE_SUM = "CAST(sum(CAST(l AS DECIMAL(38, 0))) AS BIGINT)"
 I_AND_1 = "CAST(CAST(i AS BIGINT) + CAST(1 AS BIGINT) AS INT)"
 SECONDS = "((unix_micros(t) + 8000000000000000000) DIV 1000000 - 8000000000000)"
+DAY = "regexp_replace(trim(s), '(?s)^([^T]*-[^T]*-[^T]*)T.*', '$1')"
 L_AND_1 = "CAST(CAST(l AS DECIMAL(20, 0)) + CAST(1 AS DECIMAL(20, 0)) AS BIGINT)"
 
 
@@ -117,6 +118,10 @@ def written(text: str) -> str:
             "CASE WHEN (x) % (10D) < 0 THEN ((x) % (10D) + (10D)) % (10D) ELSE (x) % (10D) END",
         ),
         ("nvl(d, d)", "coalesce(d, d)"),
+        ("CAST(s AS DATE)", f"CAST({DAY} AS DATE)"),
+        ("EXTRACT(MONTH FROM s)", f"EXTRACT(MONTH FROM CAST({DAY} AS DATE))"),
+        ("EXTRACT(HOUR FROM s)", "EXTRACT(HOUR FROM CAST(s AS TIMESTAMP))"),
+        ("d BETWEEN '2024-01-01' AND s", f"d BETWEEN '2024-01-01' AND CAST({DAY} AS DATE)"),
         ("nullif(b, i)", "CASE WHEN b = i THEN NULL ELSE b END"),
         ("nvl2(s, i, l)", "CASE WHEN (s) IS NOT NULL THEN CAST(i AS BIGINT) ELSE l END"),
         (
@@ -228,6 +233,9 @@ def test_an_operation_that_differs_is_written_so_that_it_does_not(text, for_sail
         "max(sum) + try_sum(l)",
         "max('sum(l)')",
         "array(l)[0]",
+        "s::DATE",
+        "year('2024-01-01')",
+        "count(DISTINCT d, s)",
         "TIME'10:00'",
         "l +",
     ],

@@ -29,6 +29,7 @@ from strandline.pipeline.request.try_forms import (
     failing_part,
     fails_on_spark_too,
     has_condition,
+    is_on_sail,
     try_form,
 )
 from strandline.spec.expressions import expressions_of
@@ -92,7 +93,8 @@ def _error(pipeline: str, asked: _Asked, problem: str, until: float) -> InputErr
     engine = session_of(asked.rows.sparkSession).engine
     # where a condition excludes a row, Sail computes the rest of an expression for it, too
     excludes = asked.is_filtered or has_condition(text)
-    on_spark = engine == "sail" and (excludes or not fails_on_spark_too(problem))
+    fails_there = fails_on_spark_too(problem) and is_on_sail(try_form(part, problem), problem)
+    on_spark = engine == "sail" and (excludes or not fails_there)
     way_out = way_out_of(part, problem, on_spark=on_spark, wanted=asked.use.wanted)
     return InputError(
         f"{pipeline}: {asked.use.place}", f"{text!r} fails{on_value} ({problem})", way_out

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from strandline.sql.as_written import text_of
+from strandline.sql.by_name_on_sail import BY_NAME
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.guards import is_choice
 from strandline.sql.known_functions import AGGREGATES
@@ -54,6 +55,7 @@ _ON_SPARK_TOO = (
 )
 """Sail's messages for values that Spark does not take either. Of texts only those without a digit:
 Spark takes some that Sail does not."""
+_OF_FRACTIONS = re.compile("decimal|double|float", re.IGNORECASE)
 _LAZY = (exp.Case, exp.If, exp.And, exp.Or, exp.Lambda)
 """Parts of an expression whose own parts are not computed for every row."""
 _CHOOSING = ("nvl2", "decode", "elt")
@@ -86,6 +88,12 @@ def failing_part(text: str, problem: str, fails: Callable[[str], bool]) -> str:
 def fails_on_spark_too(problem: str) -> bool:
     """Whether Spark, too, fails on the value that Sail's message is about; no, if not known."""
     return any(re.search(message, problem) for message in _ON_SPARK_TOO)
+
+
+def is_on_sail(form: str, problem: str) -> bool:
+    """Whether Sail takes what `try_form` gives: of a text no TRY_CAST to DECIMAL, for example."""
+    is_number = form == "try_cast()" and _OF_FRACTIONS.search(problem)
+    return not is_number and form.removesuffix("()") not in BY_NAME
 
 
 def has_condition(text: str) -> bool:
