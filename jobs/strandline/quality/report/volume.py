@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -60,30 +60,39 @@ def volume(
     usual = _usual_by_day(records, since, until, processed_ms)
     if not usual:
         return Volume(None, ())
+    outside = unusual_days(records, [*usual])
+    figure = _figure(records, usual, {one.day for one in outside})
+    return Volume(figure, tuple(outside))
+
+
+def _figure(
+    records: Mapping[date, int],
+    usual: Mapping[date, tuple[float, float] | None],
+    unusual: Collection[date],
+) -> Figure:
+    """The bars of some days, the unusual ones in a colour of their own, before the usual ranges."""
     days = [*usual]
-    outside = unusual_days(records, days)
-    unusual = {one.day for one in outside}
     counts = [records.get(day, 0) for day in days]
+    counted = [*zip(days, counts, strict=True)]
     parts = [
         (
             Series("records", "colour-0"),
-            [0 if day in unusual else count for day, count in zip(days, counts, strict=True)],
+            [0 if day in unusual else count for day, count in counted],
         ),
         (
             Series("outside what is usual", "unusual"),
-            [count if day in unusual else 0 for day, count in zip(days, counts, strict=True)],
+            [count if day in unusual else 0 for day, count in counted],
         ),
     ]
     table = TableBehind.of(
         ("arrival day", "records", "usual from", "usual to"),
         [
             (day.isoformat(), count, *(_edge(usual[day], place) for place in (0, 1)))
-            for day, count in zip(days, counts, strict=True)
+            for day, count in counted
         ],
     )
     band = [*usual.values()]
-    figure = bars("records by arrival day", days, parts, unit="records", table=table, band=band)
-    return Volume(figure, tuple(outside))
+    return bars("records by arrival day", days, parts, unit="records", table=table, band=band)
 
 
 def _usual_by_day(

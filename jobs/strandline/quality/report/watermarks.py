@@ -71,17 +71,24 @@ def watermarks(
     silent = tuple(name_of(one, spec) for one in silent_channels(spec, known))
     if behind.empty:
         return Watermarks(None, silent if spec.source.channel else (), 0)
-    furthest = behind.iloc[-1].sort_values(ascending=False, kind="stable").index[:_MOST_CHANNELS]
-    nameless = "all records" if spec.source.channel is None else "(empty)"
-    drawn = [
-        (Series(name_of(str(name), spec) or nameless, f"colour-{number}"), behind[name])
-        for number, name in enumerate(sorted(furthest, key=str))
-    ]
-    left_out = len(behind.columns) - len(furthest)
+    drawn = _furthest_behind(behind, spec)
+    left_out = len(behind.columns) - len(drawn)
     has_combined = not silent and all(map(waits_for_all, spec.sides.values()))
     if len(behind.columns) > 1 and has_combined:
         drawn += _combined(behind, spec)
     return Watermarks(_figure(drawn), silent, left_out, has_combined)
+
+
+def _furthest_behind(
+    behind: pd.DataFrame, spec: PipelineSpec
+) -> list[tuple[Series, pd.Series[float]]]:
+    """The lines of the channels that are furthest behind on the last day, by name."""
+    furthest = behind.iloc[-1].sort_values(ascending=False, kind="stable").index[:_MOST_CHANNELS]
+    nameless = "all records" if spec.source.channel is None else "(empty)"
+    return [
+        (Series(name_of(str(name), spec) or nameless, f"colour-{number}"), behind[name])
+        for number, name in enumerate(sorted(furthest, key=str))
+    ]
 
 
 def _combined(behind: pd.DataFrame, spec: PipelineSpec) -> list[tuple[Series, pd.Series[float]]]:
