@@ -28,8 +28,6 @@ from strandline.engine.windows.assign import newest_window_table
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
-__all__ = ["Rebuild", "Scope", "rebuild_of_scope"]
-
 
 def rebuild_of_scope(
     records: DataFrame,

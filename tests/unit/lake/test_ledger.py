@@ -15,7 +15,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
+from strandline.lake.ledger.entry import SCHEMA, Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.publications import UnfinishedPublish
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish

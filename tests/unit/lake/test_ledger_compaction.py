@@ -12,7 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.table import TableOptimizer
 
 from strandline.lake.ledger import ledger as ledgers
-from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
+from strandline.lake.ledger.entry import SCHEMA, Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, TimeRange

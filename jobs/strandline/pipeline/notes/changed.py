@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import zip_longest
 
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.in_force import OverriddenRange
-from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.command import in_words
 from strandline.model.intervals import EVERYTHING, days_named, known_text_of, text_of
