@@ -95,7 +95,8 @@ def test_steps_are_numbered_and_only_ever_added(ledger, tmp_path):
 APPENDING = """
 import sys
 from datetime import UTC, datetime
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 
 ledger = Ledger(Lake.at(sys.argv[1]).pipeline("meter"))

@@ -144,7 +144,8 @@ from datetime import UTC, datetime
 from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 from strandline.lake.ledger import ledger as ledgers
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 
 ledgers._MOST_FILES = 4
