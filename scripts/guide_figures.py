@@ -15,18 +15,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.reference import (
-    Firing,
-    LateRecord,
-    Pair,
-    Record,
-    Replay,
-    Tables,
-    replay,
-    replay_interval_join,
-    replay_windows_of_two,
-)
-from strandline.reference.records import without_duplicates
+from strandline.reference.answer import Firing, LateRecord, Replay
+from strandline.reference.joins import Pair, replay_interval_join, replay_windows_of_two
+from strandline.reference.records import Record, without_duplicates
+from strandline.reference.replay import replay
+from strandline.reference.tables import Tables
 from strandline.spec import PipelineSpec, parse_any, parse_spec
 from strandline.spec.join import IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.runnable import AnySpec

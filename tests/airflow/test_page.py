@@ -14,7 +14,8 @@ import pytest
 from calendars import a_slot, write_calendar
 from many_days import a_lake_of
 
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.spec import find_spec

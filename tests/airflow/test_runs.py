@@ -18,7 +18,7 @@ from replayed_flights import replayed_flights
 from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import day_of
-from strandline.reference import Tables
+from strandline.reference.tables import Tables
 from strandline.spec import find_spec
 
 pytestmark = pytest.mark.airflow

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from strategies import Stream
 
     from strandline.engine.history.observed import ObservedDay
-    from strandline.reference import Record
+    from strandline.reference.records import Record
 
 
 def step_days(observed: Sequence[ObservedDay]) -> StepDays:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.windows import GLOBAL_WINDOW, TimeWindow
-from strandline.reference import Tables
 from strandline.reference.answer import Firing
+from strandline.reference.tables import Tables
 from strandline.spec.chained import ResultsSpec
 from strandline.spec.window import Session
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from strategies import Stream
 
-    from strandline.reference import Record
+    from strandline.reference.records import Record
     from strandline.spec import PipelineSpec
 
 

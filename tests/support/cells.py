@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from strandline.engine.history.history import History
     from strandline.engine.position.clock import Clock
     from strandline.model.intervals import TimeRange
-    from strandline.reference import Record
+    from strandline.reference.records import Record
     from strandline.spec import PipelineSpec
 
 

@@ -14,7 +14,8 @@ from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.ledger.state import PipelineState
 from strandline.pipeline.plan.results_changed import of_changed_results
 from strandline.pipeline.request.request import Request
-from strandline.reference import Tables, replay_chained
+from strandline.reference.chained import replay_chained
+from strandline.reference.tables import Tables
 from strandline.spec import parse_any
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from strandline.reference import Firing, Record
+    from strandline.reference.answer import Firing
+    from strandline.reference.records import Record
     from strandline.spec import PipelineSpec
     from strandline.spec.chained import ChainedSpec
 

@@ -16,15 +16,16 @@ from pyspark.sql import functions as F
 from strandline.engine.frames import from_arrow
 from strandline.engine.history.history import Upstream
 from strandline.engine.history.observed import cells_of
-from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
+from strandline.engine.rebuild import rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.records.results import results_of
+from strandline.engine.scope import Rebuild, Scope
 from strandline.engine.timeline import Observed
 from strandline.engine.watermark_values.forwarded import history_behind
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING
-from strandline.reference import replay_chained
+from strandline.reference.chained import replay_chained
 from strandline.spec import parse_any
 from strandline.spec.runnable import runnable
 from strandline.spec.trigger import Continuous
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from law_streams import Row
     from strategies import Stream
 
-    from strandline.reference import Firing, Record, Replay
+    from strandline.reference.answer import Firing, Replay
+    from strandline.reference.records import Record
     from strandline.spec.chained import ChainedSpec, ResultsSpec
 
 SECOND: dict[str, dict[str, Any]] = {

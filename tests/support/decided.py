@@ -14,7 +14,8 @@ from replayed import assert_books_balance
 
 from strandline.errors import AuditFailedError, InputError, RetryableError
 from strandline.lake.ledger.state import PipelineState
-from strandline.pipeline.manage.maintain import Retention, maintain
+from strandline.pipeline.manage.maintain import maintain
+from strandline.pipeline.manage.retention import Retention
 from strandline.pipeline.manage.revert import revert_run
 from strandline.pipeline.publish.abandon import drop_run
 from strandline.pipeline.publish.publish_prepared import publish_prepared

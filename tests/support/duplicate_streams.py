@@ -17,7 +17,7 @@ from strandline.spec.source import Deduplicate
 if TYPE_CHECKING:
     from strategies import Stream
 
-    from strandline.reference import Record
+    from strandline.reference.records import Record
 
 RULES = st.builds(
     lambda columns, within_ms: {"columns": columns, "within": f"{within_ms}ms of arrival"},

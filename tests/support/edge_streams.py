@@ -9,7 +9,7 @@ from strategies import Stream
 
 from strandline.model.intervals import DAY_MS
 from strandline.model.lateness import MAX_WATERMARK
-from strandline.reference import Record
+from strandline.reference.records import Record
 from strandline.spec import parse_spec
 
 

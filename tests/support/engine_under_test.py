@@ -17,13 +17,14 @@ from strandline.engine.history.history import History
 from strandline.engine.history.observed import observed_history, violations
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
+from strandline.engine.rebuild import rebuild_of_scope
 from strandline.engine.records.days import on_days
 from strandline.engine.records.duplicates import with_duplicates
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_malformed
 from strandline.engine.records.read import read_records
 from strandline.engine.result_rows import ORDER
+from strandline.engine.scope import Rebuild, Scope
 from strandline.engine.watermark.cells import observe
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK

@@ -7,8 +7,7 @@ from collections import Counter
 from strategies import Stream
 
 from strandline.model.lateness import MAX_WATERMARK
-from strandline.reference import Replay
-from strandline.reference.answer import Cause, Timing
+from strandline.reference.answer import Cause, Replay, Timing
 
 RARE = 3
 """What chance seldom brings counts so many times."""

@@ -12,7 +12,7 @@ from strandline.model.intervals import DAY_MS, day_of, midnight_of
 if TYPE_CHECKING:
     from strategies import Stream
 
-    from strandline.reference import Record
+    from strandline.reference.records import Record
 
 AHEAD_MS = 5_000
 """Ahead of every record of a stream by more than its largest bound and lateness but the huge."""

@@ -9,12 +9,9 @@ from lakes import Line, a_week, instant, land, ms
 from replayed import reason_of
 
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.reference import (
-    Record,
-    Tables,
-    replay_interval_join,
-    replay_windows_of_two,
-)
+from strandline.reference.joins import replay_interval_join, replay_windows_of_two
+from strandline.reference.records import Record
+from strandline.reference.tables import Tables
 from strandline.spec import parse_any, parse_spec
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from deltalake import DeltaTable
 from lakes import SPEC, a_week, land
 from processes import command_line
 
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 
 COMMAND = str(Path(sys.executable).with_name("strandline"))

@@ -15,7 +15,8 @@ from unittest.mock import patch
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request.outcome import Outcome

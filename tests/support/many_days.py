@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import SCHEMA as TIMELINE

@@ -8,8 +8,9 @@ from answers import edges
 from lakes import RESULTS, instant, land, ms
 
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.reference import Record, Tables, replay
-from strandline.reference.records import without_duplicates
+from strandline.reference.records import Record, without_duplicates
+from strandline.reference.replay import replay
+from strandline.reference.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from lakes import Line
 
     from strandline.pipeline.request.outcome import Outcome
-    from strandline.reference import Replay
+    from strandline.reference.answer import Replay
     from strandline.spec import PipelineSpec
 
 Rows = dict[str, list[tuple[Any, ...]]]

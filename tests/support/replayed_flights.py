@@ -9,7 +9,9 @@ from deltalake import DeltaTable
 from lakes import ms
 
 from strandline.model.intervals import datetime_of
-from strandline.reference import Record, Replay, replay
+from strandline.reference.answer import Replay
+from strandline.reference.records import Record
+from strandline.reference.replay import replay
 from strandline.spec import PipelineSpec
 
 

@@ -23,7 +23,9 @@ from spec_strategies import (
 )
 
 from strandline.model.intervals import DAY_MS, datetime_of
-from strandline.reference import Record, Replay, replay
+from strandline.reference.answer import Replay
+from strandline.reference.records import Record
+from strandline.reference.replay import replay
 from strandline.spec import PipelineSpec, parse_spec
 from strandline.spec.window import Session
 

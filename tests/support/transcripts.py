@@ -60,7 +60,7 @@ from strandline.conformance.scenario import ChainedScenario, Scenario
 from strandline.errors import InputError
 from strandline.model.intervals import datetime_of
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
-from strandline.reference import Record
+from strandline.reference.records import Record
 from strandline.spec import parse_any
 from strandline.spec.chained import ChainedSpec
 from strandline.spec.runnable import AnySpec

@@ -25,13 +25,9 @@ from strandline.engine.position.axis import InputAxis
 from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.watermark.of_two import CrossingsOfTwo, InputCrossings
 from strandline.model.intervals import DAY_MS, day_of, midnight_of
-from strandline.reference import (
-    PairReplay,
-    Record,
-    Replay,
-    replay_interval_join,
-    replay_windows_of_two,
-)
+from strandline.reference.answer import Replay
+from strandline.reference.joins import PairReplay, replay_interval_join, replay_windows_of_two
+from strandline.reference.records import Record
 from strandline.spec.join import SIDES, IntervalJoinSpec, Side, Sources, WindowJoinSpec, side_of
 from strandline.spec.runnable import not_yet
 

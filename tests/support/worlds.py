@@ -26,7 +26,7 @@ from strandline.engine.position.axis import Axis
 from strandline.engine.position.grid import Grid
 from strandline.engine.timeline import Observed
 from strandline.engine.watermark.by_steps import KnownSteps
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.facts import DayFacts, KnownDays, LandedDays, compare
@@ -44,8 +44,9 @@ from strandline.pipeline.plan.backfill import plan_backfill
 from strandline.pipeline.plan.open_slots import FirstOpen
 from strandline.pipeline.plan.plan import Plan, require_rows
 from strandline.pipeline.request.request import Request
-from strandline.reference import Record, Tables, replay
-from strandline.reference.records import without_duplicates
+from strandline.reference.records import Record, without_duplicates
+from strandline.reference.replay import replay
+from strandline.reference.tables import Tables
 from strandline.spec.window import Session, WindowOfAllTime
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from browser import BROWSER, a_browser
 from calendars import a_slot, write_calendar
 from many_days import a_lake_of
 
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.pipeline.views.report import write_report
 from strandline.spec import find_spec
 

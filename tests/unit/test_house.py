@@ -86,6 +86,19 @@ KEPT_WORDS = {
 """Names that stay all the same, and why."""
 
 
+def test_whether_a_window_is_late_or_has_fired_is_asked_under_one_name_in_every_world():
+    """Flink's names, in integers and in columns; no other module compares instants for it."""
+    engine = PROJECT / "jobs" / "strandline" / "engine"
+    columns = engine / "records" / "arithmetic.py"
+    integers = PROJECT / "jobs" / "strandline" / "model" / "lateness.py"
+    for file in (integers, columns):
+        defined = {n.name for n in ast.parse(file.read_text("utf-8")).body if hasattr(n, "name")}
+        assert {"cleanup_time", "is_window_fired", "is_window_late"} <= defined
+    by_hand = re.compile(r"INSTANT\) (<|>=) F\.col\((?!c\.SURE_BEFORE)")
+    found = {file for file in engine.rglob("*.py") if by_hand.search(file.read_text("utf-8"))}
+    assert found == {columns}
+
+
 def _words_of(tree: ast.AST):
     """The names and docstrings of a module, each with its line."""
     for node in ast.walk(tree):

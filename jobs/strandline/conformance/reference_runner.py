@@ -24,19 +24,19 @@ from strandline.conformance.answer import (
 )
 from strandline.conformance.scenario import ChainedScenario, Scenario
 from strandline.model.windows import GLOBAL_WINDOW
-from strandline.reference import (
+from strandline.reference.answer import (
+    Emission,
     Firing,
     LateRecord,
     Origin,
-    PairReplay,
-    Record,
+    Pane,
     Replay,
-    replay,
-    replay_chained,
-    replay_interval_join,
-    replay_windows_of_two,
+    StatusChange,
 )
-from strandline.reference.answer import Emission, Pane, StatusChange
+from strandline.reference.chained import replay_chained
+from strandline.reference.joins import PairReplay, replay_interval_join, replay_windows_of_two
+from strandline.reference.records import Record
+from strandline.reference.replay import replay
 from strandline.spec.join import SIDES, IntervalJoinSpec, WindowJoinSpec
 from strandline.spec.pipeline import PipelineSpec
 

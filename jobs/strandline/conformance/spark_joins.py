@@ -27,11 +27,12 @@ from strandline.engine.pairs.columns import PAIR_TS, of_side
 from strandline.engine.pairs.rebuild import PairRebuild
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
+from strandline.engine.rebuild import rebuild_of_scope
 from strandline.engine.records.arithmetic import instant_of
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.replay.window_pairs import WindowPairsRebuild
+from strandline.engine.scope import Rebuild, Scope
 from strandline.engine.timeline import CombinedTimeline, Observed
 from strandline.engine.watermark.by_steps import KnownSteps
 from strandline.engine.watermark_values.of_two import EmissionsOfTwo

@@ -35,11 +35,12 @@ from strandline.engine.frames import computed, from_arrow
 from strandline.engine.history.history import History, Upstream
 from strandline.engine.history.observed import cells_of, observed_history
 from strandline.engine.position.axis import TICK_RANK, Axis
-from strandline.engine.rebuild import Rebuild, Scope, rebuild_of_scope
+from strandline.engine.rebuild import rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
 from strandline.engine.records.results import results_of
 from strandline.engine.result_rows import ORDER
+from strandline.engine.scope import Rebuild, Scope
 from strandline.engine.timeline import Observed
 from strandline.engine.watermark_values.forwarded import history_behind
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS

@@ -16,7 +16,7 @@ from strandline.engine.frames import long
 from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.position.clock import Clock
-from strandline.engine.records.arithmetic import cleanup_time_of, slot_of_session
+from strandline.engine.records.arithmetic import cleanup_time, slot_of_session
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.replay.process_function import ProcessFunctionRebuild
@@ -27,8 +27,6 @@ from strandline.engine.watermark_values.of_days import emissions
 from strandline.engine.windows.assign import newest_window_table
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
-
-__all__ = ["Rebuild", "Scope", "rebuild_of_scope"]
 
 
 def rebuild_of_scope(
@@ -125,7 +123,7 @@ def late_for_kept(
     emitted = emissions(records, history, calendar.clock, days)
     at_arrival = emitted.at_arrival(placed, history.spec)
     lead_ms = (history.spec.watermark.bound_ms or 0) - (rules.watermark.bound_ms or 0)
-    closing = cleanup_time_of(F.col(c.SLOT_END), allowed_lateness_ms=rules.allowed_lateness)
+    closing = cleanup_time(F.col(c.SLOT_END), allowed_lateness_ms=rules.allowed_lateness)
     by_rules = F.greatest(_ahead(lead_ms), closing)
     return quarantine_late(at_arrival.withColumn(c.WATERMARK, by_rules), rules, source_columns)
 

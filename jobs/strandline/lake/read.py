@@ -21,7 +21,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError, NoSuchRunError, file_missing
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.publications import UnfinishedPublish
 from strandline.lake.ledger.state import WHOLE, PipelineState
 from strandline.lake.store.days import Days, days_of

@@ -11,8 +11,8 @@ from drawn import ROUNDS
 from engine_under_test import Engine, each, firings_of
 from law_streams import drawn_stream
 
-from strandline.engine.rebuild import Scope
 from strandline.engine.result_rows import ORDER
+from strandline.engine.scope import Scope
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, TimeEvictor
 from strandline.spec.trigger import Count, Delta, EndOfInput, EventTime, Never

@@ -15,8 +15,8 @@ from strategies import Stream
 from strandline.engine import columns as c
 from strandline.engine.frames import small_table
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.rebuild import Scope
 from strandline.engine.records.arithmetic import floor, tick_after
+from strandline.engine.scope import Scope
 from strandline.model.intervals import EVERYTHING, LEAST_INSTANT_MS, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
 from strandline.model.watermarks import Ticks

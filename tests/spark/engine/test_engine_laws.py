@@ -18,7 +18,7 @@ from hard_streams import malformed
 from hypothesis import strategies as st
 from law_streams import CHOICES, ON_A_GRID, rows, streams_of
 
-from strandline.engine.rebuild import Scope
+from strandline.engine.scope import Scope
 from strandline.model.intervals import EVERYTHING, TimeRange
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from pyspark.sql import functions as F
 from spec_strategies import CHANNELS_GIVEN, STRATEGIES
 
 from strandline.engine import columns as c
-from strandline.engine.rebuild import Rebuild, Scope
 from strandline.engine.records.days import in_days
+from strandline.engine.scope import Rebuild, Scope
 from strandline.engine.sessions.reach import first_not_final
 from strandline.engine.timeline import CELL_COLUMNS
 from strandline.model.intervals import EVERYTHING, TimeRange, day_of, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
-from strandline.reference import Tables
+from strandline.reference.tables import Tables
 from strandline.spec.window import Session
 
 if TYPE_CHECKING:

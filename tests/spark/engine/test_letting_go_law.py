@@ -13,7 +13,7 @@ from engine_under_test import Engine, each, firings_of, windows_of
 from law_streams import ON_A_GRID, SESSIONS, drawn_stream, rows
 
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.rebuild import Scope
+from strandline.engine.scope import Scope
 from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.spec.evictor import CountEvictor, TimeEvictor

@@ -14,8 +14,8 @@ from strandline.engine.losses.reached import Offer, observe_without_bound, reach
 from strandline.engine.position.grid import Grid
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.loss_curve import LossCurve
-from strandline.reference import Record
 from strandline.reference.loss_curve import loss_curve
+from strandline.reference.records import Record
 
 pytestmark = [pytest.mark.spark, pytest.mark.hypothesis]
 

@@ -22,9 +22,10 @@ from strandline.engine.pairs.columns import PAIR_TS
 from strandline.engine.pairs.rebuild import PairRebuild
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.rebuild import Scope, rebuild_of_scope
+from strandline.engine.rebuild import rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
 from strandline.engine.records.read import read_records
+from strandline.engine.scope import Scope
 from strandline.engine.timeline import CombinedTimeline
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.spec.join import SIDES, Interval, side_of

@@ -22,8 +22,8 @@ from strandline.spec.trigger import Continuous, Count
 if TYPE_CHECKING:
     from strategies import Stream
 
-    from strandline.engine.rebuild import Rebuild
-    from strandline.reference import Firing
+    from strandline.engine.scope import Rebuild
+    from strandline.reference.answer import Firing
     from strandline.spec.pipeline import PipelineSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.hypothesis]

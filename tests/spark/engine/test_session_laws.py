@@ -16,7 +16,7 @@ from strategies import Stream
 
 from strandline.engine import columns as c
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.rebuild import Scope
+from strandline.engine.scope import Scope
 from strandline.model.intervals import EVERYTHING, TimeRange
 from strandline.model.lateness import MAX_WATERMARK
 

@@ -18,7 +18,9 @@ from two_inputs import two_inputs
 
 from strandline.conformance.scenario import Scenario
 from strandline.conformance.spark_joins import windows_of_two
-from strandline.reference import Record, Replay, replay_windows_of_two
+from strandline.reference.answer import Replay
+from strandline.reference.joins import replay_windows_of_two
+from strandline.reference.records import Record
 from strandline.spec.join import SIDES, Sources, WindowJoinSpec
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from lakes import Line, a_spec, a_week, instant, land
 from replayed import assert_told_by_replay
 
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish import apply_diff
 from strandline.lake.store.store import Store

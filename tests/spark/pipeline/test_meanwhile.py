@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 from lakes import Line, a_record, a_spec, instant, land
 
 from strandline.errors import RetryableError
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.pipeline.manage.erase import erase
 from strandline.pipeline.rebuild.rebuild import Staged, rebuild_into_staging
 from strandline.pipeline.request.opened import OpenedLog

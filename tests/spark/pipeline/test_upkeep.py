@@ -7,7 +7,8 @@ from lakes import Line, a_spec, a_week, instant, land
 
 from strandline.lake.read import published_tables
 from strandline.pipeline.manage.erase import erase
-from strandline.pipeline.manage.maintain import Retention, maintain, upkeep_of
+from strandline.pipeline.manage.maintain import maintain, upkeep_of
+from strandline.pipeline.manage.retention import Retention
 from strandline.pipeline.request.answered import run_repeated
 from strandline.pipeline.request.opened import OpenedLog
 from strandline.pipeline.request.request import Request

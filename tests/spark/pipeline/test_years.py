@@ -22,7 +22,8 @@ from replayed import assert_books_balance, published, told_by_replay
 
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish import apply_diff
-from strandline.pipeline.manage.maintain import Retention, maintain, upkeep_of
+from strandline.pipeline.manage.maintain import maintain, upkeep_of
+from strandline.pipeline.manage.retention import Retention
 from strandline.pipeline.request.request import Request
 from strandline.pipeline.views.status import status_of
 

@@ -12,7 +12,8 @@ from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, TimeRange, midnight_of
 from strandline.pipeline.plan.open_slots import complete_until

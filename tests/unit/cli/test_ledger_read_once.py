@@ -11,7 +11,8 @@ from meter import HALF_DAYS as SPEC
 from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 
 COMMANDS = (
     *("status meter", "status meter --deep", "runs list meter", "runs show meter r-1"),

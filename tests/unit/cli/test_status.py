@@ -20,7 +20,8 @@ from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
 from strandline.errors import RetryableError
-from strandline.lake.ledger.ledger import Driver, Entry, Ledger
+from strandline.lake.ledger.entry import Driver, Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import EVERYTHING, TimeRange, instant_of

@@ -43,9 +43,8 @@ from strandline.model.intervals import (
 )
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.windows import TimeWindow
-from strandline.reference import Tables
 from strandline.reference.answer import Cause, Outcome
-from strandline.reference.tables import SlotState
+from strandline.reference.tables import SlotState, Tables
 
 # an example costs some 20 ms, nearly all of it pandas' own
 MANY = settings(max_examples=min(settings.default.max_examples, 100))

@@ -18,8 +18,7 @@ from strandline.errors import InputError
 from strandline.model.intervals import EVERYTHING
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.windows import TimeWindow
-from strandline.reference import Tables
-from strandline.reference.tables import SlotState
+from strandline.reference.tables import SlotState, Tables
 
 MANY = settings(max_examples=min(settings.default.max_examples, 40))
 FEW = settings(max_examples=15)

@@ -18,8 +18,8 @@ from strandline.engine.losses.reached import Offer, reached
 from strandline.engine.position.grid import WIDEST_MS, Grid
 from strandline.model.intervals import EVERYTHING
 from strandline.model.loss_curve import LossCurve, curve_of, totals_on_offer, unit_of
-from strandline.reference import replay
 from strandline.reference.loss_curve import loss_curve
+from strandline.reference.replay import replay
 
 MANY = settings(max_examples=min(settings.default.max_examples, 100))
 GRIDS = windows() | sliding_windows() | cumulative_windows()

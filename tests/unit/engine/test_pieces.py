@@ -15,7 +15,7 @@ from strandline.engine.history.history import History, history_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Observed
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange
-from strandline.reference import Record
+from strandline.reference.records import Record
 
 HOUR_MS = 3_600_000
 HOURLY = a_meter({"tumbling": "1h"}, {"strategy": "ascending", "emit": "per_record"})

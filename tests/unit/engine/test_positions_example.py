@@ -11,7 +11,8 @@ from lakes import a_spec, at, instant, ms
 from strandline.engine.position.axis import Axis
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.model.watermarks import Candidate
-from strandline.reference import Record, replay
+from strandline.reference.records import Record
+from strandline.reference.replay import replay
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "code-map.md"
 SPEC = a_spec(

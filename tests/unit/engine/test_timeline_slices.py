@@ -23,7 +23,7 @@ from strandline.lake.timeline.rows import SCHEMA, TimelineTable
 from strandline.lake.timeline.timeline import StoredTimeline
 from strandline.model.facts import DayFacts
 from strandline.model.intervals import DAY_MS, TimeRange, day_of, midnight_of
-from strandline.reference import Record
+from strandline.reference.records import Record
 
 FEW = settings(max_examples=10)
 MINUTE_MS = 60_000

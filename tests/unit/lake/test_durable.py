@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from strandline.lake.ledger import ledger
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store import durable
 from strandline.lake.store.lake import Lake
 

@@ -10,8 +10,8 @@ from many_days import a_lake_of
 from meter import a_meter
 
 from strandline.errors import InputError
-from strandline.lake.ledger.entry import row_of
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry, row_of
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.format import FORMAT
 from strandline.lake.store.lake import Lake
 from strandline.pipeline.publish.abandon import drop_run

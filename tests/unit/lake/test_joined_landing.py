@@ -14,7 +14,7 @@ from strandline.errors import InputError
 from strandline.lake.landing.joined_log import JoinedLog
 from strandline.lake.landing.open_landing import open_landing
 from strandline.lake.landing.results_log import ResultsLog, log_of
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake

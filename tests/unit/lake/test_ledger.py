@@ -15,7 +15,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
+from strandline.lake.ledger.entry import SCHEMA, Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.publications import UnfinishedPublish
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
@@ -94,7 +95,8 @@ def test_steps_are_numbered_and_only_ever_added(ledger, tmp_path):
 APPENDING = """
 import sys
 from datetime import UTC, datetime
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 
 ledger = Ledger(Lake.at(sys.argv[1]).pipeline("meter"))

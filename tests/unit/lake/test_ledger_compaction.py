@@ -12,7 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.table import TableOptimizer
 
 from strandline.lake.ledger import ledger as ledgers
-from strandline.lake.ledger.ledger import SCHEMA, Entry, Ledger
+from strandline.lake.ledger.entry import SCHEMA, Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.books import Book
 from strandline.model.intervals import DAY_MS, TimeRange
@@ -143,7 +144,8 @@ from datetime import UTC, datetime
 from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 from strandline.lake.ledger import ledger as ledgers
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 
 ledgers._MOST_FILES = 4

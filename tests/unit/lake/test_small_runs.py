@@ -10,7 +10,8 @@ from lakes import a_spec, a_week, instant, land
 
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.small_runs import is_small
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 

@@ -16,7 +16,8 @@ from obstore.store import MemoryStore
 from schedules import Schedule
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store import lock, object_store, terms
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.lock import commit, term_of

@@ -10,7 +10,8 @@ from lakes import a_record, a_spec, instant, land
 
 from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request.answered import already_processed

@@ -15,7 +15,8 @@ from no_session import spark_of
 from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import InputError, RetryableError
 from strandline.lake.landing.open_landing import open_landing
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.schema import arrow_schema

@@ -12,7 +12,8 @@ import pytest
 from meter import a_meter
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.ledger.ledger import Driver, Entry, Ledger
+from strandline.lake.ledger.entry import Driver, Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import DAY_MS, TimeRange
 from strandline.pipeline.publish import abandon

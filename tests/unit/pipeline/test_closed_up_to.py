@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from joined import JOIN
 from meter import a_meter
 
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import (

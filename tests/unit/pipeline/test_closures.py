@@ -20,7 +20,7 @@ from strandline.engine.scope import Scope
 from strandline.engine.sessions.rebuild import SessionRebuild
 from strandline.engine.watermark.by_steps import StepCrossings, StepDays
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.timeline.rows import TimelineTable
 from strandline.model.facts import KnownDays, LandedDays, compare

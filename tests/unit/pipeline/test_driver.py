@@ -12,7 +12,7 @@ import psutil
 import pytest
 from no_session import spark_of
 
-from strandline.lake.ledger.ledger import Driver, Entry
+from strandline.lake.ledger.entry import Driver, Entry
 from strandline.pipeline.request.driver import (
     is_of_later_version,
     process_of,

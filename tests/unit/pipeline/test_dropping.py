@@ -15,7 +15,8 @@ from killed import Killed
 from meter import a_meter
 
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store

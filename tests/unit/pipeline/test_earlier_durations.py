@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from strandline.cli.progress import part_of
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.books import Book
 from strandline.pipeline.plan.earlier_durations import records_of, seconds_by_part, similar_runs

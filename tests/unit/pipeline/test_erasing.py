@@ -21,7 +21,8 @@ from meter import HALF_DAYS_FILE as FILE
 from strandline.cli import show
 from strandline.cli.main import main
 from strandline.errors import InputError, NoRunsError, RetryableError
-from strandline.lake.ledger.ledger import Driver, Entry, Ledger
+from strandline.lake.ledger.entry import Driver, Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.read import published_tables
 from strandline.lake.store.lake import Lake
 from strandline.lake.upkeep import leftovers, upkeep

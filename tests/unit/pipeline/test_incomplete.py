@@ -26,7 +26,8 @@ from strandline.cli import show
 from strandline.cli.main import main
 from strandline.engine.position.grid import Grid
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.days import Days
 from strandline.lake.timeline.rows import SCHEMA as TIMELINE
 from strandline.model.intervals import (
@@ -46,7 +47,7 @@ from strandline.pipeline.views.late_of_newer import LateOfNewer
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.report import report_tables
 from strandline.pipeline.views.shown import Shown
-from strandline.reference import Tables
+from strandline.reference.tables import Tables
 from strandline.spec import parse_spec
 from strandline.spec.trigger import Continuous
 

@@ -22,7 +22,8 @@ from meter import HALF_DAYS_FILE as FILE
 
 from strandline.cli.main import main
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.read import published_tables
@@ -30,13 +31,8 @@ from strandline.lake.store.store import PUBLISHED
 from strandline.lake.upkeep import leftovers, upkeep
 from strandline.lake.upkeep.leftovers import spent_steps
 from strandline.model.intervals import TimeRange
-from strandline.pipeline.manage.maintain import (
-    Retention,
-    _keep_small,
-    _opened,
-    maintain,
-    upkeep_of,
-)
+from strandline.pipeline.manage.maintain import _keep_small, _opened, maintain, upkeep_of
+from strandline.pipeline.manage.retention import Retention
 from strandline.pipeline.publish.publish_prepared import publish_prepared
 from strandline.pipeline.request.answered import _are_as_published
 from strandline.pipeline.request.driver import state_of

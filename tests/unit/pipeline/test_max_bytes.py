@@ -10,7 +10,7 @@ from lakes import FIRST_DAY, a_record, a_spec, instant, land
 
 from strandline.engine.history.days_to_read import DaysToRead
 from strandline.engine.position.axis import Axis
-from strandline.engine.rebuild import Scope
+from strandline.engine.scope import Scope
 from strandline.engine.timeline import Observed, empty_cells
 from strandline.errors import InputError
 from strandline.lake.landing.open_landing import open_landing

@@ -13,7 +13,7 @@ from worlds import Life, Published, in_one_run
 
 from strandline.model.intervals import DAY_MS, EVERYTHING, TimeRange, day_of, midnight_of
 from strandline.pipeline.request.request import Request
-from strandline.reference import Record
+from strandline.reference.records import Record
 from strandline.spec import PipelineSpec, parse_spec
 
 FIRST = date(2024, 3, 1)

@@ -18,7 +18,7 @@ from worlds import Life
 
 from strandline.engine.calendar.gaps import ids_outside
 from strandline.engine.position.grid import Grid
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake
@@ -35,7 +35,7 @@ from strandline.pipeline.views.findings import findings_of
 from strandline.pipeline.views.read_pipeline import ReadPipeline
 from strandline.pipeline.views.unfinished_work import unfinished_work
 from strandline.quality.report.held_back_by import HeldBack
-from strandline.reference import Record
+from strandline.reference.records import Record
 from strandline.spec import PipelineSpec, parse_any, parse_spec
 
 SIX_HOURS = {"allowed_lateness": "6h"}

@@ -19,7 +19,8 @@ from strandline.cli import runs
 from strandline.cli.groups import EngineOptions, Places
 from strandline.errors import AuditFailedError, InputError
 from strandline.lake.landing.log import LandingLog
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake

@@ -23,7 +23,8 @@ from strandline.cli.main import main
 from strandline.cli.read import print_rows
 from strandline.errors import InputError
 from strandline.lake.export import export
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.read import published_tables
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.views.report import write_report

@@ -8,7 +8,8 @@ import pytest
 from lakes import a_record, a_spec, instant, land
 
 from strandline.lake.landing.log import LandingLog
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.store.lake import Lake
 from strandline.model.intervals import TimeRange
 from strandline.pipeline.request.answered import request_fingerprint, run_repeated

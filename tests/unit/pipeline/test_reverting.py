@@ -12,7 +12,7 @@ from lakes import a_spec, instant
 from no_session import spark_of
 
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.store.lake import Lake

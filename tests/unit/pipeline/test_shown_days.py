@@ -18,7 +18,7 @@ from meter import a_meter
 from strandline.cli.main import main
 from strandline.engine.idleness.state import Channel, SourceState
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.days import Days, rows_by_day
 from strandline.lake.store.lake import Lake

@@ -18,7 +18,7 @@ from strategies import Stream, streams
 from two_inputs import two_inputs
 
 from strandline.engine.idleness.state import Channel, SourceState
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import DAY_MS, midnight_of
 from strandline.model.lateness import MIN_WATERMARK

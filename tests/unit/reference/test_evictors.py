@@ -6,8 +6,8 @@ from math import inf, nan
 
 import pytest
 
-from strandline.reference import Record
 from strandline.reference.evictors import keep_by
+from strandline.reference.records import Record
 from strandline.spec.evictor import DeltaEvictor
 
 

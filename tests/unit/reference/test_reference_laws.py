@@ -12,8 +12,8 @@ from strategies import Stream, any_streams, streams
 
 from strandline.model.lateness import MAX_WATERMARK, cleanup_time
 from strandline.model.watermarks import Ticks
-from strandline.reference import Record, Replay
-from strandline.reference.answer import Origin, Outcome, Timing
+from strandline.reference.answer import Origin, Outcome, Replay, Timing
+from strandline.reference.records import Record
 from strandline.spec.window import Session, Tumbling
 
 Position = tuple[int, int, int, int]

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from strandline.errors import InputError
-from strandline.reference import (
-    Record,
-    Replay,
-    replay,
-    replay_chained,
-    replay_interval_join,
-    replay_windows_of_two,
-)
+from strandline.reference.answer import Replay
+from strandline.reference.chained import replay_chained
+from strandline.reference.joins import replay_interval_join, replay_windows_of_two
+from strandline.reference.records import Record
+from strandline.reference.replay import replay
 from strandline.spec import parse_any
 
 SIDE = {

@@ -9,8 +9,9 @@ import pytest
 from strandline.errors import InputError
 from strandline.model.lateness import MAX_WATERMARK, MIN_WATERMARK
 from strandline.model.windows import TimeWindow
-from strandline.reference import Record, Replay, replay
-from strandline.reference.answer import Cause, Outcome, Timing
+from strandline.reference.answer import Cause, Outcome, Replay, Timing
+from strandline.reference.records import Record
+from strandline.reference.replay import replay
 from strandline.spec import PipelineSpec, parse_spec
 
 

@@ -16,7 +16,9 @@ from spec_strategies import (
 from strategies import Stream, any_streams, streams
 
 from strandline.model.lateness import MAX_WATERMARK
-from strandline.reference import Record, Tables, replay
+from strandline.reference.records import Record
+from strandline.reference.replay import replay
+from strandline.reference.tables import Tables
 from strandline.spec import PipelineSpec, parse_spec
 from strandline.spec.window import Session, Sliding
 

@@ -15,8 +15,10 @@ from strategies import Stream, streams
 
 from strandline.errors import InputError
 from strandline.model.windows import GLOBAL_WINDOW
-from strandline.reference import Record, Replay, Tables, replay
-from strandline.reference.answer import Cause, Firing, Outcome, Timing
+from strandline.reference.answer import Cause, Firing, Outcome, Replay, Timing
+from strandline.reference.records import Record
+from strandline.reference.replay import replay
+from strandline.reference.tables import Tables
 from strandline.spec import parse_any
 from strandline.spec.evictor import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from strandline.spec.trigger import Continuous, Count, Delta, EventTime, Trigger

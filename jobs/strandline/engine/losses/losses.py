@@ -23,7 +23,7 @@ from strandline.engine.frames import collected, computed, from_arrow, long, name
 from strandline.engine.history.history import History
 from strandline.engine.losses.reached import Offer, Reached
 from strandline.engine.position.axis import Axis
-from strandline.engine.records.arithmetic import date_of, lies_in, slot_of
+from strandline.engine.records.arithmetic import date_of, is_window_late, lies_in, slot_of
 from strandline.engine.timeline import CellQuery
 from strandline.model.intervals import DAY_MS, EVERYTHING
 from strandline.model.loss_curve import LossCurve, curve_of
@@ -185,7 +185,7 @@ def _lost(placed: DataFrame, offer: Offer, closes: Reached, axis: Axis) -> DataF
 
 def _loses(total: int) -> Column:
     """Whether a record arrived after a total had closed its window; `total`: its number."""
-    return F.col(c.INSTANT) >= F.col(f"{_CLOSE}{total}")
+    return is_window_late(f"{_CLOSE}{total}")
 
 
 def _observed(history: History, offer: Offer) -> pd.DataFrame:

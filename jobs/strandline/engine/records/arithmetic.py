@@ -1,4 +1,4 @@
-"""Instants, slots and positions as columns: the set forms of `Axis`, `Grid`, `Ticks`."""
+"""Instants, lateness, slots and positions as columns: the set forms of `Axis`, `Grid`, `Ticks`."""
 
 from __future__ import annotations
 
@@ -35,9 +35,28 @@ def lies_in(ms: Column, within: TimeRange) -> Column:
     return (ms >= within.start_ms) & (ms < within.end_ms)
 
 
-def cleanup_time_of(end: Column, *, allowed_lateness_ms: int) -> Column:
-    """The watermark at which a window with an end leaves the state: `cleanup_time`, in 64 bits."""
+def cleanup_time(end: Column, *, allowed_lateness_ms: int) -> Column:
+    """The watermark at which the state of a window with an end is removed, in 64 bits."""
     return end - 1 + F.lit(allowed_lateness_ms)
+
+
+def is_window_fired() -> Column:
+    """Whether the window of an assigned record has fired before the record arrives.
+
+    If it accepts the record, it fires again at once.
+    """
+    return F.col(c.INSTANT) >= F.col(c.FIRE_FROM)
+
+
+def is_window_late(close_from: str = c.CLOSE_FROM) -> Column:
+    """Whether the window of an assigned record has been dropped before the record arrives.
+
+    Flink: `WindowOperator#isWindowLate`; a record reaches its window before the watermark that it
+    causes, so the record that closes a window is accepted.
+
+    `close_from`: the column that has when the window closes.
+    """
+    return F.col(c.INSTANT) >= F.col(close_from)
 
 
 def slot_of(ts: Column, grid: Grid) -> Column:

@@ -12,6 +12,7 @@ from strandline.engine import columns as c
 from strandline.engine.aggregates import columns_read, parts_of, with_contents_of_none
 from strandline.engine.columns import window_of
 from strandline.engine.frames import computed, fields_of, long, named
+from strandline.engine.records.arithmetic import is_window_fired
 from strandline.engine.records.expressions import quoted
 from strandline.engine.replay.dataframe import (
     FIRST,
@@ -42,7 +43,7 @@ from strandline.engine.result_rows import (
 )
 from strandline.engine.watermark_values.emissions import Emissions
 from strandline.engine.watermark_values.of_windows import FIRES, crossed_at_ms, with_crossings
-from strandline.engine.windows.assign import fires_at_once, is_kept_elsewhere
+from strandline.engine.windows.assign import is_kept_elsewhere
 from strandline.engine.windows.firings import FIRST_FIRING, LAST_FIRING, grown
 from strandline.engine.windows.rebuild import GridRebuild
 from strandline.errors import InputError
@@ -163,7 +164,7 @@ class ReplayedWindows(ReplayedRebuild, GridRebuild):
         max_timestamp, none = F.col(c.SLOT_END) - 1, long(MIN_WATERMARK)
         return accepted.withColumns(
             {
-                c.WATERMARK: F.when(fires_at_once(), max_timestamp).otherwise(none),
+                c.WATERMARK: F.when(is_window_fired(), max_timestamp).otherwise(none),
                 UNTIL_MS: F.when(F.col(c.FIRE_AT).isNotNull(), max_timestamp).otherwise(none),
             }
         )

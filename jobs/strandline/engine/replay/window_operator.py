@@ -91,14 +91,16 @@ class _Operator:
         """Drop the windows whose cleanup time a watermark has reached; None: all windows."""
         dropped, windows = 0, self._in_flight.windows
         for window in windows:
-            if to_ms is not None and not self._cleanup_time(window.end_ms) <= to_ms:
+            if to_ms is not None and not self._is_window_late(window.end_ms, to_ms):
                 break
             self._drop(window)
             dropped += 1
         del windows[:dropped]
 
-    def _cleanup_time(self, end_ms: int) -> int:
-        return min(end_ms - 1 + self._rules.allowed_lateness_ms, _MAX_WATERMARK)
+    def _is_window_late(self, end_ms: int, watermark_ms: int) -> bool:
+        """See `model.lateness`, which workers do not have."""
+        cleanup_ms = min(end_ms - 1 + self._rules.allowed_lateness_ms, _MAX_WATERMARK)
+        return cleanup_ms <= watermark_ms
 
     def _drop(self, window: Window, ended_ms: int | None = None) -> None:
         """Let a window leave the state, with its records."""
@@ -177,7 +179,7 @@ class _Operator:
             start_ms, end_ms = min(start_ms, parts[0].start_ms), max(end_ms, parts[-1].end_ms)
             if (start_ms, end_ms) == (parts[0].start_ms, parts[0].end_ms):
                 return parts[0]
-        elif self._has_reached(self._cleanup_time(end_ms)):
+        elif self._watermark_ms is not None and self._is_window_late(end_ms, self._watermark_ms):
             return None
         return self._in_flight.merged(touched, start_ms, end_ms)
 

@@ -14,7 +14,7 @@ from strandline.engine import columns as c
 from strandline.engine.aggregates import columns_read
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import long
-from strandline.engine.records.arithmetic import cleanup_time_of, lies_in, slot_of
+from strandline.engine.records.arithmetic import cleanup_time, lies_in, slot_of
 from strandline.engine.replay.dataframe import (
     IN_END,
     IN_START,
@@ -118,7 +118,7 @@ class SessionReplay(SessionRows, ReplayedRebuild, ABC):
 
     def _with_times(self, windows: DataFrame, fires: Column) -> DataFrame:
         """Windows with the crossings of the watermark that `fires` them, and that closes them."""
-        closes = cleanup_time_of(F.col(c.END), allowed_lateness_ms=self._spec.allowed_lateness)
+        closes = cleanup_time(F.col(c.END), allowed_lateness_ms=self._spec.allowed_lateness)
         return with_crossings(windows, {FIRES: fires, CLOSES: closes}, self._emitted)
 
     def _crossed_at_ms(self) -> Column:

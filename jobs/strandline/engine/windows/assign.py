@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from strandline.engine import columns as c
 from strandline.engine.frames import small_table
 from strandline.engine.position.axis import Axis
+from strandline.engine.records.arithmetic import is_window_late
 
 
 def window_table(spark: SparkSession, slots: pd.DataFrame, axis: Axis) -> DataFrame:
@@ -68,7 +69,7 @@ def refused(records: DataFrame, newest_windows: DataFrame, least_delay_ms: int |
     if least_delay_ms is not None:
         records = records.where(F.col(c.ARRIVAL) - F.col(c.TS) >= least_delay_ms)
     placed = records.join(F.broadcast(newest_windows), c.PANE)
-    return placed.where(~is_accepted() | (F.col(c.MISSED) <= 0))
+    return placed.where(is_window_late() | (F.col(c.MISSED) <= 0))
 
 
 def in_own_window(records: DataFrame, windows: DataFrame) -> DataFrame:
@@ -86,22 +87,6 @@ def in_each_window(
     return placed.join(F.broadcast(windows), c.WINDOW)
 
 
-def is_accepted(by: str = c.CLOSE_FROM) -> Column:
-    """Whether the window of an assigned record accepts it: it has not closed before.
-
-    Flink: `WindowOperator#isWindowLate`; a record reaches its window before the watermark that it
-    causes, so the record that closes a window is accepted.
-
-    `by`: the column that has when the window closes.
-    """
-    return F.col(c.INSTANT) < F.col(by)
-
-
 def is_kept_elsewhere() -> Column:
     """Whether the window of an assigned record refuses it, and its newest window accepts it."""
-    return ~is_accepted() & is_accepted(by=c.NEWEST_CLOSE_FROM)
-
-
-def fires_at_once() -> Column:
-    """Whether the window of an accepted record has already fired: then it fires again at once."""
-    return F.col(c.INSTANT) >= F.col(c.FIRE_FROM)
+    return is_window_late() & ~is_window_late(c.NEWEST_CLOSE_FROM)

@@ -16,6 +16,7 @@ from strandline.engine import columns as c
 from strandline.engine.aggregates import Partial, parts_of
 from strandline.engine.columns import window_of
 from strandline.engine.frames import long, named
+from strandline.engine.records.arithmetic import is_window_fired
 from strandline.engine.result_rows import (
     as_probes,
     causes_of,
@@ -24,7 +25,6 @@ from strandline.engine.result_rows import (
     with_position,
 )
 from strandline.engine.watermark_values.emissions import Emissions
-from strandline.engine.windows.assign import fires_at_once
 from strandline.spec.pipeline import PipelineSpec
 
 FIRST_FIRING = "_strandline_first_firing"
@@ -77,9 +77,9 @@ def contents_of_firings(
     window = window_of(spec)
     counted = [F.count(F.lit(1)).alias(c.RECORDS), F.max(c.FIRE_AT).alias(c.FIRE_AT)]
     counted += parts_of(partials)
-    late = _numbered(accepted.where(fires_at_once()), spec)
+    late = _numbered(accepted.where(is_window_fired()), spec)
     late = late.groupBy(*window, FIRST_FIRING, *of_cause).agg(*counted)
-    on_time = accepted.where(~fires_at_once()).groupBy(*window).agg(*counted)
+    on_time = accepted.where(~is_window_fired()).groupBy(*window).agg(*counted)
     on_time = on_time.withColumn(FIRST_FIRING, long(0))
     units = late.unionByName(on_time, allowMissingColumns=True)
     return grown(_with_last(units, spec), window, partials, {n: F.col(n) for n in of_cause})
@@ -106,7 +106,7 @@ def _of_single_records(
 
 def _numbered(accepted: DataFrame, spec: PipelineSpec) -> DataFrame:
     """The records with FIRST_FIRING: for late records their number in their window, else 0."""
-    is_late = F.when(fires_at_once(), 1)
+    is_late = F.when(is_window_fired(), 1)
     in_order = Window.partitionBy(*window_of(spec), is_late).orderBy(
         c.INSTANT, c.SEQUENCE, c.TS, c.RECORD_ID
     )

@@ -15,15 +15,13 @@ from strandline.engine.aggregates import Partial, parts_of
 from strandline.engine.columns import keys_of
 from strandline.engine.frames import computed, long, named
 from strandline.engine.position.grid import Grid
-from strandline.engine.records.arithmetic import floor
+from strandline.engine.records.arithmetic import floor, is_window_fired, is_window_late
 from strandline.engine.records.quarantine import quarantine_late
 from strandline.engine.result_rows import window_rows
 from strandline.engine.scope import Rebuild
 from strandline.engine.windows.assign import (
-    fires_at_once,
     in_each_window,
     in_own_window,
-    is_accepted,
     is_kept_elsewhere,
     newest_window_table,
     pane_table,
@@ -126,7 +124,7 @@ class GridRebuild(Rebuild):
     @property
     def _accepted(self) -> DataFrame:
         """The accepted records, once for each window that accepted them."""
-        return self._pairs.where(is_accepted())
+        return self._pairs.where(~is_window_late())
 
     @property
     def _pairs(self) -> DataFrame:
@@ -155,14 +153,14 @@ def _count_each(
     contents = named(aggregates)
     if grid.one_window_each:
         return (
-            assigned.where(is_accepted())
+            assigned.where(~is_window_late())
             .groupBy(*keys, c.WINDOW)
             .agg(*contents, *_counts())
             .withColumns({c.IN_NEWEST_WINDOW: F.col("records"), c.MISSED_PAIRS: long(0)})
         )
     counted = (
-        assigned.withColumn(_ACCEPTED, is_accepted())
-        .where(is_accepted() | is_kept_elsewhere())
+        assigned.withColumn(_ACCEPTED, ~is_window_late())
+        .where(~is_window_late() | is_kept_elsewhere())
         .groupBy(*keys, c.WINDOW, _ACCEPTED)
         .agg(
             *contents,
@@ -202,13 +200,13 @@ def _count_panes(
     assigned = (
         _in_windows(grouped.join(F.broadcast(panes), c.PANE), keys, grid)
         .join(F.broadcast(windows.select(c.WINDOW, c.FIRE_FROM, c.CLOSE_FROM)), c.WINDOW)
-        .withColumn(_ACCEPTED, F.coalesce(is_accepted(), F.lit(True)))
+        .withColumn(_ACCEPTED, F.coalesce(~is_window_late(), F.lit(True)))
         .where(F.col(_ACCEPTED) | is_kept_elsewhere())
     )
     counted = assigned.groupBy(*keys, _BLOCK, c.WINDOW, _ACCEPTED).agg(
         *(partial.whole.alias(name) for name, partial in aggregates.items()),
         F.sum("records").alias("records"),
-        _records_where(fires_at_once()).alias("late_accepted"),
+        _records_where(is_window_fired()).alias("late_accepted"),
         F.min(c.FIRST_ARRIVAL).alias(c.FIRST_ARRIVAL),
         _records_where(F.col(c.WINDOW) == F.col(c.NEWEST_WINDOW)).alias(c.IN_NEWEST_WINDOW),
     )
@@ -238,7 +236,7 @@ def _records_where(condition: Column) -> Column:
 def _counts() -> list[Column]:
     return [
         F.count(F.lit(1)).alias("records"),
-        F.count_if(fires_at_once()).alias("late_accepted"),
+        F.count_if(is_window_fired()).alias("late_accepted"),
         F.min(c.ARRIVAL).alias(c.FIRST_ARRIVAL),
     ]
 

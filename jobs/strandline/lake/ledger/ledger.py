@@ -14,15 +14,13 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from strandline.errors import NoRunsError, RetryableError
-from strandline.lake.ledger.entry import SCHEMA, UPKEEP, Driver, Entry, entries_of, row_of
+from strandline.lake.ledger.entry import SCHEMA, Entry, entries_of, row_of
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.durable import flush
 from strandline.lake.store.format import mark, require_known
 from strandline.lake.store.lock import commit
 from strandline.lake.store.reads import columns_of, dataset_of_files, paths_below
 from strandline.lake.store.store import Store, storage_errors
-
-__all__ = ["FINAL", "OF_RUNS", "SCHEMA", "UNDERWAY", "UPKEEP", "Driver", "Entry", "Ledger"]
 
 FINAL = (
     "published",

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from strandline.engine.history.history import History
-from strandline.engine.rebuild import Scope
+from strandline.engine.scope import Scope
 from strandline.lake.publish.arrow_diff import DELETE, OP
 from strandline.lake.publish.batches import ROWS, sums_by
 from strandline.lake.publish.staged_diff import Change

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from strandline.engine.rebuild import Scope
+from strandline.engine.scope import Scope
 from strandline.errors import InputError
 from strandline.lake.publish.arrow_diff import DELETE, only_deleted
 from strandline.lake.publish.staged_diff import Change, Compared, counts_of, stage_diff, whole_part

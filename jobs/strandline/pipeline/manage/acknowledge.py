@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from strandline.errors import InputError
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.read import tables_shown
 from strandline.lake.store.lake import Lake

@@ -15,7 +15,8 @@ from typing import Any
 from deltalake import DeltaTable
 
 from strandline.errors import InputError, NoRunsError, RetryableError
-from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
+from strandline.lake.ledger.entry import UPKEEP, Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.arrow_diff import only_deleted
 from strandline.lake.store.days import PARTITIONS

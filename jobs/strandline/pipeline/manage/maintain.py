@@ -13,7 +13,8 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish.arrow_diff import only_deleted
 from strandline.lake.store.days import PARTITIONS

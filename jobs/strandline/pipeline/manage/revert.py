@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from strandline.errors import InputError
 from strandline.lake.landing.open_landing import open_landing
-from strandline.lake.ledger.ledger import FINAL, UPKEEP, Entry
+from strandline.lake.ledger.entry import UPKEEP, Entry
+from strandline.lake.ledger.ledger import FINAL
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.ledger.to_publish import ToPublish
 from strandline.lake.publish.staged_diff import Change, Compared, stage_diff, to_publish

@@ -8,8 +8,8 @@ from itertools import zip_longest
 
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.repeated_files import repeated_rows
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.in_force import OverriddenRange
-from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.command import in_words
 from strandline.model.intervals import EVERYTHING, days_named, known_text_of, text_of

@@ -11,7 +11,7 @@ from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.position.clock import Clock
 from strandline.engine.position.grid import Grid
-from strandline.engine.rebuild import Scope
+from strandline.engine.scope import Scope
 from strandline.model.intervals import (
     DAY_MS,
     EVERYTHING,

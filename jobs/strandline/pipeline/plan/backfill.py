@@ -10,7 +10,7 @@ from strandline.engine.calendar.slot_times import slot_times
 from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.rebuild import Scope
+from strandline.engine.scope import Scope
 from strandline.errors import InputError
 from strandline.lake.ledger.in_force import without
 from strandline.model.intervals import (

@@ -10,7 +10,7 @@ from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.position.axis import Axis
 from strandline.engine.position.clock import Clock, Closure
-from strandline.engine.rebuild import Scope
+from strandline.engine.scope import Scope
 from strandline.errors import InputError
 from strandline.lake.landing.landing import Landing
 from strandline.lake.ledger.state import PipelineState

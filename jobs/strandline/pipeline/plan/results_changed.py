@@ -23,8 +23,8 @@ from strandline.lake.landing.changed_results import (
 )
 from strandline.lake.landing.landing import Landing
 from strandline.lake.landing.results_landing import ResultsLanding
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.in_force import OverriddenRange
-from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.commits import days_changed
 from strandline.lake.store.store import Store

@@ -19,7 +19,8 @@ import psutil
 from deltalake.exceptions import DeltaError
 
 from strandline.errors import InputError, RetryableError
-from strandline.lake.ledger.ledger import UPKEEP, Entry, Ledger
+from strandline.lake.ledger.entry import UPKEEP, Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.lake import Lake
 from strandline.lake.store.store import Store, storage_errors

@@ -11,8 +11,8 @@ from deltalake.exceptions import DeltaError
 
 from strandline.engine.columns import is_ours
 from strandline.errors import InputError, RetryableError
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.in_force import with_missing_days
-from strandline.lake.ledger.ledger import Entry
 from strandline.lake.ledger.publications import no_further_than
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.publish import apply_diff

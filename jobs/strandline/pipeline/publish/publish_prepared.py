@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from strandline.errors import InputError, StaleStagingError
 from strandline.lake.landing.log import LandingLog
 from strandline.lake.landing.open_landing import open_landing
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.sessions.exceptions import FAILURES, refused_after
 from strandline.lake.store.lake import Lake

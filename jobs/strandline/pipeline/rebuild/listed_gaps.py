@@ -14,7 +14,8 @@ from strandline.engine.calendar.slots import Calendar
 from strandline.engine.history.history import History
 from strandline.engine.kind import kind_of
 from strandline.engine.position.grid import Grid
-from strandline.engine.rebuild import Scope, rebuild_of_scope
+from strandline.engine.rebuild import rebuild_of_scope
+from strandline.engine.scope import Scope
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.intervals import (
     DAY_MS,

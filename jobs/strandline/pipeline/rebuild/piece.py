@@ -22,8 +22,9 @@ from strandline.engine.calendar.slots import OlderWindows
 from strandline.engine.history.history import History
 from strandline.engine.pairs.rebuild import PairRebuild
 from strandline.engine.position.grid import Grid
-from strandline.engine.rebuild import Rebuild, rebuild_of_scope
+from strandline.engine.rebuild import rebuild_of_scope
 from strandline.engine.records.identity import SourceColumns
+from strandline.engine.scope import Rebuild
 from strandline.lake.publish.staging import Part
 from strandline.lake.store.schema import arrow_schema
 from strandline.model.books import Book

@@ -9,7 +9,7 @@ import pandas as pd
 
 from strandline.engine.calendar.pieces import divided_by_cells
 from strandline.engine.history.history import History
-from strandline.engine.rebuild import Scope
+from strandline.engine.scope import Scope
 from strandline.lake.publish.staging import Part
 from strandline.model.books import Book, added_up
 from strandline.model.intervals import END_OF_INSTANTS_MS, TimeRange

@@ -15,7 +15,7 @@ from datetime import date
 
 from strandline.errors import InputError
 from strandline.lake.landing.log import LandingLog
-from strandline.lake.ledger.ledger import Entry
+from strandline.lake.ledger.entry import Entry
 from strandline.lake.ledger.publications import earlier_of
 from strandline.lake.ledger.state import PipelineState
 from strandline.lake.store.store import PUBLISHED, Store

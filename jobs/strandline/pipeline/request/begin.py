@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.ledger.state import PipelineState
 from strandline.model.command import shared_id
 from strandline.pipeline.request.request import Request

@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from strandline.engine.history.history import History
 from strandline.engine.records.quarantine import second_of_two
 from strandline.lake.landing.landing import Landing
-from strandline.lake.ledger.ledger import Entry, Ledger
+from strandline.lake.ledger.entry import Entry
+from strandline.lake.ledger.ledger import Ledger
 from strandline.lake.publish.staging import Staging, passing
 from strandline.lake.read import tables_shown
 from strandline.lake.store.lake import Lake

@@ -16,7 +16,8 @@ from uuid import uuid4
 
 import psutil
 
-from strandline.lake.ledger.ledger import FINAL, OF_RUNS, UNDERWAY, UPKEEP, Driver, Entry
+from strandline.lake.ledger.entry import UPKEEP, Driver, Entry
+from strandline.lake.ledger.ledger import FINAL, OF_RUNS, UNDERWAY
 from strandline.lake.publish.adopt import Attempt
 
 if TYPE_CHECKING:
