@@ -48,8 +48,7 @@ def write(store: Store, spec: PipelineSpec, *, dies: bool, replaced: bool) -> No
     commit_days(store, days, replace=replaced)
 
 
-def test_a_commit_names_no_more_days_than_delta_rs_takes(monkeypatch):
-    """At some 20,000 days in one condition it ended the process."""
+def test_a_commit_writes_no_more_days_than_files_may_be_open(monkeypatch):
     monkeypatch.setattr(timeline_commit, "_AT_ONCE", 1_000_000)
     monkeypatch.setattr(timeline_commit, "_DAYS_AT_ONCE", 2)
     cells = observed(*(cell_of_day(day, "a", 2) for day in DAYS))
@@ -58,7 +57,7 @@ def test_a_commit_names_no_more_days_than_delta_rs_takes(monkeypatch):
 
 
 def test_the_facts_of_very_many_days_are_refreshed_a_part_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(timeline_commit, "MOST_DAYS", 2)
+    monkeypatch.setattr(timeline_commit, "_DAYS_AT_ONCE", 2)
     store = Lake.at(str(tmp_path)).pipeline("meter")
     cells = observed(*(cell_of_day(day, "a", 2) for day in DAYS))
     commit_days(store, DaysToWrite(a_spec(), {}, cells, [], DAYS, FACTS), replace=True)

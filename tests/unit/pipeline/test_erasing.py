@@ -117,13 +117,6 @@ def test_a_persons_rows_leave_everything_and_old_versions_too(lake):
         list(published_tables(lake, "meter", run="r-2").batches("quarantine"))
 
 
-def test_rows_on_more_dates_than_delta_rs_takes_leave_too(lake, monkeypatch):
-    monkeypatch.setattr("strandline.lake.upkeep.erasure.MOST_DAYS", 1)
-    erase(SPEC, lake, ZOE, reason="asked for", requested_by="desk")
-    assert persons(lake, "quarantine") == persons(lake, "firings") == ["bob", "bob"]
-    assert lake.pipeline("meter").rows("quarantine") == 4 + 2
-
-
 def test_the_report_is_made_of_what_is_left(lake, tmp_path):
     erase(SPEC, lake, ZOE, reason="asked for")
     assert write_report(SPEC, lake, tmp_path)["totals"]["quarantine"] == 6

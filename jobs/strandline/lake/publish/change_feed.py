@@ -13,8 +13,9 @@ from strandline.engine.records.expressions import in_quotes
 from strandline.errors import InputError
 from strandline.lake.publish.adopt import Adoption, no_other_writer
 from strandline.lake.publish.arrow_diff import DELETE, OP
+from strandline.lake.store.day_conditions import in_days
 from strandline.lake.store.lock import commit
-from strandline.lake.store.reads import MOST_DAYS, columns_of
+from strandline.lake.store.reads import columns_of
 
 
 def has_change_feed(table: DeltaTable) -> bool:
@@ -60,7 +61,7 @@ def merge_with_feed(
         (
             table.merge(
                 pa.RecordBatchReader.from_batches(first.schema, batches),
-                " AND ".join([_in_days(adoption.partition, days), *same_key]),
+                " AND ".join([in_days(adoption.partition, days, "t."), *same_key]),
                 source_alias="s",
                 target_alias="t",
                 streamed_exec=True,
@@ -77,17 +78,3 @@ def _as_delta_rs_compares(schema: pa.Schema, keys: Sequence[str]) -> bool:
     """Whether delta-rs compares the keys as a diff does; it does not for -0.0 and NaN."""
     kinds = [schema.field(key).type for key in keys]
     return not any(pa.types.is_nested(kind) or pa.types.is_floating(kind) for kind in kinds)
-
-
-def _in_days(partition: str, days: Collection[date | None]) -> str:
-    """A condition for some partitions with literals, so that no other partition is read.
-
-    Of very many days, those between them are read, too.
-    """
-    column = f"t.{in_quotes(partition)}"
-    dates = sorted(day for day in days if day is not None)
-    named = [f"CAST('{day.isoformat()}' AS DATE)" for day in dates]
-    inside = f"{column} IN ({', '.join(named)})" if named else "false"
-    if len(named) > MOST_DAYS:
-        inside = f"{column} BETWEEN {named[0]} AND {named[-1]}"
-    return f"({inside} OR {column} IS NULL)" if None in days else f"({inside})"

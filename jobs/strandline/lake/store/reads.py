@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow import fs
 
+from strandline.lake.store.day_conditions import in_days
 from strandline.lake.store.file_bounds import known_by_log
 from strandline.lake.store.object_files import ObjectFiles
 from strandline.lake.store.places import below, path_of
@@ -27,11 +28,6 @@ LOG = "_delta_log"
 """The folder of a Delta table with its commits and checkpoints."""
 _COMMIT = re.compile(r"(\d{20})\.(?:json|checkpoint.*\.(?:parquet|json))")
 """Matches the names of commits and checkpoints in a log, with their version."""
-MOST_DAYS = 10_000
-"""The largest number of days in a condition of delta-rs.
-
-At some 20,000 days it ends the process, without a word.
-"""
 
 
 def dataset_of(table: DeltaTable, files: str | None = None) -> ds.Dataset:
@@ -137,8 +133,7 @@ def rows_in_days(
     table: DeltaTable, partition: str, days: Collection[date | None]
 ) -> Iterator[pa.Table]:
     """The rows of some partitions of a table in batches, after a first table without rows."""
-    files = in_days(partition, days) if len(days) <= MOST_DAYS else None
-    return rows_of(dataset_of(table, files), rows_on_days(partition, days))
+    return rows_of(dataset_of(table, in_days(partition, days)), rows_on_days(partition, days))
 
 
 def rows_on_days(partition: str, days: Collection[date | None]) -> pc.Expression:
@@ -146,13 +141,6 @@ def rows_on_days(partition: str, days: Collection[date | None]) -> pc.Expression
     day = pc.field(partition)
     on_days = day.isin(pa.array([one for one in days if one is not None], pa.date32()))
     return on_days | day.is_null() if None in days else on_days
-
-
-def in_days(partition: str, days: Collection[date | None]) -> str:
-    """A condition for some partitions in delta-rs' SQL."""
-    named = ", ".join(f"'{day.isoformat()}'" for day in days if day is not None)
-    inside = f'"{partition}" IN ({named})' if named else "false"
-    return f'{inside} OR "{partition}" IS NULL' if None in days else inside
 
 
 def columns_of(table: DeltaTable) -> pa.Schema:

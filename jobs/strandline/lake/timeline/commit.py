@@ -17,8 +17,8 @@ from strandline.engine.idleness.steps import steps_to
 from strandline.engine.position.axis import Axis
 from strandline.engine.timeline import Fresh
 from strandline.engine.whole_numbers import to_pandas
+from strandline.lake.store.day_conditions import in_days
 from strandline.lake.store.lock import commit
-from strandline.lake.store.reads import MOST_DAYS, in_days
 from strandline.lake.store.schema import with_all_columns
 from strandline.lake.store.store import Store
 from strandline.lake.timeline.rows import SCHEMA, WRITTEN, TimelineTable
@@ -27,8 +27,8 @@ from strandline.spec.pipeline import PipelineSpec
 
 _AT_ONCE = 1_000_000
 """The largest number of rows in a commit, except for a single day with more rows."""
-_DAYS_AT_ONCE = MOST_DAYS // 2
-"""The largest number of days in a commit."""
+_DAYS_AT_ONCE = 5_000
+"""The largest number of days in a commit: delta-rs holds a file of each of them open."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ def refresh_facts(store: Store, facts: Mapping[date, DayFacts]) -> None:
     The days' rows are the same as before, in other files of the landing table.
     """
     days = sorted(facts)
-    for begin in range(0, len(days), MOST_DAYS):
-        some = {day: facts[day] for day in days[begin : begin + MOST_DAYS]}
+    for begin in range(0, len(days), _DAYS_AT_ONCE):
+        some = {day: facts[day] for day in days[begin : begin + _DAYS_AT_ONCE]}
         of_days = f"kind = 'landed' AND {_on(some)}"
         rows = _table(_facts_rows(some)).to_reader()
         _write(store, rows, schema_mode="merge", predicate=of_days)

@@ -12,8 +12,9 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from strandline.errors import InputError, problem_of
+from strandline.lake.store.day_conditions import in_days
 from strandline.lake.store.lock import commit
-from strandline.lake.store.reads import MOST_DAYS, columns_of, dataset_of, in_days
+from strandline.lake.store.reads import columns_of, dataset_of
 from strandline.lake.store.second_columns import second_columns
 from strandline.lake.store.store import Store
 from strandline.spec.join import SIDES
@@ -80,10 +81,9 @@ def erase(
     days = _days_of(table, partition, expression, sides)
     if not len(days):
         return
-    # of very many dates, all rows are written again
-    of_days = in_days(partition, days.to_pylist()) if len(days) <= MOST_DAYS else "true"
+    of_days = in_days(partition, days.to_pylist())
     schema = columns_of(table)
-    rows_of_days = f"SELECT * FROM rows WHERE ({of_days})"
+    rows_of_days = f"SELECT * FROM rows WHERE {of_days}"
     kept = _asked(table, _kept(table, expression, sides, rows_of_days))
     rows = (pa.record_batch(batch).select(schema.names).cast(schema) for batch in kept)
     write_deltalake(

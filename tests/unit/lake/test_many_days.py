@@ -1,0 +1,65 @@
+"""Conditions of delta-rs for tens of thousands of partitions. No Spark."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from strandline.lake.store.day_conditions import in_days
+from strandline.lake.store.reads import rows_in_days
+from strandline.lake.upkeep.erasure import erase
+
+FIRST = date(1850, 1, 1)
+SCATTERED = [FIRST + timedelta(number) for number in range(0, 50_000, 2)]
+BETWEEN = FIRST + timedelta(25_001)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Rows on the first and the last of the days, on a day between them, and on none."""
+    rows = {
+        "day": pa.array([SCATTERED[0], BETWEEN, SCATTERED[-1], None], pa.date32()),
+        "id": [1, 2, 3, 4],
+    }
+    write_deltalake(str(tmp_path), pa.table(rows), partition_by=["day"])
+    return DeltaTable(str(tmp_path))
+
+
+def ids(batches):
+    return sorted(number for rows in batches for number in rows["id"].to_pylist())
+
+
+def test_of_tens_of_thousands_of_days_no_file_between_them_is_named(table):
+    """A list of some 20,000 days ended the process; beyond 10,000 days all files were read."""
+    files = table.file_uris(file_pruning_predicate=in_days("day", [*SCATTERED, None]))
+    assert len(files) == 3
+    assert ids(rows_in_days(table, "day", SCATTERED)) == [1, 3]
+
+
+def test_the_rows_of_tens_of_thousands_of_days_are_replaced(table):
+    row = pa.table({"day": pa.array([SCATTERED[-1]], pa.date32()), "id": [5]})
+    write_deltalake(table, row, mode="overwrite", predicate=in_days("day", SCATTERED))
+    assert ids([pa.table(table.to_pyarrow_table())]) == [2, 4, 5]
+
+
+@pytest.mark.parametrize("days", [[], [None], [FIRST, None], [BETWEEN], SCATTERED[:3]])
+def test_a_few_days_or_none_name_their_files_alone(table, days):
+    files = table.file_uris(file_pruning_predicate=in_days("day", days))
+    assert len(files) == len({SCATTERED[0], BETWEEN, SCATTERED[-1], None} & {*days})
+
+
+def test_the_first_and_the_last_date_that_there_are_name_their_files(tmp_path):
+    ends = [date.min, date.max]
+    rows = pa.table({"day": pa.array([*ends, FIRST], pa.date32()), "id": [1, 2, 3]})
+    write_deltalake(str(tmp_path), rows, partition_by=["day"])
+    assert ids(rows_in_days(DeltaTable(str(tmp_path)), "day", ends)) == [1, 2]
+
+
+def test_an_erasure_writes_the_files_between_its_days_no_more(table):
+    before = {*table.file_uris(file_pruning_predicate=in_days("day", [BETWEEN]))}
+    erase(table, "day", "id IN (1, 3)", "erase")
+    assert ids([pa.table(table.to_pyarrow_table())]) == [2, 4]
+    assert before < {*table.file_uris()}
