@@ -21,7 +21,7 @@ _REPEATABLE = {**_LENIENT, "derandomize": True, "database": None, "print_blob": 
 _ANEW = {**_LENIENT, "derandomize": False, "print_blob": True}
 settings.register_profile("quick", max_examples=5, **_REPEATABLE)
 settings.register_profile("dev", max_examples=50, **_REPEATABLE)
-settings.register_profile("ci", max_examples=200, **_REPEATABLE)
+settings.register_profile("ci", max_examples=1000, **_REPEATABLE)
 settings.register_profile("deep", max_examples=int(os.environ.get("EXAMPLES", "5000")), **_ANEW)
 _QUICK = "quick" if os.environ.get("QUICK") else "dev"
 settings.load_profile("ci" if os.environ.get("CI") else _QUICK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from pairs import pairwise
@@ -13,6 +14,7 @@ CHOICES = st.lists(st.integers(1, 5), min_size=2, max_size=7).map(
 )
 
 
+@DEAR
 @given(CHOICES)
 def test_any_two_values_of_two_choices_meet_in_a_row(choices):
     rows = pairwise(choices)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,6 +88,7 @@ def test_a_firing_of_a_session_has_the_records_that_lie_in_it():
 NUMBERS = st.integers(1, 6)
 
 
+@DEAR
 @given(
     st.lists(st.tuples(st.integers(0, 9), NUMBERS, st.integers(0, 6)), max_size=9),
     st.lists(st.tuples(NUMBERS, st.integers(0, 5), st.integers(1, 6)), max_size=6),

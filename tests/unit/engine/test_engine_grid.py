@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from cells import window_of
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from spec_strategies import cumulative_windows, sliding_windows, windows
@@ -62,6 +63,7 @@ def test_a_start_and_an_end_are_a_window_only_where_the_assigner_has_it(spec, ts
             assert has == [moved in spec.window.assigner.windows_of(moved.start_ms)]
 
 
+@DEAR
 @given(SPECS, TIMES, st.integers(0, 60))
 def test_a_pane_holds_event_times_of_the_same_windows_only(spec, ts_ms, further_ms):
     grid = Grid.of(spec)
@@ -70,6 +72,7 @@ def test_a_pane_holds_event_times_of_the_same_windows_only(spec, ts_ms, further_
         assert ids_of(grid, ts_ms) == ids_of(grid, other_ms)
 
 
+@DEAR
 @given(SPECS, TIMES, TIMES, st.integers(0, 100))
 def test_the_ids_of_a_range_are_those_of_the_windows_that_start_in_it(
     spec, ts_ms, from_ms, long_ms

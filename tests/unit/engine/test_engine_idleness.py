@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from activity import activity_of
 from cells import axis_of
+from dear import ASKED
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from spec_strategies import any_watermarks
@@ -90,7 +91,7 @@ def assert_crossed_where_the_reference_crosses(steps: Steps, stream: Stream) -> 
             assert steps.axis.event_ms(int(instant), rank) == moment.at_ms, threshold
 
 
-@settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=ASKED, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(streams(watermark=IDLE, most=40), st.integers(0, 100))
 def test_the_steps_are_the_rises_of_the_reference(stream, back_ms):
     steps = steps_of(stream)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from activity import step_days
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,6 +69,7 @@ def concatenated(observed: list[ObservedDay]) -> pd.DataFrame:
     return pd.concat(there, ignore_index=True) if there else pd.DataFrame(columns=[*STEP_COLUMNS])
 
 
+@DEAR
 @given(pasts(), st.lists(st.integers(-30, 700), max_size=6), st.booleans())
 def test_thresholds_are_reached_where_all_steps_together_reach_them(past, halves, closes):
     thresholds = [*(half * HOUR_MS // 2 for half in halves), MAX_WATERMARK]
@@ -77,17 +79,20 @@ def test_thresholds_are_reached_where_all_steps_together_reach_them(past, halves
     assert [part.tolist() for part in found] == [part.tolist() for part in expected]
 
 
+@DEAR
 @given(pasts(), st.integers(1, DAYS * 24))
 def test_the_watermark_at_an_instant_is_that_of_all_steps(past, hours):
     horizon_ms = hours * HOUR_MS
     assert past.kept.watermark_reached(horizon_ms) == past.whole.before(horizon_ms).watermark_ms
 
 
+@DEAR
 @given(pasts())
 def test_there_is_no_watermark_at_the_first_instant(past):
     assert past.kept.watermark_reached(LEAST_INSTANT_MS) == MIN_WATERMARK
 
 
+@DEAR
 @given(pasts(), st.sets(st.integers(0, DAYS - 1), min_size=1))
 def test_of_a_day_its_steps_are_read_and_the_last_one_before(past, days):
     asked = [day_of(day * DAY_MS) for day in days]
@@ -106,6 +111,7 @@ def seen_on(table: pd.DataFrame, start_ms: int) -> list[tuple]:
     return list(table[chosen].itertuples(index=False, name=None))
 
 
+@DEAR
 @given(pasts())
 def test_a_day_is_named_if_a_step_lies_on_it(past):
     table = past.whole.table

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pandas as pd
 from cells import cell_of, observed
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from meter import a_meter
@@ -54,6 +55,7 @@ WINDOWS = st.sampled_from(
 )
 
 
+@DEAR
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), WINDOWS, st.integers(5, 60))
 def test_pieces_follow_each_other_and_are_the_range(of_days, window, most):
     history = a_past(of_days, window)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from lakes import a_spec
@@ -119,6 +120,7 @@ def expected(pane: FiredPane) -> Any:
     )
 
 
+@DEAR
 @given(ON_A_GRID, ANY_TRIGGER, EVICTORS, LATENESS, EVENTS)
 def test_windows_on_a_grid_fire_as_those_of_the_reference(
     assigner, trigger, evictor, lateness_ms, events
@@ -172,6 +174,7 @@ def assert_supersedes_the_one_before(done: Replayed, group: Group) -> None:
         before = pane
 
 
+@DEAR
 @given(OF_GLOBAL_WINDOWS, EVICTORS, EVENTS, YES_OR_NO)
 def test_global_windows_fire_as_those_of_the_reference(trigger, evictor, events, ends):
     operator = operator_of(GlobalWindowOperator, trigger, evictor, 0)
@@ -195,6 +198,7 @@ def test_global_windows_fire_as_those_of_the_reference(trigger, evictor, events,
     assert_supersedes_the_one_before(done, group)
 
 
+@DEAR
 @given(WITH_MERGE, EVICTORS, LATENESS, EVENTS)
 def test_sessions_fire_as_those_of_the_reference(trigger, evictor, lateness_ms, events):
     operator = operator_of(SessionOperator, trigger, evictor, lateness_ms, gap_ms=None)
@@ -250,6 +254,7 @@ def test_sessions_fire_as_those_of_the_reference(trigger, evictor, lateness_ms, 
     assert not any(is_reached(f, operator.watermark_ms) for f in to_the_end[len(done.firings) :])
 
 
+@DEAR
 @given(WITHOUT_PURGING, LATENESS, EVENTS, CLOSURES)
 def test_the_sessions_of_ranges_whose_input_has_ended_fire_and_accept_nothing_more(
     trigger, lateness_ms, events, closures

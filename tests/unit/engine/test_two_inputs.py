@@ -8,6 +8,7 @@ import lakes
 import numpy as np
 import pandas as pd
 import pytest
+from dear import ASKED
 from hypothesis import Phase, given, settings
 from two_inputs import two_inputs
 
@@ -21,7 +22,7 @@ from strandline.model.intervals import DAY_MS, day_of
 from strandline.reference.answer import Cause
 
 SOME = settings(
-    max_examples=max(settings.default.max_examples // 3, 5),
+    max_examples=max(ASKED // 3, 5),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
 """An example costs some 30 ms, and shrinking one minutes."""

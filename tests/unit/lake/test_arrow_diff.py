@@ -8,6 +8,7 @@ from itertools import product
 
 import pyarrow as pa
 import pytest
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from values import INFINITY, KINDS
@@ -78,6 +79,7 @@ def cut(rows, sizes):
     return [*parts, rows.slice(begin)]
 
 
+@DEAR
 @given(contents, contents, st.lists(st.integers(0, 5)), st.sampled_from([600, 2**28, 2**28]))
 def test_a_diff_in_any_batches_and_pieces_is_the_whole_one_and_what_a_dict_says(
     staged, published, sizes, bytes_at_once
@@ -93,6 +95,7 @@ def test_a_diff_in_any_batches_and_pieces_is_the_whole_one_and_what_a_dict_says(
     assert told(of_pieces) == told(whole)
 
 
+@DEAR
 @given(contents, contents)
 def test_a_diff_brought_in_leaves_what_is_staged_and_twice_is_once(staged, published):
     mine, there = a_table(staged, "run-2"), a_table(published)
@@ -105,6 +108,7 @@ def test_a_diff_brought_in_leaves_what_is_staged_and_twice_is_once(staged, publi
     assert not len(diff(there, there, KEYS))
 
 
+@DEAR
 @given(contents, contents)
 def test_a_column_of_which_nothing_is_staged_keeps_its_values(staged, published):
     mine, there = a_table(staged, "run-2"), a_table(published)

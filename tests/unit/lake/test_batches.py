@@ -7,6 +7,7 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from values import KINDS
@@ -35,6 +36,7 @@ def few_at_once(monkeypatch, tmp_path):
     return tmp_path
 
 
+@DEAR
 @given(keys, keys, st.integers(1, 40))
 def test_each_row_is_in_one_piece_with_all_rows_of_its_key(some, others, size):
     sides = a_table(some), a_table(others)
@@ -94,6 +96,7 @@ def text_of(key):
     return repr(key)
 
 
+@DEAR
 @given(keys, st.integers(1, 40), st.sampled_from([3, 2**20]))
 def test_sums_are_those_of_all_rows_in_whatever_batches(rows, size, most):
     table = a_table(rows)

@@ -11,6 +11,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dear import DEAR
 from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
 from hypothesis import given
@@ -73,6 +74,7 @@ def values_in(rows: pa.Table, name: str) -> list[object]:
     return [value for value in values.to_pylist() if value is not None]
 
 
+@DEAR
 @given(rows=tables())
 def test_every_value_lies_within_the_bounds_as_a_reader_of_the_log_has_them(rows):
     with tempfile.TemporaryDirectory() as folder:

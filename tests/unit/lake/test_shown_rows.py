@@ -6,6 +6,7 @@ import math
 
 import pyarrow as pa
 import pytest
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from values import KINDS
@@ -37,6 +38,7 @@ def test_the_largest_change_is_the_one_that_changes_most_for_its_size():
 numbers = st.dictionaries(st.integers(0, 40).map(str), st.integers(-9, 9), min_size=1)
 
 
+@DEAR
 @given(numbers, st.integers(0, 5), st.lists(st.integers(0, 9)))
 def test_only_so_many_rows_are_shown_and_all_are_counted_in_whatever_pieces(held, most, sizes):
     after, there = rows_of(**held), rows_of(**{key: n + 1 for key, n in held.items()})

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from itertools import pairwise
 
 import pyarrow as pa
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,6 +90,7 @@ def ledgers(draw: st.DrawFn) -> list[Entry]:
     return steps
 
 
+@DEAR
 @given(ledgers(), st.lists(st.integers(0, 14), max_size=4))
 def test_a_ledger_folded_piece_by_piece_is_the_ledger_folded_whole(steps, cuts):
     one_by_one = in_pieces = PipelineState()
@@ -214,6 +216,7 @@ LAWS = [
 """Of one ledger: to draw it takes longer than all of them."""
 
 
+@DEAR
 @given(ledgers())
 def test_each_fact_is_what_its_definition_says(steps):
     for holds in LAWS:
@@ -252,6 +255,7 @@ def reverted(steps: Sequence[Entry], run: Entry) -> list[Entry]:
     return [*steps, replace(revert, frontier_ms=state.frontier_after(revert, None))]
 
 
+@DEAR
 @given(histories())
 def test_the_last_run_taken_back_is_out_of_force_and_once_that_is_taken_back_in_force_again(steps):
     before, after = PipelineState.of(steps[:-1]), PipelineState.of(steps)
@@ -264,6 +268,7 @@ def test_the_last_run_taken_back_is_out_of_force_and_once_that_is_taken_back_in_
     assert again.in_force == after.in_force
 
 
+@DEAR
 @given(histories(), st.data())
 def test_without_an_older_run_the_frontier_is_no_further_than_before_it(steps, data):
     run = data.draw(st.sampled_from(steps))

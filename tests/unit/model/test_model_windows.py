@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def test_windows_lie_side_by_side_without_gap_or_overlap(assigner, ts_ms):
     assert following.start_ms == window.end_ms
 
 
+@DEAR
 @given(assigners(), instants)
 def test_an_assignment_is_what_java_computes_with_its_remainder_of_the_dividends_sign(
     assigner, ts_ms

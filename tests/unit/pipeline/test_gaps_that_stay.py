@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from calendars import NEW_YEAR, SCHEMA, a_slot, write_calendar
+from dear import DEAR
 from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
@@ -108,6 +109,7 @@ def calendars(draw):
     return rows, computed, [range(one.start_ms, one.end_ms, STEP) for one in apart]
 
 
+@DEAR
 @given(calendars())
 def test_afterwards_each_gap_that_stays_or_is_in_no_changed_row_is_in_one_row(drawn):
     rows, computed, stay = drawn

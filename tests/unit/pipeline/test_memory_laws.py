@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 from cells import older_slots
+from dear import ASKED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import Life, Published, in_one_run
@@ -21,7 +22,6 @@ START_MS = midnight_of(FIRST)
 HOUR_MS = 3_600_000
 DAYS = 6
 EVERY_WINDOW = TimeRange(EVERYTHING.start_ms, EVERYTHING.end_ms - 1)
-ASKED = settings.default.max_examples
 SOME = settings(max_examples=ASKED if ASKED > 1000 else max(min(20, ASKED), ASKED // 8))
 """A life is a dozen runs: `make test-deep` lives thousands."""
 

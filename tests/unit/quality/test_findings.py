@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from meter import HALF_DAYS as SPEC
@@ -276,6 +277,7 @@ def test_what_is_usual_is_not_known_of_the_first_weeks():
 # ------------------------------------------------------------------------------------------ silence
 
 
+@DEAR
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 23)), max_size=30))
 def test_the_longest_pause_is_the_longest_between_two_hours_that_follow(spoken):
     """Channels, days and hours in any order."""
@@ -497,6 +499,7 @@ def test_one_channel_far_ahead_is_judged_as_the_watermark_is():
         assert (check and (check.success, check.severity)) == (severity and (False, severity))
 
 
+@DEAR
 @given(st.integers(1, 10**9))
 def test_the_bound_that_is_proposed_would_have_refused_the_record(ahead_ms):
     assert Raised(START_MS + ahead_ms, START_MS, "").max_ahead_ms < ahead_ms

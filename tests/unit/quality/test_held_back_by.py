@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from cells import history_by_record
+from dear import ASKED, DEAR
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joined import COGROUP, JOIN
@@ -165,6 +166,7 @@ def is_as_said(pipeline: PipelineSpec, channels: pd.DataFrame, of: Stream, final
     return said_ms <= final_ms if found is not None and found.at_least else said_ms == final_ms
 
 
+@DEAR
 @given(
     streams(watermark=BY_RECORDS_ALONE, channels=st.just("discovered"), length=MANY_RECORDS),
     st.integers(1, 2),
@@ -181,7 +183,7 @@ def test_the_watermark_is_that_of_the_reference_or_at_most_that(stream, days_apa
         assert _waits_for_a_tick(history, offered_ms, moved.horizon_ms) == waits
 
 
-@settings(max_examples=max(settings.default.max_examples // 3, 5))
+@settings(max_examples=max(ASKED // 3, 5))
 @given(two_inputs(watermark=BY_RECORDS_ALONE, length=MANY_RECORDS), st.integers(1, 2))
 def test_so_is_that_of_two_sources(two, days_apart):
     sides = {name: over_days(getattr(two, name), 0, days_apart) for name in ("left", "right")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from joined import JOIN
@@ -57,6 +58,7 @@ def declarations(draw):
     )
 
 
+@DEAR
 @given(declarations())
 def test_what_is_plain_is_accepted_by_great_expectations(spec):
     if are_plain(spec):

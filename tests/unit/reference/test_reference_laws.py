@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from dear import DEAR
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from spec_strategies import any_windows
@@ -43,6 +44,7 @@ def outcome(told: Replay) -> tuple:
     )
 
 
+@DEAR
 @given(any_streams())
 def test_every_known_record_has_one_fate_and_is_where_that_fate_says(stream):
     told = stream.replay()
@@ -61,6 +63,7 @@ def test_every_known_record_has_one_fate_and_is_where_that_fate_says(stream):
     assert not (held | late) & vanished
 
 
+@DEAR
 @given(any_streams())
 def test_a_record_accepted_late_is_one_that_fired_its_window_at_once(stream):
     told = stream.replay()
@@ -74,6 +77,7 @@ def test_a_record_accepted_late_is_one_that_fired_its_window_at_once(stream):
         assert accepted_late <= fired_by.keys() <= told.outcomes.keys()
 
 
+@DEAR
 @given(any_streams())
 def test_watermarks_and_moments_only_go_forward(stream):
     told = stream.replay()
@@ -85,6 +89,7 @@ def test_watermarks_and_moments_only_go_forward(stream):
     assert [f.seq for f in told.firings] == list(range(len(told.firings)))
 
 
+@DEAR
 @given(any_streams())
 def test_a_window_fires_on_time_at_most_once_and_then_only_grows(stream):
     seen: dict[tuple, frozenset[str]] = {}
@@ -97,6 +102,7 @@ def test_a_window_fires_on_time_at_most_once_and_then_only_grows(stream):
         seen[subject] = members
 
 
+@DEAR
 @given(any_streams(), st.randoms(use_true_random=False))
 def test_neither_the_order_of_the_rows_nor_their_ties_matter(stream, random):
     shuffled = list(stream.records)
@@ -104,6 +110,7 @@ def test_neither_the_order_of_the_rows_nor_their_ties_matter(stream, random):
     assert outcome(stream.replay(shuffled)) == outcome(stream.replay())
 
 
+@DEAR
 @given(streams(window=any_windows()))
 def test_with_one_channel_it_does_not_matter_how_the_channels_are_given(stream):
     assume(any(r.arrival_ms < stream.horizon_ms for r in stream.records))
@@ -119,6 +126,7 @@ def test_with_one_channel_it_does_not_matter_how_the_channels_are_given(stream):
     assert outcome(declared) == outcome(discovered)
 
 
+@DEAR
 @given(any_streams(), st.integers(-30, 400))
 def test_an_earlier_horizon_knows_the_beginning_of_the_same_story(stream, back_ms):
     whole = stream.replay(horizon_ms=stream.horizon_ms)
@@ -129,6 +137,7 @@ def test_an_earlier_horizon_knows_the_beginning_of_the_same_story(stream, back_m
     assert part.outcomes.items() <= whole.outcomes.items()
 
 
+@DEAR
 @given(any_streams())
 def test_the_end_of_the_input_fires_every_window_that_held_a_record(stream):
     held = stream.replay(horizon_ms=stream.horizon_ms)
@@ -211,6 +220,7 @@ def told_moment(moment: Origin | None) -> tuple[int, str] | None:
     return None if moment is None else (moment.at_ms, moment.cause.value)
 
 
+@DEAR
 @given(streams())
 def test_crossings_are_the_latest_first_position_over_the_channels(stream):
     told = stream.replay()
@@ -223,6 +233,7 @@ def test_crossings_are_the_latest_first_position_over_the_channels(stream):
             )
 
 
+@DEAR
 @given(streams())
 def test_a_record_is_late_exactly_if_its_window_has_closed_before_it(stream):
     outcomes = stream.replay().outcomes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import streams
@@ -34,6 +35,7 @@ def test_with_a_sequence_it_orders_the_arrival_and_equal_ones_are_one_instant():
     assert order(*records, sequenced=True) == [["without"], ["first", "second"], ["third"]]
 
 
+@DEAR
 @given(streams(), st.randoms(use_true_random=False), st.booleans())
 def test_the_order_of_the_file_does_not_matter(stream, random, sequenced):
     shuffled = list(stream.records)

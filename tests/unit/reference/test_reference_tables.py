@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from dear import DEAR
 from hypothesis import given
 from spec_strategies import (
     any_watermarks,
@@ -44,6 +45,7 @@ def after(lateness: str, *event_times: int, end_of_input: bool = False) -> Table
     return Tables(spec, replay(spec, records, start_ms=0, end_of_input=end_of_input))
 
 
+@DEAR
 @given(streams(window=windows() | session_windows(), watermark=any_watermarks()))
 def test_the_book_of_the_range_balances(stream):
     known = sum(record.arrival_ms < stream.horizon_ms for record in stream.records)
@@ -52,6 +54,7 @@ def test_the_book_of_the_range_balances(stream):
     assert not any(row.missed_pairs for row in rows)
 
 
+@DEAR
 @given(streams(window=sliding_windows() | cumulative_windows()))
 def test_every_pair_of_a_record_and_one_of_its_windows_is_counted_once(stream):
     told, assigner = tables(stream), stream.spec.window.assigner
@@ -69,6 +72,7 @@ def test_every_pair_of_a_record_and_one_of_its_windows_is_counted_once(stream):
     assert len(refused) == sum(row.late + row.no_window for row in rows)
 
 
+@DEAR
 @given(streams())
 def test_windows_and_completeness_tell_the_same(stream):
     told = tables(stream)
@@ -84,6 +88,7 @@ def test_windows_and_completeness_tell_the_same(stream):
             assert sum(len(row.members) for row in rows) == accepted
 
 
+@DEAR
 @given(any_streams())
 def test_each_windows_first_firing_is_not_before_its_slot_fires(stream):
     told = tables(stream)
@@ -94,6 +99,7 @@ def test_each_windows_first_firing_is_not_before_its_slot_fires(stream):
         assert row.closed_at_ms is None or row.fired_at_ms <= row.closed_at_ms
 
 
+@DEAR
 @given(streams())
 def test_the_lateness_that_late_by_names_would_have_saved_each_record_alone(stream):
     """Without it a record is late, with that much more allowed lateness it is accepted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,6 +98,7 @@ events = st.lists(
 )
 
 
+@DEAR
 @given(events)
 def test_what_a_valve_emits_always_rises(events):
     valve, emitted = StatusWatermarkValve(["a", "b", "c"]), []
@@ -110,6 +112,7 @@ def test_what_a_valve_emits_always_rises(events):
     assert rising == sorted(set(rising))
 
 
+@DEAR
 @given(events)
 def test_while_none_is_idle_the_valve_is_the_minimum_of_its_channels(events):
     valve = StatusWatermarkValve(["a", "b", "c"])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from spec_strategies import any_windows
@@ -91,6 +92,7 @@ class Gathered:
         return [told for window, told in self.seen[firing.key] if inside(window, told)]
 
 
+@DEAR
 @given(STREAMS, TRIGGERS)
 def test_purging_firings_add_up_to_the_accumulating_ones(stream, trigger):
     if not suits(stream, trigger):
@@ -105,6 +107,7 @@ def test_purging_firings_add_up_to_the_accumulating_ones(stream, trigger):
         assert sum(map(len, parts)) == len(firing.members)
 
 
+@DEAR
 @given(STREAMS, st.sampled_from([1, 3, 7, 30]))
 def test_continuous_firings_grow_and_hold_all_that_the_default_trigger_fires(stream, interval_ms):
     continuous = told(stream, Continuous(continuous=f"{interval_ms}ms"))
@@ -128,6 +131,7 @@ def test_continuous_firings_grow_and_hold_all_that_the_default_trigger_fires(str
     assert at_the_end == plain
 
 
+@DEAR
 @given(STREAMS, TRIGGERS, EVICTORS)
 def test_what_is_evicted_and_what_is_kept_are_the_whole_window(stream, trigger, evictor):
     if not suits(stream, trigger):
@@ -142,6 +146,7 @@ def test_what_is_evicted_and_what_is_kept_are_the_whole_window(stream, trigger, 
         assert sum(map(len, gone)) + len(evicting.members) == len(firing.members)
 
 
+@DEAR
 @given(STREAMS, TRIGGERS, EVICTORS)
 def test_what_is_evicted_afterwards_has_been_told(stream, trigger, evictor):
     if not suits(stream, trigger):
@@ -154,6 +159,7 @@ def test_what_is_evicted_afterwards_has_been_told(stream, trigger, evictor):
             assert set().union(*gathered.within(firing)) == ids(firing.members)
 
 
+@DEAR
 @given(STREAMS, TRIGGERS, st.booleans(), st.none() | EVICTORS)
 def test_neither_fates_nor_watermarks_depend_on_a_trigger_and_no_record_is_lost_unseen(
     stream, trigger, purging, evictor
@@ -172,6 +178,7 @@ def test_neither_fates_nor_watermarks_depend_on_a_trigger_and_no_record_is_lost_
     assert held == {r for r, outcome in other.outcomes.items() if outcome in taken}
 
 
+@DEAR
 @given(streams(window=any_windows()), st.integers(1, 4))
 def test_a_purging_count_tells_so_many_at_a_time_and_loses_the_rest(stream, number):
     if isinstance(stream.spec.window, Session):

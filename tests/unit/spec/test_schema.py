@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dear import DEAR
 from hypothesis import given
 from jsonschema import Draft7Validator
 from spec_strategies import any_watermarks, any_windows, pipelines
@@ -94,6 +95,7 @@ def test_every_yaml_of_the_project_fits_it(text):
     assert problems(content) == []
 
 
+@DEAR
 @given(content=pipelines(watermark=any_watermarks(), window=any_windows()))
 def test_whatever_the_program_takes_fits_it(content):
     parse_any(content, origin="p.yaml")

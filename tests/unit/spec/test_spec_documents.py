@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,6 +120,7 @@ PIPELINE_LIKE = st.lists(
 ).map("\n".join)
 
 
+@DEAR
 @given(text=st.one_of(ODDITIES, PIPELINE_LIKE))
 def test_whatever_a_file_holds_only_an_input_error_comes_out(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("any", numbered=True)
@@ -128,6 +130,7 @@ def test_whatever_a_file_holds_only_an_input_error_comes_out(tmp_path_factory, t
         find_spec(folder, "no-such-pipeline")
 
 
+@DEAR
 @given(data=st.data(), spot=st.integers(0, len(FLIGHTS)), reach=st.integers(0, 40))
 def test_a_pipeline_with_something_odd_inside_is_taken_or_refused(
     tmp_path_factory, data, spot, reach

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from dear import DEAR
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -141,6 +142,7 @@ def test_a_spec_cannot_be_changed():
         least().allowed_lateness = 1
 
 
+@DEAR
 @given(pipelines())
 def test_the_same_file_gives_the_same_spec_and_fingerprints(content):
     one, other = (parse_spec(content, origin="a.yaml") for _ in range(2))
