@@ -202,10 +202,10 @@ def test_an_interruption_while_spark_starts_leaves_no_process_behind(on_spark):
             is_starting = any(JVM in process.cmdline() for process in started)
         time.sleep(0.02)
     os.killpg(on_spark.pid, signal.SIGINT)
-    message, _ = on_spark.communicate(timeout=60)  # its output ends with the last of them
+    message, _ = on_spark.communicate(timeout=60)
     assert on_spark.returncode == 130
     assert "interrupted; running it again is safe" in message
-    assert not any(process.is_running() for process in started)
+    assert psutil.wait_procs(started, timeout=30)[1] == []
 
 
 def test_an_interruption_while_spark_runs_is_one_line(on_spark):
