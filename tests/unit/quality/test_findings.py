@@ -536,6 +536,19 @@ def test_a_zero_for_a_missing_event_time_is_no_number_of_seconds():
         assert found.sentence.endswith("is a 0 sent where the event time is missing?")
 
 
+def test_seconds_far_from_the_arrival_are_a_question_about_the_clock():
+    """A device that began at 1970-01-01 was said to be of 1980 as seconds."""
+    arrived_s = midnight_of(DAY) // 1_000
+    for ts_ms, asked in (
+        (4 * DAY_MS, "is the clock of the device set?"),
+        (arrived_s - 61 * 86_400, "is the clock of the device set?"),
+        (arrived_s - 60 * 86_400, "it would be 2026-01-01T00:00:00Z"),
+    ):
+        found = check_of_1970("warn", [LastDay("", DAY, ts_ms)])
+        assert found is not None
+        assert found.sentence.endswith(asked)
+
+
 def test_only_a_day_of_early_1970_alone_that_has_arrived_decades_later_is_one():
     for ts_ms, day in (
         (FROM_MS - 1, DAY),
