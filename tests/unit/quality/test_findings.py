@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from meter import HALF_DAYS as SPEC
 
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
-from strandline.pipeline.audit.channel_checks import _pauses, check_of_ahead
+from strandline.pipeline.audit.channel_checks import _pauses, check_of_ahead, check_of_epoch
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.findings.ahead import (
     Raised,
@@ -563,6 +563,22 @@ def test_only_a_day_of_early_1970_alone_that_has_arrived_decades_later_is_one():
     nothing = check_of_1970("warn", [])
     assert nothing is not None
     assert nothing.success
+
+
+def test_a_channel_of_1970_that_has_not_spoken_for_four_weeks_is_not_checked():
+    """One record with a 0 a year ago was a finding of every run."""
+    days = pd.DataFrame({"channel": ["a"], "arrival_date": [DAY], "largest_ts_ms": [0]})
+    history = SimpleNamespace(timeline=SimpleNamespace(channel_days=days))
+    for horizon_ms, succeeds in (
+        (midnight_of(DAY) + 28 * DAY_MS, False),
+        (midnight_of(DAY) + 29 * DAY_MS, True),
+    ):
+        observation = SimpleNamespace(history=history)
+        found = check_of_epoch(
+            SPEC, SimpleNamespace(observation=observation, horizon_ms=horizon_ms)
+        )
+        assert found is not None
+        assert found.success is succeeds
 
 
 # ----------------------------------------------------------------------------------------- findings

@@ -80,13 +80,20 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
 
 
 def check_of_epoch(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
-    """The check for channels whose events are of early 1970; None: not configured."""
+    """The check for channels whose events are of early 1970; None: not configured.
+
+    Channels without an arrival day in the four weeks before the horizon are not checked.
+    """
     days = planned.observation.history.timeline.channel_days
     early = {*days["channel"][days["largest_ts_ms"] < UNTIL_MS]}
     days = days[days["channel"].isin(early - spec.retired_by(planned.horizon_ms))]
     last = days.sort_values("arrival_date").drop_duplicates("channel", keep="last")
     facts = zip(last["channel"], last["arrival_date"], last["largest_ts_ms"], strict=True)
-    found = [LastDay(name_of(str(name), spec), day, int(ts_ms)) for name, day, ts_ms in facts]
+    found = [
+        LastDay(name_of(str(name), spec), day, int(ts_ms))
+        for name, day, ts_ms in facts
+        if midnight_of(day) >= planned.horizon_ms - FOUR_WEEKS_MS
+    ]
     return check_of_1970(spec.quality.events_of_1970, found)
 
 
