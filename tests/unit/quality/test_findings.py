@@ -420,7 +420,7 @@ def test_of_ten_thousand_silent_channels_the_ledger_keeps_a_thousand_names_and_t
 
 
 def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_spared_it():
-    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b", records=48, refused=1)
+    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b", records=48, refused=[1, 1, 1, 1])
     behind = raised_in_words([raised], 214)
     check = check_of_watermark("warn", START_MS + 14 * DAY_MS - 1, START_MS + DAY_MS, behind)
     assert check is not None
@@ -432,7 +432,10 @@ def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_s
         "48 records of that arrival day, and spared up to 214 records late behind it"
     )
     assert raised_in_words([raised], 1).endswith(", and spared up to 1 record late behind it")
-    of_two = [replace(raised, side="left"), Raised(START_MS + 40_000, START_MS, "", "right", 9, 2)]
+    of_two = [
+        replace(raised, side="left"),
+        Raised(START_MS + 40_000, START_MS, "", "right", 9, [2]),
+    ]
     assert raised_in_words(of_two, 0) == (
         "raised by the record of channel b of left that arrived at 2023-11-14T00:00:00Z with the "
         "event time 2023-11-28T00:00:00Z, 14d ahead, and by the record of right that arrived at "
@@ -453,13 +456,13 @@ def test_a_watermark_that_may_be_ahead_is_not_looked_for():
 
 def test_where_most_records_are_ahead_the_zone_or_the_unit_is_named_in_place_of_max_ahead():
     """Of a producer in local time `max_ahead: 1h` would have quarantined every record."""
-    local = Raised(START_MS + 2 * HOUR_MS, START_MS, "", records=96, refused=96)
+    local = Raised(START_MS + 2 * HOUR_MS, START_MS, "", records=96, refused=[96])
     assert raised_in_words([local], 3).endswith(
         "2h ahead; 96 of 96 records of that arrival day are more than 1h ahead of their arrival: "
         "is the event time a local time that is read as UTC? to_utc_timestamp(…, ZONE) in "
         "event_time corrects it"
     )
-    unit = Raised(1_000 * START_MS, START_MS, "", records=96, refused=49)
+    unit = Raised(1_000 * START_MS, START_MS, "", records=96, refused=[49, 49, 49, 49])
     assert raised_in_words([unit], 3).endswith(
         "49 of 96 records of that arrival day are more than 1h ahead of their arrival: is the "
         "event time in another unit than it is read in, such as microseconds read as milliseconds?"
@@ -468,6 +471,22 @@ def test_where_most_records_are_ahead_the_zone_or_the_unit_is_named_in_place_of_
     assert one_channel is not None
     assert "max_ahead" not in one_channel.sentence
     assert "to_utc_timestamp" in one_channel.sentence
+
+
+def test_where_most_records_are_ahead_of_a_bound_a_larger_one_that_refuses_few_is_proposed():
+    """One record 14d ahead, among others 2h ahead, was asked for its unit."""
+    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "", records=96, refused=[96, 1, 1, 1])
+    assert raised_in_words([raised], 3).endswith(
+        "14d ahead; source.max_ahead: 3h would have quarantined 1 of 96 records of that arrival "
+        "day, and spared up to 3 records late behind it"
+    )
+    of_zones = replace(raised, refused=[96, 90, 60, 2])
+    assert "source.max_ahead: 14h would have quarantined 2 of 96" in raised_in_words([of_zones], 0)
+    for hours, asked in ((14, "a local time that is read as UTC?"), (15, "in another unit")):
+        bounds = 3 if hours == 14 else 4
+        all_ahead = Raised(START_MS + hours * HOUR_MS, START_MS, "", "", 9, [9] * bounds)
+        assert len(all_ahead.bounds_ms) == bounds
+        assert f"is the event time {asked}" in all_ahead.way_out
 
 
 def test_a_watermark_at_the_horizon_is_not_ahead():

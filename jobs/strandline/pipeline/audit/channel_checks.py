@@ -167,7 +167,7 @@ def _first_record(
 ) -> Raised | None:
     """The first record of a day and a channel that offers a watermark; None: it is not there.
 
-    The day is read once more for the records that `max_ahead` would have quarantined with it.
+    The day is read once more for the records that a `max_ahead` would have quarantined with it.
     """
     day, channel, least_ms = offer
     known = known_rows(ctx.landing.inputs[side], [day], planned.horizon_ms)
@@ -178,9 +178,10 @@ def _first_record(
     if first is None:
         return None
     raised = Raised(int(first[0]), int(first[1]), channel, side)
-    is_ahead = F.col(c.TS) - F.col(c.ARRIVAL) > raised.max_ahead_ms
-    counts = records.agg(F.count(F.lit(1)), F.count(F.when(is_ahead, 1))).first()
-    return raised if counts is None else replace(raised, records=counts[0], refused=counts[1])
+    ahead_ms = F.col(c.TS) - F.col(c.ARRIVAL)
+    refused = [F.count(F.when(ahead_ms > bound_ms, 1)) for bound_ms in raised.bounds_ms]
+    counts = records.agg(F.count(F.lit(1)), *refused).first()
+    return raised if counts is None else replace(raised, records=counts[0], refused=counts[1:])
 
 
 def _offers_ahead(timeline: Timeline, spec: PipelineSpec, horizon_ms: int) -> pd.DataFrame:
