@@ -257,6 +257,13 @@ def test_unusual_days_are_named_as_ranges_the_furthest_from_what_is_usual_first(
     )
 
 
+def test_days_of_one_record_each_have_one_record_a_day():
+    days = [DAY + timedelta(days=n) for n in range(60)]
+    known = dict.fromkeys(days, 72) | dict.fromkeys(days[40:42], 1)
+    said = unusual_in_words(unusual_days(known, days))
+    assert said == "2026-04-11 to 2026-04-12: 1 record a day, usually 72"
+
+
 def test_volume_is_a_warning_or_what_is_asked():
     known = weeks(100, 100, 100, 100, 1)
     assert check_of_volume("allow", known, [DAY]) is None
