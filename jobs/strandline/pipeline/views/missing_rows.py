@@ -83,12 +83,12 @@ def _acknowledged(state: PipelineState) -> set[date]:
 
 def _went_little_by_little(state: PipelineState, days: Sequence[date]) -> bool:
     """Whether no run has found more than `_AT_ONCE` of some missing days that were there before."""
-    gone = {*days}
+    missing = {*days}
     for step in with_missing_days(state.steps):
-        earlier = gone.intersection(step.lost or ())
-        if len(gone) - len(earlier) > _AT_ONCE:
+        earlier = missing.intersection(step.lost or ())
+        if len(missing) - len(earlier) > _AT_ONCE:
             return False
-        gone = earlier
+        missing = earlier
     return True
 
 

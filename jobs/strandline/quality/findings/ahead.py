@@ -42,7 +42,7 @@ class Raised:
 
     @property
     def bounds_ms(self) -> Sequence[int]:
-        """The candidates for `max_ahead`, in ascending order: each would have refused the record."""
+        """The candidates for `max_ahead`, in ms, ascending: each would have refused the record."""
         ahead_ms = self.ts_ms - self.arrival_ms
         least = next((bound for bound in _BOUNDS_MS if bound < ahead_ms), 0)
         return [least, *(bound for bound in _LARGER_BOUNDS_MS if bound < ahead_ms)]
