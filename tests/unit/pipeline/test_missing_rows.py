@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -53,8 +53,33 @@ def test_old_days_that_a_retention_has_removed_are_no_warning(lake):
     run(lake, DAYS[:2])
     assert said(lake) == (
         "info: rows of 2026-03-01 to 2026-03-02 have disappeared from the landing table, whose "
-        "first day is 2026-03-03 now: windows made of them stay as published"
+        "first day is 2026-03-03 now, as by a retention: windows made of them stay as published, "
+        "and strandline acknowledge meter lost --reason REASON ends this line. If it was none, "
+        "land them again, or use what remains (strandline advance meter --to INSTANT --accept-loss "
+        "REASON)"
     )
+
+
+def test_many_days_that_have_gone_at_once_are_a_warning_until_they_are_acknowledged(lake):
+    """A table that was overwritten with its last day alone had only an info, without a way out."""
+    days = [date(2026, 2, 1) + timedelta(days=number) for number in range(28)]
+    land(lake, DAYS)
+    run(lake, [])
+    run(lake, days[:8])
+    assert said(lake).startswith("warning: rows of 2026-02-01 to 2026-02-08 have disappeared")
+    run(lake, days[:9])
+    assert said(lake).startswith("warning: ")
+    acknowledge(SPEC, lake, ["lost"], reason="retention")
+    run(lake, days[:16])  # seven more
+    assert said(lake).startswith("info: rows of 2026-02-10 to 2026-02-16 have disappeared")
+
+
+def test_days_that_had_landed_again_before_they_went_little_by_little_are_no_warning(lake):
+    days = [date(2026, 2, 1) + timedelta(days=number) for number in range(28)]
+    land(lake, DAYS)
+    for missing in (days, [], days[:7], days[:14]):
+        run(lake, missing)
+    assert said(lake).startswith("info: ")
 
 
 def test_rows_of_a_day_that_has_others_are_a_warning_until_a_person_acknowledges_them(lake):
@@ -64,7 +89,7 @@ def test_rows_of_a_day_that_has_others_are_a_warning_until_a_person_acknowledges
         "warning: rows of 2026-03-01 to 2026-03-02 have disappeared from the landing table: land "
         "them again, use what remains (strandline advance meter --to INSTANT --accept-loss "
         "REASON), or leave the windows as published (strandline acknowledge meter lost --reason "
-        "REASON)"
+        "REASON; what else disappears of these days is no finding then)"
     )
     done = acknowledge(SPEC, lake, ["lost"], reason="wrong rows")
     assert [one["name"] for one in done["acknowledged"]] == ["lost"]

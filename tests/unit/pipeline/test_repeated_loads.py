@@ -37,7 +37,8 @@ def test_a_day_that_was_landed_twice_is_named_with_its_rows_and_the_ways_out(not
     assert notes(LOAD, other, LOAD) == [
         "4 rows of 2024-03-01 in files of landing/meter that have the size, the number of rows and "
         "the column statistics of another file of the day: if a load was repeated, its records "
-        "count twice; remove one of both, or name what identifies a record in source.deduplicate"
+        "count twice. Compare them, and if their rows are the same, remove one of both, or name "
+        "what identifies a record in source.deduplicate"
     ]
 
 
@@ -45,6 +46,25 @@ def test_other_rows_other_days_and_single_rows_are_no_repeated_load(notes):
     another = [*LOAD[:-1], a_record("1 13:10", "1 13:00", position=99)]
     assert notes(LOAD, another, LOAD[:1], LOAD[:1]) == []
     assert notes(LOAD, days=[SECOND]) == []
+
+
+def test_files_of_one_arrival_time_are_not_taken_for_each_other(notes):
+    """Of a batch with one arrival, 200,000 rows of other data were said to be repeated."""
+    middles = ("01:20", "01:30", "01:40")
+    batch = [
+        [a_record("1 10:00", f"1 {time}") for time in ("01:00", middle, "01:50")]
+        for middle in middles
+    ]
+    assert notes(*batch) == []
+
+
+def test_the_event_time_stands_for_an_arrival_time_without_statistics(notes):
+    of_text = a_spec(
+        source__arrival_time="to_timestamp(arrived_at)", source__event_time="Happened_At"
+    )
+    assert len(notes(LOAD, LOAD, spec=of_text)) == 1
+    without = a_spec(source__arrival_time="timestamp(a)", source__event_time="timestamp(h)")
+    assert notes(spec=without) == []
 
 
 def test_a_repeated_load_is_none_where_duplicates_are_malformed_or_rows_were_removed(notes):

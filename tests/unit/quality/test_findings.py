@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from meter import HALF_DAYS as SPEC
 
 from strandline.model.intervals import DAY_MS, HOUR_MS, midnight_of
-from strandline.pipeline.audit.channel_checks import _pauses, check_of_ahead
+from strandline.pipeline.audit.channel_checks import _pauses, check_of_ahead, check_of_epoch
 from strandline.quality.audit.result import AuditResult
 from strandline.quality.findings.ahead import (
     Raised,
@@ -257,6 +257,13 @@ def test_unusual_days_are_named_as_ranges_the_furthest_from_what_is_usual_first(
     )
 
 
+def test_days_of_one_record_each_have_one_record_a_day():
+    days = [DAY + timedelta(days=n) for n in range(60)]
+    known = dict.fromkeys(days, 72) | dict.fromkeys(days[40:42], 1)
+    said = unusual_in_words(unusual_days(known, days))
+    assert said == "2026-04-11 to 2026-04-12: 1 record a day, usually 72"
+
+
 def test_volume_is_a_warning_or_what_is_asked():
     known = weeks(100, 100, 100, 100, 1)
     assert check_of_volume("allow", known, [DAY]) is None
@@ -420,7 +427,7 @@ def test_of_ten_thousand_silent_channels_the_ledger_keeps_a_thousand_names_and_t
 
 
 def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_spared_it():
-    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b", records=48, refused=1)
+    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "b", records=48, refused=[1, 1, 1, 1])
     behind = raised_in_words([raised], 214)
     check = check_of_watermark("warn", START_MS + 14 * DAY_MS - 1, START_MS + DAY_MS, behind)
     assert check is not None
@@ -432,7 +439,10 @@ def test_a_watermark_ahead_of_the_horizon_names_the_record_and_what_would_have_s
         "48 records of that arrival day, and spared up to 214 records late behind it"
     )
     assert raised_in_words([raised], 1).endswith(", and spared up to 1 record late behind it")
-    of_two = [replace(raised, side="left"), Raised(START_MS + 40_000, START_MS, "", "right", 9, 2)]
+    of_two = [
+        replace(raised, side="left"),
+        Raised(START_MS + 40_000, START_MS, "", "right", 9, [2]),
+    ]
     assert raised_in_words(of_two, 0) == (
         "raised by the record of channel b of left that arrived at 2023-11-14T00:00:00Z with the "
         "event time 2023-11-28T00:00:00Z, 14d ahead, and by the record of right that arrived at "
@@ -453,13 +463,13 @@ def test_a_watermark_that_may_be_ahead_is_not_looked_for():
 
 def test_where_most_records_are_ahead_the_zone_or_the_unit_is_named_in_place_of_max_ahead():
     """Of a producer in local time `max_ahead: 1h` would have quarantined every record."""
-    local = Raised(START_MS + 2 * HOUR_MS, START_MS, "", records=96, refused=96)
+    local = Raised(START_MS + 2 * HOUR_MS, START_MS, "", records=96, refused=[96])
     assert raised_in_words([local], 3).endswith(
         "2h ahead; 96 of 96 records of that arrival day are more than 1h ahead of their arrival: "
         "is the event time a local time that is read as UTC? to_utc_timestamp(…, ZONE) in "
         "event_time corrects it"
     )
-    unit = Raised(1_000 * START_MS, START_MS, "", records=96, refused=49)
+    unit = Raised(1_000 * START_MS, START_MS, "", records=96, refused=[49, 49, 49, 49])
     assert raised_in_words([unit], 3).endswith(
         "49 of 96 records of that arrival day are more than 1h ahead of their arrival: is the "
         "event time in another unit than it is read in, such as microseconds read as milliseconds?"
@@ -468,6 +478,22 @@ def test_where_most_records_are_ahead_the_zone_or_the_unit_is_named_in_place_of_
     assert one_channel is not None
     assert "max_ahead" not in one_channel.sentence
     assert "to_utc_timestamp" in one_channel.sentence
+
+
+def test_where_most_records_are_ahead_of_a_bound_a_larger_one_that_refuses_few_is_proposed():
+    """One record 14d ahead, among others 2h ahead, was asked for its unit."""
+    raised = Raised(START_MS + 14 * DAY_MS, START_MS, "", records=96, refused=[96, 1, 1, 1])
+    assert raised_in_words([raised], 3).endswith(
+        "14d ahead; source.max_ahead: 3h would have quarantined 1 of 96 records of that arrival "
+        "day, and spared up to 3 records late behind it"
+    )
+    of_zones = replace(raised, refused=[96, 90, 60, 2])
+    assert "source.max_ahead: 14h would have quarantined 2 of 96" in raised_in_words([of_zones], 0)
+    for hours, asked in ((14, "a local time that is read as UTC?"), (15, "in another unit")):
+        bounds = 3 if hours == 14 else 4
+        all_ahead = Raised(START_MS + hours * HOUR_MS, START_MS, "", "", 9, [9] * bounds)
+        assert len(all_ahead.bounds_ms) == bounds
+        assert f"is the event time {asked}" in all_ahead.way_out
 
 
 def test_a_watermark_at_the_horizon_is_not_ahead():
@@ -536,6 +562,19 @@ def test_a_zero_for_a_missing_event_time_is_no_number_of_seconds():
         assert found.sentence.endswith("is a 0 sent where the event time is missing?")
 
 
+def test_seconds_far_from_the_arrival_are_a_question_about_the_clock():
+    """A device that began at 1970-01-01 was said to be of 1980 as seconds."""
+    arrived_s = midnight_of(DAY) // 1_000
+    for ts_ms, asked in (
+        (4 * DAY_MS, "is the clock of the device set?"),
+        (arrived_s - 61 * 86_400, "is the clock of the device set?"),
+        (arrived_s - 60 * 86_400, "it would be 2026-01-01T00:00:00Z"),
+    ):
+        found = check_of_1970("warn", [LastDay("", DAY, ts_ms)])
+        assert found is not None
+        assert found.sentence.endswith(asked)
+
+
 def test_only_a_day_of_early_1970_alone_that_has_arrived_decades_later_is_one():
     for ts_ms, day in (
         (FROM_MS - 1, DAY),
@@ -550,6 +589,22 @@ def test_only_a_day_of_early_1970_alone_that_has_arrived_decades_later_is_one():
     nothing = check_of_1970("warn", [])
     assert nothing is not None
     assert nothing.success
+
+
+def test_a_channel_of_1970_that_has_not_spoken_for_four_weeks_is_not_checked():
+    """One record with a 0 a year ago was a finding of every run."""
+    days = pd.DataFrame({"channel": ["a"], "arrival_date": [DAY], "largest_ts_ms": [0]})
+    history = SimpleNamespace(timeline=SimpleNamespace(channel_days=days))
+    for horizon_ms, succeeds in (
+        (midnight_of(DAY) + 28 * DAY_MS, False),
+        (midnight_of(DAY) + 29 * DAY_MS, True),
+    ):
+        observation = SimpleNamespace(history=history)
+        found = check_of_epoch(
+            SPEC, SimpleNamespace(observation=observation, horizon_ms=horizon_ms)
+        )
+        assert found is not None
+        assert found.success is succeeds
 
 
 # ----------------------------------------------------------------------------------------- findings

@@ -80,13 +80,20 @@ def check_of_ahead(ctx: Context, planned: PlannedRun, staged: Staged) -> Check |
 
 
 def check_of_epoch(spec: PipelineSpec, planned: PlannedRun) -> Check | None:
-    """The check for channels whose events are of early 1970; None: not configured."""
+    """The check for channels whose events are of early 1970; None: not configured.
+
+    Channels without an arrival day in the four weeks before the horizon are not checked.
+    """
     days = planned.observation.history.timeline.channel_days
     early = {*days["channel"][days["largest_ts_ms"] < UNTIL_MS]}
     days = days[days["channel"].isin(early - spec.retired_by(planned.horizon_ms))]
     last = days.sort_values("arrival_date").drop_duplicates("channel", keep="last")
     facts = zip(last["channel"], last["arrival_date"], last["largest_ts_ms"], strict=True)
-    found = [LastDay(name_of(str(name), spec), day, int(ts_ms)) for name, day, ts_ms in facts]
+    found = [
+        LastDay(name_of(str(name), spec), day, int(ts_ms))
+        for name, day, ts_ms in facts
+        if midnight_of(day) >= planned.horizon_ms - FOUR_WEEKS_MS
+    ]
     return check_of_1970(spec.quality.events_of_1970, found)
 
 
@@ -160,7 +167,7 @@ def _first_record(
 ) -> Raised | None:
     """The first record of a day and a channel that offers a watermark; None: it is not there.
 
-    The day is read once more for the records that `max_ahead` would have quarantined with it.
+    The day is read once more for the records that a `max_ahead` would have quarantined with it.
     """
     day, channel, least_ms = offer
     known = known_rows(ctx.landing.inputs[side], [day], planned.horizon_ms)
@@ -171,9 +178,10 @@ def _first_record(
     if first is None:
         return None
     raised = Raised(int(first[0]), int(first[1]), channel, side)
-    is_ahead = F.col(c.TS) - F.col(c.ARRIVAL) > raised.max_ahead_ms
-    counts = records.agg(F.count(F.lit(1)), F.count(F.when(is_ahead, 1))).first()
-    return raised if counts is None else replace(raised, records=counts[0], refused=counts[1])
+    ahead_ms = F.col(c.TS) - F.col(c.ARRIVAL)
+    refused = [F.count(F.when(ahead_ms > bound_ms, 1)) for bound_ms in raised.bounds_ms]
+    counts = records.agg(F.count(F.lit(1)), *refused).first()
+    return raised if counts is None else replace(raised, records=counts[0], refused=counts[1:])
 
 
 def _offers_ahead(timeline: Timeline, spec: PipelineSpec, horizon_ms: int) -> pd.DataFrame:

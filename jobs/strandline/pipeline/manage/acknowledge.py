@@ -34,7 +34,7 @@ def acknowledge(
 
     They are the findings of audits, and missing rows that no scheduled run waits for. What a later
     run finds is a finding again, except for acknowledged gaps, and for acknowledged days as long as
-    their rows are missing. Others, such as a failed run, cannot be acknowledged.
+    rows of them are missing, even more rows. Others, such as a failed run, cannot be acknowledged.
 
     Args:
         spec: the pipeline.

@@ -39,14 +39,15 @@ def of_repeated_loads(spec: PipelineSpec, log: LandingLog, days: Collection[date
     for name, side in spec.sides.items():
         if side.source.deduplicate is not None:
             continue
-        found = repeated_rows(log.of_sides[name], side.source.arrival_date, days)
+        found = repeated_rows(log.of_sides[name], side.source, days)
         if found:
             rows = number_of(sum(found.values()), "row")
             yield (
                 f"{rows} of {days_named(sorted(found))} in files of {side.source.table} that have "
                 "the size, the number of rows and the column statistics of another file of the "
-                "day: if a load was repeated, its records count twice; remove one of both, or name "
-                "what identifies a record in source.deduplicate"
+                "day: if a load was repeated, its records count twice. Compare them, and if their "
+                "rows are the same, remove one of both, or name what identifies a record in "
+                "source.deduplicate"
             )
 
 

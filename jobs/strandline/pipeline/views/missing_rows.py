@@ -16,12 +16,15 @@ from strandline.spec.chained import ResultsSpec
 
 MISSING = "lost"
 """The name of the finding, and of the ledger's column with the days."""
+_AT_ONCE = 7
+"""The largest number of days that a retention is taken to remove between two successive runs."""
 
 
 def findings_of_missing_rows(read: ReadPipeline) -> Iterator[Finding]:
     """A finding about the days with missing rows, unless they are acknowledged.
 
-    It is an info where old days were removed as a whole, as by a retention, and nothing needs them.
+    It is an info where old days were removed as a whole and little by little, as by a retention,
+    and nothing needs them.
     """
     state, name = read.state, read.spec.pipeline
     accepted = f"strandline advance {name} --to INSTANT --accept-loss REASON"
@@ -35,17 +38,20 @@ def findings_of_missing_rows(read: ReadPipeline) -> Iterator[Finding]:
     days = sorted({*state.missing_days} - _acknowledged(state))
     if not days:
         return
+    acknowledged = f"strandline acknowledge {name} {MISSING} --reason REASON"
     first = _first_landed(read)
-    if first is not None and first > days[-1]:
+    if first is not None and first > days[-1] and _went_little_by_little(state, days):
         sentence = (
-            f"{_disappeared(read, days)}, whose first day is {first} now: windows made of them "
-            "stay as published"
+            f"{_disappeared(read, days)}, whose first day is {first} now, as by a retention: "
+            f"windows made of them stay as published, and {acknowledged} ends this line. If it was "
+            f"none, land them again, or use what remains ({accepted})"
         )
         yield Finding(MISSING, "info", sentence)
         return
     sentence = (
         f"{_disappeared(read, days)}: land them again, use what remains ({accepted}), or leave the "
-        f"windows as published (strandline acknowledge {name} {MISSING} --reason REASON)"
+        f"windows as published ({acknowledged}; what else disappears of these days is no finding "
+        "then)"
     )
     yield Finding(MISSING, "warning", sentence)
 
@@ -73,6 +79,17 @@ def _acknowledged(state: PipelineState) -> set[date]:
     since = [step for step in state.steps if step.position > steps[-1].position]
     found = [{*(step.lost or ())} for step in with_missing_days(since)]
     return {*(steps[-1].settled or ())}.intersection(*found)
+
+
+def _went_little_by_little(state: PipelineState, days: Sequence[date]) -> bool:
+    """Whether no run has found more than `_AT_ONCE` of some missing days that were there before."""
+    missing = {*days}
+    for step in with_missing_days(state.steps):
+        earlier = missing.intersection(step.lost or ())
+        if len(missing) - len(earlier) > _AT_ONCE:
+            return False
+        missing = earlier
+    return True
 
 
 def _first_landed(read: ReadPipeline) -> date | None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strandline.model.intervals import DAY_MS, HOUR_MS, text_of
+from strandline.model.intervals import HOUR_MS, text_of
 from strandline.quality.figures import duration
 from strandline.quality.findings.check import BY_QUALITY, Check
 from strandline.visible import number_of
 
 _BOUNDS_MS = (HOUR_MS, 60_000, 1_000)
 """The candidates for a proposed `max_ahead`: the largest that the record exceeds is proposed."""
+_FARTHEST_ZONE_MS = 14 * HOUR_MS
+"""The largest distance, in ms, of a time zone from UTC."""
+_LARGER_BOUNDS_MS = (3 * HOUR_MS, 6 * HOUR_MS, _FARTHEST_ZONE_MS)
+"""The candidates where most records exceed the one of `_BOUNDS_MS`, as of a local time."""
 CHANNEL_AHEAD_MS = HOUR_MS
 """The distance, in ms, by which one channel's watermark may exceed the horizon: clocks differ."""
 
@@ -26,7 +30,7 @@ class Raised:
         channel: its channel; empty if there is only one.
         side: its source, if there are two.
         records: the number of well-formed records of its source on its arrival day.
-        refused: the number of these records that the proposed `max_ahead` would have quarantined.
+        refused: of each of `bounds_ms`, the number of these records that it would have quarantined.
     """
 
     ts_ms: int
@@ -34,13 +38,29 @@ class Raised:
     channel: str
     side: str = ""
     records: int = 1
-    refused: int = 0
+    refused: Sequence[int] = (0,)
+
+    @property
+    def bounds_ms(self) -> Sequence[int]:
+        """The candidates for `max_ahead`, in ms, ascending: each would have refused the record."""
+        ahead_ms = self.ts_ms - self.arrival_ms
+        least = next((bound for bound in _BOUNDS_MS if bound < ahead_ms), 0)
+        return [least, *(bound for bound in _LARGER_BOUNDS_MS if bound < ahead_ms)]
+
+    @property
+    def _proposed(self) -> tuple[int, int]:
+        """The least bound, in ms, that most records of the day keep, and the number it refuses.
+
+        If most records exceed each bound, it is the first one.
+        """
+        counted = [*zip(self.bounds_ms, self.refused, strict=False)]
+        few = (one for one in counted if 2 * one[1] <= self.records)
+        return next(few, counted[0])
 
     @property
     def max_ahead_ms(self) -> int:
         """The proposed value of `max_ahead`, in ms, which would have refused the record."""
-        ahead_ms = self.ts_ms - self.arrival_ms
-        return next((bound for bound in _BOUNDS_MS if bound < ahead_ms), 0)
+        return self._proposed[0]
 
     @property
     def max_ahead(self) -> str:
@@ -51,7 +71,7 @@ class Raised:
     @property
     def is_usual(self) -> bool:
         """Whether most records of its day are ahead as well, so that `max_ahead` is no way out."""
-        return 2 * self.refused > self.records
+        return 2 * self._proposed[1] > self.records
 
     @property
     def way_out(self) -> str:
@@ -60,12 +80,12 @@ class Raised:
         Where most records are ahead it is a question about their zone, or about their unit if no
         zone is as far ahead.
         """
-        of_day = f"{self.refused:,} of {number_of(self.records, 'record')} of that arrival day"
+        of_day = f"{self._proposed[1]:,} of {number_of(self.records, 'record')} of that arrival day"
         if not self.is_usual:
             return f"{self.max_ahead} would have quarantined {of_day}"
         cause = (
             "a local time that is read as UTC? to_utc_timestamp(…, ZONE) in event_time corrects it"
-            if self.ts_ms - self.arrival_ms <= DAY_MS
+            if self.ts_ms - self.arrival_ms <= _FARTHEST_ZONE_MS
             else "in another unit than it is read in, such as microseconds read as milliseconds?"
         )
         bound = duration(self.max_ahead_ms)

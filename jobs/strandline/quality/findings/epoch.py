@@ -16,6 +16,8 @@ _ARRIVED_FROM_MS = midnight_of(date(1980, 1, 1))
 """The first arrival in ms that is far from 1970: its number of seconds is above any `_ZERO_MS`."""
 _ZERO_MS = 2 * DAY_MS
 """The event time in ms below which it is a zero rather than a number of seconds."""
+_OF_ITS_ARRIVAL_MS = 60 * DAY_MS
+"""The distance, in ms, from its arrival day within which an event of so many seconds may lie."""
 _KEPT = 1_000
 """The largest number of channels that are named beside the sentence: the ledger keeps them."""
 
@@ -42,12 +44,15 @@ class LastDay:
 
     @property
     def cause(self) -> str:
-        """The likely cause as a question: a zero, or seconds read as milliseconds."""
+        """The likely cause as a question: a zero, seconds read as milliseconds, or a clock."""
         if self.largest_ts_ms < _ZERO_MS:
             return "is a 0 sent where the event time is missing?"
+        as_seconds_ms = 1_000 * self.largest_ts_ms
+        if abs(as_seconds_ms - midnight_of(self.day)) > _OF_ITS_ARRIVAL_MS:
+            return "is the clock of the device set?"
         return (
             "is the event time a number of seconds that is read as milliseconds? As seconds "
-            f"(timestamp_seconds) it would be {text_of(1_000 * self.largest_ts_ms)}"
+            f"(timestamp_seconds) it would be {text_of(as_seconds_ms)}"
         )
 
     def __str__(self) -> str:

@@ -102,8 +102,9 @@ class Stretch:
         if first is last:
             return str(first)
         records = _span([one.records for one in self.days])
+        noun = "record" if records == "1" else "records"
         usual = _span([one.usual.usual for one in self.days])
-        return f"{first.day} to {last.day}: {records} records a day, usually {usual}"
+        return f"{first.day} to {last.day}: {records} {noun} a day, usually {usual}"
 
 
 def _span(counts: Sequence[float]) -> str:
