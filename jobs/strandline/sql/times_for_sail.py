@@ -44,9 +44,16 @@ def _zoned(operation: Operation, types: Types) -> Form:
     return Form(operands=tuple(forms))
 
 
-DAY = "regexp_replace(trim({0}), '(?s)^([^T]*-[^T]*-[^T]*)T.*', '$1')"
-"""A text as Sail casts it to the DATE that Spark makes of it: of what is behind `T` Spark reads
-nothing, not even an offset, and Sail takes no text with it."""
+_ENDS = r"[\\x00- \\x7F]*"
+_DAY = "[+-]?[0-9]+-[0-9]+-[0-9]+"
+_READ = f"regexp_replace({{0}}, '(?s)^{_ENDS}(?:({_DAY})[ T].*|(.*?){_ENDS})$', '$1$2')"
+DAY = rf"regexp_replace({_READ}, '(?s)^(.*[\\t-\\r ].*)$', '($1)')"
+"""A text as Sail casts it to the DATE that Spark makes of it, or to none where Spark makes none.
+
+Spark trims blanks and control characters, and reads nothing behind a day with `T` or a blank, not
+even an offset. Sail reads nothing behind any white space, not even of '2024 Q1', and knows no `T`:
+in brackets a text is no date to either.
+"""
 DATE = f"CAST({DAY} AS DATE)"
 _TIME, _DAYS, _AS_IT_IS = "CAST({0} AS TIMESTAMP)", "CAST({0} AS INT)", "{0}"
 _PLAIN = re.compile(r"'\d{4}-\d\d-\d\d'")

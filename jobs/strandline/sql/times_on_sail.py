@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, WHOLE, is_decimal, is_nested
@@ -21,8 +22,8 @@ _INTERVAL = re.compile(
     re.I,
 )
 """Matches a literal with its units; a column `days` beside it is none of them."""
-_DATE_OR_TEXT = re.compile(r"\b(?:date|string)\b(?!:)")
-"""Matches these types inside of another one, and no field of that name."""
+_HELD = re.compile(r"(?:^|[<:,])([\w ]+)(?=[,>(]|$)")
+"""Matches the types inside of another one, without their digits, and no names of fields."""
 _OFFSET = re.compile(r"'(?:Z'|[+-]|(?:UTC|GMT|UT)[+-])")
 """Matches the literal of a zone such as `'+02:00'`, `'GMT+2'` and `'Z'`."""
 _UNITS = {
@@ -106,8 +107,8 @@ def _holds_other_dates(operation: Operation, types: Types) -> bool:
     """Whether one value holds a DATE where another one holds a text, as array(d) = array(s)."""
     if not any(map(is_nested, types)):
         return False
-    held = {tuple(_DATE_OR_TEXT.findall(kind)) for kind in types if kind not in {"void", None}}
-    return len(held) > 1
+    places = zip_longest(*(_HELD.findall(kind or "") for kind in types))
+    return any({"date", "string"} <= {*kinds} for kinds in places)
 
 
 def _has_another_key(operation: Operation, types: Types) -> bool:
