@@ -56,7 +56,7 @@ in brackets a text is no date to either.
 """
 DATE = f"CAST({DAY} AS DATE)"
 _TIME, _DAYS, _AS_IT_IS = "CAST({0} AS TIMESTAMP)", "CAST({0} AS INT)", "{0}"
-_PLAIN = re.compile(r"'\d{4}-\d\d-\d\d'")
+PLAIN = re.compile(r"'\d{4}-\d\d-\d\d'")
 """Matches the literal of a date that both engines read in the same way everywhere."""
 UNITS_OF_TIMES = {
     *("hour", "h", "hours", "hr", "hrs", "minute", "m", "min", "mins", "minutes"),
@@ -95,7 +95,7 @@ def _read(operation: Operation, types: Types) -> Form:
 def read_of_texts(operation: Operation, types: Types, casts: Sequence[str]) -> Form:
     """An operation with casts of its texts, and with all other operands as they are."""
     forms = tuple(
-        cast if kind == "string" and not _PLAIN.fullmatch(one.literal or "") else _AS_IT_IS
+        cast if kind == "string" and not PLAIN.fullmatch(one.literal or "") else _AS_IT_IS
         for one, kind, cast in zip(operation.operands, types, casts, strict=False)
     )
     return AS_IT_IS if {*forms} == {_AS_IT_IS} else Form(operands=forms)

@@ -9,7 +9,7 @@ from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, WHOLE, is_decimal, is_nested
 from strandline.sql.differences import Row, Types
 from strandline.sql.operations import COMPARISONS, Operation, operations_of
-from strandline.sql.times_for_sail import OF_ZONES, UNITS_OF_TIMES
+from strandline.sql.times_for_sail import OF_ZONES, PLAIN, UNITS_OF_TIMES
 
 _DAYS = r"INTERVAL(?:\s+(?:'[^']*'|-?\d+|TO\b|(?:DAY|WEEK|MONTH|QUARTER|YEAR)S?\b))+"
 _OF_DAYS = re.compile(
@@ -91,16 +91,19 @@ def _is_read(operation: Operation, types: Types) -> bool:
 
 
 def _is_read_otherwise(operation: Operation, types: Types) -> bool:
-    """Whether a DATE is compared with texts of a record as one of several types.
+    """Whether a DATE is compared with texts as one of several types.
 
     Beside a DATE alone they are written as DATE, but those of `s BETWEEN d AND r` Spark compares as
-    texts.
+    texts, in which 2013-1-5 is behind 2013-02-01.
     """
     pairs = zip(operation.operands, types, strict=True)
-    if "date" not in types or not any(k == "string" and one.literal is None for one, k in pairs):
+    texts = [one.literal for one, kind in pairs if kind == "string"]
+    if "date" not in types or not texts:
         return False
-    is_of_dates = {*types} - {"void"} == {"date", "string"}
-    return not is_of_dates or (operation.name == "between" and types[0] != "date")
+    is_of_texts = operation.name == "between" and types[0] != "date"
+    if None in texts:  # of a record
+        return is_of_texts or {*types} - {"void"} != {"date", "string"}
+    return is_of_texts and len(texts) > 1 and not all(PLAIN.fullmatch(str(one)) for one in texts)
 
 
 def _holds_other_dates(operation: Operation, types: Types) -> bool:

@@ -166,7 +166,7 @@ def _cast(operation: Operation, types: Types) -> Form:
         return Form(f"{operation.name}({{0}} AS TIMESTAMP)")
     if kind in FLOATS and (found := _DECIMAL.fullmatch(to)):
         return Form(_decimal(operation.name, to, int(found[1] or 10), int(found[2] or 0)))
-    if kind == "string" and to == "date" and operation.has_places:
+    if kind == "string" and to == "date":
         return read_of_texts(operation, types, [DAY])
     return AS_IT_IS
 
