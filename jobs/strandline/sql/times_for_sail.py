@@ -101,9 +101,24 @@ def read_of_texts(operation: Operation, types: Types, casts: Sequence[str]) -> F
     return AS_IT_IS if {*forms} == {_AS_IT_IS} else Form(operands=forms)
 
 
+def _of_units(operation: Operation, types: Types) -> Form:
+    """The time of some units since 1970, which fails where its microseconds overflow."""
+    if [*types] != ["bigint"]:
+        return AS_IT_IS
+    micros = 1000 if operation.name == "timestamp_millis" else 1_000_000
+    if (operation.operands[0].text or "").isidentifier():  # of a column, compared in less time
+        most = (2**63 - 1) // micros
+        name = "timestamp_millis" if micros == 1000 else "timestamp_seconds"
+        fails = f"raise_error('{operation.name} overflows')"
+        is_in = f"{{0}} BETWEEN -{most} AND {most}"
+        return Form(f"CASE WHEN {is_in} THEN {name}({{0}}) WHEN {{0}} IS NOT NULL THEN {fails} END")
+    return Form(f"timestamp_micros(CAST(CAST({{0}} AS DECIMAL(20, 0)) * {micros} AS BIGINT))")
+
+
 FORMS_OF_TIMES: dict[str, Callable[[Operation, Types], Form]] = {
     **dict.fromkeys(("date_format", "from_unixtime", "to_char"), _with_year),
     **dict.fromkeys(OF_ZONES, _zoned),
+    **dict.fromkeys(("timestamp_millis", "timestamp_seconds"), _of_units),
     **dict.fromkeys((*_CASTS, *_OF_PARTS), _read),
 }
 """The rules by the names of functions."""

@@ -235,6 +235,7 @@ def test_an_operation_that_differs_is_written_so_that_it_does_not(text, for_sail
         "max('sum(l)')",
         "array(l)[0]",
         "year('2024-01-01')",
+        "s BETWEEN d AND s",
         "count(DISTINCT d, s)",
         "TIME'10:00'",
         "l +",
