@@ -54,7 +54,9 @@ and a second for three."""
 _LONGEST, _MOST_GROWTH = 10_000, 40
 """A form that is longer, and so many times longer than the expression, repeats its operands in
 each other: Sail takes a second and more for it."""
-_PLAIN_DATE = re.compile(r"'\d{4}-\d\d?-\d\d?(?:[ T][\d:.]*)?'")
+_PLAIN_DATE = re.compile(
+    r"'\d{4}-(?:\d\d?-\d\d?|\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?)'", re.ASCII
+)
 """Matches the texts in which both engines read the same date."""
 _BY_FORM = Table[str](
     ("covar_pop covar_samp kurtosis median percentile skewness try_sum regr_avgx regr_avgy "

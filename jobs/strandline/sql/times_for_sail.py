@@ -44,12 +44,19 @@ def _zoned(operation: Operation, types: Types) -> Form:
     return Form(operands=tuple(forms))
 
 
-DAY = "regexp_replace(trim({0}), '(?s)^([^T]*-[^T]*-[^T]*)T.*', '$1')"
-"""A text as Sail casts it to the DATE that Spark makes of it: of what is behind `T` Spark reads
-nothing, not even an offset, and Sail takes no text with it."""
+_ENDS = r"[\\x00- \\x7F]*"
+_DAY = "[+-]?[0-9]+-[0-9]+-[0-9]+"
+_READ = f"regexp_replace({{0}}, '(?s)^{_ENDS}(?:({_DAY})[ T].*|(.*?){_ENDS})$', '$1$2')"
+DAY = rf"regexp_replace({_READ}, '(?s)^(.*[\\t-\\r ].*)$', '($1)')"
+"""A text as Sail casts it to the DATE that Spark makes of it, or to none where Spark makes none.
+
+Spark trims blanks and control characters, and reads nothing behind a day with `T` or a blank, not
+even an offset. Sail reads nothing behind any white space, not even of '2024 Q1', and knows no `T`:
+in brackets a text is no date to either.
+"""
 DATE = f"CAST({DAY} AS DATE)"
 _TIME, _DAYS, _AS_IT_IS = "CAST({0} AS TIMESTAMP)", "CAST({0} AS INT)", "{0}"
-_PLAIN = re.compile(r"'\d{4}-\d\d-\d\d'")
+PLAIN = re.compile(r"'\d{4}-\d\d-\d\d'")
 """Matches the literal of a date that both engines read in the same way everywhere."""
 UNITS_OF_TIMES = {
     *("hour", "h", "hours", "hr", "hrs", "minute", "m", "min", "mins", "minutes"),
@@ -88,15 +95,30 @@ def _read(operation: Operation, types: Types) -> Form:
 def read_of_texts(operation: Operation, types: Types, casts: Sequence[str]) -> Form:
     """An operation with casts of its texts, and with all other operands as they are."""
     forms = tuple(
-        cast if kind == "string" and not _PLAIN.fullmatch(one.literal or "") else _AS_IT_IS
+        cast if kind == "string" and not PLAIN.fullmatch(one.literal or "") else _AS_IT_IS
         for one, kind, cast in zip(operation.operands, types, casts, strict=False)
     )
     return AS_IT_IS if {*forms} == {_AS_IT_IS} else Form(operands=forms)
 
 
+def _of_units(operation: Operation, types: Types) -> Form:
+    """The time of some units since 1970, which fails where its microseconds overflow."""
+    if [*types] != ["bigint"]:
+        return AS_IT_IS
+    micros = 1000 if operation.name == "timestamp_millis" else 1_000_000
+    if (operation.operands[0].text or "").isidentifier():  # of a column, compared in less time
+        most = (2**63 - 1) // micros
+        name = "timestamp_millis" if micros == 1000 else "timestamp_seconds"
+        fails = f"raise_error('{operation.name} overflows')"
+        is_in = f"{{0}} BETWEEN -{most} AND {most}"
+        return Form(f"CASE WHEN {is_in} THEN {name}({{0}}) WHEN {{0}} IS NOT NULL THEN {fails} END")
+    return Form(f"timestamp_micros(CAST(CAST({{0}} AS DECIMAL(20, 0)) * {micros} AS BIGINT))")
+
+
 FORMS_OF_TIMES: dict[str, Callable[[Operation, Types], Form]] = {
     **dict.fromkeys(("date_format", "from_unixtime", "to_char"), _with_year),
     **dict.fromkeys(OF_ZONES, _zoned),
+    **dict.fromkeys(("timestamp_millis", "timestamp_seconds"), _of_units),
     **dict.fromkeys((*_CASTS, *_OF_PARTS), _read),
 }
 """The rules by the names of functions."""

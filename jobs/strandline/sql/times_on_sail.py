@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 
 from strandline.sql.calls import NotUnderstood
 from strandline.sql.column_types import FLOATS, WHOLE, is_decimal, is_nested
 from strandline.sql.differences import Row, Types
 from strandline.sql.operations import COMPARISONS, Operation, operations_of
-from strandline.sql.times_for_sail import OF_ZONES, UNITS_OF_TIMES
+from strandline.sql.times_for_sail import OF_ZONES, PLAIN, UNITS_OF_TIMES
 
 _DAYS = r"INTERVAL(?:\s+(?:'[^']*'|-?\d+|TO\b|(?:DAY|WEEK|MONTH|QUARTER|YEAR)S?\b))+"
 _OF_DAYS = re.compile(
@@ -21,8 +22,8 @@ _INTERVAL = re.compile(
     re.I,
 )
 """Matches a literal with its units; a column `days` beside it is none of them."""
-_DATE_OR_TEXT = re.compile(r"\b(?:date|string)\b(?!:)")
-"""Matches these types inside of another one, and no field of that name."""
+_HELD = re.compile(r"(?:^|[<:,])([\w ]+)(?=[,>(]|$)")
+"""Matches the types inside of another one, without their digits, and no names of fields."""
 _OFFSET = re.compile(r"'(?:Z'|[+-]|(?:UTC|GMT|UT)[+-])")
 """Matches the literal of a zone such as `'+02:00'`, `'GMT+2'` and `'Z'`."""
 _UNITS = {
@@ -90,24 +91,27 @@ def _is_read(operation: Operation, types: Types) -> bool:
 
 
 def _is_read_otherwise(operation: Operation, types: Types) -> bool:
-    """Whether a DATE is compared with texts of a record as one of several types.
+    """Whether a DATE is compared with texts as one of several types.
 
     Beside a DATE alone they are written as DATE, but those of `s BETWEEN d AND r` Spark compares as
-    texts.
+    texts, in which 2013-1-5 is behind 2013-02-01.
     """
     pairs = zip(operation.operands, types, strict=True)
-    if "date" not in types or not any(k == "string" and one.literal is None for one, k in pairs):
+    texts = [one.literal for one, kind in pairs if kind == "string"]
+    if "date" not in types or not texts:
         return False
-    is_of_dates = {*types} - {"void"} == {"date", "string"}
-    return not is_of_dates or (operation.name == "between" and types[0] != "date")
+    is_of_texts = operation.name == "between" and types[0] != "date"
+    if None in texts:  # of a record
+        return is_of_texts or {*types} - {"void"} != {"date", "string"}
+    return is_of_texts and len(texts) > 1 and not all(PLAIN.fullmatch(str(one)) for one in texts)
 
 
 def _holds_other_dates(operation: Operation, types: Types) -> bool:
     """Whether one value holds a DATE where another one holds a text, as array(d) = array(s)."""
     if not any(map(is_nested, types)):
         return False
-    held = {tuple(_DATE_OR_TEXT.findall(kind)) for kind in types if kind not in {"void", None}}
-    return len(held) > 1
+    places = zip_longest(*(_HELD.findall(kind or "") for kind in types))
+    return any({"date", "string"} <= {*kinds} for kinds in places)
 
 
 def _has_another_key(operation: Operation, types: Types) -> bool:

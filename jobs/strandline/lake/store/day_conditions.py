@@ -7,12 +7,16 @@ from datetime import date, timedelta
 
 from strandline.model.intervals import consecutive
 
+_MOST_LISTED = 5_000
+"""The single days up to which delta-rs is given a list."""
+
 
 def in_days(partition: str, days: Collection[date | None], of: str = "") -> str:
     """A condition for some partitions in delta-rs' SQL, in brackets; None: the rows without a day.
 
-    Ranges without their ends, in pairs of pairs: from a list of 20,000 days, which it also makes of
-    ranges of one day, or a chain of as many conditions, delta-rs ends the process, without a word.
+    A list of single days costs delta-rs a fourth of their ranges, but one of 20,000 days, which it
+    also makes of ranges of one day or of several lists, ends the process, without a word, as does a
+    chain of as many conditions. More days are ranges without their ends, in pairs of pairs.
 
     Args:
         partition: the partition column, a date.
@@ -22,7 +26,15 @@ def in_days(partition: str, days: Collection[date | None], of: str = "") -> str:
     name = partition.replace('"', '""')
     column = f'{of}"{name}"'
     runs = consecutive(day for day in days if day is not None)
-    conditions = [f"({column} >= {_sql(run[0])} AND {column} {_up_to(run[-1])})" for run in runs]
+    single = [_sql(run[0]) for run in runs if len(run) == 1]
+    listed = single if len(single) <= _MOST_LISTED else []
+    conditions = [
+        f"({column} >= {_sql(run[0])} AND {column} {_up_to(run[-1])})"
+        for run in runs
+        if len(run) > 1 or not listed
+    ]
+    if listed:
+        conditions.append(f"{column} IN ({', '.join(listed)})")
     conditions = conditions or ["false"]
     if None in days:
         conditions.append(f"{column} IS NULL")
