@@ -6,6 +6,7 @@ from hypothesis import settings
 
 MOST_IN_CI = 200
 _OF_THE_PROFILE = settings.default.max_examples
-ASKED = _OF_THE_PROFILE if _OF_THE_PROFILE > 1000 else min(_OF_THE_PROFILE, MOST_IN_CI)
+_IS_CI = settings.get_current_profile_name() == "ci"
+ASKED = min(_OF_THE_PROFILE, MOST_IN_CI) if _IS_CI else _OF_THE_PROFILE
 DEAR = settings(max_examples=ASKED)
 """The settings of a law whose 1,000 examples would take more than two processor seconds."""
