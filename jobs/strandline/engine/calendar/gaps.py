@@ -43,6 +43,7 @@ MOST_LISTED = 1_000
 AT_ONCE = 100_000
 """The largest number of rows of gaps on the driver."""
 _Longs = npt.NDArray[np.int64]
+_LEAST_AND_LARGEST = ("least_ts_ms", "largest_ts_ms")
 
 
 def silent_until(history: History, horizon_ms: int) -> int | None:
@@ -222,25 +223,30 @@ class Gaps:
 
     def _last_before(self, instant_ms: int) -> int | None:
         """The newest window of the last record before an instant; None: there is no such record."""
-        day_map = self.history.days.day_map
-        before = day_map[day_map["least_ts_ms"] < instant_ms]
-        whole = before.loc[before["largest_ts_ms"] < instant_ms, "largest_ts_ms"]
+        least, largest = self._ranges
+        whole = largest[largest < instant_ms]
         times = [int(whole.max())] if len(whole) else []
-        if len(before) > len(whole):
+        if np.count_nonzero(least < instant_ms) > len(whole):
             of_date = self._times_of(day_of(instant_ms - 1))
             times += of_date[of_date < instant_ms][-1:].tolist()
         return self._windows_of(max(times))[1] if times else None
 
     def _first_from(self, instant_ms: int) -> tuple[int, int] | None:
         """The oldest and newest window of the first record from an instant on; None: no record."""
-        day_map = self.history.days.day_map
-        behind = day_map[day_map["largest_ts_ms"] >= instant_ms]
-        whole = behind.loc[behind["least_ts_ms"] >= instant_ms, "least_ts_ms"]
+        least, largest = self._ranges
+        whole = least[least >= instant_ms]
         times = [int(whole.min())] if len(whole) else []
-        if len(behind) > len(whole):
+        if np.count_nonzero(largest >= instant_ms) > len(whole):
             of_date = self._times_of(day_of(instant_ms))
             times += of_date[of_date >= instant_ms][:1].tolist()
         return self._windows_of(min(times)) if times else None
+
+    @cached_property
+    def _ranges(self) -> tuple[_Longs, _Longs]:
+        """The least and the largest event time of each arrival day and event date."""
+        of_days = self.history.days.day_map
+        least, largest = (of_days[name].to_numpy(dtype="int64") for name in _LEAST_AND_LARGEST)
+        return least, largest
 
     def _times_of(self, event_date: date) -> _Longs:
         """The least event time of each cell of an event date, ascending."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -14,6 +14,7 @@ from deltalake import ColumnProperties, WriterProperties
 from strandline.engine.timeline import CellQuery
 from strandline.lake.store.reads import dataset_by_day, rows_on_days
 from strandline.lake.store.store import Store
+from strandline.lake.timeline.narrow import MOST_NOT_KEPT, WIDE, NarrowRows
 from strandline.model.intervals import DAY_MS, EVERYTHING
 
 _LONG = pa.int64()
@@ -75,14 +76,19 @@ def cells_wanted(asked: CellQuery) -> ds.Expression:
     return wanted
 
 
-_WIDE = ("cell", "step")
-"""Kinds with so many rows that they are never read as a whole."""
-
 _OF_WIDE_ROWS = frozenset(
     {"slot_ms", "threshold_ms", "pending", "largest_candidate_ms", "rank", "source_state"}
 )
-"""Columns that only rows of the kinds `_WIDE` have, and the state of the watermark's source, which
+"""Columns that only rows of the kinds `WIDE` have, and the state of the watermark's source, which
 is read for a few days only."""
+
+
+_NARROW = pa.schema([field for field in SCHEMA if field.name not in _OF_WIDE_ROWS])
+"""The columns of rows of narrow kinds."""
+
+
+def _no_rows() -> NarrowRows:
+    return NarrowRows.none(_NARROW)
 
 
 @dataclass(frozen=True)
@@ -92,10 +98,14 @@ class TimelineTable:
     Attributes:
         dataset: its files; None: the table does not exist.
         version: its version; None: the table does not exist.
+        days: a condition on the days of all rows that are read; None: all days.
+        known: the narrow rows of files that need not be read.
     """
 
-    dataset: ds.Dataset | None
+    dataset: ds.FileSystemDataset | None
     version: int | None = None
+    days: ds.Expression | None = None
+    known: Callable[[], NarrowRows] = _no_rows
 
     @classmethod
     def open(
@@ -112,11 +122,27 @@ class TimelineTable:
         if table is None:
             return cls(None)
         dataset = dataset_by_day(table, "arrival_date", SCHEMA)
-        return cls(dataset if days is None else dataset.filter(days), table.version())
+        return cls(dataset, table.version(), days, partial(NarrowRows.kept, store, _NARROW))
 
     def newest(self, store: Store) -> TimelineTable:
-        """The newest version of the table; itself, with its cache, if there is no newer one."""
-        return self if store.version("timeline") == self.version else TimelineTable.open(store)
+        """The newest version of the table; itself if there is no newer one.
+
+        Of a newer one only files are read that this version does not have.
+        """
+        if store.version("timeline") == self.version:
+            return self
+        return replace(TimelineTable.open(store), known=lambda: self._by_file)
+
+    def keep_narrow(self, store: Store, written: int) -> None:
+        """Keep the narrow rows for later runs if many files would be read; call it under the lock.
+
+        Args:
+            store: the pipeline's tables.
+            written: the number of days that were written after this version.
+        """
+        files = frozenset() if self.dataset is None else frozenset(self.dataset.files)
+        if len(files - self._kept.files) + written > MOST_NOT_KEPT:
+            self.newest(store)._by_file.keep(store)
 
     def rows(
         self,
@@ -148,22 +174,23 @@ class TimelineTable:
             wanted &= rows_on_days("arrival_date", of_days)
         if self.dataset is None:
             return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
-        if kind in _WIDE or not set(names) <= set(self.narrow.column_names):
+        if kind in WIDE or not set(names) <= set(_NARROW.names):
+            wanted = wanted if self.days is None else wanted & self.days
             return self.dataset.to_table(columns=list(names), filter=wanted)
         return self.narrow.filter(wanted).select(list(names))
 
     @cached_property
     def narrow(self) -> pa.Table:
-        """All rows but watermark steps and cells of well-formed records; not all of their columns.
+        """All rows of narrow kinds, without the columns that only other kinds have."""
+        rows = self._by_file.in_order()
+        return rows if self.days is None else rows.filter(self.days)
 
-        The columns `_OF_WIDE_ROWS` are left out.
-        """
-        schema = pa.schema([field for field in SCHEMA if field.name not in _OF_WIDE_ROWS])
+    @cached_property
+    def _by_file(self) -> NarrowRows:
         if self.dataset is None:
-            return schema.empty_table()
-        malformed = (ds.field("kind") == "cell") & ds.field("reason").is_valid()
-        few = ~ds.field("kind").isin(_WIDE)
-        # of each file that was asked, Arrow would keep what it knows of all columns of all groups
-        return self.dataset.scanner(
-            columns=schema.names, filter=few | malformed, cache_metadata=False
-        ).to_table()
+            return _no_rows()
+        return self._kept.of(self.dataset, self.days)
+
+    @cached_property
+    def _kept(self) -> NarrowRows:
+        return self.known()

@@ -169,7 +169,9 @@ def _commit_new_days(
             observation.violations,
         )
         commit_days(ctx.store, written, replace=bool(of_other_rules), missing=status.missing)
-    refresh_facts(ctx.store, status.facts_of(status.changes.rewritten - set(days)))
+    rewritten = status.changes.rewritten - set(days)
+    refresh_facts(ctx.store, status.facts_of(rewritten))
+    newest.keep_narrow(ctx.store, len(days) + len(rewritten))
 
 
 def _not_observed_meanwhile(observation: Observation, newest: TimelineTable) -> list[date]:
