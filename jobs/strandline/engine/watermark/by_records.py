@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,7 @@ from strandline.engine.watermark.crossings import (
     last_to_reach,
     never,
 )
-from strandline.model.intervals import DAY_MS, midnight_before, midnight_of
+from strandline.model.intervals import DAY_MS, day_of, midnight_before, midnight_of
 from strandline.model.lateness import MIN_WATERMARK
 from strandline.spec.pipeline import PipelineSpec
 
@@ -36,6 +37,27 @@ _QUESTIONS_KEPT = 4
 """The number of recent queries whose cells are cached; the next query mostly needs part of them."""
 _OFFERED = ("arrival_date", "channel", "threshold_ms", "first_arrival_ms", "first_sequence")
 """The columns from which it is known when a channel offered a threshold."""
+
+
+class _Highest(NamedTuple):
+    """The largest thresholds that a channel offered on each of its days, in ms.
+
+    MIN_WATERMARK: none. `of_day_ms`: on the day itself; `reach_ms`: by its end; `settled_ms`: by
+    its end, without offers that only a later tick makes visible.
+    """
+
+    midnights_ms: npt.NDArray[np.int64]
+    of_day_ms: npt.NDArray[np.int64]
+    reach_ms: npt.NDArray[np.int64]
+    settled_ms: npt.NDArray[np.int64]
+
+    def before(self, until_ms: int, largest_ms: npt.NDArray[np.int64]) -> int:
+        """The largest threshold, of one of the two, by the days that begin before an instant."""
+        days = int(np.searchsorted(self.midnights_ms, until_ms, side="left"))
+        return int(largest_ms[days - 1]) if days else MIN_WATERMARK
+
+
+_NOTHING_OFFERED = _Highest(*(np.empty(0, dtype=np.int64) for _ in range(4)))
 _FirstReaching = tuple[npt.NDArray[np.int64], Instants]
 """Ascending thresholds, and the first instant at which each, or a higher one, was offered."""
 
@@ -131,36 +153,44 @@ class RecordCrossings(ByChannels):
 
     def _days_reaching(self, wanted: npt.NDArray[np.int64]) -> set[date]:
         """For each threshold and channel, the first day on which the channel offered it."""
-        days: set[date] = set()
-        for dates, highest in self._highest.values():
-            place = np.unique(np.searchsorted(highest, wanted, side="left"))
-            days.update(dates[at] for at in place[place < len(dates)].tolist())
-        return days
+        midnights: set[int] = set()
+        for of_channel in self._highest.values():
+            place = np.unique(np.searchsorted(of_channel.reach_ms, wanted, side="left"))
+            offered = place[place < len(of_channel.midnights_ms)]
+            midnights.update(of_channel.midnights_ms[offered].tolist())
+        return {day_of(at) for at in midnights}
 
-    @cached_property
     def _offers(self) -> pd.DataFrame:
-        """The largest threshold that each channel offered on each day.
+        """The largest threshold that each channel offered on each day, by day.
 
-        `settled_reach_ms`: by midnight; `reach_ms`: also by offers that a later tick makes visible.
+        `settled_ms`: without offers that only a later tick makes visible.
         """
         days, grid = self.timeline.channel_days, Grid.of(self.spec)
-        midnights = days["arrival_date"].map(midnight_of)
-        return days[["arrival_date", "channel"]].assign(
-            midnight_ms=midnights.astype("int64"),
-            settled_reach_ms=grid.largest_thresholds(days["settled_ms"]),
-            reach_ms=grid.largest_thresholds(days[["settled_ms", "pending_ms"]].max(axis=1)),
+        midnights = {day: midnight_of(day) for day in days["arrival_date"].unique()}
+        candidates = {
+            "of_day_ms": days[["settled_ms", "pending_ms"]].max(axis=1),
+            "settled_ms": days["settled_ms"],
+        }
+        offered = days[["channel"]].assign(
+            midnight_ms=days["arrival_date"].map(midnights).astype("int64"),
+            **{
+                name: grid.largest_thresholds(of).fillna(MIN_WATERMARK).astype("int64")
+                for name, of in candidates.items()
+            },
         )
+        return offered.sort_values("midnight_ms")
 
     @cached_property
-    def _highest(self) -> dict[str, tuple[list[date], npt.NDArray[np.int64]]]:
-        """For each channel, its days, and the largest threshold offered by the end of each."""
-        offered = self._offers.dropna(subset=["reach_ms"]).sort_values("midnight_ms")
+    def _highest(self) -> dict[str, _Highest]:
+        """For each channel, the largest thresholds that it has offered by the end of each day."""
         return {
-            str(channel): (
-                of_channel["arrival_date"].tolist(),
-                np.maximum.accumulate(of_channel["reach_ms"].to_numpy(dtype="int64")),
+            str(channel): _Highest(
+                of_channel["midnight_ms"].to_numpy(),
+                of_channel["of_day_ms"].to_numpy(),
+                np.maximum.accumulate(of_channel["of_day_ms"].to_numpy()),
+                np.maximum.accumulate(of_channel["settled_ms"].to_numpy()),
             )
-            for channel, of_channel in offered.groupby("channel")
+            for channel, of_channel in self._offers().groupby("channel")
         }
 
     def _cells_reaching(self, days: Collection[date], least_ms: int) -> pd.DataFrame:
@@ -192,7 +222,8 @@ class RecordCrossings(ByChannels):
         if sure_ms >= most_ms:
             return sure_ms
         # it moved since the last midnight, or what is still pending would move it
-        open_days = self._offers.loc[self._offers["reach_ms"] > sure_ms, "arrival_date"].unique()
+        beyond = (one.midnights_ms[one.of_day_ms > sure_ms] for one in self._highest.values())
+        open_days = {day_of(at) for of_channel in beyond for at in of_channel.tolist()}
         cells = self._cells_reaching(open_days, sure_ms + 1)
         offered = np.unique(cells["threshold_ms"].to_numpy(dtype="int64"))
         asked = offered[offered <= most_ms]
@@ -218,15 +249,9 @@ class RecordCrossings(ByChannels):
                 joined = tuple(name for name, at in pairs if at < first_of) or order.channels[:1]
             sure_until_ms = midnight_before(horizon_ms) if midnight_ms is None else midnight_ms
             most_until_ms = horizon_ms if midnight_ms is None else midnight_ms + DAY_MS
-            sure_ms = max(sure_ms, self._least_of(joined, "settled_reach_ms", sure_until_ms))
-            most_ms = max(most_ms, self._least_of(joined, "reach_ms", most_until_ms))
+            highest = [self._highest.get(channel, _NOTHING_OFFERED) for channel in joined]
+            sure = (one.before(sure_until_ms, one.settled_ms) for one in highest)
+            most = (one.before(most_until_ms, one.reach_ms) for one in highest)
+            sure_ms = max(sure_ms, min(sure, default=MIN_WATERMARK))
+            most_ms = max(most_ms, min(most, default=MIN_WATERMARK))
         return sure_ms, most_ms
-
-    def _least_of(self, channels: Collection[str], offered: str, until_ms: int) -> int:
-        """The least offer of some channels by a midnight; MIN_WATERMARK: one had offered none."""
-        offers = self._offers
-        before = offers[offers["midnight_ms"] < until_ms]
-        highest = before[before["channel"].isin(list(channels))].groupby("channel")[offered].max()
-        if len(highest.dropna()) < len(channels) or not len(channels):
-            return MIN_WATERMARK
-        return int(highest.min())

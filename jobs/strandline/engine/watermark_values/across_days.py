@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
@@ -67,13 +68,19 @@ def _offers_across_days(history: History, order: ProbeOrder, clock: Clock) -> pd
     days = with_ends(history.timeline, history.spec, axis).channel_days
     numbers = {channel: number for number, channel in enumerate(order.channels)}
     days = days[days["channel"].isin(numbers)]
-    midnights = [midnight_of(day) + DAY_MS for day in days["arrival_date"]]
-    seen = pd.Series([axis.first_of(at) for at in midnights], days.index, dtype=object)
+    ends = {day: midnight_of(day) + DAY_MS for day in days["arrival_date"].unique()}
+    seen = _by_day(days, {day: axis.first_of(at) for day, at in ends.items()})
     offers = days[[]].assign(number=days["channel"].map(numbers))
     parts = [offers.assign(seen_from=seen, rank=CARRIED, candidate_ms=days["settled_ms"])]
     if axis.ticks is not None:
-        tick = pd.Series([axis.ticks.after(at - 1) for at in midnights], days.index, dtype=object)
+        tick = _by_day(days, {day: axis.ticks.after(at - 1) for day, at in ends.items()})
         pending = offers.assign(seen_from=tick, rank=offers["number"])
         pending = pending.assign(candidate_ms=days["pending_ms"])
         parts.append(pending[(tick < axis.known_below(clock.horizon_ms)).astype(bool)])
     return pd.concat(parts, ignore_index=True).dropna(subset=["candidate_ms"])
+
+
+def _by_day(days: pd.DataFrame, instants: Mapping[date, int]) -> pd.Series[Any]:
+    """The instant of the arrival day of each row; too large for a long where records count."""
+    of_rows = [instants[day] for day in days["arrival_date"]]
+    return pd.Series(of_rows, days.index, dtype=object)

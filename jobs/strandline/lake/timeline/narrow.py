@@ -69,16 +69,10 @@ class NarrowRows:
         fragments = {one.path: one for one in dataset.get_fragments(wanted)}
         known = pc.field(_FILE).isin(pa.array(fragments, pa.string()))
         rows = self.rows if self.files <= fragments.keys() else self.rows.filter(known)
-        names = [name for name in rows.column_names if name != _FILE]
-        malformed = (pc.field("kind") == "cell") & pc.field("reason").is_valid()
-        narrow = ~pc.field("kind").isin(WIDE) | malformed
         fresh = [one for path, one in fragments.items() if path not in self.files]
         if fresh:
             read = ds.FileSystemDataset(fresh, dataset.schema, dataset.format, dataset.filesystem)
-            # of each file that was asked, Arrow would keep what it knows of all of its columns
-            scanner = read.scanner([*names, "__filename"], filter=narrow, cache_metadata=False)
-            found = scanner.to_table().rename_columns([*names, _FILE])
-            rows = pa.concat_tables([rows, found.cast(rows.schema)])
+            rows = pa.concat_tables([rows, _read(read, rows.schema)])
         return NarrowRows(rows, frozenset(fragments))
 
     def in_order(self) -> pa.Table:
@@ -103,6 +97,16 @@ class NarrowRows:
         unfinished = Path(folder, f"{_NAME}.unfinished")
         unfinished.write_bytes(written.getvalue())
         unfinished.replace(folder / _NAME)
+
+
+def _read(files: ds.FileSystemDataset, schema: pa.Schema) -> pa.Table:
+    """The narrow rows of some files, in a schema with `_file`."""
+    names = [name for name in schema.names if name != _FILE]
+    malformed = (pc.field("kind") == "cell") & pc.field("reason").is_valid()
+    narrow = ~pc.field("kind").isin(WIDE) | malformed
+    # of each file that was asked, Arrow would keep what it knows of all of its columns
+    scanner = files.scanner([*names, "__filename"], filter=narrow, cache_metadata=False)
+    return scanner.to_table().rename_columns([*names, _FILE]).select(schema.names).cast(schema)
 
 
 WIDE = ("cell", "step")

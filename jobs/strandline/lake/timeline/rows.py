@@ -176,8 +176,26 @@ class TimelineTable:
             return pa.schema([SCHEMA.field(name) for name in names]).empty_table()
         if kind in WIDE or not set(names) <= set(_NARROW.names):
             wanted = wanted if self.days is None else wanted & self.days
-            return self.dataset.to_table(columns=list(names), filter=wanted)
+            return self._files_of(self.dataset, of_days).to_table(list(names), filter=wanted)
         return self.narrow.filter(wanted).select(list(names))
+
+    def _files_of(
+        self, dataset: ds.FileSystemDataset, days: Collection[date] | None
+    ) -> ds.FileSystemDataset:
+        """The files of some days; Arrow would compare the days with each file of the table."""
+        if days is None:
+            return dataset
+        some = [one for day in sorted(days) for one in self._of_day.get(day, ())]
+        return ds.FileSystemDataset(some, dataset.schema, dataset.format, dataset.filesystem)
+
+    @cached_property
+    def _of_day(self) -> dict[date, list[ds.Fragment]]:
+        """The files of each day."""
+        files: dict[date, list[ds.Fragment]] = {}
+        for one in () if self.dataset is None else self.dataset.get_fragments():
+            day = ds.get_partition_keys(one.partition_expression)["arrival_date"]
+            files.setdefault(day, []).append(one)
+        return files
 
     @cached_property
     def narrow(self) -> pa.Table:
