@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -51,9 +51,10 @@ class _Highest(NamedTuple):
     reach_ms: npt.NDArray[np.int64]
     settled_ms: npt.NDArray[np.int64]
 
-    def before(self, until_ms: int, largest_ms: npt.NDArray[np.int64]) -> int:
-        """The largest threshold, of one of the two, by the days that begin before an instant."""
+    def before(self, until_ms: int, offered: Literal["settled_ms", "reach_ms"]) -> int:
+        """The largest threshold by the days that begin before an instant."""
         days = int(np.searchsorted(self.midnights_ms, until_ms, side="left"))
+        largest_ms = self.settled_ms if offered == "settled_ms" else self.reach_ms
         return int(largest_ms[days - 1]) if days else MIN_WATERMARK
 
 
@@ -249,9 +250,13 @@ class RecordCrossings(ByChannels):
                 joined = tuple(name for name, at in pairs if at < first_of) or order.channels[:1]
             sure_until_ms = midnight_before(horizon_ms) if midnight_ms is None else midnight_ms
             most_until_ms = horizon_ms if midnight_ms is None else midnight_ms + DAY_MS
-            highest = [self._highest.get(channel, _NOTHING_OFFERED) for channel in joined]
-            sure = (one.before(sure_until_ms, one.settled_ms) for one in highest)
-            most = (one.before(most_until_ms, one.reach_ms) for one in highest)
-            sure_ms = max(sure_ms, min(sure, default=MIN_WATERMARK))
-            most_ms = max(most_ms, min(most, default=MIN_WATERMARK))
+            sure_ms = max(sure_ms, self._least_of(joined, "settled_ms", sure_until_ms))
+            most_ms = max(most_ms, self._least_of(joined, "reach_ms", most_until_ms))
         return sure_ms, most_ms
+
+    def _least_of(
+        self, channels: Sequence[str], offered: Literal["settled_ms", "reach_ms"], until_ms: int
+    ) -> int:
+        """The least offer of some channels by a midnight; MIN_WATERMARK: one had offered none."""
+        highest = (self._highest.get(channel, _NOTHING_OFFERED) for channel in channels)
+        return min((one.before(until_ms, offered) for one in highest), default=MIN_WATERMARK)
